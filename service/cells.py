@@ -1,0 +1,242 @@
+"""Cells and groups: which cell a prediction falls in, and which cells make up a group.
+
+A cell is the finest part of a model's traffic: one combination of the attribute values
+that groupings use, one predicted class (where a grouping is by class), one score bin.
+Cells are numbered `(combination * class_count + class) * bin_count + bin`, so a cell's
+group under any grouping is arithmetic. Combinations are numbered in the order in which
+they were first seen, by one directory per model that all partitions share; number 0 is
+the one in which every attribute is folded into `__other__`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+OTHER = "__other__"
+"""Value that stands for all attribute values beyond the configured bounds."""
+
+MISSING = "__missing__"
+"""Value that stands for an attribute which a prediction does not carry."""
+
+ALL = "all"
+"""Name of the grouping with a single group, and of that group."""
+
+SCORE_BIN = "score_bin"
+"""Name of the grouping by score bin."""
+
+Combination = tuple[str, ...]
+GroupingKind = Literal["all", "score_bin", "predicted_class", "superclass", "attribute"]
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """A partition of one model's traffic.
+
+    Attributes:
+        name: name in configuration, metrics and pages.
+        kind: what the partition is by.
+        attribute: for `attribute`, the name of the attribute.
+        superclasses: for `superclass`, the superclass of every class.
+    """
+
+    name: str
+    kind: GroupingKind
+    attribute: str = ""
+    superclasses: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CellBounds:
+    """Bounds of one model's cells.
+
+    Attributes:
+        cells: how many cells a model may have.
+        attribute_values: how many values of one attribute are told apart.
+        attribute_length: longest attribute value, in characters, that is told apart.
+    """
+
+    cells: int = 20_000
+    attribute_values: int = 50
+    attribute_length: int = 64
+
+
+@dataclass(frozen=True)
+class CellSpace:
+    """The cells of one model.
+
+    Attributes:
+        classes: the model's label set, in configured order.
+        score_edges: inner edges of the score bins, ascending, in (0, 1).
+        groupings: all groupings by name; `all` and `score_bin` are always among them.
+        bounds: bounds on cells and attribute values.
+    """
+
+    classes: tuple[str, ...]
+    score_edges: tuple[float, ...]
+    groupings: Mapping[str, Grouping]
+    bounds: CellBounds = CellBounds()
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Names of the attributes that groupings use, sorted."""
+        return tuple(sorted({g.attribute for g in self.groupings.values() if g.kind == "attribute"}))
+
+    @property
+    def bin_count(self) -> int:
+        """Number of score bins."""
+        return len(self.score_edges) + 1
+
+    @property
+    def by_class(self) -> bool:
+        """Whether cells are split by predicted class."""
+        return any(g.kind in ("predicted_class", "superclass") for g in self.groupings.values())
+
+    @property
+    def cells_per_combination(self) -> int:
+        """Cells that one combination of attribute values takes."""
+        return (len(self.classes) if self.by_class else 1) * self.bin_count
+
+    @property
+    def combination_limit(self) -> int:
+        """How many combinations fit the bound on cells, the folded one included; at least 1."""
+        return max(1, self.bounds.cells // self.cells_per_combination)
+
+    def bins(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
+        """Score bin of each score [n]; bins are closed on the left, the last one on both sides."""
+        return np.searchsorted(np.asarray(self.score_edges), scores, side="right").astype(np.intp)
+
+    def cells(
+        self,
+        *,
+        combinations: npt.NDArray[np.intp],
+        classes: npt.NDArray[np.intp],
+        scores: npt.NDArray[np.float64],
+    ) -> npt.NDArray[np.intp]:
+        """Cell of each prediction [n], from its combination's number, predicted class's index and score."""
+        rows = combinations * len(self.classes) + classes if self.by_class else combinations
+        cells: npt.NDArray[np.intp] = rows * self.bin_count + self.bins(scores)
+        return cells
+
+    def raw_combination(self, attributes: Mapping[str, str]) -> Combination:
+        """The attribute values that matter to cells, before any folding but that of over-long values."""
+        longest = self.bounds.attribute_length
+        return tuple(
+            value if len(value := attributes.get(name, MISSING)) <= longest else OTHER
+            for name in self.attributes
+        )
+
+    def groups(
+        self, grouping: str, combinations: Sequence[Combination]
+    ) -> tuple[list[str], npt.NDArray[np.intp]]:
+        """Names of a grouping's groups, and the index of the group of every cell [cells].
+
+        Args:
+            grouping: name of a grouping of this model.
+            combinations: the model's combinations in the order of their numbers.
+
+        Raises:
+            KeyError: the model has no such grouping.
+        """
+        chosen = self.groupings[grouping]
+        class_count = len(self.classes) if self.by_class else 1
+        shape = (len(combinations), class_count, self.bin_count)
+        if chosen.kind == "all":
+            return [ALL], np.zeros(shape, dtype=np.intp).ravel()
+        if chosen.kind == "score_bin":
+            return self._bin_names(), np.broadcast_to(np.arange(self.bin_count), shape).ravel()
+        if chosen.kind == "attribute":
+            position = self.attributes.index(chosen.attribute)
+            names, codes = _coded([combination[position] for combination in combinations])
+            return names, np.broadcast_to(codes[:, None, None], shape).ravel()
+        if chosen.kind == "predicted_class":
+            return list(self.classes), np.broadcast_to(np.arange(class_count)[None, :, None], shape).ravel()
+        names, codes = _coded([chosen.superclasses[name] for name in self.classes])
+        return names, np.broadcast_to(codes[None, :, None], shape).ravel()
+
+    def _bin_names(self) -> list[str]:
+        edges = [0.0, *self.score_edges, 1.0]
+        last = len(edges) - 2
+        return [
+            f"[{low:g},{high:g}{']' if i == last else ')'}"
+            for i, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True))
+        ]
+
+    def fingerprint(self, *parts: object) -> str:
+        """Eight hexadecimal digits that differ when cells would mean something else.
+
+        Args:
+            parts: further facts that the stored shards depend on, such as the half-life.
+        """
+        described = json.dumps(
+            [
+                self.classes,
+                self.score_edges,
+                self.attributes,
+                self.by_class,
+                [self.bounds.cells, self.bounds.attribute_values, self.bounds.attribute_length],
+                parts,
+            ]
+        )
+        return hashlib.blake2b(described.encode(), digest_size=4).hexdigest()
+
+
+def _coded(values: Sequence[str]) -> tuple[list[str], npt.NDArray[np.intp]]:
+    names = sorted(set(values))
+    index = {name: i for i, name in enumerate(names)}
+    return names, np.array([index[value] for value in values], dtype=np.intp)
+
+
+class CombinationDirectory:
+    """A model's numbered combinations of attribute values, bounded.
+
+    Invariants: number 0 is the folded combination; numbers are never reused; once an attribute
+    or the whole directory is full, it stays full.
+    """
+
+    def __init__(self, space: CellSpace, combinations: Sequence[Combination] = ()) -> None:
+        self._space = space
+        self._numbers: dict[Combination, int] = {}
+        self._values: list[set[str]] = [set() for _ in space.attributes]
+        for combination in combinations or [(OTHER,) * len(space.attributes)]:
+            self.append(combination)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def combinations(self) -> list[Combination]:
+        """All combinations in the order of their numbers."""
+        return list(self._numbers)
+
+    def append(self, combination: Combination) -> int:
+        """Number the next combination; the caller has folded it."""
+        number = self._numbers.setdefault(combination, len(self._numbers))
+        for values, value in zip(self._values, combination, strict=True):
+            values.add(value)
+        return number
+
+    def fold(self, raw: Combination) -> Combination:
+        """The combination that stands for `raw`: itself, or with values folded into `__other__`.
+
+        A value is folded when its attribute already has `attribute_values` others; the whole
+        combination when the directory is full.
+        """
+        limit = self._space.bounds.attribute_values
+        folded = tuple(
+            value if value in values or len(values - {OTHER}) < limit else OTHER
+            for value, values in zip(raw, self._values, strict=True)
+        )
+        if folded in self._numbers or len(self._numbers) < self._space.combination_limit:
+            return folded
+        return (OTHER,) * len(raw)
+
+    def number(self, folded: Combination) -> int | None:
+        """Number of a folded combination, or None when it is not in the directory yet."""
+        return self._numbers.get(folded)

@@ -1,0 +1,70 @@
+"""Every error that Credence raises on purpose, under one root.
+
+Two kinds of failure leave a running process alive: `Unavailable` (slow down and
+try again) and `BadMessage` (dead-letter it). Anything else stops the process.
+"""
+
+from __future__ import annotations
+
+
+class CredenceError(Exception):
+    """Root of all errors that Credence raises on purpose."""
+
+
+class ConfigurationError(CredenceError):
+    """The configuration cannot work; the message names every key at fault by its path.
+
+    Attributes:
+        problems: pairs of (path of the key, what is wrong and what to do).
+    """
+
+    def __init__(self, problems: list[tuple[str, str]], source: str = "configuration") -> None:
+        """Join the problems into one message."""
+        self.problems = problems
+        self.source = source
+        lines = "\n".join(f"  {path}: {problem}" for path, problem in problems)
+        super().__init__(f"{source} is not valid:\n{lines}")
+
+
+class Unavailable(CredenceError):
+    """Kafka or Redis cannot be used right now; the caller backs off and tries again.
+
+    Attributes:
+        part: the name of the part that is away, `redis` or `kafka`.
+    """
+
+    def __init__(self, part: str, cause: BaseException) -> None:
+        """Name the part, and the kind of failure without its text (which may hold addresses)."""
+        self.part = part
+        super().__init__(f"{part} is unavailable ({type(cause).__name__}); retrying with backoff")
+
+
+class BadMessage(CredenceError):
+    """One message cannot be used; it goes to the dead-letter topic.
+
+    Attributes:
+        reason: a short, fixed word for the metric and the header, such as `malformed_json`.
+        detail: one sentence for the person who reads the dead letter; it never quotes the payload.
+    """
+
+    def __init__(self, reason: str, detail: str) -> None:
+        """Keep reason and detail apart: the reason is a metric label, the detail is not."""
+        self.reason = reason
+        self.detail = detail
+        super().__init__(f"{reason}: {detail}")
+
+
+class DeadLetterFlood(CredenceError):
+    """So many messages are bad that the producer is at fault; consuming stops instead of discarding them."""
+
+
+class FlushRefused(CredenceError):
+    """Another owner has moved this shard on; reload it and go on from its stored offset."""
+
+
+class FenceRefused(CredenceError):
+    """A newer leader has taken over; this one's writes are refused."""
+
+
+class EmbeddedServerError(CredenceError):
+    """A bundled broker or Redis could not be started."""

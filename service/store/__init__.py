@@ -1,0 +1,1 @@
+"""Facts in Redis: the only package that knows a key's name."""

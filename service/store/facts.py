@@ -1,0 +1,181 @@
+"""Reading the facts: what every replica needs to compute beliefs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from service.cells import Combination
+from service.shard import Traffic, merge_traffic
+from service.store.connection import Connection, unavailable_when_away
+from service.store.keys import ModelKeys
+from service.store.records import Fact, decode_fact
+from service.store.requests import OpenRequest
+from service.store.shards import TRAFFIC_FIELDS, decode_combination, unpack_traffic
+
+
+@dataclass(frozen=True)
+class OutcomeEntry:
+    """One change of what is known of a requested item.
+
+    Attributes:
+        request_id: id of the label request.
+        kind: `answered`, `corrected` or `retracted`.
+        assessment: who asked.
+        group: name of the group that it was drawn for.
+        fact: what was predicted.
+        true_class: empty for a retraction.
+        time: when the label was given, seconds since the epoch.
+    """
+
+    request_id: str
+    kind: str
+    assessment: str
+    group: str
+    fact: Fact
+    true_class: str
+    time: float
+
+
+@dataclass(frozen=True)
+class TrafficFacts:
+    """Traffic of all shards of one model together.
+
+    Attributes:
+        combinations: attribute combinations in the order of their numbers.
+        partitions: partitions that have a shard.
+        traffic: merged, [cells].
+        pool_sizes: pooled items per partition.
+        offsets: next offset per partition.
+    """
+
+    combinations: list[Combination]
+    partitions: list[int]
+    traffic: Traffic
+    pool_sizes: dict[int, int]
+    offsets: dict[int, int]
+
+
+@dataclass(frozen=True)
+class RequestFacts:
+    """Requests of one model: those in flight, and how often what happened.
+
+    Attributes:
+        open: requests in flight by id.
+        outbox_size: messages that wait to be published.
+        budget: labels used, by `assessment|window`.
+        tallies: how often, by (event, assessment).
+    """
+
+    open: dict[str, OpenRequest]
+    outbox_size: int
+    budget: dict[str, int]
+    tallies: dict[tuple[str, str], int]
+
+
+class FactReader:
+    """Reads one model's facts."""
+
+    def __init__(
+        self, connection: Connection, keys: ModelKeys, *, decay: float, cells_per_combination: int
+    ) -> None:
+        self._connection = connection
+        self._keys = keys
+        self._decay = decay
+        self._cells_per_combination = cells_per_combination
+
+    def traffic(self) -> TrafficFacts:
+        """Traffic of all shards together.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        client, keys = self._connection.client, self._keys
+        with unavailable_when_away():
+            partitions = sorted(int(p) for p in client.smembers(keys.partitions))
+            pipeline = client.pipeline(transaction=False)
+            for partition in partitions:
+                pipeline.hmget(keys.shard(partition), "next_offset", *TRAFFIC_FIELDS)
+                pipeline.hlen(keys.pool(partition))
+            # Last, so that every cell of the shards has its combination.
+            pipeline.lrange(keys.combinations, 0, -1)
+            *replies, combination_texts = pipeline.execute()
+        combinations = [decode_combination(text) for text in combination_texts]
+        cells = len(combinations) * self._cells_per_combination
+        shards = [unpack_traffic(fields[1:]) for fields in replies[::2]]
+        return TrafficFacts(
+            combinations=combinations,
+            partitions=partitions,
+            traffic=merge_traffic(shards, self._decay, cells),
+            pool_sizes=dict(zip(partitions, replies[1::2], strict=True)),
+            offsets={p: int(f[0] or 0) for p, f in zip(partitions, replies[::2], strict=True)},
+        )
+
+    def requests(self) -> RequestFacts:
+        """Requests in flight, the outbox's size, budgets and tallies.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        keys = self._keys
+        with unavailable_when_away():
+            pipeline = self._connection.client.pipeline(transaction=True)
+            pipeline.hgetall(keys.open)
+            pipeline.hlen(keys.outbox)
+            pipeline.hgetall(keys.budget)
+            pipeline.hgetall(keys.tallies)
+            opened, outbox_size, budget, tallies = pipeline.execute()
+        return RequestFacts(
+            open={k.decode(): msgspec.json.decode(v, type=OpenRequest) for k, v in opened.items()},
+            outbox_size=outbox_size,
+            budget={k.decode(): int(v) for k, v in budget.items()},
+            tallies={_event_and_assessment(k): int(v) for k, v in tallies.items()},
+        )
+
+    def outcomes(self, after: str) -> tuple[str, list[OutcomeEntry]]:
+        """Entries of the outcome stream behind an id.
+
+        Args:
+            after: id of the last entry that was read; `0-0` for all.
+
+        Returns:
+            Id of the last entry now, and the entries. When the stream ends before `after` (it was
+            restored from a backup), the id is `0-0` and the caller starts anew.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        client, key = self._connection.client, self._keys.outcomes
+        entries: list[OutcomeEntry] = []
+        last = after
+        with unavailable_when_away():
+            newest = client.xrevrange(key, count=1)
+            if not newest or _stream_order(newest[0][0].decode()) < _stream_order(after):
+                return "0-0", []
+            while page := client.xrange(key, min=f"({last}", count=10_000):
+                entries += [_outcome_entry(fields) for _, fields in page]
+                last = page[-1][0].decode()
+        return last, entries
+
+
+def _outcome_entry(fields: dict[bytes, bytes]) -> OutcomeEntry:
+    return OutcomeEntry(
+        request_id=fields[b"request"].decode(),
+        kind=fields[b"kind"].decode(),
+        assessment=fields[b"assessment"].decode(),
+        group=fields[b"group"].decode(),
+        fact=decode_fact(fields[b"fact"]),
+        true_class=fields[b"true_class"].decode(),
+        time=float(fields[b"time"]),
+    )
+
+
+def _event_and_assessment(field: bytes) -> tuple[str, str]:
+    event, _, assessment = field.decode().partition("|")
+    return event, assessment
+
+
+def _stream_order(entry_id: str) -> Sequence[int]:
+    return [int(part) for part in entry_id.split("-")]

@@ -1,0 +1,135 @@
+"""Names of all Redis keys, and what stands in them.
+
+All keys of one model share the hash tag `{model}`, so every script touches one slot of a
+Redis Cluster. Keys with a layout in their name depend on how cells are numbered: a changed
+grouping, score bin or half-life starts new ones, which fill again from Kafka.
+
+| key | type | holds | lifetime |
+| --- | --- | --- | --- |
+| `P:{m}:L:combinations` | list | combinations of attribute values, JSON, in the order of their numbers | for ever |
+| `P:{m}:L:partitions` | set | partitions that have a shard | for ever |
+| `P:{m}:L:shard:<p>` | hash | `next_offset`, `flush_id`, `landmark` (s), `counts`, `weights`, `score_sums` (packed 8-byte numbers per cell), `drawn_base` (entries ever trimmed from `drawn`) | for ever |
+| `P:{m}:L:sums:<p>` | hash | predicted class index -> packed class-probability sums | for ever |
+| `P:{m}:L:pool:<p>` | hash | slot number -> pool record (msgpack) | until drawn or replaced |
+| `P:{m}:L:drawn:<p>` | list | `slot:hash` of drawn items, for the owner to free | until acknowledged by a flush |
+| `P:{m}:items` | hash | item id -> request id, of every item ever requested | for ever |
+| `P:{m}:request:<id>` | hash | `state`, `attempt`, `item`, `assessment`, `group`, `window`, `fact`, `message`, `true_class`, `seen` | `correction_days` after it closed |
+| `P:{m}:open` | hash | request id -> JSON of assessment, group, combination, predicted class, score, attempt | while open |
+| `P:{m}:deadlines` | sorted set | request id, by deadline (s) | while open |
+| `P:{m}:outbox` | hash | `request id/attempt` -> message to publish | until published |
+| `P:{m}:budget` | hash | `assessment|window` -> labels used | for ever |
+| `P:{m}:tallies` | hash | `event|assessment` -> how often | for ever |
+| `P:{m}:outcomes` | stream | `request`, `kind`, `fact`, `true_class`, `time`, `annotator` | newest `outcomes` |
+| `P:{m}:fence` | string | highest leader epoch that has written | for ever |
+| `P:{m}:labels:<p>` | string | next offset of a labels partition | for ever |
+| `P:{leader}:lease`, `P:{leader}:epoch` | string | `holder|epoch`; the last epoch given | the lease; for ever |
+| `P:hash_key` | string | the pool's hash key, hexadecimal, unless configured | for ever |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ModelKeys:
+    """Names of one model's keys under one layout of its cells."""
+
+    prefix: str
+    model: str
+    layout: str
+
+    def _plain(self, name: str) -> str:
+        return f"{self.prefix}:{{{self.model}}}:{name}"
+
+    def _laid_out(self, name: str) -> str:
+        return f"{self.prefix}:{{{self.model}}}:{self.layout}:{name}"
+
+    @property
+    def combinations(self) -> str:
+        """List of combinations."""
+        return self._laid_out("combinations")
+
+    @property
+    def partitions(self) -> str:
+        """Set of partitions that have a shard."""
+        return self._laid_out("partitions")
+
+    def shard(self, partition: int) -> str:
+        """Hash with traffic and next offset."""
+        return self._laid_out(f"shard:{partition}")
+
+    def sums(self, partition: int) -> str:
+        """Hash of class-probability sums."""
+        return self._laid_out(f"sums:{partition}")
+
+    def pool(self, partition: int) -> str:
+        """Hash of pooled items."""
+        return self._laid_out(f"pool:{partition}")
+
+    def drawn(self, partition: int) -> str:
+        """List of slots whose items were drawn."""
+        return self._laid_out(f"drawn:{partition}")
+
+    @property
+    def items(self) -> str:
+        """Hash of items ever requested."""
+        return self._plain("items")
+
+    def request(self, request_id: str) -> str:
+        """Hash of one label request."""
+        return self._plain(f"request:{request_id}")
+
+    @property
+    def open(self) -> str:
+        """Hash of requests in flight."""
+        return self._plain("open")
+
+    @property
+    def deadlines(self) -> str:
+        """Sorted set of deadlines."""
+        return self._plain("deadlines")
+
+    @property
+    def outbox(self) -> str:
+        """Hash of messages to publish."""
+        return self._plain("outbox")
+
+    @property
+    def budget(self) -> str:
+        """Hash of labels used."""
+        return self._plain("budget")
+
+    @property
+    def tallies(self) -> str:
+        """Hash of event counts."""
+        return self._plain("tallies")
+
+    @property
+    def outcomes(self) -> str:
+        """Stream of outcomes."""
+        return self._plain("outcomes")
+
+    @property
+    def fence(self) -> str:
+        """Highest leader epoch that has written."""
+        return self._plain("fence")
+
+    def labels(self, partition: int) -> str:
+        """Next offset of a labels partition."""
+        return self._plain(f"labels:{partition}")
+
+
+def lease_key(prefix: str) -> str:
+    """The leader's lease."""
+    return f"{prefix}:{{leader}}:lease"
+
+
+def epoch_key(prefix: str) -> str:
+    """The last epoch that was given to a leader."""
+    return f"{prefix}:{{leader}}:epoch"
+
+
+def hash_key_key(prefix: str) -> str:
+    """The pool's hash key, where the settings name none."""
+    return f"{prefix}:hash_key"

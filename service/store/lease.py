@@ -1,0 +1,53 @@
+"""The leader's lease, with a fencing token, and the hash key that all replicas share."""
+
+from __future__ import annotations
+
+import secrets
+
+from service.store.connection import Connection, unavailable_when_away
+from service.store.keys import epoch_key, hash_key_key, lease_key
+
+
+class LeaderLease:
+    """A lease that one process at a time holds; its epoch grows with every new holder.
+
+    Every write of a leader carries its epoch, and a model that has seen a higher one refuses it.
+    So a leader that slept through its lease can do no harm.
+    """
+
+    def __init__(self, connection: Connection, *, lease_seconds: float, holder: str | None = None) -> None:
+        self._connection = connection
+        self._lease_ms = int(lease_seconds * 1000)
+        self._holder = holder or secrets.token_hex(8)
+
+    def hold(self) -> int | None:
+        """Take or renew the lease; the epoch, or None when another process leads.
+
+        Raises:
+            Unavailable: Redis cannot answer now; then nobody knows who leads, so this process does not.
+        """
+        prefix = self._connection.prefix
+        epoch = self._connection.run(
+            "hold_lease", [lease_key(prefix), epoch_key(prefix)], [self._holder, self._lease_ms]
+        )
+        return int(epoch) or None
+
+    def release(self) -> None:
+        """Let another process lead at once.
+
+        Raises:
+            Unavailable: Redis cannot answer now; the lease then ends by itself.
+        """
+        self._connection.run("release_lease", [lease_key(self._connection.prefix)], [self._holder])
+
+
+def shared_hash_key(connection: Connection) -> bytes:
+    """The 16-byte hash key kept in Redis, made by the first process that asks.
+
+    Raises:
+        Unavailable: Redis cannot answer now.
+    """
+    key = hash_key_key(connection.prefix)
+    with unavailable_when_away():
+        connection.client.set(key, secrets.token_hex(16), nx=True)
+        return bytes.fromhex(connection.client.get(key).decode())

@@ -1,0 +1,59 @@
+-- Write one shard back, if its owner still is its owner; free what was drawn.
+--
+-- KEYS 1 shard         hash    next_offset, flush_id, landmark (s), counts, weights, score_sums, drawn_base
+--      2 pool          hash    slot number -> pool record
+--      3 sums          hash    predicted class index -> packed float64
+--      4 drawn         list    slot:hash of drawn items, oldest first
+--      5 partitions    set     partitions that have a shard
+--      6 combinations  list    JSON, in the order of their numbers
+-- ARGV 1 next offset that the owner started from ('' for a new shard)
+--      2 new next offset
+--      3 id of this flush
+--      4 drawn entries that the owner has seen, counted since the shard began
+--      5 partition
+--      6 landmark  7 counts  8 weights  9 score sums ('' each: unchanged)
+--     10 n: combinations registered since the last flush; then n pairs of number, JSON
+--        m: changed slots; then m pairs of number, record
+--        k: changed classes; then k pairs of index, packed sums
+-- Returns {'ok' | 'refused', drawn entries trimmed so far, drawn entries ...}
+local stored = redis.call('HMGET', KEYS[1], 'next_offset', 'flush_id', 'drawn_base')
+local next_offset, flush_id = stored[1] or '', stored[2]
+local base = tonumber(stored[3] or '0')
+
+local already_done = next_offset == ARGV[2] and flush_id == ARGV[3]
+if not already_done then
+  if next_offset ~= ARGV[1] then return {'refused'} end
+  local at = 10
+  local function pairs_from_here()
+    local count = tonumber(ARGV[at])
+    local first = at + 1
+    at = first + 2 * count
+    return first, at - 1
+  end
+
+  local first, last = pairs_from_here()
+  for i = first, last, 2 do
+    if redis.call('LINDEX', KEYS[6], ARGV[i]) ~= ARGV[i + 1] then return {'refused'} end
+  end
+  first, last = pairs_from_here()
+  for i = first, last, 2 do redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1]) end
+  first, last = pairs_from_here()
+  for i = first, last, 2 do redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1]) end
+
+  redis.call('HSET', KEYS[1], 'next_offset', ARGV[2], 'flush_id', ARGV[3])
+  if ARGV[6] ~= '' then
+    redis.call('HSET', KEYS[1], 'landmark', ARGV[6], 'counts', ARGV[7], 'weights', ARGV[8], 'score_sums', ARGV[9])
+  end
+  redis.call('SADD', KEYS[5], ARGV[5])
+end
+
+local seen = tonumber(ARGV[4])
+if seen > base then
+  redis.call('LTRIM', KEYS[4], seen - base, -1)
+  redis.call('HSET', KEYS[1], 'drawn_base', seen)
+  base = seen
+end
+local reply = redis.call('LRANGE', KEYS[4], 0, -1)
+table.insert(reply, 1, tostring(base))
+table.insert(reply, 1, 'ok')
+return reply

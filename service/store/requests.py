@@ -1,0 +1,257 @@
+"""Label requests in Redis: drawn and issued, published, expired, answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from service.errors import FenceRefused
+from service.store.connection import Connection, unavailable_when_away
+from service.store.keys import ModelKeys
+
+IssueStatus = Literal["issued", "gone", "requested", "budget"]
+ExpiryStatus = Literal["expired", "reissued", "changed"]
+
+
+class OpenRequest(msgspec.Struct, frozen=True):
+    """What is known of a request in flight without its item.
+
+    Attributes:
+        assessment: who asked.
+        group: name of the group that it was drawn for.
+        attributes: by name.
+        predicted_class: by name.
+        score: probability of the predicted class.
+        attempt: counts from 1.
+        requested_at: when the first attempt was issued, seconds since the epoch.
+    """
+
+    assessment: str
+    group: str
+    attributes: dict[str, str]
+    predicted_class: str
+    score: float
+    attempt: int
+    requested_at: float
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One pooled item to be turned into a label request."""
+
+    partition: int
+    slot: int
+    record: bytes
+    item_hash: int
+    item_id: str
+    request_id: str
+    group: str
+    fact: bytes
+    message: bytes
+    open: OpenRequest
+    deadline: float
+
+
+@dataclass(frozen=True)
+class Due:
+    """One request whose deadline has passed."""
+
+    request_id: str
+    open: OpenRequest
+    message: bytes
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """What becomes of a due request: another attempt, or, without a deadline, its end."""
+
+    due: Due
+    deadline: float | None = None
+    message: bytes = b""
+
+
+@dataclass(frozen=True)
+class LabelEvent:
+    """One label, checked and ready to be applied.
+
+    Attributes:
+        digest: 16 hexadecimal digits that differ between different labels for one request.
+        true_class: empty for a skip and a retraction.
+        time: seconds since the epoch.
+    """
+
+    request_id: str
+    item_id: str
+    kind: str
+    true_class: str
+    digest: str
+    time: float
+    annotator: str
+
+
+class RequestStore:
+    """The label requests of one model."""
+
+    def __init__(
+        self, connection: Connection, keys: ModelKeys, *, closed_seconds: int, outcome_limit: int
+    ) -> None:
+        self._connection = connection
+        self._keys = keys
+        self._closed_seconds = closed_seconds
+        self._outcome_limit = outcome_limit
+
+    def pooled(self, partition_slots: Sequence[tuple[int, Sequence[int]]]) -> list[list[bytes | None]]:
+        """Records in the given slots of each partition, None where a slot is empty.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        if not partition_slots:
+            return []
+        with unavailable_when_away():
+            pipeline = self._connection.client.pipeline(transaction=False)
+            for partition, slots in partition_slots:
+                pipeline.hmget(self._keys.pool(partition), slots)
+            replies: list[list[bytes | None]] = pipeline.execute()
+        return replies
+
+    def issue(
+        self, *, epoch: int, assessment: str, window: str, budget: int, draws: Sequence[Draw]
+    ) -> list[IssueStatus]:
+        """Turn pooled items into label requests: draw, mark, take from the budget, put in the outbox.
+
+        Args:
+            epoch: the leader's.
+            assessment: who asks.
+            window: field of the budget that pays.
+            budget: labels that this field may reach.
+            draws: the items.
+
+        Raises:
+            FenceRefused: a newer leader has written.
+            Unavailable: Redis cannot answer now. Issuing the same draws again is harmless.
+        """
+        if not draws:
+            return []
+        keys = self._keys
+        names = [keys.fence, keys.items, keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies]
+        arguments: list[str | bytes | int | float] = [epoch, window, budget, assessment]
+        for draw in draws:
+            names += [keys.pool(draw.partition), keys.drawn(draw.partition), keys.request(draw.request_id)]
+            arguments += [draw.slot, draw.record, draw.item_hash, draw.item_id, draw.request_id, draw.fact]
+            arguments += [draw.message, msgspec.json.encode(draw.open), draw.deadline, draw.group, window]
+        return self._fenced("issue_requests", names, arguments)
+
+    def due(self, *, now: float, limit: int = 500) -> list[Due]:
+        """Requests whose deadline has passed, oldest first.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        client, keys = self._connection.client, self._keys
+        with unavailable_when_away():
+            ids = [i.decode() for i in client.zrangebyscore(keys.deadlines, "-inf", now, 0, limit)]
+            if not ids:
+                return []
+            pipeline = client.pipeline(transaction=False)
+            pipeline.hmget(keys.open, ids)
+            for request_id in ids:
+                pipeline.hget(keys.request(request_id), "message")
+            opened, *messages = pipeline.execute()
+        return [
+            Due(request_id, msgspec.json.decode(text, type=OpenRequest), message)
+            for request_id, text, message in zip(ids, opened, messages, strict=True)
+            if text is not None and message is not None
+        ]
+
+    def renew(self, *, epoch: int, renewals: Sequence[Renewal]) -> list[ExpiryStatus]:
+        """Expire due requests, or issue them once more.
+
+        Raises:
+            FenceRefused: a newer leader has written.
+            Unavailable: Redis cannot answer now. Renewing the same again is harmless.
+        """
+        if not renewals:
+            return []
+        keys = self._keys
+        names = [keys.fence, keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies]
+        arguments: list[str | bytes | int | float] = [epoch, self._closed_seconds]
+        for renewal in renewals:
+            attempt = renewal.due.open.attempt
+            again = msgspec.structs.replace(renewal.due.open, attempt=attempt + 1)
+            names.append(keys.request(renewal.due.request_id))
+            arguments += [renewal.due.request_id, attempt]
+            arguments += ["" if renewal.deadline is None else renewal.deadline, renewal.message]
+            arguments.append(msgspec.json.encode(again))
+        return self._fenced("expire_requests", names, arguments)
+
+    def _fenced(
+        self, script: str, names: Sequence[str], arguments: Sequence[str | bytes | int | float]
+    ) -> list[Any]:
+        statuses = [status.decode() for status in self._connection.run(script, names, arguments)]
+        if statuses == ["fenced"]:
+            raise FenceRefused("a newer leader has taken over; this one stops asking")
+        return statuses
+
+    def outbox(self) -> dict[str, bytes]:
+        """Messages that wait to be published, by `request id/attempt`.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        with unavailable_when_away():
+            return {k.decode(): v for k, v in self._connection.client.hgetall(self._keys.outbox).items()}
+
+    def published(self, entries: Sequence[str]) -> None:
+        """Take published messages out of the outbox.
+
+        Raises:
+            Unavailable: Redis cannot answer now; they are then published again, which is harmless.
+        """
+        if entries:
+            with unavailable_when_away():
+                self._connection.client.hdel(self._keys.outbox, *entries)
+
+    def apply(self, labels: Sequence[LabelEvent]) -> list[str]:
+        """Apply labels, each at most once; order matters within one request alone.
+
+        Returns:
+            Per label `applied`, `duplicate`, or the reason to reject it.
+
+        Raises:
+            Unavailable: Redis cannot answer now. Applying the same again is harmless.
+        """
+        if not labels:
+            return []
+        keys = self._keys
+        names = [keys.open, keys.deadlines, keys.outbox, keys.outcomes, keys.tallies]
+        arguments: list[str | bytes | int | float] = [self._outcome_limit, self._closed_seconds]
+        for label in labels:
+            names.append(keys.request(label.request_id))
+            arguments += [label.request_id, label.item_id, label.kind, label.true_class, label.digest]
+            arguments += [label.time, label.annotator]
+        return [status.decode() for status in self._connection.run("apply_labels", names, arguments)]
+
+    def labels_offset(self, partition: int) -> int | None:
+        """Offset of the first label that is not applied yet, None where none was.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        with unavailable_when_away():
+            stored = self._connection.client.get(self._keys.labels(partition))
+        return None if stored is None else int(stored)
+
+    def set_labels_offset(self, partition: int, offset: int) -> None:
+        """Remember how far labels are applied; applying is idempotent, so no fence is needed.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        with unavailable_when_away():
+            self._connection.client.set(self._keys.labels(partition), offset)
+
+
