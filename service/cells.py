@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -164,8 +165,7 @@ class CellSpace:
         edges = [0.0, *self.score_edges, 1.0]
         last = len(edges) - 2
         return [
-            f"[{low:g},{high:g}{']' if i == last else ')'}"
-            for i, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True))
+            f"[{low:g},{high:g}{']' if i == last else ')'}" for i, (low, high) in enumerate(pairwise(edges))
         ]
 
     def fingerprint(self, *parts: object) -> str:

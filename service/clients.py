@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from typing import Any
 
 import redis
@@ -14,7 +13,7 @@ from service.settings import KafkaSettings, RedisSettings
 
 
 def build_redis(settings: RedisSettings) -> redis.Redis:
-    """A Redis client that never retries by itself: a write whose reply was lost must not be repeated blindly."""
+    """A Redis client that never retries by itself: a write whose reply was lost is not repeated blindly."""
     return redis.Redis.from_url(
         settings.url.get_secret_value(),
         retry=Retry(NoBackoff(), 0),
@@ -63,5 +62,3 @@ def build_admin(settings: KafkaSettings) -> Any:
     return KafkaAdminClient(
         bootstrap_servers=settings.bootstrap_servers, client_id=f"{settings.group_prefix}-admin"
     )
-
-

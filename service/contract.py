@@ -43,7 +43,7 @@ Score = Annotated[
 class Message(BaseModel):
     """Base of the wire messages: immutable, and tolerant of keys of a newer producer."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
 
 class Prediction(Message):
@@ -89,7 +89,7 @@ class Prediction(Message):
 class RevealedPrediction(Message):
     """The model's output, shown to labellers only where an assessment is configured to reveal it."""
 
-    predicted_class: ClassName
+    predicted_class: ClassName = Field(description="a class of the model's label set")
     score: Score
 
 
@@ -97,12 +97,12 @@ class LabelRequest(Message):
     """One item sent to be labelled. Nothing in it tells what the model predicted, unless configured."""
 
     request_id: RequestId
-    model: Name
+    model: Name = Field(description="name of the model in the configuration")
     item_id: ItemId
     classes: list[ClassName] = Field(description="the answers to choose from, always in the same order")
     payload: JsonValue = Field(default=None, description="what the labeller needs to see, inline")
     payload_uri: Uri | None = Field(default=None, description="where the labeller finds it")
-    requested_at: AwareDatetime
+    requested_at: AwareDatetime = Field(description="when this attempt was issued")
     deadline: AwareDatetime = Field(description="a label that comes later may be refused")
     attempt: int = Field(ge=1, description="counts from 1; a request that expires may be issued again")
     prediction: RevealedPrediction | None = Field(default=None, description="absent unless configured")
@@ -119,9 +119,9 @@ class Label(Message):
     """
 
     request_id: RequestId
-    model: Name
+    model: Name = Field(description="name of the model in the configuration")
     item_id: ItemId
-    kind: LabelKind = "answer"
+    kind: LabelKind = Field(default="answer", description="what the label says of its request")
     true_class: ClassName | None = Field(
         default=None, description="required for an answer and a correction; absent otherwise"
     )

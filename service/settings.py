@@ -7,13 +7,23 @@ the value is read from that file, for secrets.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from service.cells import ALL, SCORE_BIN, CellBounds, CellSpace, Grouping
 from service.errors import ConfigurationError
@@ -37,25 +47,40 @@ class _Frozen(BaseModel):
 class Topics(_Frozen):
     """Names of the Kafka topics."""
 
-    predictions: Name = "credence.predictions"
-    label_requests: Name = "credence.label-requests"
-    labels: Name = "credence.labels"
-    dead_letters: Name = "credence.dead-letters"
+    predictions: Name = Field(default="credence.predictions", description="what the models say; read")
+    label_requests: Name = Field(
+        default="credence.label-requests", description="what people are asked; written"
+    )
+    labels: Name = Field(default="credence.labels", description="what people answer; read")
+    dead_letters: Name = Field(default="credence.dead-letters", description="messages refused; written")
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        names = [self.predictions, self.label_requests, self.labels, self.dead_letters]
+        if len(set(names)) != len(names):
+            raise ValueError("the four topics must differ from one another")
+        return self
 
 
 class KafkaSettings(_Frozen):
     """How to reach Kafka, and how to read from it."""
 
-    bootstrap_servers: list[str] = Field(default=["127.0.0.1:9092"], min_length=1)
+    bootstrap_servers: list[str] = Field(
+        default=["127.0.0.1:9092"], min_length=1, description="brokers to begin with, as host:port"
+    )
     topics: Topics = Topics()
-    group_prefix: Name = Field(default="credence", description="consumer groups are <prefix>.predictions, …")
+    group_prefix: Name = Field(
+        default="credence", description="consumer groups are `<prefix>.predictions`, …"
+    )
     session_timeout_seconds: PositiveSeconds = Field(
         default=30.0, description="a silent consumer's partitions move to another one after this time"
     )
     start: Literal["earliest", "latest"] = Field(
         default="earliest", description="where to begin with partitions that have no stored offset"
     )
-    max_poll_records: int = Field(default=5_000, ge=1, le=100_000)
+    max_poll_records: int = Field(
+        default=5_000, ge=1, le=100_000, description="most records that one poll takes"
+    )
     flush_seconds: PositiveSeconds = Field(default=1.0, description="longest time that facts wait in memory")
     flush_records: int = Field(default=5_000, ge=1, description="most records that wait in memory")
     partitions: int = Field(default=4, ge=1, description="for `credence topics create`")
@@ -73,7 +98,7 @@ class RedisSettings(_Frozen):
 class HttpSettings(_Frozen):
     """Where the status page, health and metrics are served. Loopback alone, unless you say otherwise."""
 
-    host: str = "127.0.0.1"
+    host: str = Field(default="127.0.0.1", description="address to listen on; 0.0.0.0 is every one")
     port: int = Field(default=8400, ge=0, le=65_535, description="0 takes a free port")
 
 
@@ -104,6 +129,9 @@ class Bounds(_Frozen):
     probability_classes: int = Field(
         default=200, ge=0, description="class-probability sums are kept for models with at most so many"
     )
+    correction_days: float = Field(
+        default=30.0, gt=0, description="how long an answer may be corrected or retracted"
+    )
     outcomes: int = Field(default=1_000_000, ge=1_000, description="outcomes kept per model, about")
 
 
@@ -117,7 +145,7 @@ class DeadLetterSettings(_Frozen):
 class GroupingSettings(_Frozen):
     """A partition of a model's traffic."""
 
-    by: Literal["predicted_class", "superclass", "attribute"]
+    by: Literal["predicted_class", "superclass", "attribute"] = Field(description="what tells groups apart")
     attribute: Name | None = Field(default=None, description="with `by: attribute`: its name")
     superclasses: dict[Name, list[ClassName]] | None = Field(
         default=None, description="with `by: superclass`: the classes of every superclass"
@@ -144,12 +172,16 @@ class Budget(_Frozen):
 class AssessmentSettings(_Frozen):
     """One standing question about a model."""
 
-    task: Literal["estimation", "identification"] = "estimation"
-    metric: Literal["accuracy"] = "accuracy"
+    task: Literal["estimation", "identification"] = Field(
+        default="estimation", description="know every group, or find the extreme ones"
+    )
+    metric: Literal["accuracy"] = Field(default="accuracy", description="what is asked about")
     extreme: Literal["lowest"] = Field(default="lowest", description="with identification: which end")
     top_m: int = Field(default=1, ge=1, description="with identification: how many groups")
-    grouping: Name = ALL
-    policy: Literal["thompson", "random"] = "thompson"
+    grouping: Name = Field(
+        default=ALL, description="one of the model's groupings; `all` and `score_bin` are always there"
+    )
+    policy: Literal["thompson", "random"] = Field(default="thompson", description="who is labelled next")
     budget: Budget
     max_in_flight: int = Field(default=20, ge=1, description="requests waiting for an answer, at the most")
     lease_seconds: PositiveSeconds = Field(
@@ -175,10 +207,16 @@ class ModelSettings(_Frozen):
     score_bins: int | list[float] = Field(
         default=10, description="number of equal-width bins, or their inner edges"
     )
-    groupings: dict[Name, GroupingSettings] = Field(default_factory=dict)
-    assessments: dict[Name, AssessmentSettings] = Field(default_factory=dict)
+    groupings: dict[Name, GroupingSettings] = Field(
+        default_factory=dict, description="partitions of the model's traffic, by name"
+    )
+    assessments: dict[Name, AssessmentSettings] = Field(
+        default_factory=dict, description="standing questions about the model, by name"
+    )
     alerts: AlertSettings = AlertSettings()
-    prior: Literal["learned", "informed", "informed_jeffreys", "uniform"] = "learned"
+    prior: Literal["learned", "informed", "informed_jeffreys", "uniform"] = Field(
+        default="learned", description="belief about a group before its labels"
+    )
     interval: float = Field(default=0.95, gt=0, lt=1, description="probability inside credible intervals")
     traffic_half_life_days: float | None = Field(
         default=7.0, gt=0, description="traffic counts half after this time; never less, if null"
@@ -191,10 +229,9 @@ class ModelSettings(_Frozen):
     def _consistent(self) -> Self:
         if len(set(self.classes)) != len(self.classes):
             raise ValueError("classes must differ from one another")
-        edges = self.score_edges
-        if not all(0 < low < high < 1 for low, high in zip(edges, edges[1:], strict=False)) or not all(
-            0 < edge < 1 for edge in edges
-        ):
+        too_few = isinstance(self.score_bins, int) and self.score_bins < 1
+        limits = (0.0, *self.score_edges, 1.0)
+        if too_few or not all(low < high for low, high in itertools.pairwise(limits)):
             raise ValueError("score_bins must be at least 1, or inner edges that ascend within (0, 1)")
         return self
 
@@ -225,31 +262,33 @@ class Settings(_Frozen):
     schedule: ScheduleSettings = ScheduleSettings()
     bounds: Bounds = Bounds()
     dead_letters: DeadLetterSettings = DeadLetterSettings()
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="least severe messages that are logged"
+    )
     hash_key: SecretStr | None = Field(
         default=None,
-        description="32 hexadecimal digits that decide which items are drawn; made and kept in Redis if absent",
+        description="32 hexadecimal digits that decide what is drawn; made and kept in Redis if absent",
     )
     seed: int | None = Field(default=None, ge=0, description="of Thompson sampling; unpredictable if absent")
-    models: dict[Name, ModelSettings] = Field(min_length=1)
+    models: dict[Name, ModelSettings] = Field(
+        min_length=1, description="the deployed classifiers, by the name that their predictions carry"
+    )
 
-    @model_validator(mode="after")
-    def _hash_key_is_16_bytes(self) -> Self:
-        if self.hash_key is not None:
-            self.hash_key_bytes()
-        return self
+    @field_validator("hash_key")
+    @classmethod
+    def _hash_key_is_16_bytes(cls, hash_key: SecretStr | None) -> SecretStr | None:
+        if hash_key is not None:
+            try:
+                key = bytes.fromhex(hash_key.get_secret_value())
+            except ValueError:
+                key = b""
+            if len(key) != 16:  # noqa: PLR2004 - the key length that SipHash defines
+                raise ValueError("must be 32 hexadecimal digits")
+        return hash_key
 
     def hash_key_bytes(self) -> bytes | None:
         """The configured hash key, 16 bytes, or None."""
-        if self.hash_key is None:
-            return None
-        try:
-            key = bytes.fromhex(self.hash_key.get_secret_value())
-        except ValueError:
-            key = b""
-        if len(key) != 16:  # noqa: PLR2004 - the key length that SipHash defines
-            raise ValueError("hash_key must be 32 hexadecimal digits")
-        return key
+        return None if self.hash_key is None else bytes.fromhex(self.hash_key.get_secret_value())
 
     def cell_space(self, model: str) -> CellSpace:
         """The cells of one model, from its groupings and the bounds."""
@@ -262,9 +301,7 @@ class Settings(_Frozen):
             classes=tuple(settings.classes),
             score_edges=settings.score_edges,
             groupings=groupings,
-            bounds=CellBounds(
-                self.bounds.cells, self.bounds.attribute_values, self.bounds.attribute_length
-            ),
+            bounds=CellBounds(self.bounds.cells, self.bounds.attribute_values, self.bounds.attribute_length),
         )
 
 
@@ -289,7 +326,8 @@ def load_settings(path: Path, environment: Mapping[str, str]) -> Settings:
     except OSError as error:
         raise ConfigurationError([("(file)", error.strerror or "cannot be read")], str(path)) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigurationError([("(file)", f"is not valid YAML: {error}")], str(path)) from error
+        # Not its text, and not as the cause: both quote the line, which may hold a secret.
+        raise ConfigurationError([("(file)", f"is not valid YAML{_where(error)}")], str(path)) from None
     if not isinstance(document, dict):
         raise ConfigurationError([("(file)", "must be a mapping at the top level")], str(path))
     _overlay_environment(document, environment)
@@ -308,8 +346,12 @@ class _UniqueKeyLoader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Hashable] = set()
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=deep)  # type: ignore[no-untyped-call]
-            if isinstance(key, Hashable) and key in seen:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key = self.construct_object(key_node, deep=deep)
+            if not isinstance(key, Hashable):
+                break  # the base class refuses it
+            if key in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"duplicate key {key!r}", key_node.start_mark
                 )
@@ -326,20 +368,37 @@ def _overlay_environment(document: dict[str, Any], environment: Mapping[str, str
             name = name.removesuffix("_FILE")
             try:
                 text = Path(text).read_text(encoding="utf-8").strip()
-            except OSError as error:
+            except (OSError, UnicodeDecodeError) as error:
+                why = getattr(error, "strerror", None) or "not UTF-8 text"
                 raise ConfigurationError(
-                    [(variable, f"names a file that cannot be read: {error.strerror}")], "environment"
-                ) from error
+                    [(variable, f"names a file that cannot be read: {why}")], "environment"
+                ) from None
         *parents, last = [part.lower() for part in name.split("__")]
         target = document
         for part in parents:
-            child = target.setdefault(part, {})
+            child = target.get(part)
+            if child is None:
+                child = target[part] = {}
             if not isinstance(child, dict):
                 raise ConfigurationError([(variable, f"{part!r} is not a group of settings")], "environment")
             target = child
-        is_plain_text = last in {"url", "hash_key", "host"}
-        target[last] = text if is_plain_text else yaml.safe_load(text)
+        try:
+            target[last] = text if last in PLAIN_TEXT_KEYS else yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ConfigurationError(
+                [(variable, f"is not valid YAML{_where(error)}")], "environment"
+            ) from None
 
+
+def _where(error: Exception) -> str:
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return ""
+    mark = error.problem_mark
+    return f": {error.problem} at line {mark.line + 1}, column {mark.column + 1}"
+
+
+PLAIN_TEXT_KEYS = frozenset({"url", "hash_key", "host"})
+"""Keys whose value in the environment is text as it stands, not YAML."""
 
 RESERVED_VARIABLES = frozenset({"CREDENCE_CONFIG"})
 """Variables of the command line, not of the settings."""
@@ -386,16 +445,16 @@ def _cross_reference_problems(settings: Settings) -> list[tuple[str, str]]:
             problems.append(
                 (
                     "bounds.cells",
-                    f"model {model_name!r} needs at least {space.cells_per_combination} "
-                    "(classes x score bins); raise it, or use fewer score bins",
+                    (
+                        f"model {model_name!r} needs at least {space.cells_per_combination} "
+                        "(classes x score bins); raise it, or use fewer score bins"
+                    ),
                 )
             )
     return problems
 
 
-def _superclass_problems(
-    at: str, model: ModelSettings, grouping: GroupingSettings
-) -> list[tuple[str, str]]:
+def _superclass_problems(at: str, model: ModelSettings, grouping: GroupingSettings) -> list[tuple[str, str]]:
     if grouping.superclasses is None:
         return []
     members = [name for names in grouping.superclasses.values() for name in names]

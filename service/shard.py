@@ -191,13 +191,14 @@ class Shard:
         self.probability_sums = probability_sums or {}
         self.changed_slots: dict[int, bytes] = {}
         self.changed_classes: set[int] = set()
+        self.changed = False
         self._decay = decay
         self._hash_key = hash_key
 
     @property
     def slots(self) -> int:
         """Pool slots per cell."""
-        return self.pool.priorities.shape[1]
+        return int(self.pool.priorities.shape[1])
 
     def hash_items(self, item_ids: Sequence[bytes]) -> UInt64s:
         """The keyed hash of each item id [n]."""
@@ -215,6 +216,7 @@ class Shard:
             self.pool = self.pool.resized(cell_count)
         if not len(batch.cells):
             return
+        self.changed = True
         self._move_landmark(float(batch.times.max()))
         weights = np.exp(self._decay * (batch.times - self.traffic.landmark))
         size = len(self.traffic.counts)
@@ -233,6 +235,7 @@ class Shard:
 
     def mark_flushed(self) -> None:
         """Forget what had changed since the last flush."""
+        self.changed = False
         self.changed_slots.clear()
         self.changed_classes.clear()
 

@@ -37,7 +37,9 @@ def siphash24(messages: Sequence[bytes], key: bytes) -> UInt64s:
     word_counts = lengths // _WORD + 1
     for word_count in np.unique(word_counts):
         members = np.flatnonzero(word_counts == word_count)
-        hashes[members] = _hash_block([messages[i] for i in members], lengths[members], int(word_count), key)
+        hashes[members] = _hash_block(
+            [messages[i] for i in members.tolist()], lengths[members], int(word_count), key
+        )
     return hashes
 
 

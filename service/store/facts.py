@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -24,6 +23,7 @@ class OutcomeEntry:
         request_id: id of the label request.
         kind: `answered`, `corrected` or `retracted`.
         assessment: who asked.
+        grouping: name of the assessment's grouping then.
         group: name of the group that it was drawn for.
         fact: what was predicted.
         true_class: empty for a retraction.
@@ -33,6 +33,7 @@ class OutcomeEntry:
     request_id: str
     kind: str
     assessment: str
+    grouping: str
     group: str
     fact: Fact
     true_class: str
@@ -165,6 +166,7 @@ def _outcome_entry(fields: dict[bytes, bytes]) -> OutcomeEntry:
         request_id=fields[b"request"].decode(),
         kind=fields[b"kind"].decode(),
         assessment=fields[b"assessment"].decode(),
+        grouping=fields[b"grouping"].decode(),
         group=fields[b"group"].decode(),
         fact=decode_fact(fields[b"fact"]),
         true_class=fields[b"true_class"].decode(),
@@ -177,5 +179,5 @@ def _event_and_assessment(field: bytes) -> tuple[str, str]:
     return event, assessment
 
 
-def _stream_order(entry_id: str) -> Sequence[int]:
+def _stream_order(entry_id: str) -> list[int]:
     return [int(part) for part in entry_id.split("-")]

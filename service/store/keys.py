@@ -13,13 +13,13 @@ grouping, score bin or half-life starts new ones, which fill again from Kafka.
 | `P:{m}:L:pool:<p>` | hash | slot number -> pool record (msgpack) | until drawn or replaced |
 | `P:{m}:L:drawn:<p>` | list | `slot:hash` of drawn items, for the owner to free | until acknowledged by a flush |
 | `P:{m}:items` | hash | item id -> request id, of every item ever requested | for ever |
-| `P:{m}:request:<id>` | hash | `state`, `attempt`, `item`, `assessment`, `group`, `window`, `fact`, `message`, `true_class`, `seen` | `correction_days` after it closed |
+| `P:{m}:request:<id>` | hash | `state`, `attempt`, `item`, `assessment`, `grouping`, `group`, `window`, `fact`, `message`, `true_class`, `seen` | `correction_days` after it closed |
 | `P:{m}:open` | hash | request id -> JSON of assessment, group, combination, predicted class, score, attempt | while open |
 | `P:{m}:deadlines` | sorted set | request id, by deadline (s) | while open |
 | `P:{m}:outbox` | hash | `request id/attempt` -> message to publish | until published |
 | `P:{m}:budget` | hash | `assessment|window` -> labels used | for ever |
 | `P:{m}:tallies` | hash | `event|assessment` -> how often | for ever |
-| `P:{m}:outcomes` | stream | `request`, `kind`, `fact`, `true_class`, `time`, `annotator` | newest `outcomes` |
+| `P:{m}:outcomes` | stream | `request`, `kind`, `assessment`, `grouping`, `group`, `fact`, `true_class`, `time`, `annotator` | newest `outcomes` |
 | `P:{m}:fence` | string | highest leader epoch that has written | for ever |
 | `P:{m}:labels:<p>` | string | next offset of a labels partition | for ever |
 | `P:{leader}:lease`, `P:{leader}:epoch` | string | `holder|epoch`; the last epoch given | the lease; for ever |

@@ -119,13 +119,14 @@ class RequestStore:
         return replies
 
     def issue(
-        self, *, epoch: int, assessment: str, window: str, budget: int, draws: Sequence[Draw]
+        self, *, epoch: int, assessment: str, grouping: str, window: str, budget: int, draws: Sequence[Draw]
     ) -> list[IssueStatus]:
         """Turn pooled items into label requests: draw, mark, take from the budget, put in the outbox.
 
         Args:
             epoch: the leader's.
             assessment: who asks.
+            grouping: name of its grouping.
             window: field of the budget that pays.
             budget: labels that this field may reach.
             draws: the items.
@@ -138,11 +139,11 @@ class RequestStore:
             return []
         keys = self._keys
         names = [keys.fence, keys.items, keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies]
-        arguments: list[str | bytes | int | float] = [epoch, window, budget, assessment]
+        arguments: list[str | bytes | int | float] = [epoch, window, budget, assessment, grouping]
         for draw in draws:
             names += [keys.pool(draw.partition), keys.drawn(draw.partition), keys.request(draw.request_id)]
             arguments += [draw.slot, draw.record, draw.item_hash, draw.item_id, draw.request_id, draw.fact]
-            arguments += [draw.message, msgspec.json.encode(draw.open), draw.deadline, draw.group, window]
+            arguments += [draw.message, msgspec.json.encode(draw.open), draw.deadline, draw.group]
         return self._fenced("issue_requests", names, arguments)
 
     def due(self, *, now: float, limit: int = 500) -> list[Due]:
@@ -253,5 +254,3 @@ class RequestStore:
         """
         with unavailable_when_away():
             self._connection.client.set(self._keys.labels(partition), offset)
-
-

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from itertools import chain
 
 import msgspec
 import numpy as np
@@ -37,7 +36,10 @@ class DirectoryStore:
     """One model's directory of combinations, as one process knows it."""
 
     def __init__(
-        self, connection: Connection, keys: ModelKeys, make: Callable[[Sequence[Combination]], CombinationDirectory]
+        self,
+        connection: Connection,
+        keys: ModelKeys,
+        make: Callable[[Sequence[Combination]], CombinationDirectory],
     ) -> None:
         self._connection = connection
         self._keys = keys
@@ -172,7 +174,23 @@ class ShardStore:
                 traffic.weights.astype("<f8").tobytes(),
                 traffic.score_sums.astype("<f8").tobytes(),
             ]
-        changed_sums = sorted(shard.changed_classes)
+        arguments: list[str | bytes | int | float] = [
+            shard.next_offset if started else "",
+            new_offset,
+            f"{self._owner}.{shard.next_offset}",
+            drawn_seen,
+            partition,
+            *packed,
+            len(combinations),
+        ]
+        for number, combination in combinations:
+            arguments += [number, encode_combination(combination)]
+        arguments.append(len(shard.changed_slots))
+        for slot, record in shard.changed_slots.items():
+            arguments += [slot, record]
+        arguments.append(len(shard.changed_classes))
+        for predicted in sorted(shard.changed_classes):
+            arguments += [predicted, shard.probability_sums[predicted].astype("<f8").tobytes()]
         reply = self._connection.run(
             "flush",
             [
@@ -183,22 +201,7 @@ class ShardStore:
                 keys.partitions,
                 keys.combinations,
             ],
-            [
-                shard.next_offset if started else "",
-                new_offset,
-                f"{self._owner}.{shard.next_offset}",
-                drawn_seen,
-                partition,
-                *packed,
-                len(combinations),
-                *chain.from_iterable((number, encode_combination(c)) for number, c in combinations),
-                len(shard.changed_slots),
-                *chain.from_iterable(shard.changed_slots.items()),
-                len(changed_sums),
-                *chain.from_iterable(
-                    (c, shard.probability_sums[c].astype("<f8").tobytes()) for c in changed_sums
-                ),
-            ],
+            arguments,
         )
         if reply[0] != b"ok":
             raise FlushRefused(

@@ -14,7 +14,8 @@ local statuses = {}
 for l = 1, #KEYS - 5 do
   local request, a = KEYS[5 + l], 3 + 7 * (l - 1)
   local id, item, kind, class, digest = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
-  local stored = redis.call('HMGET', request, 'state', 'item', 'true_class', 'seen', 'attempt', 'assessment', 'fact', 'group')
+  local stored = redis.call('HMGET', request, 'state', 'item', 'true_class', 'seen', 'attempt', 'assessment', 'fact',
+    'grouping', 'group')
   local state, known, seen = stored[1], stored[3], stored[4] or ''
   local status, event
 
@@ -59,7 +60,7 @@ for l = 1, #KEYS - 5 do
     redis.call('HSET', request, 'state', now_in, 'true_class', class, 'seen', seen .. digest .. ' ')
     if event ~= 'skipped' then
       redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[1], '*', 'request', id, 'kind', event, 'assessment', stored[6],
-        'group', stored[8], 'fact', stored[7], 'true_class', class, 'time', ARGV[a + 5], 'annotator', ARGV[a + 6])
+        'grouping', stored[8], 'group', stored[9], 'fact', stored[7], 'true_class', class, 'time', ARGV[a + 5], 'annotator', ARGV[a + 6])
     end
     redis.call('HINCRBY', KEYS[5], event .. '|' .. stored[6], 1)
   end

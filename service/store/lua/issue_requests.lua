@@ -8,9 +8,9 @@
 --      6 budget     hash    assessment|window -> labels used
 --      7 tallies    hash    event|assessment -> how often
 --      then per candidate: pool hash, drawn list, request hash
--- ARGV 1 epoch  2 budget field  3 budget limit  4 assessment
---      then per candidate 9: slot, pool record, item hash, item id, request id, fact, message, open JSON, deadline
---      and group, window
+-- ARGV 1 epoch  2 budget field  3 budget limit  4 assessment  5 its grouping
+--      then per candidate 10: slot, pool record, item hash, item id, request id, fact, message, open JSON,
+--      deadline, group
 -- Returns per candidate 'issued', 'gone' (the slot holds another item now), 'requested' (its item was
 -- requested before; the slot is emptied) or 'budget'; or 'fenced' alone.
 local epoch = tonumber(ARGV[1])
@@ -23,7 +23,7 @@ local statuses = {}
 local candidates = (#KEYS - 7) / 3
 for c = 0, candidates - 1 do
   local pool, drawn, request = KEYS[8 + 3 * c], KEYS[9 + 3 * c], KEYS[10 + 3 * c]
-  local a = 5 + 11 * c
+  local a = 6 + 10 * c
   local slot, record, hash, item, id = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
   local status
   if used >= limit then
@@ -41,7 +41,7 @@ for c = 0, candidates - 1 do
       redis.call('HINCRBY', KEYS[6], ARGV[2], 1)
       redis.call('HINCRBY', KEYS[7], 'issued|' .. ARGV[4], 1)
       redis.call('HSET', request, 'state', 'open', 'attempt', '1', 'item', item, 'assessment', ARGV[4],
-        'group', ARGV[a + 9], 'window', ARGV[2], 'fact', ARGV[a + 5], 'message', ARGV[a + 6])
+        'grouping', ARGV[5], 'group', ARGV[a + 9], 'window', ARGV[2], 'fact', ARGV[a + 5], 'message', ARGV[a + 6])
       redis.call('HSET', KEYS[3], id, ARGV[a + 7])
       redis.call('ZADD', KEYS[4], ARGV[a + 8], id)
       redis.call('HSET', KEYS[5], id .. '/1', ARGV[a + 6])

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Validates docs/contract/asyncapi.json against the official JSON Schema of AsyncAPI 3.0, which comes as an
+# npm package. Without npm it is skipped, but never on CI (CI=true): there, a skipped check is a broken one.
+set -eu
+
+cd "$(dirname "$0")/.."
+python=${PYTHON:-.venv/bin/python}
+
+if ! command -v npm >/dev/null 2>&1; then
+  if [ "${CI:-}" = true ]; then
+    echo "check_asyncapi: npm is not installed; CI needs it" >&2
+    exit 1
+  fi
+  echo "check_asyncapi: skipped, npm is not installed"
+  exit 0
+fi
+
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+npm install --prefix "$directory" --no-audit --no-fund --ignore-scripts --loglevel=error @asyncapi/specs@6.11.1
+
+"$python" - "$directory/node_modules/@asyncapi/specs/schemas/3.0.0.json" docs/contract/asyncapi.json <<'EOF'
+import json
+import sys
+from pathlib import Path
+
+from jsonschema import Draft7Validator
+from jsonschema.exceptions import best_match
+
+schema, document = (json.loads(Path(name).read_text(encoding="utf-8")) for name in sys.argv[1:])
+if error := best_match(Draft7Validator(schema).iter_errors(document)):
+    sys.exit(f"{sys.argv[2]} is not valid AsyncAPI 3.0: {error.json_path}: {error.message}")
+print(f"{sys.argv[2]} is valid AsyncAPI {document['asyncapi']}")
+EOF

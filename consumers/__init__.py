@@ -1,0 +1,1 @@
+"""From Kafka into facts: one loop owns the client, steps see only records."""

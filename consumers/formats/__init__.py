@@ -1,0 +1,1 @@
+"""Decoders: bytes of a record to checked messages, or the reason why not."""

@@ -1,0 +1,135 @@
+"""The native JSON format of `service.contract`, decoded for the hot path.
+
+msgspec checks types and bounds while it parses; what a prediction means for its model
+(known class, probabilities of the label set) is checked by the step that knows the model.
+The contract's pydantic models accept and reject the same messages; one test suite holds both to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from service.contract import CLOUDEVENTS_VERSION
+from service.errors import BadMessage
+
+Name = Annotated[str, Meta(min_length=1, max_length=128)]
+ItemId = Annotated[str, Meta(min_length=1, max_length=256)]
+RequestId = Annotated[str, Meta(min_length=1, max_length=64)]
+ClassName = Annotated[str, Meta(min_length=1, max_length=256)]
+AwareTime = Annotated[datetime, Meta(tz=True)]
+Headers = Sequence[tuple[str, bytes]]
+
+
+class WirePrediction(msgspec.Struct, frozen=True, gc=False):
+    """`service.contract.Prediction` as it is parsed; the payload stays JSON text."""
+
+    model: Name
+    item_id: ItemId
+    predicted_class: ClassName | None = None
+    score: float | None = None
+    probabilities: Annotated[list[float], Meta(min_length=2)] | None = None
+    attributes: dict[Name, str] = {}
+    time: AwareTime | None = None
+    payload: msgspec.Raw = msgspec.Raw()
+    payload_uri: Annotated[str, Meta(min_length=1, max_length=2048)] | None = None
+    votes: dict[Name, ClassName] | None = None
+
+
+class WireLabel(msgspec.Struct, frozen=True, gc=False):
+    """`service.contract.Label` as it is parsed."""
+
+    request_id: RequestId
+    model: Name
+    item_id: ItemId
+    kind: Literal["answer", "skip", "correction", "retraction"] = "answer"
+    true_class: ClassName | None = None
+    annotator: Name | None = None
+    time: AwareTime | None = None
+
+
+_decode_prediction = msgspec.json.Decoder(WirePrediction).decode
+_decode_predictions = msgspec.json.Decoder(list[WirePrediction]).decode
+_decode_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_decode_label = msgspec.json.Decoder(WireLabel).decode
+
+_ARRAY_START = re.compile(rb"\s*\[")
+_QUOTED = re.compile(r"'.*'")
+
+
+def decode_predictions(value: bytes) -> list[tuple[int | None, WirePrediction | BadMessage]]:
+    """Predictions of one record's value: a single one, or an array of them.
+
+    Returns:
+        Per prediction its position in the array (None for a single one), and the prediction or why it
+        is refused. One bad element does not take the others with it.
+    """
+    if not _ARRAY_START.match(value):
+        return [(None, _attempt(_decode_prediction, value))]
+    predictions = _attempt(_decode_predictions, value)
+    if not isinstance(predictions, BadMessage):
+        return list(enumerate(predictions))
+    elements = _attempt(_decode_elements, value)
+    if isinstance(elements, BadMessage):
+        return [(None, elements)]
+    return [(i, _attempt(_decode_prediction, raw)) for i, raw in enumerate(elements)]
+
+
+def element_text(value: bytes, index: int | None) -> bytes:
+    """The text of one prediction in a record's value; the whole value for a single one."""
+    return value if index is None else bytes(_decode_elements(value)[index])
+
+
+def decode_label(value: bytes) -> WireLabel:
+    """The label in one record's value.
+
+    Raises:
+        BadMessage: it is not a label.
+    """
+    label: WireLabel | BadMessage = _attempt(_decode_label, value)
+    if isinstance(label, BadMessage):
+        raise label
+    if (label.true_class is None) == (label.kind in ("answer", "correction")):
+        raise BadMessage(
+            "invalid_field", "true_class is required for answer and correction, and absent otherwise"
+        )
+    return label
+
+
+def check_event(headers: Headers, expected_type: str) -> None:
+    """Check CloudEvents headers, where a record has them.
+
+    Raises:
+        BadMessage: the record says that it is another kind of event, or another version of CloudEvents.
+    """
+    for name, content in headers:
+        if name == "ce_specversion" and content != CLOUDEVENTS_VERSION.encode():
+            raise BadMessage("unsupported_event", f"ce_specversion must be {CLOUDEVENTS_VERSION}")
+        if name == "ce_type" and content != expected_type.encode():
+            raise BadMessage("unsupported_event", f"ce_type must be {expected_type} on this topic")
+
+
+def event_time(headers: Headers) -> float | None:
+    """The time that CloudEvents headers tell, in seconds since the epoch; None without one that is usable."""
+    for name, content in headers:
+        if name == "ce_time":
+            try:
+                return datetime.fromisoformat(content.decode("ascii")).timestamp()
+            except (ValueError, OverflowError):
+                return None
+    return None
+
+
+def _attempt(decode: Callable[[Any], Any], value: bytes | msgspec.Raw) -> Any:
+    try:
+        return decode(value)
+    except msgspec.ValidationError as error:
+        reason = "missing_field" if "missing required field" in str(error) else "invalid_field"
+        return BadMessage(reason, _QUOTED.sub("(value)", str(error)))
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        return BadMessage("malformed_json", f"not JSON: {type(error).__name__}")

@@ -1,0 +1,148 @@
+"""Labels: label -> request -> outcome, idempotently.
+
+Redis itself decides what a label does to its request, and recognises a label that it has seen;
+so a batch can be applied again at any time. The offset is stored after bad labels are kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from consumers.dead_letters import DeadLetterSink, FloodGate, Rejected
+from consumers.formats.native import WireLabel, check_event, decode_label, event_time
+from service.contract import LABEL_TYPE
+from service.errors import BadMessage
+from service.metrics import PipelineMetrics
+from service.store.requests import LabelEvent, RequestStore
+
+_EXPLANATIONS = {
+    "unknown_request": "no request of this id is known for this model",
+    "expired_request": "the request expired before this label came",
+    "item_mismatch": "the request is for another item",
+    "conflicting_label": "the request was answered differently; send a correction to replace an answer",
+    "nothing_to_retract": "there is no answer to take back",
+    "too_many_revisions": "the request was revised too often",
+}
+
+
+class LabelStep:
+    """Takes batches of labels of one partition."""
+
+    topic_kind = "labels"
+
+    def __init__(
+        self,
+        stores: Mapping[str, RequestStore],
+        classes: Mapping[str, frozenset[str]],
+        *,
+        dead_letters: DeadLetterSink,
+        flood_gate: FloodGate,
+        metrics: PipelineMetrics,
+        message_bytes: int,
+    ) -> None:
+        self._stores = stores
+        self._classes = classes
+        self._dead_letters = dead_letters
+        self._flood_gate = flood_gate
+        self._metrics = metrics
+        self._message_bytes = message_bytes
+        self._positions: dict[int, int] = {}
+        self._flushed: dict[int, int] = {}
+
+    def assign(self, partition: int, default_offset: int) -> int:
+        """The offset to read from.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        stored = [store.labels_offset(partition) for store in self._stores.values()]
+        start = min((offset for offset in stored if offset is not None), default=default_offset)
+        self._positions[partition] = start
+        return start
+
+    def revoke(self, partition: int) -> None:
+        """Forget a partition."""
+        self._positions.pop(partition, None)
+        self._flushed.pop(partition, None)
+
+    def process(self, partition: int, records: Sequence[Any], now: float) -> None:
+        """Apply one batch of labels.
+
+        Raises:
+            Unavailable: Redis or Kafka cannot answer now; give the same batch again later.
+            DeadLetterFlood: too many messages are bad; nothing of the batch was discarded.
+        """
+        events: dict[str, list[tuple[Any, LabelEvent]]] = {}
+        rejected: list[Rejected] = []
+        for record in records:
+            try:
+                label = self._decode(record)
+            except BadMessage as error:
+                rejected.append(_rejected(partition, record, error))
+            else:
+                events.setdefault(label.model, []).append((record, _event(label, record, now)))
+
+        counts = {"duplicate": 0, "applied": 0}
+        for model, pairs in events.items():
+            statuses = self._stores[model].apply([event for _, event in pairs])
+            for (record, _), status in zip(pairs, statuses, strict=True):
+                if status in _EXPLANATIONS:
+                    rejected.append(_rejected(partition, record, BadMessage(status, _EXPLANATIONS[status])))
+                    continue
+                counts[status] += 1
+        self._flood_gate.admit(messages=len(records), bad=len(rejected))
+        self._dead_letters.send(rejected)
+        self._positions[partition] = records[-1].offset + 1
+        self._metrics.labels_taken(applied=counts["applied"], duplicate=counts["duplicate"])
+        if rejected:
+            self._metrics.dead_lettered(self.topic_kind, [r.error.reason for r in rejected])
+
+    def _decode(self, record: Any) -> WireLabel:
+        value = record.value or b""
+        if len(value) > self._message_bytes:
+            raise BadMessage("message_too_large", f"the value is over {self._message_bytes} bytes")
+        check_event(record.headers, LABEL_TYPE)
+        label = decode_label(value)
+        if label.model not in self._stores:
+            raise BadMessage("unknown_model", "the configuration has no model of this name")
+        if label.true_class is not None and label.true_class not in self._classes[label.model]:
+            raise BadMessage("unknown_class", "true_class is not in the model's label set")
+        return label
+
+    def flush(self, partition: int, now: float) -> int:  # noqa: ARG002 - every step is flushed alike
+        """Remember how far labels are applied; that offset.
+
+        Raises:
+            Unavailable: Redis cannot answer now; flush again later.
+        """
+        position = self._positions[partition]
+        if self._flushed.get(partition) != position:
+            for store in self._stores.values():
+                store.set_labels_offset(partition, position)
+            self._flushed[partition] = position
+        return position
+
+
+def _rejected(partition: int, record: Any, error: BadMessage) -> Rejected:
+    return Rejected(partition, record.offset, None, record.key, record.value or b"", error)
+
+
+def _event(label: WireLabel, record: Any, now: float) -> LabelEvent:
+    claimed = label.time.timestamp() if label.time else event_time(record.headers or ())
+    time = min(claimed if claimed is not None else record.timestamp / 1000, now)
+    identity = msgspec.json.encode(
+        [label.kind, label.true_class, label.annotator, claimed if claimed is not None else record.timestamp]
+    )
+    return LabelEvent(
+        request_id=label.request_id,
+        item_id=label.item_id,
+        kind=label.kind,
+        true_class=label.true_class or "",
+        digest=hashlib.blake2b(identity, digest_size=8).hexdigest(),
+        time=time,
+        annotator=label.annotator or "",
+    )

@@ -1,0 +1,295 @@
+"""The loop that owns a consumer: poll, hand over, flush, back off.
+
+Steps never touch the client. Rebalance callbacks, which run on the client's I/O thread, only note what
+happened; the loop acts on it between polls. Redis's offsets count: on assignment the step says where to
+read from, whatever Kafka has committed. Kafka's offsets are committed too, for tools that show lag.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from typing import Any, Literal, Protocol
+
+from kafka import ConsumerRebalanceListener, OffsetAndMetadata, TopicPartition
+from kafka.errors import KafkaError
+
+from service.errors import DeadLetterFlood, FlushRefused, Unavailable
+from service.metrics import PipelineMetrics
+
+log = logging.getLogger(__name__)
+
+_FIRST_BACKOFF_SECONDS = 0.1
+_LONGEST_BACKOFF_SECONDS = 10.0
+_POLL_MS = 200
+_PROBE_SECONDS = 3.0
+_PROBE_TIMEOUT_MS = 2_000
+_TAKE_OVER_TIMEOUT_MS = 5_000
+
+State = Literal["starting", "running", "waiting", "flooded", "stopped"]
+
+
+class Step(Protocol):
+    """What a loop feeds; all its methods take and give offsets of one partition of one topic."""
+
+    topic_kind: str
+
+    def assign(self, partition: int, default_offset: int) -> int:
+        """Own a partition; the offset to read from."""
+
+    def revoke(self, partition: int) -> None:
+        """Own a partition no more."""
+
+    def process(self, partition: int, records: Sequence[Any], now: float) -> None:
+        """Take a batch, whole or not at all."""
+
+    def flush(self, partition: int, now: float) -> int:
+        """Store what was taken; the offset up to which everything is stored."""
+
+
+class _Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
+    """Notes rebalances for the loop; runs on the client's I/O thread, where nothing may block."""
+
+    def __init__(self) -> None:
+        self.events: SimpleQueue[tuple[str, frozenset[TopicPartition]]] = SimpleQueue()
+
+    def on_partitions_revoked(self, revoked: Any) -> None:
+        self.events.put(("revoked", frozenset(revoked)))
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        self.events.put(("assigned", frozenset(assigned)))
+
+    def on_partitions_lost(self, lost: Any) -> None:
+        self.events.put(("revoked", frozenset(lost)))
+
+
+class ConsumerLoop:
+    """Runs one step over one topic.
+
+    Args:
+        consumer: a client of its own; the loop closes it.
+        topic: name of the topic.
+        step: what is fed.
+        metrics: of the pipeline.
+        clock: seconds since the epoch.
+        start: where to begin with partitions that have no stored offset.
+        flush_seconds: longest time that facts wait in memory.
+        flush_records: most records that wait in memory.
+        stopping: set when the loop is to flush and end.
+    """
+
+    def __init__(
+        self,
+        consumer: Any,
+        topic: str,
+        step: Step,
+        *,
+        metrics: PipelineMetrics,
+        clock: Callable[[], float],
+        start: Literal["earliest", "latest"],
+        flush_seconds: float,
+        flush_records: int,
+        stopping: threading.Event,
+    ) -> None:
+        self.state: State = "starting"
+        self.last_turn = clock()
+        self._consumer = consumer
+        self._topic = topic
+        self._step = step
+        self._metrics = metrics
+        self._clock = clock
+        self._start = start
+        self._flush_seconds = flush_seconds
+        self._flush_records = flush_records
+        self._rebalances = _Rebalances()
+        self._stopping = stopping
+        self._joined = False
+        self._pending: set[TopicPartition] = set()
+        self._owned: set[TopicPartition] = set()
+        self._held: dict[TopicPartition, Sequence[Any]] = {}
+        self._unflushed: dict[TopicPartition, int] = {}
+        self._last_flush = clock()
+        self._last_heard = clock()
+        self._backoff = 0.0
+        self._resume_at = 0.0
+
+    def run(self) -> None:
+        """Turn until asked to stop; then flush what is held and leave the group."""
+        self._consumer.subscribe([self._topic], listener=self._rebalances)
+        try:
+            while not self._stopping.is_set():
+                self._turn()
+            self._flush_before_leaving()
+        finally:
+            self.state = "flooded" if self.state == "flooded" else "stopped"
+            self._consumer.close(autocommit=False)
+
+    def _turn(self) -> None:
+        now = self.last_turn = self._clock()
+        self._note_rebalances()
+        if now < self._resume_at or self.state == "flooded":
+            self._keep_membership()
+            return
+        try:
+            self._take_over()
+            self._process(self._held or self._poll())
+            if self._flush_due():
+                self._flush()
+        except Unavailable as error:
+            self._back_off(error)
+        except DeadLetterFlood as error:
+            self.state = "flooded"
+            self._metrics.consumer_flooded(self._step.topic_kind)
+            log.critical("consuming stopped", extra={"topic": self._topic, "cause": str(error)})
+        else:
+            self._backoff = 0.0
+            if self._joined:
+                self.state = "running"
+
+    def _poll(self) -> dict[TopicPartition, Sequence[Any]]:
+        if paused := self._consumer.paused():
+            self._consumer.resume(*paused)
+        try:
+            batches: dict[TopicPartition, Sequence[Any]] = self._consumer.poll(_POLL_MS)
+            if not batches:
+                self._probe_when_silent()
+        except KafkaError as error:
+            raise Unavailable("kafka", error) from error
+        self._note_rebalances()
+        if batches:
+            self._last_heard = self._clock()
+        # Records of a partition that is not taken over yet were read from Kafka's offset, not Redis's.
+        return {tp: records for tp, records in batches.items() if tp in self._owned}
+
+    def _probe_when_silent(self) -> None:
+        """Tell a quiet topic from a broker that is away; poll() gives nothing in both cases."""
+        if self._owned and self._clock() - self._last_heard > _PROBE_SECONDS:
+            self._consumer.beginning_offsets(list(self._owned)[:1], timeout_ms=_PROBE_TIMEOUT_MS)
+            self._last_heard = self._clock()
+
+    def _note_rebalances(self) -> None:
+        while not self._rebalances.events.empty():
+            event, partitions = self._rebalances.events.get()
+            for tp in partitions:
+                self._release(tp)
+                if event == "assigned":
+                    self._pending.add(tp)
+            self._joined = self._joined or event == "assigned"
+
+    def _release(self, tp: TopicPartition) -> None:
+        self._pending.discard(tp)
+        self._owned.discard(tp)
+        self._held.pop(tp, None)
+        self._unflushed.pop(tp, None)
+        self._step.revoke(tp.partition)
+
+    def _take_over(self) -> None:
+        for tp in sorted(self._pending):
+            try:
+                first = self._consumer.beginning_offsets([tp], timeout_ms=_TAKE_OVER_TIMEOUT_MS)[tp]
+                default = first if self._start == "earliest" else self._end(tp)
+            except KafkaError as error:
+                raise Unavailable("kafka", error) from error
+            stored = self._step.assign(tp.partition, default)
+            if stored < first:
+                log.error(
+                    "records were deleted by the topic's retention before they were read",
+                    extra={"topic": self._topic, "partition": tp.partition, "lost": first - stored},
+                )
+                self._metrics.records_lost(self._step.topic_kind, first - stored)
+            if tp not in self._consumer.assignment():
+                # Revoked meanwhile; the note of it is in the queue.
+                self._step.revoke(tp.partition)
+                self._pending.discard(tp)
+                continue
+            self._consumer.seek(tp, max(stored, first))
+            self._pending.discard(tp)
+            self._owned.add(tp)
+            log.info(
+                "partition taken over",
+                extra={"topic": self._topic, "partition": tp.partition, "offset": max(stored, first)},
+            )
+
+    def _end(self, tp: TopicPartition) -> int:
+        end: int = self._consumer.end_offsets([tp], timeout_ms=_TAKE_OVER_TIMEOUT_MS)[tp]
+        return end
+
+    def _process(self, batches: dict[TopicPartition, Sequence[Any]]) -> None:
+        self._held = dict(batches)
+        for tp, records in batches.items():
+            self._step.process(tp.partition, records, self._clock())
+            del self._held[tp]
+            self._unflushed[tp] = self._unflushed.get(tp, 0) + len(records)
+            self._metrics.position(
+                self._step.topic_kind,
+                tp.partition,
+                offset=records[-1].offset + 1,
+                highwater=self._consumer.highwater(tp) or 0,
+                record_time=records[-1].timestamp / 1000,
+            )
+
+    def _flush_due(self) -> bool:
+        waiting = sum(self._unflushed.values())
+        return waiting >= self._flush_records or self._clock() - self._last_flush >= self._flush_seconds
+
+    def _flush(self) -> None:
+        began = self._last_flush = self._clock()
+        committed = {}
+        for tp in sorted(self._owned):
+            try:
+                offset = self._step.flush(tp.partition, began)
+            except FlushRefused as error:
+                log.warning(
+                    "flush refused; reading again from the stored offset",
+                    extra={"topic": self._topic, "partition": tp.partition, "cause": str(error)},
+                )
+                self._metrics.flush_refused(self._step.topic_kind)
+                self._release(tp)
+                self._pending.add(tp)
+                continue
+            if self._unflushed.pop(tp, 0):
+                committed[tp] = OffsetAndMetadata(offset, "", -1)
+        if committed:
+            self._metrics.flushed(self._step.topic_kind, self._clock() - began)
+            self._consumer.commit_async(committed, callback=_ignore_commit)
+
+    def _flush_before_leaving(self) -> None:
+        try:
+            if self.state != "flooded":
+                self._process(dict(self._held))
+            self._flush()
+        except (Unavailable, DeadLetterFlood) as error:
+            log.warning(
+                "not everything was flushed; it is read again after the restart", extra={"cause": str(error)}
+            )
+
+    def _keep_membership(self) -> None:
+        """Poll with everything paused: heartbeats go on, and nothing is read."""
+        if running := self._consumer.assignment() - self._consumer.paused():
+            self._consumer.pause(*running)
+        try:
+            batches = self._consumer.poll(_POLL_MS)
+        except KafkaError as error:
+            self._back_off(Unavailable("kafka", error))
+            return
+        self._note_rebalances()
+        for tp, records in batches.items():
+            if tp in self._owned:  # was fetched before the pause
+                self._held[tp] = [*self._held.get(tp, ()), *records]
+
+    def _back_off(self, error: Unavailable) -> None:
+        self.state = "waiting"
+        self._backoff = min(max(self._backoff * 2, _FIRST_BACKOFF_SECONDS), _LONGEST_BACKOFF_SECONDS)
+        self._resume_at = self._clock() + self._backoff
+        self._metrics.backed_off(self._step.topic_kind, error.part)
+        log.warning(
+            "waiting", extra={"topic": self._topic, "cause": str(error), "backoff_seconds": self._backoff}
+        )
+
+
+def _ignore_commit(offsets: Any, result: Any) -> None:
+    """Kafka's offsets serve tools that show lag; Redis's decide where to go on."""
+    if isinstance(result, Exception):
+        log.debug("offset commit failed", extra={"cause": type(result).__name__, "partitions": len(offsets)})

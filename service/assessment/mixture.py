@@ -1,0 +1,85 @@
+"""Beliefs about many probabilities at once: a mixture, over hyperparameters, of independent Betas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from service.assessment import beta as betas
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BetaMixture:
+    """theta_g | j ~ Beta(alpha_jg, beta_jg), independent over g given the component j.
+
+    A fixed prior has one component. With a learned prior the components are the hyperparameters
+    that the labels leave plausible; they make groups dependent: what one group teaches, others learn.
+
+    Attributes:
+        weights: of the components [J], summing to 1.
+        alpha: [J, G].
+        beta: [J, G].
+    """
+
+    weights: Floats
+    alpha: Floats
+    beta: Floats
+
+    @property
+    def size(self) -> int:
+        """Number of groups G."""
+        return int(self.alpha.shape[1])
+
+    def mean(self) -> Floats:
+        """Posterior mean of every group [G]."""
+        return self.weights @ betas.mean(self.alpha, self.beta)
+
+    def variance(self) -> Floats:
+        """Posterior variance of every group [G], by the law of total variance."""
+        means = betas.mean(self.alpha, self.beta)
+        within = self.weights @ betas.variance(self.alpha, self.beta)
+        between = self.weights @ (means - self.weights @ means) ** 2
+        return within + between
+
+    def interval(self, mass: float) -> tuple[Floats, Floats]:
+        """Equal-tailed interval of every group [G], of the Beta with the mixture's mean and variance."""
+        return betas.interval(*betas.matching(self.mean(), self.variance()), mass)
+
+    def probability_below(self, threshold: float) -> Floats:
+        """P(theta_g < threshold) of every group [G], exact."""
+        return self.weights @ special.betainc(self.alpha, self.beta, threshold)
+
+    def sample(self, rng: np.random.Generator, size: int) -> Floats:
+        """Joint draws of all groups [size, G]."""
+        components = rng.choice(len(self.weights), size=size, p=self.weights)
+        return rng.beta(self.alpha[components], self.beta[components])
+
+    def component(self, rng: np.random.Generator) -> Self:
+        """A single component, drawn by its weight: one draw of the hyperparameters."""
+        j = rng.choice(len(self.weights), p=self.weights)
+        return type(self)(np.ones(1), self.alpha[j : j + 1], self.beta[j : j + 1])
+
+    def expecting(self, pending: Floats) -> Self:
+        """Beliefs as if labels in flight had come in as expected.
+
+        Args:
+            pending: labels in flight per group [G].
+        """
+        means = betas.mean(self.alpha, self.beta)
+        return type(self)(self.weights, self.alpha + pending * means, self.beta + pending * (1 - means))
+
+    def extreme_probabilities(self, rng: np.random.Generator, *, top_m: int, draws: int) -> Floats:
+        """P(group is among the `top_m` lowest) of every group [G], by joint draws.
+
+        Its standard error is at most 1 / (2 sqrt(draws)).
+        """
+        if top_m >= self.size:
+            return np.ones(self.size)
+        lowest = np.argpartition(self.sample(rng, draws), top_m - 1, axis=1)[:, :top_m]
+        return np.bincount(lowest.ravel(), minlength=self.size) / draws

@@ -1,0 +1,81 @@
+"""Label weights: what a label asked for one grouping is worth for another.
+
+Labels are drawn within the groups of the assessment that asks, not in proportion to traffic. The balance
+heuristic (Veach and Guibas, SIGGRAPH 1995) weights a label by the inverse of how densely its cell was
+labelled by all assessments together, and Kish's effective counts (Survey Sampling, 1965) tell how many
+equal labels the weighted ones are worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+
+def sums(groups: Indices, values: Floats, count: int) -> Floats:
+    """Sum of the values of every group [count]."""
+    return np.bincount(groups, weights=values, minlength=count).astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one assessment asked for.
+
+    Attributes:
+        groups: group of every cell under the assessment's grouping [cells].
+        labels: which labels it asked for [m], as positions in the labels' columns.
+    """
+
+    groups: Indices
+    labels: Indices
+
+
+def balance_weights(*, cells: Indices, freshness: Floats, traffic: Floats, asked: Sequence[Asked]) -> Floats:
+    """Weight of every label [n]: 1 / sum over assessments of (labels in its group / the group's share).
+
+    Args:
+        cells: cell of every label [n].
+        freshness: what forgetting leaves of every label [n], in (0, 1].
+        traffic: weight of every cell [cells]; any scale.
+        asked: one entry per assessment that has labels.
+    """
+    share = traffic / max(float(traffic.sum()), np.finfo(float).tiny)
+    density = np.zeros(len(traffic))
+    for assessment in asked:
+        size = int(assessment.groups.max(initial=0)) + 1
+        drawn_from = assessment.groups[cells[assessment.labels]]
+        drawn = sums(drawn_from, freshness[assessment.labels], size)
+        group_share = sums(assessment.groups, share, size)
+        density += (drawn / np.maximum(group_share, 1e-12))[assessment.groups]
+    return 1 / np.maximum(density[cells], np.finfo(float).tiny)
+
+
+def effective_counts(
+    *, groups: Indices, group_count: int, weights: Floats, freshness: Floats, correct: Floats
+) -> tuple[Floats, Floats]:
+    """Effective numbers of labels and of correct ones, per group [groups].
+
+    n = (sum w d)^2 / sum(w^2 d) and r = n sum(w d z) / sum(w d), with w the label's weight, d its
+    freshness, z its outcome. Without forgetting (d = 1) n is Kish's; with equal weights n is the sum
+    of freshness, so old labels lose their say even when no new ones come.
+
+    Args:
+        groups: group of every label [n].
+        group_count: number of groups.
+        weights: of every label [n], any scale.
+        freshness: of every label [n], in (0, 1].
+        correct: outcome of every label [n], 0 or 1.
+    """
+    total = sums(groups, weights * freshness, group_count)
+    squares = sums(groups, weights**2 * freshness, group_count)
+    successes = sums(groups, weights * freshness * correct, group_count)
+    seen = squares > 0
+    labels = np.divide(total**2, squares, out=np.zeros(group_count), where=seen)
+    ratio = np.divide(successes, total, out=np.zeros(group_count), where=seen)
+    return labels, labels * np.clip(ratio, 0.0, 1.0)

@@ -1,0 +1,284 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from kafka.admin import NewTopic
+from kafka.errors import KafkaError, TopicAlreadyExistsError
+from prometheus_client import disable_created_metrics
+from rich.console import Console
+
+from service import __version__
+from service.clients import build_admin, build_redis
+from service.contract_documents import contract_files
+from service.errors import ConfigurationError, CredenceError, Unavailable
+from service.logs import configure_logs
+from service.metrics_reference import metrics_page
+from service.settings import Settings, load_settings
+from service.settings_reference import configuration_page
+from service.status import status_view
+from service.store.connection import Connection
+from service.store.lease import shared_hash_key
+from service.wiring import ALL_ROLES, Application, Role, model_monitor
+
+EXIT_FAILED = 1
+EXIT_BAD_CONFIGURATION = 2
+
+DESCRIPTION = """\
+Credence watches deployed classifiers with few labels. It streams a model's predictions from
+Kafka into Redis, keeps Bayesian beliefs about every group's accuracy and calibration, asks by Thompson
+sampling for the labels that tell most, and shows credible intervals through Prometheus.
+
+Start with `credence demo`, which brings its own broker and Redis. In production, write a configuration
+(docs/configuration.md), look at it with `credence check`, create the topics, and run.
+"""
+
+EPILOG = """\
+exit codes: 0 done; 1 failed while running; 2 the configuration or the command line is not valid.
+The configuration is a YAML file; CREDENCE_* variables override its keys (CREDENCE_REDIS__URL is redis.url).
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the process's exit code."""
+    disable_created_metrics()  # a second series for every counter, which nothing here reads
+    options = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        return command(options)
+    except ConfigurationError as error:
+        print(f"credence: {error}", file=sys.stderr)
+        return EXIT_BAD_CONFIGURATION
+    except (CredenceError, OSError) as error:
+        print(f"credence: {error}", file=sys.stderr)
+        return EXIT_FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="credence",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"credence {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    configured = argparse.ArgumentParser(add_help=False)
+    configured.add_argument(
+        "-c",
+        "--config",
+        type=Path,
+        default=Path(os.environ.get("CREDENCE_CONFIG", "credence.yaml")),
+        metavar="FILE",
+        help="the configuration (default: $CREDENCE_CONFIG, else credence.yaml)",
+    )
+
+    def add(name: str, command: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text, parents=[configured])
+        sub.set_defaults(command=command)
+        return sub
+
+    add("check", _check, "validate the configuration and say what it would do")
+    add("run", _run, "run everything in one process")
+    consume = add(
+        "consume", _consume, "run one consumer alone; as many processes as partitions share the work"
+    )
+    consume.add_argument("what", choices=["predictions", "labels"], help="what is consumed")
+    add("schedule", _schedule, "run the rounds alone; of any number of replicas one asks for labels")
+    add("serve", _serve, "serve metrics of all groups alone, without asking for labels")
+    topics = add("topics", _topics, "create the Kafka topics")
+    topics.add_argument(
+        "action", choices=["create"], help="what to do; topics that exist are left as they are"
+    )
+    add("status", _status, "show what is believed now, as tables in the terminal")
+
+    contract = commands.add_parser(
+        "contract",
+        help="write the message contract",
+        description="Write JSON Schemas, the AsyncAPI document and the page of all messages.",
+    )
+    contract.add_argument("directory", nargs="?", type=Path, default=Path("docs/contract"), metavar="DIR")
+    _add_check_option(contract)
+    contract.set_defaults(command=_contract)
+    reference = commands.add_parser(
+        "reference",
+        help="write a reference page",
+        description="Write docs/configuration.md or docs/metrics.md from the code.",
+    )
+    reference.add_argument("page", choices=sorted(_PAGES))
+    reference.add_argument("directory", nargs="?", type=Path, default=Path("docs"), metavar="DIR")
+    _add_check_option(reference)
+    reference.set_defaults(command=_reference)
+    demo = commands.add_parser(
+        "demo",
+        help="see it work on a real classifier, with a broker and a Redis of its own",
+        description="Train classifiers on handwritten digits, stream their predictions through a real "
+        "broker, degrade one of two cameras half-way, and watch Credence find it with few labels.",
+    )
+    demo.add_argument(
+        "--seconds",
+        type=float,
+        default=float(os.environ.get("DEMO_SECONDS", "90")),
+        help="length of the stream (default: $DEMO_SECONDS, else 90)",
+    )
+    demo.set_defaults(command=_demo)
+    return parser
+
+
+def _add_check_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if the files are not what would be written"
+    )
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    return load_settings(options.config, os.environ)
+
+
+def _check(options: argparse.Namespace) -> int:
+    settings = _settings(options)
+    topics = settings.kafka.topics
+    print(f"{options.config}: valid")
+    print(
+        f"reads {topics.predictions} and {topics.labels} from {', '.join(settings.kafka.bootstrap_servers)}"
+    )
+    print(f"writes {topics.label_requests} and {topics.dead_letters}")
+    http, tick = settings.http, settings.schedule.tick_seconds
+    print(f"serves http://{http.host}:{http.port}; looks every {tick:g} s")
+    for name, model in settings.models.items():
+        space = settings.cell_space(name)
+        print(
+            f"model {name}: {len(model.classes)} classes, {space.bin_count} score bins, "
+            f"groupings {', '.join(space.groupings)}; up to {space.combination_limit} combinations of "
+            f"attribute values, each of {space.cells_per_combination} cells, "
+            f"{settings.bounds.slots_per_cell} pooled items a cell"
+        )
+        if not model.assessments:
+            print("  asks for no labels: no assessment is configured")
+        for assessment_name, assessment in model.assessments.items():
+            budget = assessment.budget
+            window = "in all" if budget.per_days is None else f"every {budget.per_days:g} days"
+            goal = (
+                f"finds the {assessment.top_m} group(s) of lowest {assessment.metric}"
+                if assessment.task == "identification"
+                else f"estimates {assessment.metric}"
+            )
+            print(
+                f"  assessment {assessment_name}: {goal} by {assessment.grouping} ({assessment.policy}); "
+                f"at most {budget.labels} labels {window}, {assessment.max_in_flight} in flight, "
+                f"{assessment.lease_seconds:g} s to answer, {assessment.max_attempts} attempt(s)"
+            )
+    return 0
+
+
+def _play(options: argparse.Namespace, roles: frozenset[Role]) -> int:
+    settings = _settings(options)
+    configure_logs(settings.log_level)
+    application = Application(settings, roles)
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signum, lambda *_: application.stop())
+    return application.run()
+
+
+def _run(options: argparse.Namespace) -> int:
+    return _play(options, ALL_ROLES)
+
+
+def _consume(options: argparse.Namespace) -> int:
+    return _play(options, frozenset({options.what}))
+
+
+def _schedule(options: argparse.Namespace) -> int:
+    return _play(options, frozenset({"schedule"}))
+
+
+def _serve(options: argparse.Namespace) -> int:
+    return _play(options, frozenset({"serve"}))
+
+
+def _topics(options: argparse.Namespace) -> int:
+    kafka = _settings(options).kafka
+    names = [
+        kafka.topics.predictions,
+        kafka.topics.label_requests,
+        kafka.topics.labels,
+        kafka.topics.dead_letters,
+    ]
+    try:
+        admin = build_admin(kafka)
+        for name in names:
+            topic = NewTopic(
+                name, num_partitions=kafka.partitions, replication_factor=kafka.replication_factor
+            )
+            try:
+                admin.create_topics([topic])
+            except TopicAlreadyExistsError:
+                print(f"{name}: exists")
+            else:
+                print(f"{name}: created with {kafka.partitions} partitions")
+        admin.close()
+    except KafkaError as error:
+        raise Unavailable("kafka", error) from error
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    settings = _settings(options)
+    connection = Connection(build_redis(settings.redis), settings.redis.prefix)
+    hash_key = settings.hash_key_bytes() or shared_hash_key(connection)
+    rng = np.random.default_rng(secrets.randbits(128))
+    snapshots = [
+        model_monitor(settings, name, connection, hash_key=hash_key, rng=rng).refresh(time.time())
+        for name in settings.models
+    ]
+    Console().print(status_view(snapshots))
+    return 0
+
+
+_PAGES: dict[str, Callable[[], str]] = {"configuration": configuration_page, "metrics": metrics_page}
+
+
+def _contract(options: argparse.Namespace) -> int:
+    return _write_or_check(options.directory, contract_files(), check=options.check)
+
+
+def _reference(options: argparse.Namespace) -> int:
+    return _write_or_check(
+        options.directory, {f"{options.page}.md": _PAGES[options.page]()}, check=options.check
+    )
+
+
+def _write_or_check(directory: Path, files: dict[str, str], *, check: bool) -> int:
+    stale = []
+    for name, text in files.items():
+        path = directory / name
+        if check:
+            if not path.exists() or path.read_text(encoding="utf-8") != text:
+                stale.append(path)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            print(path)
+    for path in stale:
+        print(f"{path} is not current; write it again without --check", file=sys.stderr)
+    return EXIT_FAILED if stale else 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from service.demo.run import run_demo  # noqa: PLC0415 - needs scikit-learn, an extra
+
+    return run_demo(seconds=options.seconds, console=Console())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

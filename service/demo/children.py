@@ -1,0 +1,149 @@
+"""The processes that the demo starts, each with a log, and what is said when one dies."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self, TypeVar
+
+from service.embedded import Child, EmbeddedBroker, EmbeddedRedis
+from service.settings import ENVIRONMENT_PREFIX
+
+_TAIL_LINES = 25
+_LOOK_SECONDS = 0.05
+
+AnyChild = TypeVar("AnyChild", bound=Child)
+
+
+class ChildDied(Exception):
+    """A process of the demo ended, or did not do its work, unexpectedly.
+
+    Attributes:
+        tail: end of its log.
+    """
+
+    def __init__(self, message: str, tail: str) -> None:
+        """Keep what happened and the log apart."""
+        self.tail = tail
+        super().__init__(message)
+
+
+class Stopped(Exception):
+    """A signal asked the demo to stop."""
+
+
+class Children:
+    """Starts the demo's processes, watches them, and stops them in the reverse order.
+
+    Args:
+        folder: where logs go.
+        wait: waits so many seconds, and tells whether to stop.
+    """
+
+    def __init__(self, folder: Path, wait: Callable[[float], bool]) -> None:
+        self._folder = folder
+        self._wait = wait
+        self._stack = ExitStack()
+        self._running: list[Child] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def start_broker(self) -> EmbeddedBroker:
+        """Start the bundled broker."""
+        return self._kept(EmbeddedBroker(output=self._stack.enter_context(self._log("the bundled broker"))))
+
+    def start_redis(self) -> EmbeddedRedis:
+        """Start Redis; its facts are in the temporary folder."""
+        folder = self._folder / "redis"
+        folder.mkdir()
+        return self._kept(EmbeddedRedis(folder=folder, output=self._stack.enter_context(self._log("Redis"))))
+
+    def start(self, name: str, module: str, arguments: Sequence[str]) -> Child:
+        """Start a Python module."""
+        return self._kept(self._spawn(name, module, arguments))
+
+    def finish(self, name: str, module: str, arguments: Sequence[str]) -> None:
+        """Run a Python module to its end.
+
+        Raises:
+            ChildDied: it failed.
+            Stopped: a signal came meanwhile.
+        """
+        with self._spawn(name, module, arguments) as child:
+            while child.process.poll() is None:
+                self.pause(_LOOK_SECONDS)
+            if child.process.returncode != 0:
+                raise self._died(child)
+
+    def wait_until(self, ready: Callable[[], bool], *, what: str, seconds: float) -> None:
+        """Wait for something, while nothing dies.
+
+        Raises:
+            ChildDied: a process died, or the time is over.
+            Stopped: a signal came meanwhile.
+        """
+        left = seconds
+        while not ready():
+            self.check()
+            self.pause(_LOOK_SECONDS)
+            left -= _LOOK_SECONDS
+            if left <= 0:
+                tails = [f"{child.name}:\n{self.tail(child.name)}" for child in self._running]
+                raise ChildDied(f"{what} is not ready after {seconds:g} s", "\n".join(tails))
+
+    def check(self) -> None:
+        """Look whether all processes still run.
+
+        Raises:
+            ChildDied: one does not.
+        """
+        for child in self._running:
+            if child.process.poll() is not None:
+                raise self._died(child)
+
+    def pause(self, seconds: float) -> None:
+        """Wait.
+
+        Raises:
+            Stopped: a signal came meanwhile.
+        """
+        if self._wait(seconds):
+            raise Stopped
+
+    def tail(self, name: str) -> str:
+        """The end of a process's log."""
+        text = self._log_path(name).read_text(encoding="utf-8", errors="replace")
+        return "\n".join(text.splitlines()[-_TAIL_LINES:])
+
+    def _spawn(self, name: str, module: str, arguments: Sequence[str]) -> Child:
+        # The demo must not reach the servers that the user's own variables name.
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(ENVIRONMENT_PREFIX)}
+        with self._log(name) as log:
+            return Child(
+                name, [sys.executable, "-m", module, *arguments], output=log, environment=environment
+            )
+
+    def _kept(self, child: AnyChild) -> AnyChild:
+        self._running.append(self._stack.enter_context(child))
+        return child
+
+    def _log_path(self, name: str) -> Path:
+        return self._folder / f"{name}.log"
+
+    def _log(self, name: str) -> IO[bytes]:
+        return self._log_path(name).open("ab")
+
+    def _died(self, child: Child) -> ChildDied:
+        return ChildDied(
+            f"{child.name} ended unexpectedly with code {child.process.returncode}", self.tail(child.name)
+        )

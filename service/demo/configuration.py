@@ -1,0 +1,85 @@
+"""The configuration of the demo: an ordinary YAML file, as in production."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from service.demo.world import CLASSES, MODEL
+
+WEAKEST_CAMERA = "weakest-camera"
+ACCURACY_BY_CLASS = "accuracy-by-class"
+MIN_ACCURACY = 0.8
+MIN_SECONDS = 20.0
+
+_LABELS_PER_SECOND = 4
+"""Budget of each assessment."""
+
+_SECONDS_PER_DAY = 86_400
+_LABEL_HALF_LIVES = 6
+_TRAFFIC_HALF_LIVES = 18
+
+
+def label_half_life_seconds(seconds: float) -> float:
+    """After this time a label counts half: the demo asks how accurate the model is *now*."""
+    return seconds / _LABEL_HALF_LIVES
+
+
+def traffic_half_life_seconds(seconds: float) -> float:
+    """After this time traffic counts half.
+
+    Shorter than a label's, so that items are asked for soon after they were predicted, and a label's age
+    is its item's.
+    """
+    return seconds / _TRAFFIC_HALF_LIVES
+
+
+def configuration(
+    *, seconds: float, bootstrap_server: str, redis_url: str, http_port: int, seed: int
+) -> dict[str, Any]:
+    """The configuration for a run.
+
+    Args:
+        seconds: length of the run; budgets and half-lives are sized for it.
+        bootstrap_server: of the broker.
+        redis_url: of Redis.
+        http_port: where Credence serves its metrics.
+        seed: of Thompson sampling and of which items are drawn.
+    """
+    budget = {"labels": round(_LABELS_PER_SECOND * seconds)}
+    # Short, so that late answers happen in the run; longer than a tick, so that most are in time.
+    asking = {"policy": "thompson", "budget": budget, "max_in_flight": 20, "lease_seconds": 6}
+    return {
+        "kafka": {
+            "bootstrap_servers": [bootstrap_server],
+            # The bundled broker lets a new consumer wait for half of this.
+            "session_timeout_seconds": 6,
+        },
+        "redis": {"url": redis_url},
+        "http": {"port": http_port},
+        "seed": seed,
+        "hash_key": f"{seed:032x}",
+        "models": {
+            MODEL: {
+                "classes": list(CLASSES),
+                "score_bins": 10,
+                "groupings": {
+                    "camera": {"by": "attribute", "attribute": "camera"},
+                    "class": {"by": "predicted_class"},
+                },
+                "assessments": {
+                    WEAKEST_CAMERA: {
+                        "task": "identification",
+                        "metric": "accuracy",
+                        "extreme": "lowest",
+                        "top_m": 1,
+                        "grouping": "camera",
+                        **asking,
+                    },
+                    ACCURACY_BY_CLASS: {"task": "estimation", "grouping": "class", **asking},
+                },
+                "alerts": {"min_accuracy": MIN_ACCURACY},
+                "traffic_half_life_days": traffic_half_life_seconds(seconds) / _SECONDS_PER_DAY,
+                "label_half_life_days": label_half_life_seconds(seconds) / _SECONDS_PER_DAY,
+            }
+        },
+    }

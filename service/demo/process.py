@@ -1,0 +1,96 @@
+"""What the producer and the labeller have in common: their arguments, and a clean stop."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from service.settings import Settings, load_settings
+
+GO_FILE = "go"
+"""The producer streams as soon as a file of this name is in the folder."""
+
+_LONGEST_SLEEP_SECONDS = 0.1
+
+Record = tuple[bytes, bytes, list[tuple[str, bytes]]]
+"""Key, value and headers of one Kafka record."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What the demo tells its children.
+
+    Attributes:
+        settings: the same file that `credence run` reads; the environment has no say.
+        folder: where journals go.
+        seed: of the world.
+        seconds: length of the run.
+    """
+
+    settings: Settings
+    folder: Path
+    seed: int
+    seconds: float
+
+
+def parse_arguments(description: str) -> Arguments:
+    """Read the command line of a child."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--config", type=Path, required=True)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--seconds", type=float, required=True)
+    found = parser.parse_args()
+    return Arguments(load_settings(found.config, {}), found.folder, found.seed, found.seconds)
+
+
+class StopFlag:
+    """Remembers that a signal asked to stop.
+
+    An event of `threading` will not do: set in a signal handler, it can deadlock.
+
+    Args:
+        signals: those that ask for it.
+    """
+
+    def __init__(self, *signals: signal.Signals) -> None:
+        self.requested = False
+        self._previous = {number: signal.signal(number, self._ask) for number in signals}
+
+    def _ask(self, _number: int, _frame: FrameType | None) -> None:
+        self.requested = True
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long, or until a signal came; whether one did."""
+        deadline = time.monotonic() + seconds
+        while not self.requested and (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(left, _LONGEST_SLEEP_SECONDS))
+        return self.requested
+
+    def restore(self) -> None:
+        """Give the signals back to who had them before."""
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+
+class SendError(Exception):
+    """The broker did not take a record."""
+
+
+def sender(producer: Any, topic: str) -> Callable[[Record], None]:
+    """A function that sends one record, and raises at the next one when the broker refused it."""
+    failures: list[BaseException] = []
+
+    def send(record: Record) -> None:
+        if failures:
+            raise SendError(f"the broker did not take a record on {topic}") from failures[0]
+        key, value, headers = record
+        producer.send(topic, key=key, value=value, headers=headers).add_errback(failures.append)
+
+    return send

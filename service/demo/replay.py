@@ -1,0 +1,127 @@
+"""How many labels random sampling would have needed: a replay of the recorded stream.
+
+Random sampling labels at the moments at which Credence's labels came, so many at each, with the same
+forgetting and the same statistics. The fewest labels are sought with which the weakest camera's interval is
+no wider than Credence's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.assessment.priors import group_prior
+from service.assessment.weights import effective_counts
+from service.demo.history import Stream
+from service.demo.world import CAMERAS, DEGRADED_CAMERA, Floats, Indices
+
+MOST_TIMES_AS_MANY = 20
+"""The search ends at so many times Credence's labels."""
+
+_INTERVAL = 0.95
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What is replayed.
+
+    Attributes:
+        stream: all predictions.
+        answer_times: when Credence's labels came, seconds since the epoch [n].
+        at: the moment of the last beliefs, seconds since the epoch.
+        width: of Credence's interval for the weakest camera.
+        traffic_half_life_seconds: how recent the items are that are drawn.
+        label_half_life_seconds: how fast labels are forgotten.
+    """
+
+    stream: Stream
+    answer_times: Floats
+    at: float
+    width: float
+    traffic_half_life_seconds: float
+    label_half_life_seconds: float
+
+    @property
+    def most_labels(self) -> int:
+        """Where the search ends: a multiple of Credence's labels, and within the stream."""
+        return min(MOST_TIMES_AS_MANY * int((self.answer_times <= self.at).sum()), len(self.stream))
+
+
+def random_labels_needed(recording: Recording, *, seeds: int) -> Iterator[int | None]:
+    """For every seed, the labels that random sampling needed; None where even the most were too few."""
+    for seed in range(seeds):
+        yield _labels_needed(recording, np.random.default_rng(seed))
+
+
+def _labels_needed(recording: Recording, rng: np.random.Generator) -> int | None:
+    most = recording.most_labels
+    answered = recording.answer_times[recording.answer_times <= recording.at]
+    if not len(answered) or not most:
+        return None
+    moments = rng.permutation(np.repeat(answered, MOST_TIMES_AS_MANY))[:most]
+    items = draw_recent(
+        recording.stream.times, moments, half_life_seconds=recording.traffic_half_life_seconds, rng=rng
+    )
+    freshness = np.exp2((recording.stream.times[items] - recording.at) / recording.label_half_life_seconds)
+    scores = _mean_scores(recording)
+
+    def is_enough(count: int) -> bool:
+        drawn = items[:count]
+        labels, correct = effective_counts(
+            groups=recording.stream.cameras[drawn],
+            group_count=len(CAMERAS),
+            weights=np.ones(count),
+            freshness=freshness[:count],
+            correct=recording.stream.correct[drawn].astype(np.float64),
+        )
+        beliefs = group_prior("learned").posterior(scores=scores, labels=labels, correct=correct)
+        lower, upper = beliefs.interval(_INTERVAL)
+        weakest = CAMERAS.index(DEGRADED_CAMERA)
+        return bool(upper[weakest] - lower[weakest] <= recording.width)
+
+    if not is_enough(most):
+        return None
+    too_few, enough = 0, most
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        if is_enough(middle):
+            enough = middle
+        else:
+            too_few = middle
+    return enough
+
+
+def draw_recent(
+    times: Floats, moments: Floats, *, half_life_seconds: float, rng: np.random.Generator
+) -> Indices:
+    """Draw an item at each moment from those already there, an item weighing half after each half-life.
+
+    Args:
+        times: of the items [n], ascending, seconds since the epoch.
+        moments: when to draw [m], seconds since the epoch.
+        half_life_seconds: of an item's chance.
+        rng: decides.
+
+    Returns:
+        Position of the drawn items [m].
+    """
+    decay = np.log(2) / half_life_seconds
+    oldest = np.maximum(moments - times[0], 0.0)
+    # The age is exponential, cut off at the beginning of the stream.
+    ages = -np.log1p(-rng.random(len(moments)) * -np.expm1(-decay * oldest)) / decay
+    nearest = np.clip(np.searchsorted(times, moments - ages, side="right") - 1, 0, None)
+    first = np.searchsorted(times, times[nearest], side="left")
+    behind = np.searchsorted(times, times[nearest], side="right")
+    drawn: Indices = rng.integers(first, behind)
+    return drawn
+
+
+def _mean_scores(recording: Recording) -> Floats:
+    stream = recording.stream
+    weights = np.exp2((stream.times - recording.at) / recording.traffic_half_life_seconds)
+    total = np.bincount(stream.cameras, weights=weights, minlength=len(CAMERAS))
+    scores = np.bincount(stream.cameras, weights=weights * stream.scores, minlength=len(CAMERAS))
+    means: Floats = np.divide(scores, total, out=np.full(len(CAMERAS), 0.5), where=total > 0)
+    return means

@@ -1,0 +1,118 @@
+"""What the demo prints at its end."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from service.demo.configuration import MIN_ACCURACY
+from service.demo.findings import CERTAIN, Findings
+from service.demo.verdict import GroupResult
+from service.demo.world import DEGRADED_CAMERA
+
+_WHAT_WIDTH = 46
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """Numbers of one run.
+
+    Attributes:
+        streaming_at: when the stream began, seconds since the epoch.
+        degraded_at: when the camera got worse, seconds since the epoch.
+        first_request_seconds: from the start of `credence run` to the first label request.
+        label_delays: from each label's being sent to its being in the metrics, seconds.
+        labels: that Credence used.
+        random_labels: that random sampling needed, per seed; None where the most were too few.
+        most_labels: where the search for these ended.
+    """
+
+    streaming_at: float | None
+    degraded_at: float | None
+    first_request_seconds: float | None
+    label_delays: Sequence[float]
+    labels: int
+    random_labels: Sequence[int | None]
+    most_labels: int
+
+
+def print_report(
+    console: Console, results: Sequence[GroupResult], measured: Measurements, findings: Findings
+) -> None:
+    """Print intervals beside the truth, and what was measured."""
+    console.print(_groups(results))
+    console.print()
+    for what, number in _numbers(results, measured, findings):
+        console.print(f"{what:<{_WHAT_WIDTH}}{number}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _groups(results: Sequence[GroupResult]) -> Table:
+    table = Table(box=None, pad_edge=False, title="Accuracy at the end, recent traffic counting more")
+    table.add_column("group")
+    for title in ("accuracy", "95 % interval", "labels", "truth", "inside"):
+        table.add_column(title, justify="right")
+    for result in results:
+        reading = result.reading
+        table.add_row(
+            reading.group if reading.grouping == "all" else f"{reading.grouping} {reading.group}",
+            f"{reading.mean:.1%}",
+            f"{reading.lower:.1%} - {reading.upper:.1%}",
+            f"{reading.labels:.0f}",
+            f"{result.truth:.1%}",
+            "yes" if result.is_inside else "no",
+        )
+    return table
+
+
+def _numbers(
+    results: Sequence[GroupResult], measured: Measurements, findings: Findings
+) -> list[tuple[str, str]]:
+    def since_start(moment: float | None) -> str:
+        if moment is None or measured.streaming_at is None:
+            return "not in this run"
+        return f"{moment - measured.streaming_at:.1f} s"
+
+    inside = sum(result.is_inside for result in results)
+    return [
+        ("truth inside the intervals", f"{inside} of {len(results)}"),
+        ("labels used", str(measured.labels)),
+        ("`credence run` started to first label request", _seconds(measured.first_request_seconds)),
+        (
+            "label sent to label in the metrics, median",
+            _seconds(statistics.median(measured.label_delays) if measured.label_delays else None),
+        ),
+        (f"{DEGRADED_CAMERA} degraded", since_start(measured.degraded_at)),
+        (
+            f"known as the weakest camera (above {CERTAIN:.0%} sure)",
+            since_start(findings.weakest_at),
+        ),
+        (
+            f"known to be below {MIN_ACCURACY:.0%} (above {CERTAIN:.0%} sure)",
+            since_start(findings.below_at),
+        ),
+        (f"random sampling, as sure of {DEGRADED_CAMERA} (replay)", random_labels_line(measured)),
+    ]
+
+
+def random_labels_line(measured: Measurements) -> str:
+    """How many labels random sampling needed, and how many times Credence's that is."""
+    if not measured.random_labels or not measured.labels:
+        return "not computed"
+    most = measured.most_labels
+    median = statistics.median(
+        float("inf") if needed is None else float(needed) for needed in measured.random_labels
+    )
+    if median > most:
+        return f"more than {most} labels, {most / measured.labels:.1f} times as many"
+    return (
+        f"{median:.0f} labels (median of {len(measured.random_labels)} replays), "
+        f"{median / measured.labels:.1f} times as many"
+    )
+
+
+def _seconds(value: float | None) -> str:
+    return "not measured" if value is None else f"{value:.2f} s"

@@ -1,0 +1,205 @@
+"""`credence demo`: starts everything, shows it, judges at the end."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import yaml
+from rich.console import Console
+from rich.live import Live
+
+from service.demo.children import ChildDied, Children, Stopped
+from service.demo.configuration import (
+    MIN_SECONDS,
+    configuration,
+    label_half_life_seconds,
+    traffic_half_life_seconds,
+)
+from service.demo.history import label_delays
+from service.demo.observer import Observer
+from service.demo.process import GO_FILE, StopFlag
+from service.demo.replay import Recording, random_labels_needed
+from service.demo.report import Measurements, print_report
+from service.demo.verdict import failures
+from service.demo.view import change_line, compact_line, render
+from service.demo.world import DEGRADED_CAMERA
+from service.embedded import free_port
+from service.errors import EmbeddedServerError
+
+SUCCEEDED, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
+
+_POLL_SECONDS = 0.25
+_LINE_SECONDS = 5.0
+_READY_SECONDS = 30.0
+_REPLAYS = 50
+
+
+def run_demo(*, seconds: float, console: Console, seed: int = 1) -> int:
+    """Run the demo.
+
+    Args:
+        seconds: how long predictions are streamed.
+        console: where it is shown.
+        seed: of the world, and of what Credence draws.
+
+    Returns:
+        The exit code. 0: the loop closed. 1: it did not, or a process died; what failed is printed.
+        2: impossible arguments. 130: a signal stopped it.
+    """
+    if not MIN_SECONDS <= seconds < float("inf"):
+        console.print(f"The demo needs at least {MIN_SECONDS:g} seconds, not {seconds:g}.")
+        return MISUSED
+    stop = StopFlag(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    try:
+        with tempfile.TemporaryDirectory(prefix="credence-demo-") as folder:
+            return Demo(Path(folder), seconds=seconds, seed=seed, console=console, stop=stop).run()
+    except Stopped:
+        console.print("Stopped.")
+        return INTERRUPTED
+    except ChildDied as death:
+        console.print(f"The demo failed: {death}", style="bold red", markup=False)
+        console.print(death.tail, markup=False, highlight=False)
+        return FAILED
+    except EmbeddedServerError as error:
+        console.print(f"The demo cannot start: {error}", style="bold red", markup=False)
+        return FAILED
+    finally:
+        stop.restore()
+
+
+class Demo:
+    """One run.
+
+    Args:
+        folder: for configuration, journals, logs and facts.
+        seconds: length.
+        seed: of everything random.
+        console: where it is shown.
+        stop: remembers a signal.
+    """
+
+    def __init__(self, folder: Path, *, seconds: float, seed: int, console: Console, stop: StopFlag) -> None:
+        self._folder = folder
+        self._seconds = seconds
+        self._seed = seed
+        self._console = console
+        self._stop = stop
+        self._http_port = free_port()
+        self._credence_started = 0.0
+        self._observer = Observer(
+            folder,
+            http_port=self._http_port,
+            seconds=seconds,
+            half_life_seconds=label_half_life_seconds(seconds),
+        )
+
+    def run(self) -> int:
+        """Start, watch, stop, judge; the exit code."""
+        with Children(self._folder, self._stop.wait) as children:
+            with self._console.status("Starting broker, Redis, labeller, producer and Credence"):
+                self._start(children)
+            if self._console.is_terminal:
+                self._watch_live(children)
+            else:
+                self._watch_in_lines(children)
+        return self._judge()
+
+    def _start(self, children: Children) -> None:
+        config = self._folder / "credence.yaml"
+        document = configuration(
+            seconds=self._seconds,
+            bootstrap_server=children.start_broker().bootstrap_server,
+            redis_url=children.start_redis().url,
+            http_port=self._http_port,
+            seed=self._seed,
+        )
+        config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+        with_config = ["--config", str(config)]
+        children.finish("credence topics create", "service.cli", ["topics", "create", *with_config])
+        arguments = [*with_config, "--folder", str(self._folder)]
+        arguments += ["--seed", str(self._seed), "--seconds", str(self._seconds)]
+        children.start("the labeller", "service.demo.labeller", arguments)
+        children.start("the producer", "service.demo.producer", arguments)
+        children.wait_until(
+            self._observer.are_children_ready, what="the producer or the labeller", seconds=_READY_SECONDS
+        )
+        self._credence_started = time.time()
+        children.start("credence run", "service.cli", ["run", *with_config])
+        (self._folder / GO_FILE).touch()
+        children.wait_until(self._observer.is_credence_served, what="credence run", seconds=_READY_SECONDS)
+
+    @property
+    def _ends_at(self) -> float:
+        return (self._observer.history.streaming_at or time.time()) + self._seconds
+
+    def _step(self, children: Children) -> None:
+        children.pause(_POLL_SECONDS)
+        children.check()
+        self._observer.look()
+
+    def _watch_live(self, children: Children) -> None:
+        with Live(console=self._console, auto_refresh=False) as live:
+            while time.time() < self._ends_at:
+                self._step(children)
+                live.update(render(self._observer.scene()), refresh=True)
+
+    def _watch_in_lines(self, children: Children) -> None:
+        history, findings = self._observer.history, self._observer.findings
+        shown, next_line = 0, time.time()
+        while time.time() < self._ends_at:
+            self._step(children)
+            for moment, line in findings.lines[shown:]:
+                self._print(change_line(moment, line, history.streaming_at))
+            shown = len(findings.lines)
+            if time.time() >= next_line:
+                self._print(compact_line(self._observer.scene()))
+                next_line += _LINE_SECONDS
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def _judge(self) -> int:
+        observer = self._observer
+        observer.read_journals()
+        results = observer.results()
+        with self._console.status("Replaying the recorded stream with random sampling"):
+            measured = self._measure()
+        print_report(self._console, results, measured, observer.findings)
+        problems = failures(observer.reading, results)
+        for problem in problems:
+            self._console.print(f"Failed: {problem}", style="bold red", markup=False)
+        if problems:
+            return FAILED
+        self._console.print("The loop closed.", style="bold green")
+        return SUCCEEDED
+
+    def _measure(self) -> Measurements:
+        history, reading = self._observer.history, self._observer.reading
+        camera = reading.groups.get(("camera", DEGRADED_CAMERA))
+        recording = Recording(
+            stream=history.stream,
+            answer_times=np.array(history.answer_times),
+            at=reading.snapshot_time or reading.time,
+            width=camera.upper - camera.lower if camera else 0.0,
+            traffic_half_life_seconds=traffic_half_life_seconds(self._seconds),
+            label_half_life_seconds=label_half_life_seconds(self._seconds),
+        )
+        needed: list[int | None] = []
+        for labels in random_labels_needed(recording, seeds=_REPLAYS):
+            if self._stop.requested:
+                raise Stopped
+            needed.append(labels)
+        first_request = history.first_request_at
+        return Measurements(
+            streaming_at=history.streaming_at,
+            degraded_at=history.degraded_at,
+            first_request_seconds=first_request - self._credence_started if first_request else None,
+            label_delays=label_delays(history.answer_times, self._observer.answered_seen),
+            labels=reading.events.get("answered", 0),
+            random_labels=needed,
+            most_labels=recording.most_labels,
+        )

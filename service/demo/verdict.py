@@ -1,0 +1,70 @@
+"""Whether the loop truly closed: what decides the demo's exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scipy import stats
+
+from service.demo.findings import CERTAIN, is_weakest, weakest_probability
+from service.demo.history import Stream
+from service.demo.reading import GroupReading, Reading
+from service.demo.world import DEGRADED_CAMERA
+
+NOMINAL_MISS = 0.05
+"""How often the truth may lie outside a 95 % interval."""
+
+_IMPROBABLE = 0.001
+
+
+@dataclass(frozen=True)
+class GroupResult:
+    """One group's interval beside the truth."""
+
+    reading: GroupReading
+    truth: float
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the truth lies in the interval."""
+        return self.reading.lower <= self.truth <= self.reading.upper
+
+
+def group_results(reading: Reading, stream: Stream, *, half_life_seconds: float) -> list[GroupResult]:
+    """The groups that the demo knows the truth of, as of the beliefs' own moment."""
+    results: list[GroupResult] = []
+    for (grouping, group), believed in reading.groups.items():
+        truth = stream.accuracy(
+            grouping, group, at=reading.snapshot_time or reading.time, half_life_seconds=half_life_seconds
+        )
+        if truth is not None:
+            results.append(GroupResult(believed, truth))
+    return results
+
+
+def failures(reading: Reading, results: Sequence[GroupResult]) -> list[str]:
+    """What failed, in sentences; nothing if the loop closed.
+
+    Args:
+        reading: the last one.
+        results: of all groups that the demo knows the truth of.
+    """
+    found: list[str] = []
+    if not reading.events.get("answered"):
+        found.append("no label came back")
+    if not results:
+        found.append("Credence showed no interval of any group")
+    misses = sum(not result.is_inside for result in results)
+    probability = float(stats.binom.sf(misses - 1, len(results), NOMINAL_MISS))
+    if misses and probability < _IMPROBABLE:
+        found.append(
+            f"the truth lies outside {misses} of {len(results)} intervals of 95 %; "
+            f"so many or more would happen by chance with probability {probability:.1e}"
+        )
+    if not is_weakest(reading):
+        found.append(
+            f"the degraded camera was not found: {DEGRADED_CAMERA} is the weakest with probability "
+            f"{weakest_probability(reading):.2f} (wanted: above {CERTAIN}, and a mean below the other's)"
+        )
+    return found

@@ -1,0 +1,177 @@
+"""All Prometheus metrics: one typed catalogue, and the instruments of the pipeline.
+
+The catalogue is the only place with a metric's name, type, labels and meaning; `docs/metrics.md` is made
+from it. Lower, mean and upper are metrics of their own, as a label would invite averaging them. No label
+ever holds an item id.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from service import __version__
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+_GROUP = ("model", "grouping", "group")
+_ASSESSMENT = ("model", "assessment")
+
+
+@dataclass(frozen=True)
+class MetricSpec:
+    """One metric: full name as scraped, type, labels, meaning."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    meaning: str
+
+
+CATALOGUE: tuple[MetricSpec, ...] = (
+    MetricSpec("credence_group_accuracy_lower_ratio", "gauge", _GROUP, "Lower end of the credible interval of accuracy."),
+    MetricSpec("credence_group_accuracy_mean_ratio", "gauge", _GROUP, "Posterior mean of accuracy."),
+    MetricSpec("credence_group_accuracy_upper_ratio", "gauge", _GROUP, "Upper end of the credible interval of accuracy."),
+    MetricSpec("credence_group_accuracy_below_threshold_probability_ratio", "gauge", _GROUP, "Posterior probability that accuracy is below alerts.min_accuracy; absent without one."),
+    MetricSpec("credence_group_ece_lower_ratio", "gauge", _GROUP, "Lower end of the credible interval of the expected calibration error."),
+    MetricSpec("credence_group_ece_mean_ratio", "gauge", _GROUP, "Posterior mean of the expected calibration error."),
+    MetricSpec("credence_group_ece_upper_ratio", "gauge", _GROUP, "Upper end of the credible interval of the expected calibration error."),
+    MetricSpec("credence_group_ece_above_threshold_probability_ratio", "gauge", _GROUP, "Posterior probability that the expected calibration error is above alerts.max_ece; absent without one."),
+    MetricSpec("credence_group_score_mean_ratio", "gauge", _GROUP, "Mean score: what the model itself says of its accuracy."),
+    MetricSpec("credence_group_traffic_share_ratio", "gauge", _GROUP, "Share of the model's traffic, recent traffic counting more."),
+    MetricSpec("credence_group_labels", "gauge", _GROUP, "Labelled predictions in the group, whoever asked for them."),
+    MetricSpec("credence_group_effective_labels", "gauge", _GROUP, "What the group's labels are worth after weighting and forgetting."),
+    MetricSpec("credence_assessment_group_extreme_probability_ratio", "gauge", ("model", "assessment", "group"), "Posterior probability that the group is among the top_m that an identification looks for."),
+    MetricSpec("credence_assessment_budget_remaining_labels", "gauge", _ASSESSMENT, "Labels that the budget still allows in this window."),
+    MetricSpec("credence_requests_open", "gauge", _ASSESSMENT, "Label requests that wait for an answer."),
+    MetricSpec("credence_requests_total", "counter", (*_ASSESSMENT, "event"), "Events in the life of label requests, of all replicas together: issued, reissued, answered, corrected, retracted, skipped, expired."),
+    MetricSpec("credence_traffic_predictions_total", "counter", ("model",), "Predictions in the traffic, of all consumers together; starts anew when cells change their meaning."),
+    MetricSpec("credence_attribute_combinations", "gauge", ("model",), "Combinations of attribute values that are told apart."),
+    MetricSpec("credence_attribute_combinations_limit", "gauge", ("model",), "Combinations that fit bounds.cells; beyond it, attributes fold into __other__."),
+    MetricSpec("credence_pool_items", "gauge", ("model",), "Unlabelled items in the pool."),
+    MetricSpec("credence_outbox_requests", "gauge", ("model",), "Label requests that wait to be published."),
+    MetricSpec("credence_outcomes", "gauge", ("model",), "Outcomes in the beliefs."),
+    MetricSpec("credence_last_label_timestamp_seconds", "gauge", ("model",), "When the newest label was given; absent before the first."),
+    MetricSpec("credence_snapshot_timestamp_seconds", "gauge", ("model",), "When the beliefs shown here were computed."),
+    MetricSpec("credence_snapshot_duration_seconds", "histogram", (), "Time to read the facts and compute the beliefs of all models."),
+    MetricSpec("credence_rounds_failed_total", "counter", ("part",), "Rounds given up because a part was away; the next round tries again."),
+    MetricSpec("credence_leader", "gauge", (), "1 on the replica that asks for labels."),
+    MetricSpec("credence_requests_published_total", "counter", ("model",), "Label requests sent to Kafka by this process, repeated ones included."),
+    MetricSpec("credence_draws_short_total", "counter", _ASSESSMENT, "Labels that were wanted but found no item in the pool."),
+    MetricSpec("credence_predictions_consumed_total", "counter", ("model",), "Predictions taken in by this process, repeated ones after a restart included."),
+    MetricSpec("credence_labels_consumed_total", "counter", ("result",), "Labels taken in by this process: applied or duplicate."),
+    MetricSpec("credence_dead_letters_total", "counter", ("topic", "reason"), "Messages sent to the dead-letter topic by this process."),
+    MetricSpec("credence_consumer_flooded", "gauge", ("topic",), "1 when a flood of bad messages has stopped the consumer."),
+    MetricSpec("credence_consumer_lag_records", "gauge", ("topic", "partition"), "Records behind the partition's end when last read."),
+    MetricSpec("credence_consumer_record_timestamp_seconds", "gauge", ("topic", "partition"), "Time of the last record read."),
+    MetricSpec("credence_consumer_backoffs_total", "counter", ("topic", "part"), "How often the consumer waited because a part was away."),
+    MetricSpec("credence_records_lost_total", "counter", ("topic",), "Records that the topic's retention deleted before they were read."),
+    MetricSpec("credence_flush_duration_seconds", "histogram", ("topic",), "Time to store what was taken in."),
+    MetricSpec("credence_flushes_refused_total", "counter", ("topic",), "Flushes refused because another owner had moved on, or Redis had lost data; nothing is counted twice."),
+    MetricSpec("credence_build_info", "gauge", ("version",), "Always 1."),
+)  # fmt: skip
+
+SPECS = {spec.name: spec for spec in CATALOGUE}
+_DURATIONS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+def _counter(name: str, registry: CollectorRegistry) -> Counter:
+    spec = SPECS[name]
+    return Counter(name, spec.meaning, spec.labels, registry=registry)
+
+
+def _gauge(name: str, registry: CollectorRegistry) -> Gauge:
+    spec = SPECS[name]
+    return Gauge(name, spec.meaning, spec.labels, registry=registry)
+
+
+def _histogram(name: str, registry: CollectorRegistry) -> Histogram:
+    spec = SPECS[name]
+    return Histogram(name, spec.meaning, spec.labels, registry=registry, buckets=_DURATIONS)
+
+
+class PipelineMetrics:
+    """The instruments of this process's part of the pipeline."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._consumed = _counter("credence_predictions_consumed_total", registry)
+        self._labels = _counter("credence_labels_consumed_total", registry)
+        self._dead_letters = _counter("credence_dead_letters_total", registry)
+        self._flooded = _gauge("credence_consumer_flooded", registry)
+        self._lag = _gauge("credence_consumer_lag_records", registry)
+        self._record_time = _gauge("credence_consumer_record_timestamp_seconds", registry)
+        self._backoffs = _counter("credence_consumer_backoffs_total", registry)
+        self._lost = _counter("credence_records_lost_total", registry)
+        self._flush = _histogram("credence_flush_duration_seconds", registry)
+        self._refused = _counter("credence_flushes_refused_total", registry)
+        self._snapshot = _histogram("credence_snapshot_duration_seconds", registry)
+        self._rounds_failed = _counter("credence_rounds_failed_total", registry)
+        self._leader = _gauge("credence_leader", registry)
+        self._published = _counter("credence_requests_published_total", registry)
+        self._short = _counter("credence_draws_short_total", registry)
+        _gauge("credence_build_info", registry).labels(__version__).set(1)
+
+    def consumed(self, model: str, count: int) -> None:
+        """Predictions were taken in."""
+        self._consumed.labels(model).inc(count)
+
+    def labels_taken(self, *, applied: int, duplicate: int) -> None:
+        """Labels were taken in."""
+        self._labels.labels("applied").inc(applied)
+        self._labels.labels("duplicate").inc(duplicate)
+
+    def dead_lettered(self, topic: str, reasons: Sequence[str]) -> None:
+        """Messages went to the dead-letter topic."""
+        for reason, count in Tally(reasons).items():
+            self._dead_letters.labels(topic, reason).inc(count)
+
+    def consumer_flooded(self, topic: str) -> None:
+        """A flood of bad messages has stopped a consumer."""
+        self._flooded.labels(topic).set(1)
+
+    def position(
+        self, topic: str, partition: int, *, offset: int, highwater: int, record_time: float
+    ) -> None:
+        """A partition was read up to an offset."""
+        self._lag.labels(topic, str(partition)).set(max(0, highwater - offset))
+        self._record_time.labels(topic, str(partition)).set(record_time)
+
+    def backed_off(self, topic: str, part: str) -> None:
+        """A consumer waits because a part is away."""
+        self._backoffs.labels(topic, part).inc()
+
+    def records_lost(self, topic: str, count: int) -> None:
+        """Records were deleted before they were read."""
+        self._lost.labels(topic).inc(count)
+
+    def flushed(self, topic: str, seconds: float) -> None:
+        """What was taken in was stored."""
+        self._flush.labels(topic).observe(seconds)
+
+    def flush_refused(self, topic: str) -> None:
+        """A flush was refused."""
+        self._refused.labels(topic).inc()
+
+    def snapshot_taken(self, seconds: float) -> None:
+        """Beliefs were computed."""
+        self._snapshot.observe(seconds)
+
+    def round_failed(self, part: str) -> None:
+        """A round was given up."""
+        self._rounds_failed.labels(part).inc()
+
+    def leading(self, leads: bool) -> None:
+        """Whether this process asks for labels."""
+        self._leader.set(1 if leads else 0)
+
+    def published(self, model: str, count: int) -> None:
+        """Label requests were sent."""
+        self._published.labels(model).inc(count)
+
+    def draws_short(self, model: str, assessment: str, count: int) -> None:
+        """Labels were wanted, but the pool had no item."""
+        self._short.labels(model, assessment).inc(count)

@@ -1,0 +1,28 @@
+"""Makes `docs/metrics.md` from the catalogue."""
+
+from __future__ import annotations
+
+from service.metrics import CATALOGUE
+
+_HEAD = """# Metrics
+
+Made from the catalogue in `service/metrics.py` by `credence reference metrics`; do not edit by hand.
+
+Probabilities, shares and accuracies are ratios between 0 and 1, times are seconds since the epoch.
+`lower` and `upper` are the ends of the credible interval that the model's `interval` asks for.
+Metrics with a `group` come from the latest snapshot, so every replica that takes snapshots shows them:
+aggregate over replicas with `max`, not with `sum`.
+
+| metric | type | labels | meaning |
+| --- | --- | --- | --- |
+"""
+
+
+def metrics_page() -> str:
+    """The page as Markdown."""
+    rows = (
+        f"| `{spec.name}` | {spec.kind} | {', '.join(f'`{label}`' for label in spec.labels) or 'none'} "
+        f"| {spec.meaning.replace('__other__', '`__other__`')} |"
+        for spec in CATALOGUE
+    )
+    return _HEAD + "\n".join(rows) + "\n"

@@ -1,0 +1,326 @@
+"""Facts -> snapshot, and, for the leader, snapshot -> label requests."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from service.assessment.policies import POLICIES, Situation
+from service.assessment.tasks import TASKS
+from service.cells import CellSpace, CombinationDirectory
+from service.ledger import OutcomeLedger
+from service.settings import AssessmentSettings, ModelSettings
+from service.shard import gumbel_noise
+from service.siphash import siphash24
+from service.snapshot import ModelSnapshot, present_groups, take_snapshot
+from service.store.facts import FactReader, TrafficFacts
+from service.store.records import Fact, PoolRecord, decode_pool_record, encode_json
+from service.store.requests import Draw, OpenRequest, Renewal, RequestStore
+
+log = logging.getLogger(__name__)
+
+Floats = npt.NDArray[np.float64]
+
+MOST_REQUESTS_PER_ROUND = 500
+"""Requests that one assessment issues in one round, at the most; the next round goes on."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What the leader did for one model in one round.
+
+    Attributes:
+        issued: requests issued, per assessment.
+        shortfall: requests that found nothing to draw, per assessment.
+        expired: requests that ended unanswered.
+        reissued: requests that were issued once more.
+    """
+
+    issued: dict[str, int]
+    shortfall: dict[str, int]
+    expired: int
+    reissued: int
+
+
+class ModelMonitor:
+    """Watches one model.
+
+    Args:
+        model: its name.
+        settings: its settings.
+        space: its cells.
+        reader: of its facts.
+        requests: its label requests.
+        slots: pool slots per cell and partition.
+        hash_key: the 16-byte key of the pool's priorities.
+        rng: for Thompson sampling and joint draws.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        settings: ModelSettings,
+        space: CellSpace,
+        *,
+        reader: FactReader,
+        requests: RequestStore,
+        slots: int,
+        hash_key: bytes,
+        rng: np.random.Generator,
+    ) -> None:
+        self.model = model
+        self._settings = settings
+        self._space = space
+        self._reader = reader
+        self._requests = requests
+        self._slots = slots
+        self._hash_key = hash_key
+        self._rng = rng
+        self._ledger = OutcomeLedger(space)
+        self._last_entry = "0-0"
+        self._traffic: TrafficFacts | None = None
+        self._snapshot: ModelSnapshot | None = None
+
+    def refresh(self, now: float) -> ModelSnapshot:
+        """Read the facts and compute the snapshot.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        traffic = self._reader.traffic()
+        requests = self._reader.requests()
+        last, entries = self._reader.outcomes(self._last_entry)
+        if last == "0-0" and self._last_entry != "0-0":
+            log.warning("outcomes were restored from an older state", extra={"model": self.model})
+            self._ledger = OutcomeLedger(self._space)
+            last, entries = self._reader.outcomes(last)
+        self._last_entry = last
+        self._ledger.fold(entries)
+        self._ledger.place(CombinationDirectory(self._space, traffic.combinations))
+        self._traffic = traffic
+        self._snapshot = take_snapshot(
+            model=self.model,
+            settings=self._settings,
+            space=self._space,
+            traffic=traffic,
+            requests=requests,
+            ledger=self._ledger,
+            now=now,
+            rng=self._rng,
+        )
+        return self._snapshot
+
+    def ask(self, *, epoch: int, now: float) -> Round:
+        """Expire what is due, then let every assessment ask; by the last snapshot.
+
+        Args:
+            epoch: the leader's.
+            now: seconds since the epoch.
+
+        Raises:
+            FenceRefused: a newer leader has written.
+            Unavailable: Redis cannot answer now.
+        """
+        expired, reissued = self._expire(epoch, now)
+        issued: dict[str, int] = {}
+        shortfall: dict[str, int] = {}
+        if self._snapshot is not None and self._traffic is not None:
+            for name, settings in self._settings.assessments.items():
+                issued[name], shortfall[name] = self._ask_for(
+                    name, settings, self._snapshot, self._traffic, epoch=epoch, now=now
+                )
+        return Round(issued, shortfall, expired, reissued)
+
+    def _expire(self, epoch: int, now: float) -> tuple[int, int]:
+        renewals = []
+        for due in self._requests.due(now=now):
+            settings = self._settings.assessments.get(due.open.assessment)
+            if settings is None or due.open.attempt >= settings.max_attempts:
+                renewals.append(Renewal(due))
+                continue
+            deadline = now + settings.lease_seconds
+            message = msgspec.json.decode(due.message, type=dict[str, msgspec.Raw])
+            message |= {
+                "deadline": msgspec.Raw(encode_json(_iso(deadline))),
+                "attempt": msgspec.Raw(encode_json(due.open.attempt + 1)),
+            }
+            renewals.append(Renewal(due, deadline, encode_json(message)))
+        statuses = self._requests.renew(epoch=epoch, renewals=renewals)
+        return statuses.count("expired"), statuses.count("reissued")
+
+    def _ask_for(
+        self,
+        name: str,
+        settings: AssessmentSettings,
+        snapshot: ModelSnapshot,
+        traffic: TrafficFacts,
+        *,
+        epoch: int,
+        now: float,
+    ) -> tuple[int, int]:
+        state = snapshot.assessments[name]
+        grouping = snapshot.groupings.get(settings.grouping)
+        wanted = min(
+            settings.max_in_flight - int(state.in_flight.sum()),
+            state.budget_remaining,
+            MOST_REQUESTS_PER_ROUND,
+        )
+        if grouping is None or wanted <= 0:
+            return 0, 0
+        groups = present_groups(self._space, settings.grouping, traffic)
+        policy = POLICIES[settings.policy]()
+        task = TASKS[settings.task, settings.metric](settings.top_m)
+        pending, available = state.in_flight.copy(), np.ones(len(groups.names), dtype=bool)
+        drawer = _Drawer(self._requests, traffic, self._slots, self._traffic_decay, self._hash_key)
+        draws: list[Draw] = []
+        while len(draws) < wanted and available.any():
+            situation = Situation(grouping.beliefs.accuracy, grouping.beliefs.shares, pending, available)
+            chosen = policy.choose(task, situation, wanted - len(draws), self._rng)
+            if not chosen:
+                break
+            cells = [self._cell_of(group, groups.cells, traffic.traffic.weights) for group in chosen]
+            for group, item in zip(chosen, drawer.draw(cells), strict=True):
+                if item is None:
+                    available[group] = False  # its cell is empty for now: the next best group is asked
+                else:
+                    pending[group] += 1
+                    draws.append(self._request(name, settings, groups.names[group], item, now))
+        statuses = self._requests.issue(
+            epoch=epoch,
+            assessment=name,
+            grouping=settings.grouping,
+            window=state.window,
+            budget=settings.budget.labels,
+            draws=draws,
+        )
+        return statuses.count("issued"), wanted - len(draws)
+
+    @property
+    def _traffic_decay(self) -> float:
+        return self._settings.traffic_decay_per_second
+
+    def _cell_of(self, group: int, cell_groups: npt.NDArray[np.intp], weights: Floats) -> int:
+        """A cell of the group, in proportion to traffic."""
+        members = np.flatnonzero(cell_groups == group)
+        cumulative = np.cumsum(weights[members])
+        return int(members[np.searchsorted(cumulative, self._rng.random() * cumulative[-1], side="right")])
+
+    def _request(
+        self, assessment: str, settings: AssessmentSettings, group: str, item: _Pooled, now: float
+    ) -> Draw:
+        record = item.record
+        deadline = now + settings.lease_seconds
+        request_id = hashlib.blake2b(
+            msgspec.json.encode([self.model, record.item_id]), digest_size=12
+        ).hexdigest()
+        message: dict[str, Any] = {
+            "request_id": request_id,
+            "model": self.model,
+            "item_id": record.item_id,
+            "classes": list(self._settings.classes),
+            "requested_at": _iso(now),
+            "deadline": _iso(deadline),
+            "attempt": 1,
+        }
+        if record.payload:
+            message["payload"] = msgspec.Raw(record.payload)
+        if record.payload_uri:
+            message["payload_uri"] = record.payload_uri
+        if settings.reveal_prediction:
+            message["prediction"] = {"predicted_class": record.predicted_class, "score": record.score}
+        return Draw(
+            partition=item.partition,
+            slot=item.slot,
+            record=item.encoded,
+            item_hash=item.item_hash,
+            item_id=record.item_id,
+            request_id=request_id,
+            group=group,
+            fact=encode_json(
+                Fact(
+                    item_id=record.item_id,
+                    predicted_class=record.predicted_class,
+                    score=record.score,
+                    attributes=record.attributes,
+                    predicted_at=record.time,
+                    requested_at=now,
+                    votes=record.votes,
+                )
+            ),
+            message=encode_json(message),
+            open=OpenRequest(
+                assessment=assessment,
+                group=group,
+                attributes=record.attributes,
+                predicted_class=record.predicted_class,
+                score=record.score,
+                attempt=1,
+                requested_at=now,
+            ),
+            deadline=deadline,
+        )
+
+
+@dataclass(frozen=True)
+class _Pooled:
+    """One pooled item, and where it lies."""
+
+    partition: int
+    slot: int
+    encoded: bytes
+    item_hash: int
+    record: PoolRecord
+
+
+class _Drawer:
+    """Draws items of cells from the pool of all shards, each item at most once.
+
+    The union of the shards' items is no random sample, but its items of highest priority are; so a
+    cell's items are drawn in the order of their priorities.
+    """
+
+    def __init__(
+        self, requests: RequestStore, traffic: TrafficFacts, slots: int, decay: float, hash_key: bytes
+    ) -> None:
+        self._requests = requests
+        self._partitions = traffic.partitions
+        self._slots = slots
+        self._decay = decay
+        self._hash_key = hash_key
+        self._cells: dict[int, list[_Pooled]] = {}
+
+    def draw(self, cells: Sequence[int]) -> list[_Pooled | None]:
+        """The next item of every cell, None where a cell has no more."""
+        self._read([cell for cell in dict.fromkeys(cells) if cell not in self._cells])
+        return [self._cells[cell].pop() if self._cells[cell] else None for cell in cells]
+
+    def _read(self, cells: Sequence[int]) -> None:
+        if not cells:
+            return
+        slots = [cell * self._slots + slot for cell in cells for slot in range(self._slots)]
+        replies = self._requests.pooled([(partition, slots) for partition in self._partitions])
+        found = [
+            (partition, slot, encoded, decode_pool_record(encoded))
+            for partition, reply in zip(self._partitions, replies, strict=True)
+            for slot, encoded in zip(slots, reply, strict=True)
+            if encoded is not None
+        ]
+        hashes = siphash24([record.item_id.encode() for *_, record in found], self._hash_key)
+        times = np.array([record.time for *_, record in found])
+        priorities = self._decay * times + gumbel_noise(hashes)
+        self._cells.update({cell: [] for cell in cells})
+        for i in np.argsort(priorities):  # the highest last, where pop() takes it
+            partition, slot, encoded, record = found[i]
+            self._cells[slot // self._slots].append(_Pooled(partition, slot, encoded, int(hashes[i]), record))
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()

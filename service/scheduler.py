@@ -1,0 +1,207 @@
+"""The rounds: every replica refreshes its snapshot; the one that leads asks for labels.
+
+APScheduler keeps the time, with jobs in memory: what must happen once in a cluster is guarded by the
+leader's lease and its epoch, not by the schedule.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from apscheduler.schedulers.background import BackgroundScheduler
+from kafka.errors import KafkaError
+
+from service.contract import LABEL_REQUEST_TYPE, cloudevents_headers
+from service.errors import FenceRefused, Unavailable
+from service.metrics import PipelineMetrics
+from service.monitor import ModelMonitor
+from service.snapshot import ModelSnapshot
+from service.store.lease import LeaderLease
+from service.store.requests import RequestStore
+
+log = logging.getLogger(__name__)
+
+_PUBLISH_SECONDS = 10.0
+
+
+class _RequestKey(msgspec.Struct):
+    item_id: str
+
+
+class RequestPublisher:
+    """Sends what is in the outboxes to the label-requests topic.
+
+    A message leaves the outbox after Kafka has it, so one may be sent twice, with the same request id
+    and attempt.
+    """
+
+    def __init__(
+        self, producer: Any, topic: str, stores: Mapping[str, RequestStore], metrics: PipelineMetrics
+    ) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._stores = stores
+        self._metrics = metrics
+
+    def publish(self, now: float) -> int:
+        """Send all that waits; how many were sent.
+
+        Raises:
+            Unavailable: Redis or Kafka cannot answer now; what waits is sent later.
+        """
+        return sum(self._publish_model(model, store, now) for model, store in self._stores.items())
+
+    def _publish_model(self, model: str, store: RequestStore, now: float) -> int:
+        outbox = store.outbox()
+        if not outbox:
+            return 0
+        try:
+            futures = [
+                self._producer.send(
+                    self._topic,
+                    key=msgspec.json.decode(message, type=_RequestKey).item_id.encode(),
+                    value=message,
+                    headers=cloudevents_headers(
+                        event_type=LABEL_REQUEST_TYPE,
+                        event_id=entry,
+                        source=f"/credence/models/{model}",
+                        time=datetime.fromtimestamp(now, UTC),
+                    ),
+                )
+                for entry, message in outbox.items()
+            ]
+            self._producer.flush(timeout=_PUBLISH_SECONDS)
+            for future in futures:
+                future.get(timeout=_PUBLISH_SECONDS)
+        except KafkaError as error:
+            raise Unavailable("kafka", error) from error
+        store.published(list(outbox))
+        self._metrics.published(model, len(outbox))
+        return len(outbox)
+
+
+class Rounds:
+    """What happens at every tick.
+
+    Args:
+        monitors: of all models.
+        lease: of the leader; None where this process only looks.
+        publisher: of label requests; None where this process only looks.
+        metrics: of the pipeline.
+        clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        monitors: Mapping[str, ModelMonitor],
+        *,
+        lease: LeaderLease | None,
+        publisher: RequestPublisher | None,
+        metrics: PipelineMetrics,
+        clock: Callable[[], float],
+    ) -> None:
+        self._monitors = monitors
+        self._lease = lease
+        self._publisher = publisher
+        self._metrics = metrics
+        self._clock = clock
+        self._snapshots: dict[str, ModelSnapshot] = {}
+        self.last_success: float | None = None
+
+    @property
+    def snapshots(self) -> list[ModelSnapshot]:
+        """The latest snapshot of every model."""
+        return list(self._snapshots.values())
+
+    def tick(self) -> None:
+        """Refresh all snapshots; if this process leads, ask and publish. What is away is waited for."""
+        try:
+            self._look()
+            self._ask()
+        except Unavailable as error:
+            self._metrics.round_failed(error.part)
+            log.warning("round given up", extra={"cause": str(error)})
+        else:
+            self.last_success = self._clock()
+
+    def _look(self) -> None:
+        began = self._clock()
+        for name, monitor in self._monitors.items():
+            self._snapshots[name] = monitor.refresh(self._clock())
+        self._metrics.snapshot_taken(self._clock() - began)
+
+    def _ask(self) -> None:
+        if self._lease is None or self._publisher is None:
+            return
+        try:
+            epoch = self._lease.hold()
+        except Unavailable:
+            self._metrics.leading(False)
+            raise
+        self._metrics.leading(epoch is not None)
+        if epoch is None:
+            return
+        try:
+            for name, monitor in self._monitors.items():
+                done = monitor.ask(epoch=epoch, now=self._clock())
+                for assessment, count in done.shortfall.items():
+                    self._metrics.draws_short(name, assessment, count)
+                if any(done.issued.values()) or done.expired or done.reissued:
+                    log.info(
+                        "asked for labels",
+                        extra={
+                            "model": name,
+                            "issued": done.issued,
+                            "expired": done.expired,
+                            "reissued": done.reissued,
+                        },
+                    )
+        except FenceRefused as error:
+            self._metrics.leading(False)
+            log.warning("no longer the leader", extra={"cause": str(error)})
+            return
+        self._publisher.publish(self._clock())
+
+    def release(self) -> None:
+        """Let another replica lead at once."""
+        if self._lease is not None:
+            try:
+                self._lease.release()
+            except Unavailable as error:
+                log.warning("the lease ends by itself", extra={"cause": str(error)})
+
+
+def start_schedule(
+    rounds: Rounds, *, tick_seconds: float, on_failure: Callable[[], None]
+) -> BackgroundScheduler:
+    """Tick at once, then every `tick_seconds`; a late or overlapping tick is merged into one.
+
+    Args:
+        rounds: what happens.
+        tick_seconds: time between two ticks.
+        on_failure: called when a tick raises what it should not; the process should then stop.
+    """
+
+    def guarded() -> None:
+        try:
+            rounds.tick()
+        except Exception:
+            log.critical("the round failed", exc_info=True)
+            on_failure()
+
+    scheduler = BackgroundScheduler(timezone=UTC)
+    scheduler.add_job(
+        guarded,
+        "interval",
+        seconds=tick_seconds,
+        next_run_time=datetime.now(UTC),
+        max_instances=1,
+        coalesce=True,
+        misfire_grace_time=None,
+    )
+    scheduler.start()
+    return scheduler

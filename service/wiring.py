@@ -1,0 +1,320 @@
+"""Puts the parts together: the one place where clients are made.
+
+A process plays one or more roles. It answers on its HTTP port at once, waits for Redis and Kafka as long
+as it takes, and stops as a whole when one of its parts fails.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from kafka.errors import KafkaError
+from prometheus_client import CollectorRegistry
+
+from consumers.dead_letters import FloodGate
+from consumers.ingest import ModelIngest
+from consumers.kafka_dead_letters import KafkaDeadLetters
+from consumers.labels import LabelStep
+from consumers.loop import ConsumerLoop, Step
+from consumers.predictions import PredictionStep
+from service.cells import CellSpace, CombinationDirectory
+from service.clients import build_consumer, build_producer, build_redis
+from service.errors import Unavailable
+from service.exposition import SnapshotCollector
+from service.health import Check, Health
+from service.metrics import PipelineMetrics
+from service.monitor import ModelMonitor
+from service.scheduler import RequestPublisher, Rounds, start_schedule
+from service.settings import Settings
+from service.store.connection import Connection
+from service.store.facts import FactReader
+from service.store.keys import ModelKeys
+from service.store.lease import LeaderLease, shared_hash_key
+from service.store.requests import RequestStore
+from service.store.shards import DirectoryStore, ShardStore
+from service.web.app import WebServer, build_app
+
+log = logging.getLogger(__name__)
+
+Role = Literal["predictions", "labels", "schedule", "serve"]
+ALL_ROLES: frozenset[Role] = frozenset({"predictions", "labels", "schedule", "serve"})
+
+STALLED_SECONDS = 120.0
+"""A loop that has not turned for so long is taken for dead."""
+
+_JOIN_SECONDS = 30.0
+_RETRY_SECONDS = 1.0
+
+Made = TypeVar("Made")
+
+
+def model_keys(settings: Settings, model: str, space: CellSpace) -> ModelKeys:
+    """Names of one model's keys; the layout changes with whatever changes the meaning of stored shards."""
+    layout = space.fingerprint(settings.bounds.slots_per_cell, settings.models[model].traffic_half_life_days)
+    return ModelKeys(settings.redis.prefix, model, layout)
+
+
+def request_store(settings: Settings, connection: Connection, keys: ModelKeys) -> RequestStore:
+    """The label requests of one model."""
+    return RequestStore(
+        connection,
+        keys,
+        closed_seconds=int(settings.bounds.correction_days * 86_400),
+        outcome_limit=settings.bounds.outcomes,
+    )
+
+
+def model_monitor(
+    settings: Settings, model: str, connection: Connection, *, hash_key: bytes, rng: np.random.Generator
+) -> ModelMonitor:
+    """The monitor of one model."""
+    space = settings.cell_space(model)
+    keys = model_keys(settings, model, space)
+    model_settings = settings.models[model]
+    return ModelMonitor(
+        model,
+        model_settings,
+        space,
+        reader=FactReader(
+            connection,
+            keys,
+            decay=model_settings.traffic_decay_per_second,
+            cells_per_combination=space.cells_per_combination,
+        ),
+        requests=request_store(settings, connection, keys),
+        slots=settings.bounds.slots_per_cell,
+        hash_key=hash_key,
+        rng=rng,
+    )
+
+
+class Application:
+    """One process of Credence.
+
+    Args:
+        settings: validated.
+        roles: what it does.
+        clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self, settings: Settings, roles: Collection[Role], clock: Callable[[], float] = time.time
+    ) -> None:
+        self._settings = settings
+        self._roles = frozenset(roles)
+        self._clock = clock
+        self._stopping = threading.Event()
+        self._failed = False
+        self._registry = CollectorRegistry()
+        self._metrics = PipelineMetrics(self._registry)
+        self._health = Health()
+        self._connection = Connection(build_redis(settings.redis), settings.redis.prefix)
+
+    def stop(self) -> None:
+        """Ask the process to stop; callable from a signal handler."""
+        self._stopping.set()
+
+    def run(self) -> int:
+        """Play the roles until asked to stop; the exit code.
+
+        Raises:
+            OSError: the HTTP address cannot be listened on.
+        """
+        http = self._settings.http
+        web = WebServer(build_app(self._registry, self._health), host=http.host, port=http.port)
+        log.info("listening", extra={"host": http.host, "port": web.port})
+        try:
+            hash_key = self._patiently(self._hash_key)
+            producer = self._patiently(lambda: build_producer(self._settings.kafka, name="producer"))
+            if hash_key is not None and producer is not None:
+                self._play(hash_key, producer)
+        finally:
+            web.stop()
+        log.info("stopped", extra={"failed": self._failed})
+        return 1 if self._failed else 0
+
+    def _play(self, hash_key: bytes, producer: Any) -> None:
+        threads = [self._start_loop(step, topic) for step, topic in self._steps(hash_key, producer)]
+        rounds = self._rounds(hash_key, producer)
+        scheduler = None
+        if rounds is not None:
+            scheduler = start_schedule(
+                rounds, tick_seconds=self._settings.schedule.tick_seconds, on_failure=self._fail
+            )
+        self._health.started()
+        self._stopping.wait()
+        for thread in threads:
+            thread.join(_JOIN_SECONDS)
+        if scheduler is not None and rounds is not None:
+            scheduler.shutdown(wait=True)
+            rounds.release()
+        producer.close(timeout=5)
+
+    def _patiently(self, make: Callable[[], Made]) -> Made | None:
+        """What `make` gives, tried until Redis and Kafka answer; None when asked to stop before that."""
+        while not self._stopping.is_set():
+            try:
+                return make()
+            except Unavailable as error:
+                cause: Exception = error
+            except KafkaError as error:
+                cause = Unavailable("kafka", error)
+            log.warning("waiting at the start", extra={"cause": str(cause)})
+            self._stopping.wait(_RETRY_SECONDS)
+        return None
+
+    def _hash_key(self) -> bytes:
+        return self._settings.hash_key_bytes() or shared_hash_key(self._connection)
+
+    def _fail(self) -> None:
+        self._failed = True
+        self._stopping.set()
+
+    def _steps(self, hash_key: bytes, producer: Any) -> Iterable[tuple[Step, str]]:
+        topics = self._settings.kafka.topics
+        if "predictions" in self._roles:
+            yield self._prediction_step(hash_key, producer), topics.predictions
+        if "labels" in self._roles:
+            yield self._label_step(producer), topics.labels
+
+    def _dead_letters(self, producer: Any, source_topic: str) -> KafkaDeadLetters:
+        return KafkaDeadLetters(
+            producer,
+            self._settings.kafka.topics.dead_letters,
+            source_topic=source_topic,
+            message_bytes=self._settings.bounds.message_bytes,
+        )
+
+    def _flood_gate(self) -> FloodGate:
+        limits = self._settings.dead_letters
+        return FloodGate(ratio=limits.flood_ratio, window=limits.flood_window)
+
+    def _prediction_step(self, hash_key: bytes, producer: Any) -> PredictionStep:
+        settings = self._settings
+        models = {}
+        for name, model in settings.models.items():
+            space = settings.cell_space(name)
+            keys = model_keys(settings, name, space)
+            models[name] = ModelIngest(
+                space,
+                directory=DirectoryStore(self._connection, keys, partial(CombinationDirectory, space)),
+                shards=ShardStore(
+                    self._connection,
+                    keys,
+                    slots=settings.bounds.slots_per_cell,
+                    decay=model.traffic_decay_per_second,
+                    hash_key=hash_key,
+                ),
+                payload_bytes=settings.bounds.payload_bytes,
+                keep_probabilities=len(model.classes) <= settings.bounds.probability_classes,
+            )
+        return PredictionStep(
+            models,
+            dead_letters=self._dead_letters(producer, settings.kafka.topics.predictions),
+            flood_gate=self._flood_gate(),
+            metrics=self._metrics,
+            message_bytes=settings.bounds.message_bytes,
+        )
+
+    def _label_step(self, producer: Any) -> LabelStep:
+        settings = self._settings
+        return LabelStep(
+            self._request_stores(),
+            {name: frozenset(model.classes) for name, model in settings.models.items()},
+            dead_letters=self._dead_letters(producer, settings.kafka.topics.labels),
+            flood_gate=self._flood_gate(),
+            metrics=self._metrics,
+            message_bytes=settings.bounds.message_bytes,
+        )
+
+    def _start_loop(self, step: Step, topic: str) -> threading.Thread:
+        name = step.topic_kind
+        loops: list[ConsumerLoop] = []
+
+        def check() -> Check:
+            if not loops:
+                return Check(name, alive=True, ready=False, state="starting")
+            loop = loops[0]
+            alive = self._clock() - loop.last_turn < STALLED_SECONDS
+            return Check(name, alive=alive, ready=loop.state == "running", state=loop.state)
+
+        def target() -> None:
+            try:
+                consumer = self._patiently(lambda: build_consumer(self._settings.kafka, group=name))
+                if consumer is None:
+                    return
+                kafka = self._settings.kafka
+                loop = ConsumerLoop(
+                    consumer,
+                    topic,
+                    step,
+                    metrics=self._metrics,
+                    clock=self._clock,
+                    start=kafka.start,
+                    flush_seconds=kafka.flush_seconds,
+                    flush_records=kafka.flush_records,
+                    stopping=self._stopping,
+                )
+                loops.append(loop)
+                loop.run()
+            except Exception:
+                log.critical("the consumer failed", extra={"topic": topic}, exc_info=True)
+                self._fail()
+
+        self._health.add(check)
+        thread = threading.Thread(target=target, name=f"consume-{name}", daemon=True)
+        thread.start()
+        return thread
+
+    def _rounds(self, hash_key: bytes, producer: Any) -> Rounds | None:
+        if not self._roles & {"schedule", "serve"}:
+            return None
+        settings = self._settings
+        seeds = np.random.SeedSequence(settings.seed if settings.seed is not None else secrets.randbits(128))
+        monitors = {
+            name: model_monitor(
+                settings, name, self._connection, hash_key=hash_key, rng=np.random.default_rng(seed)
+            )
+            for name, seed in zip(settings.models, seeds.spawn(len(settings.models)), strict=True)
+        }
+        asks = "schedule" in self._roles
+        rounds = Rounds(
+            monitors,
+            lease=LeaderLease(self._connection, lease_seconds=settings.schedule.lease_seconds)
+            if asks
+            else None,
+            publisher=RequestPublisher(
+                producer, settings.kafka.topics.label_requests, self._request_stores(), self._metrics
+            )
+            if asks
+            else None,
+            metrics=self._metrics,
+            clock=self._clock,
+        )
+        self._registry.register(SnapshotCollector(lambda: rounds.snapshots))
+
+        def check() -> Check:
+            fresh = (
+                rounds.last_success is not None
+                and self._clock() - rounds.last_success < 3 * settings.schedule.tick_seconds + 5
+            )
+            return Check("rounds", alive=True, ready=fresh, state="running" if fresh else "waiting")
+
+        self._health.add(check)
+        return rounds
+
+    def _request_stores(self) -> dict[str, RequestStore]:
+        settings = self._settings
+        return {
+            name: request_store(
+                settings, self._connection, model_keys(settings, name, settings.cell_space(name))
+            )
+            for name in settings.models
+        }

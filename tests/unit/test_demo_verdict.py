@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from service.demo.configuration import MIN_ACCURACY, WEAKEST_CAMERA, configuration
+from service.demo.findings import Findings
+from service.demo.history import History, Stream, label_delays
+from service.demo.journal import Answered, Asked, Mark, Produced
+from service.demo.reading import GroupReading, Reading, parse
+from service.demo.replay import Recording, draw_recent, random_labels_needed
+from service.demo.report import Measurements, random_labels_line
+from service.demo.verdict import GroupResult, failures, group_results
+from service.settings import Settings
+
+
+def group(
+    grouping: str, name: str, mean: float, half_width: float = 0.05, below: float = 0.0
+) -> GroupReading:
+    return GroupReading(
+        grouping=grouping,
+        group=name,
+        lower=mean - half_width,
+        mean=mean,
+        upper=mean + half_width,
+        share=0.5,
+        labels=50,
+        below=below,
+    )
+
+
+def reading(*, gate: float = 0.95, dock: float = 0.65, weakest: float = 0.99, answered: int = 200) -> Reading:
+    groups = [
+        group("all", "all", 0.9),
+        group("camera", "gate", gate),
+        group("camera", "dock", dock, below=0.97),
+    ]
+    groups += [group("class", str(i), 0.9) for i in range(10)]
+    return Reading(
+        time=100.0,
+        snapshot_time=99.0,
+        groups={(g.grouping, g.group): g for g in groups},
+        extremes={(WEAKEST_CAMERA, "dock"): weakest, (WEAKEST_CAMERA, "gate"): 1 - weakest},
+        events={"issued": answered + 20, "answered": answered},
+    )
+
+
+def results(of: Reading, *, misses: int = 0) -> list[GroupResult]:
+    return [
+        GroupResult(believed, believed.mean if i >= misses else believed.upper + 0.01)
+        for i, believed in enumerate(of.groups.values())
+    ]
+
+
+def test_a_closed_loop_has_no_failures() -> None:
+    assert failures(reading(), results(reading())) == []
+
+
+def test_as_many_misses_as_chance_allows_are_no_failure() -> None:
+    # P(4 or more of 13 miss at 5 %) = 0.003, P(5 or more) = 0.0003; the level is 0.001.
+    assert failures(reading(), results(reading(), misses=4)) == []
+
+
+def test_more_misses_than_chance_allows_fail() -> None:
+    [problem] = failures(reading(), results(reading(), misses=5))
+    assert "outside 5 of 13 intervals" in problem
+
+
+def test_no_label_that_came_back_fails() -> None:
+    [problem] = failures(reading(answered=0), results(reading()))
+    assert problem == "no label came back"
+
+
+def test_no_interval_fails() -> None:
+    assert "no interval" in failures(reading(), [])[0]
+
+
+@pytest.mark.parametrize(
+    "missed",
+    [
+        reading(weakest=0.8),
+        reading(dock=0.96),
+        replace(reading(), extremes={}),
+        replace(reading(), groups={}),
+    ],
+)
+def test_a_degraded_camera_that_was_not_found_fails(missed: Reading) -> None:
+    [problem] = failures(missed, results(reading()))
+    assert problem.startswith("the degraded camera was not found")
+
+
+def test_an_interval_of_the_wrong_group_counts_against_it_at_both_ends() -> None:
+    believed = group("camera", "dock", 0.7)
+    assert [GroupResult(believed, truth).is_inside for truth in (0.649, 0.651, 0.749, 0.751)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
+def stream(*, seconds: float = 60.0, rate: int = 200, accuracy: float = 0.9, seed: int = 3) -> Stream:
+    rng = np.random.default_rng(seed)
+    count = int(seconds * rate)
+    return Stream(
+        times=1_000.0 + np.repeat(np.arange(count // 20), 20) * 20 / rate,
+        cameras=(rng.random(count) < 0.25).astype(np.intp),
+        predicted=rng.integers(10, size=count),
+        scores=np.full(count, accuracy),
+        correct=rng.random(count) < accuracy,
+    )
+
+
+def test_the_truth_is_the_accuracy_of_a_group_with_recent_predictions_counting_more() -> None:
+    produced = Produced(0.0, ["gate", "dock", "dock"], ["1", "1", "2"], [0.9] * 3, [True, False, True])
+    later = replace(Stream.of(produced), times=np.array([0.0, 0.0, 10.0]))
+    assert later.accuracy("camera", "dock", at=10.0, half_life_seconds=10.0) == pytest.approx(1 / 1.5)
+    assert later.accuracy("class", "1", at=10.0, half_life_seconds=10.0) == pytest.approx(0.5)
+    assert later.accuracy("all", "all", at=10.0, half_life_seconds=10.0) == pytest.approx(1.5 / 2)
+
+
+def test_the_truth_leaves_out_what_came_after_the_beliefs() -> None:
+    produced = Produced(5.0, ["dock"], ["1"], [0.9], [True])
+    assert Stream.of(produced).accuracy("all", "all", at=4.0, half_life_seconds=1.0) is None
+
+
+def test_groups_whose_truth_the_demo_does_not_know_are_not_judged() -> None:
+    odd = replace(reading(), groups={("score_bin", "[0.9,1]"): group("score_bin", "[0.9,1]", 0.9)})
+    assert group_results(odd, stream(), half_life_seconds=10.0) == []
+
+
+def test_history_counts_requests_once_and_first_answers_alone() -> None:
+    history = History()
+    history.add("labeller", [Asked(5.0, "a", 1), Asked(6.0, "b", 1), Asked(9.0, "a", 2)])
+    history.add(
+        "labeller", [Answered(7.0, "answer", True), Answered(8.0, "answer", False), Mark("ready", 1.0)]
+    )
+    assert history.first_request_at == 5.0
+    assert history.requests == {"a", "b"}
+    assert history.answer_times == [7.0]
+    assert history.is_ready == {"labeller": True}
+    assert len(history.stream) == 0
+
+
+def test_a_label_is_delayed_until_the_first_look_that_counts_it() -> None:
+    delays = label_delays([1.0, 2.0, 3.0, 9.0], [(1.5, 0), (2.5, 1), (4.0, 3), (5.0, 3)])
+    assert delays == [1.5, 2.0, 1.0]
+
+
+def test_looks_that_count_more_labels_than_were_sent_are_no_error() -> None:
+    assert label_delays([1.0], [(2.0, 3)]) == [1.0]
+
+
+def test_findings_name_the_moments_after_the_camera_degraded() -> None:
+    findings = Findings()
+    findings.watch(replace(reading(), time=30.0, snapshot_time=29.0), None)
+    findings.watch(replace(reading(), time=40.0, snapshot_time=35.0), 36.0)
+    assert findings.weakest_at is None
+    findings.watch(replace(reading(weakest=0.5), time=41.0, snapshot_time=40.0), 36.0)
+    assert findings.weakest_at is None
+    assert findings.below_at == 41.0
+    findings.watch(replace(reading(), time=46.0, snapshot_time=45.0), 36.0)
+    findings.watch(replace(reading(), time=47.0, snapshot_time=45.0), 36.0)
+    assert findings.weakest_at == 46.0
+    assert [moment for moment, _ in findings.lines] == [30.0, 36.0, 41.0, 46.0]
+
+
+def recording(width: float, *, answers: int = 200) -> Recording:
+    return Recording(
+        stream=stream(),
+        answer_times=np.linspace(1_005.0, 1_060.0, answers),
+        at=1_060.0,
+        width=width,
+        traffic_half_life_seconds=5.0,
+        label_half_life_seconds=10.0,
+    )
+
+
+def test_random_sampling_needs_more_labels_for_a_narrower_interval() -> None:
+    wide = [needed or 0 for needed in random_labels_needed(recording(0.3), seeds=3)]
+    narrow = [needed or 0 for needed in random_labels_needed(recording(0.15), seeds=3)]
+    assert all(0 < w < n for w, n in zip(wide, narrow, strict=True))
+
+
+def test_random_sampling_that_never_gets_there_says_so() -> None:
+    assert list(random_labels_needed(recording(0.001), seeds=2)) == [None, None]
+
+
+def test_the_replay_looks_no_further_than_the_stream() -> None:
+    assert recording(0.1).most_labels == 20 * 200
+    assert recording(0.1, answers=5_000).most_labels == len(stream())
+    assert list(random_labels_needed(recording(0.1, answers=0), seeds=1)) == [None]
+
+
+def test_the_replay_counts_as_many_labels_as_the_interval_takes() -> None:
+    # Without forgetting, and all traffic from one camera, Beta(0.9 n, 0.1 n) is 4 x 0.3 / sqrt(n) wide: n is
+    # about 61 for 0.15; the learned prior is worth some labels.
+    alone = replace(stream(), cameras=np.ones(len(stream()), dtype=np.intp))
+    plain = replace(recording(0.15), stream=alone, label_half_life_seconds=1e9)
+    needed = [n or 0 for n in random_labels_needed(plain, seeds=9)]
+    assert 25 < np.median(needed) < 90
+
+
+def test_recent_items_are_drawn_with_exponential_ages_and_none_from_the_future() -> None:
+    times, rng = stream().times, np.random.default_rng(1)
+    moments = np.full(4_000, 1_050.0)
+    drawn = draw_recent(times, moments, half_life_seconds=5.0, rng=rng)
+    ages = 1_050.0 - times[drawn]
+    assert ages.min() >= 0
+    # The median of 4,000 exponential ages with half-life 5 s has a standard error of 0.11 s.
+    assert np.median(ages) == pytest.approx(5.0, abs=0.6)
+
+
+def test_the_report_says_when_random_sampling_needs_more_than_was_searched() -> None:
+    measured = Measurements(0.0, 36.0, 5.0, [2.0], 100, [500, None, None], 2_000)
+    assert random_labels_line(measured) == "more than 2000 labels, 20.0 times as many"
+    assert random_labels_line(replace(measured, random_labels=[300, 500, None])).startswith("500 labels")
+    assert random_labels_line(replace(measured, labels=0)) == "not computed"
+
+
+METRICS = """
+# TYPE credence_group_accuracy_mean_ratio gauge
+credence_group_accuracy_mean_ratio{model="digits",grouping="camera",group="dock"} 0.7
+credence_group_accuracy_mean_ratio{model="other",grouping="camera",group="dock"} 0.1
+credence_group_accuracy_lower_ratio{model="digits",grouping="camera",group="dock"} 0.6
+credence_group_accuracy_upper_ratio{model="digits",grouping="camera",group="dock"} 0.8
+credence_assessment_group_extreme_probability_ratio{model="digits",assessment="a",group="dock"} 0.97
+# TYPE credence_requests_total counter
+credence_requests_total{model="digits",assessment="weakest-camera",event="answered"} 3.0
+credence_requests_total{model="digits",assessment="accuracy-by-class",event="answered"} 4.0
+# TYPE credence_snapshot_timestamp_seconds gauge
+credence_snapshot_timestamp_seconds{model="digits"} 1.7e9
+"""
+
+
+def test_a_reading_is_of_the_demos_model_and_sums_over_assessments() -> None:
+    found = parse(METRICS, now=5.0)
+    dock = found.groups["camera", "dock"]
+    assert (dock.lower, dock.mean, dock.upper) == (0.6, 0.7, 0.8)
+    assert found.events == {"answered": 7}
+    assert found.extremes == {("a", "dock"): 0.97}
+    assert found.snapshot_time == 1.7e9
+
+
+def test_metrics_before_the_first_snapshot_are_an_empty_reading() -> None:
+    assert parse("", now=5.0) == Reading(time=5.0)
+
+
+@pytest.mark.parametrize("seconds", [20.0, 90.0, 3_600.0])
+def test_the_configuration_is_valid_for_runs_of_any_length(seconds: float) -> None:
+    document = configuration(
+        seconds=seconds,
+        bootstrap_server="127.0.0.1:1",
+        redis_url="redis://127.0.0.1:2/0",
+        http_port=3,
+        seed=1,
+    )
+    model = Settings.model_validate(document).models["digits"]
+    assert model.alerts.min_accuracy == MIN_ACCURACY
+    assert model.label_half_life_days == pytest.approx(seconds / 6 / 86_400)
+    assert model.groupings.keys() == {"camera", "class"}
