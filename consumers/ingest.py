@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from consumers.formats.native import WirePrediction
+from consumers.formats.native import WirePrediction, check_payload
 from service.cells import OTHER, CellSpace, Combination
 from service.contract import PROBABILITY_SUM_TOLERANCE, SCORE_TOLERANCE
 from service.errors import BadMessage, FlushRefused
@@ -96,8 +96,10 @@ class ModelIngest:
             raise BadMessage("unknown_class", "a vote is not in the model's label set")
         if len(prediction.payload) > self._payload_bytes:
             raise BadMessage("payload_too_large", f"the payload is over {self._payload_bytes} bytes")
-        if prediction.payload_uri is not None and _payload_text(prediction.payload):
-            raise BadMessage("invalid_field", "give payload or payload_uri, not both")
+        if _payload_text(prediction.payload):
+            if prediction.payload_uri is not None:
+                raise BadMessage("invalid_field", "give payload or payload_uri, not both")
+            check_payload(prediction.payload)
         return index, min(max(score, 0.0), 1.0)
 
     def _class_and_score(self, prediction: WirePrediction) -> tuple[int, float]:
@@ -127,7 +129,7 @@ class ModelIngest:
             )
         if min(probabilities) < -SCORE_TOLERANCE or max(probabilities) > 1 + SCORE_TOLERANCE:
             raise BadMessage("invalid_probabilities", "a probability lies outside [0, 1]")
-        if abs(sum(probabilities) - 1) > PROBABILITY_SUM_TOLERANCE:
+        if abs(sum(min(max(p, 0.0), 1.0) for p in probabilities) - 1) > PROBABILITY_SUM_TOLERANCE:
             raise BadMessage("invalid_probabilities", "probabilities must sum to 1")
 
     def candidates(self, rows: Rows, shard: Shard) -> Candidates:

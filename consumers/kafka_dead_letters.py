@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, MessageSizeTooLargeError, RecordListTooLargeError
 
 from consumers.dead_letters import Rejected
 from service.errors import Unavailable
 
 _SEND_SECONDS = 10.0
+_TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError)
 _LONGEST_DETAIL = 500
+_ALWAYS_FITS_BYTES = 4_096
+"""What is kept of a value that the broker or the client refuses as too large."""
 
 
 class KafkaDeadLetters:
@@ -39,22 +42,36 @@ class KafkaDeadLetters:
         if not rejected:
             return
         try:
-            futures = [
-                self._producer.send(
-                    self._topic,
-                    key=letter.key,
-                    value=letter.value[: self._message_bytes],
-                    headers=self._headers(letter),
-                )
-                for letter in rejected
-            ]
-            self._producer.flush(timeout=_SEND_SECONDS)
-            for future in futures:
-                future.get(timeout=_SEND_SECONDS)
+            if too_large := self._send(rejected, self._message_bytes):
+                self._send(too_large, _ALWAYS_FITS_BYTES)
         except KafkaError as error:
             raise Unavailable("kafka", error) from error
 
-    def _headers(self, letter: Rejected) -> list[tuple[str, bytes]]:
+    def _send(self, rejected: Sequence[Rejected], longest: int) -> list[Rejected]:
+        """Send, with values cut to `longest` bytes; those that Kafka still finds too large."""
+        too_large: list[Rejected] = []
+        sent = []
+        for letter in rejected:
+            try:
+                future = self._producer.send(
+                    self._topic,
+                    key=letter.key,
+                    value=letter.value[:longest],
+                    headers=self._headers(letter, longest),
+                )
+            except _TOO_LARGE:
+                too_large.append(letter)
+            else:
+                sent.append((letter, future))
+        self._producer.flush(timeout=_SEND_SECONDS)
+        for letter, future in sent:
+            try:
+                future.get(timeout=_SEND_SECONDS)
+            except _TOO_LARGE:
+                too_large.append(letter)
+        return too_large
+
+    def _headers(self, letter: Rejected, longest: int) -> list[tuple[str, bytes]]:
         headers = {
             "credence-reason": letter.error.reason,
             "credence-detail": letter.error.detail[:_LONGEST_DETAIL],
@@ -64,6 +81,6 @@ class KafkaDeadLetters:
         }
         if letter.index is not None:
             headers["credence-source-index"] = str(letter.index)
-        if len(letter.value) > self._message_bytes:
+        if len(letter.value) > longest:
             headers["credence-truncated"] = str(len(letter.value))
         return [(name, content.encode()) for name, content in headers.items()]

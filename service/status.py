@@ -10,7 +10,6 @@ from rich.text import Text
 from service.snapshot import GroupingSnapshot, ModelSnapshot
 
 _MOST_GROUPS = 20
-_BAR_WIDTH = 20
 
 
 def status_view(snapshots: list[ModelSnapshot]) -> Group:
@@ -35,12 +34,10 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
 
 
 def _grouping_table(name: str, grouping: GroupingSnapshot) -> Table:
-    table = Table(title=f"by {name}, least accurate first", title_justify="left", box=SIMPLE_HEAD)
-    table.add_column("group")
-    for heading in ("traffic %", "labels", "accuracy %"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column(f"0{'1':>{_BAR_WIDTH - 1}}", width=_BAR_WIDTH)
-    table.add_column("calibration error %", justify="right", no_wrap=True)
+    table = Table(title=f"by {name}, least accurate first", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("group", no_wrap=True, min_width=10)
+    for heading, width in (("share %", 7), ("labels", 6), ("accuracy %", 19), ("ECE %", 18)):
+        table.add_column(heading, justify="right", no_wrap=True, min_width=width)
     order = grouping.accuracy_mean.argsort()
     for i in order[:_MOST_GROUPS]:
         accuracy = (grouping.accuracy_lower[i], grouping.accuracy_mean[i], grouping.accuracy_upper[i])
@@ -49,7 +46,6 @@ def _grouping_table(name: str, grouping: GroupingSnapshot) -> Table:
             f"{100 * grouping.beliefs.shares[i]:.1f}",
             f"{grouping.beliefs.labels_counted[i]}",
             _percent_interval(*accuracy),
-            interval_bar(*accuracy, _BAR_WIDTH),
             _percent_interval(grouping.ece_lower[i], grouping.ece_mean[i], grouping.ece_upper[i]),
         )
     if len(order) > _MOST_GROUPS:
@@ -61,25 +57,12 @@ def _percent_interval(lower: float, mean: float, upper: float) -> str:
     return f"{100 * mean:.1f} [{100 * lower:.1f}, {100 * upper:.1f}]"
 
 
-def interval_bar(lower: float, mean: float, upper: float, width: int) -> str:
-    """A credible interval drawn in characters, on a scale from 0 to 1."""
-
-    def column(value: float) -> int:
-        return min(int(value * width), width - 1)
-
-    bar = [" "] * width
-    bar[column(lower) : column(upper) + 1] = "─" * (column(upper) - column(lower) + 1)
-    bar[column(mean)] = "●"
-    return "".join(bar)
-
-
 def _assessment_table(snapshot: ModelSnapshot) -> Table:
-    table = Table(title="assessments", title_justify="left", box=SIMPLE_HEAD)
-    table.add_column("name")
-    table.add_column("grouping")
-    for heading in ("issued", "answered", "skipped", "expired", "open", "budget left"):
-        table.add_column(heading, justify="right")
-    table.add_column("most likely lowest")
+    table = Table(title="assessments", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("name", no_wrap=True, min_width=10)
+    for heading in ("issued", "answered", "skipped", "expired", "open", "left"):
+        table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
+    table.add_column("lowest", no_wrap=True, min_width=10)
     for name, state in snapshot.assessments.items():
         likely = ""
         if state.extreme is not None and len(state.groups):
@@ -87,7 +70,6 @@ def _assessment_table(snapshot: ModelSnapshot) -> Table:
             likely = f"{state.groups[best]} ({state.extreme[best]:.0%})"
         table.add_row(
             name,
-            state.grouping,
             *(str(state.events[event]) for event in ("issued", "answered", "skipped", "expired")),
             f"{state.in_flight.sum():.0f}",
             f"{state.budget_remaining}",

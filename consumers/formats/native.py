@@ -23,7 +23,7 @@ ItemId = Annotated[str, Meta(min_length=1, max_length=256)]
 RequestId = Annotated[str, Meta(min_length=1, max_length=64)]
 ClassName = Annotated[str, Meta(min_length=1, max_length=256)]
 AwareTime = Annotated[datetime, Meta(tz=True)]
-Headers = Sequence[tuple[str, bytes]]
+Headers = Sequence[tuple[str, bytes | None]]
 
 
 class WirePrediction(msgspec.Struct, frozen=True, gc=False):
@@ -101,6 +101,17 @@ def decode_label(value: bytes) -> WireLabel:
     return label
 
 
+def check_payload(payload: msgspec.Raw) -> None:
+    """Check a payload, which is kept as JSON text: a labeller must be able to read it.
+
+    Raises:
+        BadMessage: it is not valid JSON.
+    """
+    error = _attempt(msgspec.json.decode, payload)
+    if isinstance(error, BadMessage):
+        raise error
+
+
 def check_event(headers: Headers, expected_type: str) -> None:
     """Check CloudEvents headers, where a record has them.
 
@@ -117,9 +128,10 @@ def check_event(headers: Headers, expected_type: str) -> None:
 def event_time(headers: Headers) -> float | None:
     """The time that CloudEvents headers tell, in seconds since the epoch; None without one that is usable."""
     for name, content in headers:
-        if name == "ce_time":
+        if name == "ce_time" and content is not None:
             try:
-                return datetime.fromisoformat(content.decode("ascii")).timestamp()
+                claimed = datetime.fromisoformat(content.decode("ascii"))
+                return None if claimed.tzinfo is None else claimed.timestamp()
             except (ValueError, OverflowError):
                 return None
     return None

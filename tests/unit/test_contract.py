@@ -129,7 +129,7 @@ def model_accepts(name: str, message: object) -> bool:
 
 
 def schema_accepts(name: str, message: object) -> bool:
-    return Draft202012Validator(message_schema(name)).is_valid(message)
+    return bool(Draft202012Validator(message_schema(name)).is_valid(message))
 
 
 def cases(
@@ -171,7 +171,7 @@ def test_an_infinite_score_is_rejected() -> None:
 def test_a_message_cannot_be_changed() -> None:
     prediction = Prediction.model_validate_json(json.dumps(PLAIN))
     with pytest.raises(ValidationError, match="frozen"):
-        prediction.score = 1.0  # type: ignore[misc]
+        prediction.score = 1.0
 
 
 def test_a_label_is_an_answer_unless_it_says_otherwise() -> None:

@@ -1,0 +1,263 @@
+"""Runs Credence as users do: real processes, a real broker, a real Redis."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaConsumer, KafkaProducer
+
+from service.clients import build_redis
+from service.contract import LabelRequest
+from service.embedded import free_port
+from service.settings import load_settings
+from service.store.connection import Connection
+from service.store.facts import FactReader
+from service.wiring import model_keys
+
+CLI = [sys.executable, "-m", "service.cli"]
+
+CONFIGURATION = """
+kafka:
+  bootstrap_servers: ["{broker}"]
+  session_timeout_seconds: 6
+  group_prefix: {name}
+  topics:
+    predictions: {name}.predictions
+    label_requests: {name}.label-requests
+    labels: {name}.labels
+    dead_letters: {name}.dead-letters
+redis: {{url: "{redis}", prefix: {name}}}
+schedule: {{tick_seconds: {tick}, lease_seconds: {lease}}}
+log_level: debug
+seed: 7
+models:
+  sorter:
+    classes: [cat, dog, owl]
+    groupings:
+      region: {{by: attribute, attribute: region}}
+      class: {{by: predicted_class}}
+    assessments: {assessments}
+    alerts: {{min_accuracy: 0.8}}
+"""
+
+ASSESSMENTS = (
+    "{weakest: {task: identification, grouping: region, budget: {labels: 60}, lease_seconds: 30}, "
+    "classes: {task: estimation, grouping: class, budget: {labels: 60}, lease_seconds: 30}}"
+)
+
+
+def wait_for(condition: Callable[[], Any], *, seconds: float, what: str) -> Any:
+    """The condition's value once it is true; asked again until then."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not within {seconds:g} s")
+        time.sleep(0.05)
+    return value
+
+
+def prediction(number: int) -> dict[str, Any]:
+    """The prediction of one item, the same whenever it is asked for."""
+    rng = random.Random(number)
+    region = rng.choices(["north", "south"], [3, 1])[0]
+    return {
+        "model": "sorter",
+        "item_id": f"item-{number:06d}",
+        "predicted_class": rng.choice(["cat", "dog", "owl"]),
+        "score": round(rng.uniform(0.5, 1.0), 4),
+        "attributes": {"region": region},
+        "payload": {"picture": number},
+    }
+
+
+def truth(number: int) -> str:
+    """The true class of one item: the model is often wrong in the south."""
+    item = prediction(number)
+    rng = random.Random(-number - 1)
+    right = rng.random() < (0.95 if item["attributes"]["region"] == "north" else 0.6)
+    others = [name for name in ("cat", "dog", "owl") if name != item["predicted_class"]]
+    return item["predicted_class"] if right else rng.choice(others)
+
+
+class Deployment:
+    """One configuration with its topics, and the processes that play it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        broker: str,
+        redis_url: str,
+        tick: float = 0.5,
+        assessments: str = ASSESSMENTS,
+    ) -> None:
+        self.name = f"t{os.getpid()}x{time.monotonic_ns()}"
+        self.folder = folder
+        self.broker = broker
+        self.config = folder / "credence.yaml"
+        self.config.write_text(
+            CONFIGURATION.format(
+                broker=broker,
+                redis=redis_url,
+                name=self.name,
+                tick=tick,
+                lease=max(2 * tick, 1.5),
+                assessments=assessments,
+            )
+        )
+        self.settings = load_settings(self.config, {})
+        self.run_command("topics", "create")
+        self.producer = KafkaProducer(bootstrap_servers=broker)
+        self._redis = build_redis(self.settings.redis)
+        self._consumers: list[KafkaConsumer] = []
+
+    def close(self) -> None:
+        """Close all clients."""
+        self.producer.close(timeout=5)
+        for consumer in self._consumers:
+            consumer.close(autocommit=False, timeout_ms=2_000)
+        self._redis.close()
+
+    def run_command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run one command to its end."""
+        return subprocess.run(
+            [*CLI, *arguments, "--config", str(self.config)], capture_output=True, text=True, check=True
+        )
+
+    @contextmanager
+    def process(self, *command: str) -> Iterator[Process]:
+        """A running command, killed in the end if it still runs."""
+        process = Process(self, command)
+        try:
+            yield process
+        finally:
+            process.kill()
+
+    def send(self, kind: str, value: bytes, key: str | None = None) -> None:
+        """Send one record to one of the topics."""
+        self.producer.send(f"{self.name}.{kind}", value=value, key=None if key is None else key.encode())
+
+    def send_predictions(self, numbers: range) -> None:
+        """Send the predictions of some items, one a record, and wait for the broker to have them."""
+        for number in numbers:
+            item = prediction(number)
+            self.send("predictions", json.dumps(item).encode(), item["item_id"])
+        self.producer.flush()
+
+    def consumer(self, kind: str) -> KafkaConsumer:
+        """A consumer of one of the topics, from its beginning."""
+        consumer = KafkaConsumer(
+            f"{self.name}.{kind}",
+            bootstrap_servers=self.broker,
+            group_id=f"{self.name}.test-{kind}",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            session_timeout_ms=6000,
+        )
+        self._consumers.append(consumer)
+        return consumer
+
+    def facts(self) -> FactReader:
+        """Reads what Redis holds of the model."""
+        space = self.settings.cell_space("sorter")
+        return FactReader(
+            Connection(self._redis, self.settings.redis.prefix),
+            model_keys(self.settings, "sorter", space),
+            decay=self.settings.models["sorter"].traffic_decay_per_second,
+            cells_per_combination=space.cells_per_combination,
+        )
+
+    def predictions_stored(self) -> int:
+        """How many predictions the stored traffic counts."""
+        return int(self.facts().traffic().traffic.counts.sum())
+
+
+class Process:
+    """One running command of a deployment."""
+
+    def __init__(self, deployment: Deployment, command: tuple[str, ...]) -> None:
+        self.port = free_port()
+        self.log = deployment.folder / f"{'-'.join(command)}-{self.port}.log"
+        with self.log.open("wb") as sink:
+            self.popen = subprocess.Popen(
+                [*CLI, *command, "--config", str(deployment.config)],
+                env=os.environ | {"CREDENCE_HTTP__PORT": str(self.port)},
+                stdout=sink,
+                stderr=sink,
+            )
+
+    def kill(self) -> None:
+        """SIGKILL: no chance to flush."""
+        if self.popen.poll() is None:
+            self.popen.kill()
+        self.popen.wait()
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body of an HTTP request; 0 when nobody answers."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as reply:
+                return reply.status, reply.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def ready(self) -> bool:
+        """Whether it says that it does its work."""
+        assert self.popen.poll() is None, f"exited: {self.log.read_text()[-2000:]}"
+        return self.get("/readyz")[0] == 200
+
+    def metric(self, sample: str) -> float | None:
+        """Value of one sample, told as in the text format, such as `name{label="value"}`."""
+        for line in self.get("/metrics")[1].splitlines():
+            name, _, value = line.rpartition(" ")
+            if name == sample:
+                return float(value)
+        return None
+
+
+class Labeller:
+    """Answers label requests, and remembers all that it saw."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+        self._consumer = deployment.consumer("label-requests")
+        self.seen: list[LabelRequest] = []
+
+    def answer(self, **changes: object) -> int:
+        """Answer what has come in; how many requests that were."""
+        count = 0
+        for records in self._consumer.poll(200).values():
+            for record in records:
+                request = LabelRequest.model_validate_json(record.value)
+                self.seen.append(request)
+                count += 1
+                label = {
+                    "request_id": request.request_id,
+                    "model": request.model,
+                    "item_id": request.item_id,
+                    "true_class": truth(int(request.item_id.removeprefix("item-"))),
+                } | changes
+                self._deployment.send("labels", json.dumps(label).encode(), request.item_id)
+        self._deployment.producer.flush()
+        return count
+
+    def answer_until(self, count: int) -> None:
+        """Answer until so many requests were seen."""
+
+        def enough() -> bool:
+            self.answer()
+            return len(self.seen) >= count
+
+        wait_for(enough, seconds=60, what=f"{count} label requests")

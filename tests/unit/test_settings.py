@@ -1,0 +1,616 @@
+"""Settings: what is accepted, what is refused and how it is said, and the page about them."""
+
+from __future__ import annotations
+
+import math
+import re
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel, SecretStr, ValidationError
+
+from service.cells import ALL, SCORE_BIN
+from service.errors import ConfigurationError
+from service.settings import (
+    KafkaSettings,
+    ModelSettings,
+    RedisSettings,
+    ScheduleSettings,
+    Settings,
+    decay_per_second,
+    load_settings,
+)
+from service.settings_reference import configuration_page, in_words
+
+COMMITTED = Path(__file__).parents[2] / "docs" / "configuration.md"
+MODEL = "models: {animals: {classes: [cat, dog]}}\n"
+PASSWORD = "hunter2-hunter2"
+
+
+def load(directory: Path, text: str, environment: dict[str, str] | None = None) -> Settings:
+    path = directory / "credence.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load_settings(path, environment or {})
+
+
+def refused(directory: Path, text: str, environment: dict[str, str] | None = None) -> ConfigurationError:
+    with pytest.raises(ConfigurationError) as caught:
+        load(directory, text, environment)
+    return caught.value
+
+
+def paths(error: ConfigurationError) -> list[str]:
+    return [path for path, _ in error.problems]
+
+
+def model_text(**keys: str) -> str:
+    lines = "".join(f"    {key}: {value}\n" for key, value in {"classes": "[cat, dog]", **keys}.items())
+    return f"models:\n  animals:\n{lines}"
+
+
+def assessment_text(keys: str) -> str:
+    return model_text(assessments=f"{{question: {{budget: {{labels: 10}}, {keys}}}}}")
+
+
+# Defaults
+
+
+def test_a_model_with_its_classes_is_enough(tmp_path: Path) -> None:
+    assert load(tmp_path, MODEL).models["animals"].classes == ["cat", "dog"]
+
+
+def test_everything_listens_and_connects_on_loopback_by_default(tmp_path: Path) -> None:
+    settings = load(tmp_path, MODEL)
+    assert settings.http.host == "127.0.0.1"
+    assert settings.kafka.bootstrap_servers == ["127.0.0.1:9092"]
+    assert settings.redis.url.get_secret_value() == "redis://127.0.0.1:6379/0"
+
+
+def test_no_assessment_asks_for_labels_by_default(tmp_path: Path) -> None:
+    assert load(tmp_path, MODEL).models["animals"].assessments == {}
+
+
+def test_predictions_are_not_revealed_by_default(tmp_path: Path) -> None:
+    settings = load(tmp_path, assessment_text("task: estimation"))
+    assert settings.models["animals"].assessments["question"].reveal_prediction is False
+
+
+def test_settings_cannot_be_changed(tmp_path: Path) -> None:
+    settings = load(tmp_path, MODEL)
+    with pytest.raises(ValidationError, match="frozen"):
+        settings.log_level = "debug"
+
+
+# The file
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"absent\.yaml is not valid:\n  \(file\): No such file"):
+        load_settings(tmp_path / "absent.yaml", {})
+
+
+def test_a_directory_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="directory"):
+        load_settings(tmp_path, {})
+
+
+@pytest.mark.parametrize("text", ["", "[]", "text", "3"])
+def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path, text: str) -> None:
+    assert refused(tmp_path, text).problems == [("(file)", "must be a mapping at the top level")]
+
+
+def test_a_file_that_is_no_yaml_is_refused_with_the_place(tmp_path: Path) -> None:
+    [(path, problem)] = refused(tmp_path, MODEL + "redis: {url: x\n").problems
+    assert path == "(file)"
+    assert "not valid YAML" in problem
+    assert "line 3" in problem
+
+
+def test_a_file_that_is_no_utf_8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "credence.yaml"
+    path.write_bytes(b"redis: {prefix: \xff}\n")
+    with pytest.raises(ConfigurationError, match="not valid YAML"):
+        load_settings(path, {})
+
+
+def test_a_key_given_twice_is_refused(tmp_path: Path) -> None:
+    [(_, problem)] = refused(tmp_path, MODEL + "log_level: info\nlog_level: debug\n").problems
+    assert "duplicate key 'log_level' at line 3" in problem
+
+
+def test_a_nested_key_given_twice_is_refused(tmp_path: Path) -> None:
+    [(_, problem)] = refused(tmp_path, MODEL + "http:\n  port: 1\n  port: 2\n").problems
+    assert "duplicate key 'port' at line 4" in problem
+
+
+def test_a_model_given_twice_is_refused(tmp_path: Path) -> None:
+    text = "models:\n  a: {classes: [x, y]}\n  a: {classes: [x, z]}\n"
+    assert "duplicate key 'a'" in str(refused(tmp_path, text))
+
+
+def test_a_key_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    assert "not valid YAML" in str(refused(tmp_path, MODEL + "? [a, b]\n: 1\n"))
+
+
+def test_a_merge_key_shares_settings_between_models(tmp_path: Path) -> None:
+    text = (
+        "models:\n"
+        "  first: &shared {classes: [cat, dog], interval: 0.8}\n"
+        "  second: {<<: *shared, interval: 0.9}\n"
+    )
+    models = load(tmp_path, text).models
+    assert models["second"].classes == ["cat", "dog"]
+    assert (models["first"].interval, models["second"].interval) == (0.8, 0.9)
+
+
+# Unknown keys and impossible values
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (MODEL + "colour: red\n", "colour"),
+        (MODEL + "kafka: {topcis: {}}\n", "kafka.topcis"),
+        (MODEL + "kafka: {topics: {label: x}}\n", "kafka.topics.label"),
+        (model_text(intervall="0.9"), "models.animals.intervall"),
+        (assessment_text("polizy: random"), "models.animals.assessments.question.polizy"),
+        (
+            model_text(groupings="{g: {by: predicted_class, atribute: x}}"),
+            "models.animals.groupings.g.atribute",
+        ),
+    ],
+)
+def test_an_unknown_key_is_named_by_its_path(tmp_path: Path, text: str, path: str) -> None:
+    assert (path, "unknown key") in refused(tmp_path, text).problems
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("log_level: info\n", "models"),
+        ("models: {animals: {}}\n", "models.animals.classes"),
+        (model_text(groupings="{g: {attribute: x}}"), "models.animals.groupings.g.by"),
+        (model_text(assessments="{q: {}}"), "models.animals.assessments.q.budget"),
+        (model_text(assessments="{q: {budget: {}}}"), "models.animals.assessments.q.budget.labels"),
+    ],
+)
+def test_a_missing_key_is_named_by_its_path(tmp_path: Path, text: str, path: str) -> None:
+    assert (path, "required, but absent") in refused(tmp_path, text).problems
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (MODEL + "kafka: {bootstrap_servers: []}\n", "kafka.bootstrap_servers"),
+        (MODEL + "kafka: {bootstrap_servers: broker}\n", "kafka.bootstrap_servers"),
+        (MODEL + "kafka: {max_poll_records: 0}\n", "kafka.max_poll_records"),
+        (MODEL + "kafka: {max_poll_records: 100001}\n", "kafka.max_poll_records"),
+        (MODEL + "kafka: {flush_seconds: 0}\n", "kafka.flush_seconds"),
+        (MODEL + "kafka: {flush_seconds: .inf}\n", "kafka.flush_seconds"),
+        (MODEL + "kafka: {start: middle}\n", "kafka.start"),
+        (MODEL + "kafka: {topics: {labels: 'a b'}}\n", "kafka.topics.labels"),
+        (MODEL + "kafka: {topics: {labels: same, predictions: same}}\n", "kafka.topics"),
+        (MODEL + "redis: {timeout_seconds: -1}\n", "redis.timeout_seconds"),
+        (MODEL + "redis: {prefix: ''}\n", "redis.prefix"),
+        (MODEL + "http: {port: 65536}\n", "http.port"),
+        (MODEL + "http: {port: -1}\n", "http.port"),
+        (MODEL + "bounds: {cells: 0}\n", "bounds.cells"),
+        (MODEL + "bounds: {slots_per_cell: 2000}\n", "bounds.slots_per_cell"),
+        (MODEL + "dead_letters: {flood_ratio: 1.5}\n", "dead_letters.flood_ratio"),
+        (MODEL + "log_level: loud\n", "log_level"),
+        (MODEL + "seed: -1\n", "seed"),
+        ("models: {}\n", "models"),
+        ("models: {'a b': {classes: [x, y]}}\n", "models.a b.[key]"),
+        (model_text(classes="[cat]"), "models.animals.classes"),
+        (model_text(classes="[cat, '']"), "models.animals.classes.1"),
+        (model_text(classes="[cat, cat]"), "models.animals"),
+        (model_text(classes="[yes, cat]"), "models.animals.classes.0"),
+        (model_text(score_bins="0"), "models.animals"),
+        (model_text(score_bins="-3"), "models.animals"),
+        (model_text(score_bins="[0.5, 0.2]"), "models.animals"),
+        (model_text(score_bins="[0.5, 0.5]"), "models.animals"),
+        (model_text(score_bins="[0.0, 0.5]"), "models.animals"),
+        (model_text(score_bins="[0.5, 1.0]"), "models.animals"),
+        (model_text(score_bins="[0.5, .nan]"), "models.animals"),
+        (model_text(interval="0"), "models.animals.interval"),
+        (model_text(interval="1"), "models.animals.interval"),
+        (model_text(interval=".nan"), "models.animals.interval"),
+        (model_text(traffic_half_life_days="0"), "models.animals.traffic_half_life_days"),
+        (model_text(label_half_life_days="-1"), "models.animals.label_half_life_days"),
+        (model_text(prior="flat"), "models.animals.prior"),
+        (model_text(alerts="{min_accuracy: 90}"), "models.animals.alerts.min_accuracy"),
+        (model_text(groupings="{g: {by: colour}}"), "models.animals.groupings.g.by"),
+        (model_text(groupings="{g: {by: attribute}}"), "models.animals.groupings.g"),
+        (model_text(groupings="{g: {by: predicted_class, attribute: x}}"), "models.animals.groupings.g"),
+        (model_text(groupings="{g: {by: superclass}}"), "models.animals.groupings.g"),
+        (
+            model_text(groupings="{g: {by: attribute, attribute: x, superclasses: {pet: [cat, dog]}}}"),
+            "models.animals.groupings.g",
+        ),
+        (model_text(groupings="{all: {by: predicted_class}}"), "models.animals.groupings.all"),
+        (model_text(groupings="{score_bin: {by: predicted_class}}"), "models.animals.groupings.score_bin"),
+        (assessment_text("task: guessing"), "models.animals.assessments.question.task"),
+        (assessment_text("top_m: 0"), "models.animals.assessments.question.top_m"),
+        (assessment_text("max_in_flight: 0"), "models.animals.assessments.question.max_in_flight"),
+        (assessment_text("max_attempts: 101"), "models.animals.assessments.question.max_attempts"),
+        (assessment_text("lease_seconds: 0"), "models.animals.assessments.question.lease_seconds"),
+        (
+            model_text(assessments="{q: {budget: {labels: 0}}}"),
+            "models.animals.assessments.q.budget.labels",
+        ),
+        (
+            model_text(assessments="{q: {budget: {labels: 1, per_days: 0}}}"),
+            "models.animals.assessments.q.budget.per_days",
+        ),
+    ],
+)
+def test_an_impossible_value_is_named_by_its_path(tmp_path: Path, text: str, path: str) -> None:
+    assert paths(refused(tmp_path, text)) == [path]
+
+
+def test_a_score_bin_setting_that_is_neither_number_nor_edges_is_refused(tmp_path: Path) -> None:
+    error = refused(tmp_path, model_text(score_bins="many"))
+    assert all(path.startswith("models.animals.score_bins") for path in paths(error))
+
+
+def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
+    error = refused(tmp_path, "log_level: loud\nhttp: {port: -1, colour: red}\nmodels: {}\n")
+    assert sorted(paths(error)) == ["http.colour", "http.port", "log_level", "models"]
+
+
+def test_the_message_names_the_file_and_every_key(tmp_path: Path) -> None:
+    message = str(refused(tmp_path, MODEL + "http: {port: -1, colour: red}\n"))
+    assert message.splitlines()[0] == f"{tmp_path / 'credence.yaml'} is not valid:"
+    assert "  http.colour: unknown key" in message.splitlines()
+
+
+def test_the_lease_must_outlive_two_ticks(tmp_path: Path) -> None:
+    error = refused(tmp_path, MODEL + "schedule: {tick_seconds: 5, lease_seconds: 9.9}\n")
+    assert paths(error) == ["schedule"]
+    assert "at least twice tick_seconds" in str(error)
+
+
+def test_a_lease_of_two_ticks_is_enough(tmp_path: Path) -> None:
+    settings = load(tmp_path, MODEL + "schedule: {tick_seconds: 5, lease_seconds: 10}\n")
+    assert settings.schedule == ScheduleSettings(tick_seconds=5, lease_seconds=10)
+
+
+# Classes, bins and half-lives
+
+
+def test_numbers_as_classes_are_text(tmp_path: Path) -> None:
+    settings = load(tmp_path, "models: {digits: {classes: [0, 1, '2']}}\n")
+    assert settings.models["digits"].classes == ["0", "1", "2"]
+
+
+def test_classes_that_are_the_same_as_text_are_refused(tmp_path: Path) -> None:
+    assert paths(refused(tmp_path, "models: {digits: {classes: [1, '1']}}\n")) == ["models.digits"]
+
+
+def test_numbers_in_superclasses_are_text(tmp_path: Path) -> None:
+    text = "models: {d: {classes: [0, 1], groupings: {g: {by: superclass, superclasses: {low: [0, 1]}}}}}\n"
+    assert load(tmp_path, text).models["d"].groupings["g"].superclasses == {"low": ["0", "1"]}
+
+
+def test_a_number_of_bins_makes_them_equally_wide() -> None:
+    assert ModelSettings(classes=["a", "b"], score_bins=4).score_edges == (0.25, 0.5, 0.75)
+
+
+def test_one_bin_has_no_inner_edges() -> None:
+    assert ModelSettings(classes=["a", "b"], score_bins=1).score_edges == ()
+
+
+def test_given_edges_are_kept() -> None:
+    assert ModelSettings(classes=["a", "b"], score_bins=[0.5, 0.9]).score_edges == (0.5, 0.9)
+
+
+def test_a_half_life_halves() -> None:
+    assert math.exp(-decay_per_second(7.0) * 7 * 86_400) == pytest.approx(0.5)
+
+
+def test_without_a_half_life_nothing_decays(tmp_path: Path) -> None:
+    model = load(tmp_path, model_text(traffic_half_life_days="null")).models["animals"]
+    assert (model.traffic_decay_per_second, model.label_decay_per_second) == (0.0, 0.0)
+
+
+# Groupings and assessments
+
+
+def test_an_unknown_grouping_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    text = model_text(
+        groupings="{region: {by: attribute, attribute: region}}",
+        assessments="{q: {grouping: regoin, budget: {labels: 1}}}",
+    )
+    assert refused(tmp_path, text).problems == [
+        (
+            "models.animals.assessments.q.grouping",
+            "unknown grouping 'regoin'; this model has all, score_bin, region",
+        )
+    ]
+
+
+@pytest.mark.parametrize("grouping", [ALL, SCORE_BIN])
+def test_the_groupings_that_are_always_there_can_be_assessed(tmp_path: Path, grouping: str) -> None:
+    settings = load(tmp_path, assessment_text(f"grouping: {grouping}"))
+    assert settings.models["animals"].assessments["question"].grouping == grouping
+
+
+def test_identification_among_a_single_group_is_refused(tmp_path: Path) -> None:
+    error = refused(tmp_path, assessment_text("task: identification, grouping: all"))
+    assert error.problems == [
+        ("models.animals.assessments.question.grouping", "identification needs more than one group")
+    ]
+
+
+def superclass_problems(directory: Path, superclasses: str) -> list[tuple[str, str]]:
+    text = model_text(groupings=f"{{g: {{by: superclass, superclasses: {superclasses}}}}}")
+    return refused(directory, text).problems
+
+
+def test_a_superclass_of_an_unknown_class_is_refused(tmp_path: Path) -> None:
+    assert superclass_problems(tmp_path, "{pet: [cat, dog, cow]}") == [
+        ("models.animals.groupings.g.superclasses", "'cow' is no class of the model")
+    ]
+
+
+def test_a_class_without_a_superclass_is_refused(tmp_path: Path) -> None:
+    assert superclass_problems(tmp_path, "{pet: [cat]}") == [
+        ("models.animals.groupings.g.superclasses", "class 'dog' stands in 0 superclasses, not in one")
+    ]
+
+
+def test_a_class_in_two_superclasses_is_refused(tmp_path: Path) -> None:
+    assert superclass_problems(tmp_path, "{pet: [cat, dog], feline: [cat]}") == [
+        ("models.animals.groupings.g.superclasses", "class 'cat' stands in 2 superclasses, not in one")
+    ]
+
+
+def test_classes_and_bins_that_do_not_fit_the_bound_on_cells_are_refused(tmp_path: Path) -> None:
+    text = "bounds: {cells: 19}\n" + model_text(groupings="{class: {by: predicted_class}}")
+    [(path, problem)] = refused(tmp_path, text).problems
+    assert path == "bounds.cells"
+    assert "'animals' needs at least 20" in problem
+
+
+def test_the_bound_on_cells_may_be_filled(tmp_path: Path) -> None:
+    text = "bounds: {cells: 20}\n" + model_text(groupings="{class: {by: predicted_class}}")
+    assert load(tmp_path, text).cell_space("animals").cells_per_combination == 20
+
+
+def test_the_cells_of_a_model_have_its_groupings_and_the_two_that_are_always_there(tmp_path: Path) -> None:
+    region = "region: {by: attribute, attribute: where}"
+    kind = "kind: {by: superclass, superclasses: {pet: [cat, dog]}}"
+    settings = load(tmp_path, model_text(groupings=f"{{{region}, {kind}}}"))
+    space = settings.cell_space("animals")
+    assert list(space.groupings) == [ALL, SCORE_BIN, "region", "kind"]
+    assert space.attributes == ("where",)
+    assert space.groupings["kind"].superclasses == {"cat": "pet", "dog": "pet"}
+
+
+# The environment
+
+
+def test_the_environment_overrides_the_file(tmp_path: Path) -> None:
+    settings = load(tmp_path, MODEL + "http: {port: 1}\n", {"CREDENCE_HTTP__PORT": "2"})
+    assert settings.http.port == 2
+
+
+def test_the_environment_adds_to_the_file(tmp_path: Path) -> None:
+    environment = {"CREDENCE_KAFKA__TOPICS__LABELS": "answers"}
+    assert load(tmp_path, MODEL, environment).kafka.topics.labels == "answers"
+
+
+def test_the_environment_fills_a_section_that_the_file_leaves_empty(tmp_path: Path) -> None:
+    settings = load(tmp_path, MODEL + "redis:\n", {"CREDENCE_REDIS__PREFIX": "other"})
+    assert settings.redis.prefix == "other"
+
+
+def test_a_variable_may_hold_a_list(tmp_path: Path) -> None:
+    settings = load(tmp_path, MODEL, {"CREDENCE_KAFKA__BOOTSTRAP_SERVERS": "[one:9092, two:9092]"})
+    assert settings.kafka.bootstrap_servers == ["one:9092", "two:9092"]
+
+
+def test_a_variable_may_hold_null(tmp_path: Path) -> None:
+    settings = load(tmp_path, MODEL, {"CREDENCE_MODELS__ANIMALS__TRAFFIC_HALF_LIFE_DAYS": "null"})
+    assert settings.models["animals"].traffic_half_life_days is None
+
+
+def test_an_address_in_the_environment_is_text_as_it_stands(tmp_path: Path) -> None:
+    url = "redis://:a#b: {c}@redis:6379/0"
+    assert load(tmp_path, MODEL, {"CREDENCE_REDIS__URL": url}).redis.url.get_secret_value() == url
+
+
+def test_a_hash_key_of_digits_in_the_environment_is_text(tmp_path: Path) -> None:
+    settings = load(tmp_path, MODEL, {"CREDENCE_HASH_KEY": "0" * 31 + "1"})
+    assert settings.hash_key_bytes() == bytes(15) + b"\x01"
+
+
+@pytest.mark.parametrize(
+    ("variable", "path"),
+    [
+        ("CREDENCE_COLOUR", "colour"),
+        ("CREDENCE_REDIS__ULR", "redis.ulr"),
+        ("CREDENCE_REDIS_URL", "redis_url"),
+        ("CREDENCE_MODELS__ANIMALS__INTERVALL", "models.animals.intervall"),
+    ],
+)
+def test_a_variable_that_spells_no_key_is_refused_by_the_path_it_spells(
+    tmp_path: Path, variable: str, path: str
+) -> None:
+    assert refused(tmp_path, MODEL, {variable: "x"}).problems == [(path, "unknown key")]
+
+
+def test_a_variable_with_an_impossible_value_is_refused_by_its_path(tmp_path: Path) -> None:
+    assert paths(refused(tmp_path, MODEL, {"CREDENCE_HTTP__PORT": "many"})) == ["http.port"]
+
+
+def test_a_variable_below_a_plain_value_is_refused_by_its_name(tmp_path: Path) -> None:
+    error = refused(tmp_path, MODEL + "log_level: info\n", {"CREDENCE_LOG_LEVEL__X": "1"})
+    assert paths(error) == ["CREDENCE_LOG_LEVEL__X"]
+
+
+def test_a_variable_that_is_no_yaml_is_refused_by_its_name(tmp_path: Path) -> None:
+    assert paths(refused(tmp_path, MODEL, {"CREDENCE_LOG_LEVEL": "["})) == ["CREDENCE_LOG_LEVEL"]
+
+
+def test_variables_of_others_are_left_alone(tmp_path: Path) -> None:
+    assert load(tmp_path, MODEL, {"PATH": "/bin", "credence_log_level": "x", "XCREDENCE_A": "y"})
+
+
+def test_the_variable_that_names_the_file_is_no_setting(tmp_path: Path) -> None:
+    assert load(tmp_path, MODEL, {"CREDENCE_CONFIG": "/etc/credence.yaml"})
+
+
+def test_the_environment_may_bring_a_model_of_its_own(tmp_path: Path) -> None:
+    settings = load(tmp_path, "log_level: info\n", {"CREDENCE_MODELS__DIGITS__CLASSES": "[0, 1]"})
+    assert settings.models["digits"].classes == ["0", "1"]
+
+
+def test_a_value_may_be_read_from_a_file(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("redis://:word@redis:6379/0\n", encoding="utf-8")
+    settings = load(tmp_path, MODEL, {"CREDENCE_REDIS__URL_FILE": str(secret)})
+    assert settings.redis.url.get_secret_value() == "redis://:word@redis:6379/0"
+
+
+def test_a_file_counts_more_than_the_variable_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "prefix").write_text("from-file", encoding="utf-8")
+    environment = {"CREDENCE_REDIS__PREFIX": "plain", "CREDENCE_REDIS__PREFIX_FILE": str(tmp_path / "prefix")}
+    assert load(tmp_path, MODEL, environment).redis.prefix == "from-file"
+
+
+def test_a_secret_file_that_is_missing_is_named_by_its_variable(tmp_path: Path) -> None:
+    error = refused(tmp_path, MODEL, {"CREDENCE_REDIS__URL_FILE": str(tmp_path / "absent")})
+    assert error.problems == [
+        ("CREDENCE_REDIS__URL_FILE", "names a file that cannot be read: No such file or directory")
+    ]
+
+
+def test_a_secret_file_that_is_no_text_is_named_by_its_variable(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    error = refused(tmp_path, MODEL, {"CREDENCE_REDIS__URL_FILE": str(tmp_path / "binary")})
+    assert paths(error) == ["CREDENCE_REDIS__URL_FILE"]
+
+
+# Secrets
+
+
+def test_a_hash_key_is_sixteen_bytes(tmp_path: Path) -> None:
+    key = "000102030405060708090a0b0c0d0e0f"
+    assert load(tmp_path, MODEL + f"hash_key: '{key}'\n").hash_key_bytes() == bytes(range(16))
+
+
+def test_without_a_hash_key_there_are_no_bytes(tmp_path: Path) -> None:
+    assert load(tmp_path, MODEL).hash_key_bytes() is None
+
+
+@pytest.mark.parametrize("key", ["00", "0" * 31, "0" * 34, "g" * 32])
+def test_another_hash_key_is_refused_by_its_path(tmp_path: Path, key: str) -> None:
+    error = refused(tmp_path, MODEL + f"hash_key: '{key}'\n")
+    assert error.problems == [("hash_key", "must be 32 hexadecimal digits")]
+
+
+def test_secrets_do_not_show_in_the_settings(tmp_path: Path) -> None:
+    key = "00112233445566778899aabbccddeeff"
+    settings = load(tmp_path, MODEL + f"hash_key: {key}\nredis: {{url: 'redis://:{PASSWORD}@redis'}}\n")
+    for shown in (repr(settings), str(settings), settings.model_dump_json()):
+        assert PASSWORD not in shown
+        assert key not in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{MODEL}redis: {{url: 'redis://:{PASSWORD}@redis\n",
+        f"{MODEL}redis:\n  url: 'redis://:{PASSWORD}@redis'\n  url: 'redis://:{PASSWORD}@redis'\n",
+        f"{MODEL}redis: {{url: ['redis://:{PASSWORD}@redis']}}\n",
+        f"{MODEL}redis: {{url: 'redis://:{PASSWORD}@redis', colour: red}}\n",
+        f"{MODEL}redis: 'redis://:{PASSWORD}@redis'\n",
+        f"{MODEL}hash_key: {PASSWORD}\n",
+        f"{MODEL}hash_key: [{PASSWORD}]\n",
+    ],
+)
+def test_secrets_do_not_show_when_the_file_is_refused(tmp_path: Path, text: str) -> None:
+    error = refused(tmp_path, text)
+    assert PASSWORD not in "".join(traceback.format_exception(error))
+
+
+@pytest.mark.parametrize("variable", ["CREDENCE_HASH_KEY", "CREDENCE_REDIS__URL__X", "CREDENCE_REDIS__ULR"])
+def test_secrets_do_not_show_when_the_environment_is_refused(tmp_path: Path, variable: str) -> None:
+    error = refused(tmp_path, MODEL + "redis: {url: 'redis://redis'}\n", {variable: PASSWORD})
+    assert PASSWORD not in "".join(traceback.format_exception(error))
+
+
+# The page
+
+
+def code_blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", configuration_page(), flags=re.DOTALL)
+
+
+def every_model(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    yield model
+    for field in model.model_fields.values():
+        for candidate in (field.annotation, *getattr(field.annotation, "__args__", ())):
+            if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+                yield from every_model(candidate)
+
+
+def test_the_example_of_the_page_loads(tmp_path: Path) -> None:
+    assert load(tmp_path, code_blocks("yaml")[0]).models["animals"].assessments
+
+
+def test_the_example_of_the_page_shows_every_section(tmp_path: Path) -> None:
+    shown = load(tmp_path, code_blocks("yaml")[0]).model_fields_set
+    optional = {name for name, field in Settings.model_fields.items() if field.default is None}
+    assert shown == set(Settings.model_fields) - optional
+
+
+def test_the_example_of_the_page_shows_the_defaults(tmp_path: Path) -> None:
+    settings = load(tmp_path, code_blocks("yaml")[0])
+    assert settings.kafka == KafkaSettings()
+    assert settings.redis == RedisSettings(url=SecretStr("redis://127.0.0.1:6379/0"))
+
+
+def test_the_faulty_example_of_the_page_gives_the_message_beside_it(tmp_path: Path) -> None:
+    message = str(refused(tmp_path, code_blocks("yaml")[1]))
+    assert message.replace(f"{tmp_path}/", "") == code_blocks("text")[0].rstrip("\n")
+
+
+@pytest.mark.parametrize("model", [pytest.param(m, id=m.__name__) for m in every_model(Settings)])
+def test_every_setting_is_described(model: type[BaseModel]) -> None:
+    rows = [line.split(" | ") for line in configuration_page().splitlines() if line.startswith("| `")]
+    meanings = {row[0].strip("|` ").rsplit(".", 1)[-1]: row[3].strip("| ") for row in rows}
+    assert [name for name in model.model_fields if not meanings.get(name)] == []
+
+
+def test_required_settings_are_marked() -> None:
+    assert "| `models.<name>.classes` | list" in configuration_page()
+    assert "| **required** | label set, in order |" in configuration_page()
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "integer", "minimum": 1}, "integer (>= 1)"),
+        ({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, "number (> 0, < 1)"),
+        ({"type": "integer", "maximum": 65_535}, "integer (<= 65,535)"),
+        ({"enum": ["a", "b"], "type": "string"}, "`a`, `b`"),
+        ({"const": "a", "type": "string"}, "`a`"),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "integer or null"),
+        ({"type": "array", "minItems": 2, "items": {"type": "string"}}, "list (>= 2 entries) of string"),
+        ({"type": "object", "additionalProperties": {"type": "string"}}, "map of string to string"),
+        ({"type": "string", "format": "password"}, "secret"),
+        ({"type": "string", "pattern": "^x$", "maxLength": 9}, "name (<= 9 characters)"),
+        ({"$ref": "#/$defs/Inner"}, "Inner"),
+        ({}, "any JSON"),
+    ],
+)
+def test_a_schema_is_put_in_words(schema: dict[str, object], words: str) -> None:
+    assert in_words(schema) == words
+
+
+def test_the_committed_page_is_current() -> None:
+    assert COMMITTED.read_text(encoding="utf-8") == configuration_page()
