@@ -19,12 +19,13 @@ from rich.console import Console
 
 from service import __version__
 from service.clients import build_admin, build_redis
-from service.contract_documents import contract_files
 from service.errors import ConfigurationError, CredenceError, Unavailable
 from service.logs import configure_logs
-from service.metrics_reference import metrics_page
-from service.settings import Settings, load_settings
-from service.settings_reference import configuration_page
+from service.reference.configuration import configuration_page
+from service.reference.contract import contract_files
+from service.reference.metrics import metrics_page
+from service.settings import Settings
+from service.settings_file import load_settings
 from service.status import status_view
 from service.store.connection import Connection
 from service.store.lease import shared_hash_key

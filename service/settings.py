@@ -1,34 +1,22 @@
-"""Settings: one YAML file and the `CREDENCE_*` environment, read once, frozen.
-
-An environment variable overrides the key that its name spells, with two underscores
-between the levels: `CREDENCE_REDIS__URL` is `redis.url`. With `_FILE` behind the name
-the value is read from that file, for secrets.
-"""
+"""Settings: what Credence can be told; frozen. `service.settings_file` reads them, once."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Mapping
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-import yaml
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     SecretStr,
-    ValidationError,
     field_validator,
     model_validator,
 )
 
 from service.cells import ALL, SCORE_BIN, CellBounds, CellSpace, Grouping
-from service.errors import ConfigurationError
-
-ENVIRONMENT_PREFIX = "CREDENCE_"
 
 _NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 Name = Annotated[str, Field(pattern=_NAME_PATTERN, max_length=128)]
@@ -308,164 +296,3 @@ class Settings(_Frozen):
 def decay_per_second(half_life_days: float | None) -> float:
     """Rate of exponential decay in 1/s for a half-life in days; 0 for None."""
     return 0.0 if half_life_days is None else math.log(2) / (half_life_days * 86_400)
-
-
-def load_settings(path: Path, environment: Mapping[str, str]) -> Settings:
-    """Read and validate the settings.
-
-    Args:
-        path: the YAML file.
-        environment: usually `os.environ`; only `CREDENCE_*` is looked at.
-
-    Raises:
-        ConfigurationError: the file cannot be read, or a key is unknown or has an impossible value;
-            every problem is named by the path of its key.
-    """
-    try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader
-    except OSError as error:
-        raise ConfigurationError([("(file)", error.strerror or "cannot be read")], str(path)) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        # Not its text, and not as the cause: both quote the line, which may hold a secret.
-        raise ConfigurationError([("(file)", f"is not valid YAML{_where(error)}")], str(path)) from None
-    if not isinstance(document, dict):
-        raise ConfigurationError([("(file)", "must be a mapping at the top level")], str(path))
-    _overlay_environment(document, environment)
-    try:
-        settings = Settings.model_validate(document)
-    except ValidationError as error:
-        raise ConfigurationError([_described(e) for e in error.errors()], str(path)) from None
-    if problems := _cross_reference_problems(settings):
-        raise ConfigurationError(problems, str(path))
-    return settings
-
-
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """A SafeLoader that refuses duplicate keys instead of keeping the last one in silence."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[Hashable] = set()
-        for key_node, _ in node.value:
-            if key_node.tag == "tag:yaml.org,2002:merge":
-                continue
-            key = self.construct_object(key_node, deep=deep)
-            if not isinstance(key, Hashable):
-                break  # the base class refuses it
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"duplicate key {key!r}", key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep=deep)
-
-
-def _overlay_environment(document: dict[str, Any], environment: Mapping[str, str]) -> None:
-    for variable in sorted(environment):
-        if not variable.startswith(ENVIRONMENT_PREFIX) or variable in RESERVED_VARIABLES:
-            continue
-        name, text = variable.removeprefix(ENVIRONMENT_PREFIX), environment[variable]
-        if name.endswith("_FILE"):
-            name = name.removesuffix("_FILE")
-            try:
-                text = Path(text).read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError) as error:
-                why = getattr(error, "strerror", None) or "not UTF-8 text"
-                raise ConfigurationError(
-                    [(variable, f"names a file that cannot be read: {why}")], "environment"
-                ) from None
-        *parents, last = [part.lower() for part in name.split("__")]
-        target = document
-        for part in parents:
-            child = target.get(part)
-            if child is None:
-                child = target[part] = {}
-            if not isinstance(child, dict):
-                raise ConfigurationError([(variable, f"{part!r} is not a group of settings")], "environment")
-            target = child
-        try:
-            target[last] = text if last in PLAIN_TEXT_KEYS else yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise ConfigurationError(
-                [(variable, f"is not valid YAML{_where(error)}")], "environment"
-            ) from None
-
-
-def _where(error: Exception) -> str:
-    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return ""
-    mark = error.problem_mark
-    return f": {error.problem} at line {mark.line + 1}, column {mark.column + 1}"
-
-
-PLAIN_TEXT_KEYS = frozenset({"url", "hash_key", "host"})
-"""Keys whose value in the environment is text as it stands, not YAML."""
-
-RESERVED_VARIABLES = frozenset({"CREDENCE_CONFIG"})
-"""Variables of the command line, not of the settings."""
-
-
-def _described(error: Any) -> tuple[str, str]:
-    path = ".".join(str(part) for part in error["loc"]) or "(file)"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
-        message = "unknown key"
-    elif error["type"] == "missing":
-        message = "required, but absent"
-    return path, message
-
-
-def _cross_reference_problems(settings: Settings) -> list[tuple[str, str]]:
-    problems: list[tuple[str, str]] = []
-    for model_name, model in settings.models.items():
-        at = f"models.{model_name}"
-        problems += [
-            (f"{at}.groupings.{name}", "this name is taken; `all` and `score_bin` are always there")
-            for name in model.groupings
-            if name in (ALL, SCORE_BIN)
-        ]
-        for name, grouping in model.groupings.items():
-            problems += _superclass_problems(f"{at}.groupings.{name}", model, grouping)
-        known = [ALL, SCORE_BIN, *model.groupings]
-        for name, assessment in model.assessments.items():
-            if assessment.grouping not in known:
-                problems.append(
-                    (
-                        f"{at}.assessments.{name}.grouping",
-                        f"unknown grouping {assessment.grouping!r}; this model has {', '.join(known)}",
-                    )
-                )
-            if assessment.task == "identification" and assessment.grouping == ALL:
-                problems.append(
-                    (f"{at}.assessments.{name}.grouping", "identification needs more than one group")
-                )
-        if any(path.startswith(f"{at}.") for path, _ in problems):
-            continue
-        space = settings.cell_space(model_name)
-        if space.cells_per_combination > settings.bounds.cells:
-            problems.append(
-                (
-                    "bounds.cells",
-                    (
-                        f"model {model_name!r} needs at least {space.cells_per_combination} "
-                        "(classes x score bins); raise it, or use fewer score bins"
-                    ),
-                )
-            )
-    return problems
-
-
-def _superclass_problems(at: str, model: ModelSettings, grouping: GroupingSettings) -> list[tuple[str, str]]:
-    if grouping.superclasses is None:
-        return []
-    members = [name for names in grouping.superclasses.values() for name in names]
-    problems = [
-        (f"{at}.superclasses", f"{name!r} is no class of the model")
-        for name in dict.fromkeys(members)
-        if name not in model.classes
-    ]
-    problems += [
-        (f"{at}.superclasses", f"class {name!r} stands in {members.count(name)} superclasses, not in one")
-        for name in model.classes
-        if members.count(name) != 1
-    ]
-    return problems

@@ -20,7 +20,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from service.clients import build_redis
 from service.contract import LabelRequest
 from service.embedded import free_port
-from service.settings import load_settings
+from service.settings_file import load_settings
 from service.store.connection import Connection
 from service.store.facts import FactReader
 from service.wiring import model_keys

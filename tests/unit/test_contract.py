@@ -12,15 +12,14 @@ from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from service.contract import EXAMPLES, MESSAGES, Label, Prediction, cloudevents_headers
-from service.contract_documents import (
-    asyncapi_document,
-    contract_files,
+from service.reference.asyncapi import asyncapi_document
+from service.reference.contract import contract_files
+from service.reference.messages import (
     header_example,
     header_schema,
     message_examples,
     message_schema,
     schema_file,
-    write_contract,
 )
 from service.settings import Topics
 
@@ -361,11 +360,6 @@ def test_shortening_lists_does_not_change_the_documents() -> None:
     files = contract_files()
     assert json.loads(files["asyncapi.json"]) == asyncapi_document()
     assert all(json.loads(files[schema_file(name)]) == message_schema(name) for name in MESSAGES)
-
-
-def test_writing_the_contract_makes_the_directory_and_every_file(tmp_path: Path) -> None:
-    paths = write_contract(tmp_path / "new" / "contract")
-    assert {path.name: path.read_text(encoding="utf-8") for path in paths} == contract_files()
 
 
 def test_the_committed_contract_is_current() -> None:

@@ -13,6 +13,8 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from service.cells import ALL, SCORE_BIN
 from service.errors import ConfigurationError
+from service.reference.configuration import configuration_page
+from service.reference.schemas import in_words
 from service.settings import (
     KafkaSettings,
     ModelSettings,
@@ -20,9 +22,8 @@ from service.settings import (
     ScheduleSettings,
     Settings,
     decay_per_second,
-    load_settings,
 )
-from service.settings_reference import configuration_page, in_words
+from service.settings_file import load_settings
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "configuration.md"
 MODEL = "models: {animals: {classes: [cat, dog]}}\n"
@@ -475,10 +476,25 @@ def test_a_value_may_be_read_from_a_file(tmp_path: Path) -> None:
     assert settings.redis.url.get_secret_value() == "redis://:word@redis:6379/0"
 
 
-def test_a_file_counts_more_than_the_variable_beside_it(tmp_path: Path) -> None:
-    (tmp_path / "prefix").write_text("from-file", encoding="utf-8")
+def test_a_variable_and_its_file_together_are_refused(tmp_path: Path) -> None:
     environment = {"CREDENCE_REDIS__PREFIX": "plain", "CREDENCE_REDIS__PREFIX_FILE": str(tmp_path / "prefix")}
-    assert load(tmp_path, MODEL, environment).redis.prefix == "from-file"
+    assert paths(refused(tmp_path, MODEL, environment)) == ["CREDENCE_REDIS__PREFIX_FILE"]
+
+
+def test_a_value_that_fits_no_type_is_told_once_by_its_key(tmp_path: Path) -> None:
+    error = refused(tmp_path, "models: {animals: {classes: [cat, dog], score_bins: many}}")
+    assert paths(error) == ["models.animals.score_bins"]
+
+
+def test_looking_for_as_many_groups_as_there_are_is_refused(tmp_path: Path) -> None:
+    text = """
+models:
+  animals:
+    classes: [cat, dog]
+    groupings: {class: {by: predicted_class}}
+    assessments: {worst: {task: identification, grouping: class, top_m: 2, budget: {labels: 1}}}
+"""
+    assert paths(refused(tmp_path, text)) == ["models.animals.assessments.worst.top_m"]
 
 
 def test_a_secret_file_that_is_missing_is_named_by_its_variable(tmp_path: Path) -> None:

@@ -1,0 +1,152 @@
+"""Schemas, headers and examples of the wire messages, made from the models in `service.contract`."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+from typing import Any
+
+from service.contract import (
+    CLOUDEVENTS_VERSION,
+    EXAMPLES,
+    LABEL_REQUEST_TYPE,
+    LABEL_TYPE,
+    MESSAGES,
+    PREDICTION_TYPE,
+    cloudevents_headers,
+)
+from service.reference.schemas import Schema, schema_of
+from service.settings import KafkaSettings
+
+DEFAULTS = KafkaSettings()
+"""Topics and groups as they are named without configuration."""
+
+EVENT_TYPES = {"Prediction": PREDICTION_TYPE, "LabelRequest": LABEL_REQUEST_TYPE, "Label": LABEL_TYPE}
+PRODUCED = frozenset({"LabelRequest"})
+
+# What the models' validators check across fields: pydantic cannot put Python code into a schema.
+# That probabilities sum to 1, JSON Schema cannot say at all.
+ACROSS_FIELDS: dict[str, Schema] = {
+    "Prediction": {
+        "anyOf": [
+            {
+                "required": ["predicted_class", "score"],
+                "properties": {"predicted_class": {"type": "string"}, "score": {"type": "number"}},
+            },
+            {"required": ["probabilities"], "properties": {"probabilities": {"type": "array"}}},
+        ],
+        "not": {
+            "required": ["payload", "payload_uri"],
+            "properties": {"payload": {"not": {"type": "null"}}, "payload_uri": {"type": "string"}},
+        },
+    },
+    "LabelRequest": {},
+    "Label": {
+        "if": {"properties": {"kind": {"enum": ["answer", "correction"]}}},
+        "then": {"required": ["true_class"], "properties": {"true_class": {"type": "string"}}},
+        "else": {"properties": {"true_class": {"type": "null"}}},
+    },
+}
+
+_NUMBER = {"type": "string", "pattern": "^[0-9]+$"}
+_ALWAYS_ON_DEAD_LETTERS = ("reason", "detail", "source-topic", "source-partition", "source-offset")
+DEAD_LETTER_HEADERS: Schema = {
+    "type": "object",
+    "required": [f"credence-{name}" for name in _ALWAYS_ON_DEAD_LETTERS],
+    "properties": {
+        "credence-reason": {"type": "string", "description": "why, in one word of a fixed list"},
+        "credence-detail": {"type": "string", "description": "why, in a sentence that quotes no content"},
+        "credence-source-topic": {"type": "string", "description": "topic that the message came from"},
+        "credence-source-partition": {**_NUMBER, "description": "partition that it came from"},
+        "credence-source-offset": {**_NUMBER, "description": "offset of its record"},
+        "credence-source-index": {
+            **_NUMBER,
+            "description": "its position in an array, from 0; absent for a single message",
+        },
+        "credence-truncated": {
+            **_NUMBER,
+            "description": "length of the whole value in bytes; present when the value was cut",
+        },
+    },
+}
+DEAD_LETTER_EXAMPLE: Schema = {
+    "name": "DeadLetter",
+    "headers": {
+        "credence-reason": "missing_field",
+        "credence-detail": "give predicted_class and score, or probabilities",
+        "credence-source-topic": DEFAULTS.topics.predictions,
+        "credence-source-partition": "2",
+        "credence-source-offset": "40812",
+        "credence-source-index": "1",
+    },
+    "payload": {"model": "digits", "item_id": "img-000019"},
+}
+
+
+def json_text(document: Schema) -> str:
+    """Indented JSON, with the innermost lists on one line: the example has ten probabilities."""
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    return re.sub(r"\[\n[^\[\]{}]*\]", lambda found: _on_one_line(found[0]), text) + "\n"
+
+
+def _on_one_line(values: str) -> str:
+    return re.sub(r"\s*\n\s*", " ", values).replace("[ ", "[").replace(" ]", "]")
+
+
+def schema_file(name: str) -> str:
+    """Name of the file that holds a message's JSON Schema."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower() + ".schema.json"
+
+
+def message_schema(name: str) -> Schema:
+    """The JSON Schema, draft 2020-12, of one message."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:credence:{EVENT_TYPES[name]}",
+        **schema_of(MESSAGES[name]),
+        **ACROSS_FIELDS[name],
+        "examples": message_examples(name),
+    }
+
+
+def message_examples(name: str) -> list[dict[str, Any]]:
+    """Valid examples of one message; the first is the one of `service.contract`."""
+    first = EXAMPLES[name]
+    if name == "Prediction":
+        second = {"model": first["model"], "item_id": "img-000018", "predicted_class": "3", "score": 0.87}
+        return [first, {**second, "time": first["time"]}]
+    if name == "Label":
+        bare = {key: value for key, value in first.items() if key != "true_class"}
+        correction = {**first, "kind": "correction", "true_class": "1"}
+        return [first, {**bare, "kind": "skip"}, correction, {**bare, "kind": "retraction"}]
+    return [first]
+
+
+def header_schema(name: str) -> Schema:
+    """Schema of a message's CloudEvents headers; required on what Credence sends, and only there."""
+    properties: Schema = {
+        "ce_specversion": {"const": CLOUDEVENTS_VERSION, "description": "version of CloudEvents"},
+        "ce_id": {"type": "string", "minLength": 1, "description": "unique together with `ce_source`"},
+        "ce_source": {"type": "string", "minLength": 1, "description": "who sent it, a URI reference"},
+        "ce_type": {"const": EVENT_TYPES[name], "description": "what the value is"},
+        "ce_time": {"type": "string", "format": "date-time", "description": "when it happened"},
+        "content-type": {"type": "string", "description": "how the value is written"},
+    }
+    if name not in PRODUCED:
+        return {"type": "object", "properties": properties}
+    properties["content-type"]["const"] = "application/json"
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def header_example(name: str) -> dict[str, str]:
+    """The CloudEvents headers of a message's first example."""
+    example = EXAMPLES[name]
+    pairs = cloudevents_headers(
+        event_type=EVENT_TYPES[name],
+        event_id="/".join(str(example[key]) for key in ("request_id", "attempt") if key in example)
+        or example["item_id"],
+        source=f"/credence/models/{example['model']}" if name in PRODUCED else "/factory/line-4",
+        time=datetime.fromisoformat(example.get("time") or example["requested_at"]),
+    )
+    return {key: value.decode() for key, value in pairs}

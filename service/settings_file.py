@@ -1,0 +1,212 @@
+"""Reads the settings: one YAML file and the `CREDENCE_*` environment, once.
+
+An environment variable overrides the key that its name spells, with two underscores
+between the levels: `CREDENCE_REDIS__URL` is `redis.url`. With `_FILE` behind the name
+the value is read from that file, for secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from service.cells import ALL, SCORE_BIN
+from service.errors import ConfigurationError
+from service.settings import AssessmentSettings, GroupingSettings, ModelSettings, Settings
+
+ENVIRONMENT_PREFIX = "CREDENCE_"
+
+PLAIN_TEXT_KEYS = frozenset({"url", "hash_key", "host"})
+"""Keys whose value in the environment is text as it stands, not YAML."""
+
+_FILE_SUFFIX = "_FILE"
+_TYPE_TAGS = ("int", "list[float]")
+"""What pydantic adds to the path of a key that may be of several types."""
+
+RESERVED_VARIABLES = frozenset({"CREDENCE_CONFIG"})
+"""Variables of the command line, not of the settings."""
+
+
+def load_settings(path: Path, environment: Mapping[str, str]) -> Settings:
+    """Read and validate the settings.
+
+    Args:
+        path: the YAML file.
+        environment: usually `os.environ`; only `CREDENCE_*` is looked at.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or a key is unknown or has an impossible value;
+            every problem is named by the path of its key.
+    """
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader
+    except OSError as error:
+        raise ConfigurationError([("(file)", error.strerror or "cannot be read")], str(path)) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        # Not its text, and not as the cause: both quote the line, which may hold a secret.
+        raise ConfigurationError([("(file)", f"is not valid YAML{_where(error)}")], str(path)) from None
+    if not isinstance(document, dict):
+        raise ConfigurationError([("(file)", "must be a mapping at the top level")], str(path))
+    _overlay_environment(document, environment)
+    try:
+        settings = Settings.model_validate(document)
+    except ValidationError as error:
+        # A value that fits none of several types is told once, by its key.
+        described = dict(_described(e) for e in error.errors())
+        raise ConfigurationError(list(described.items()), str(path)) from None
+    if problems := _cross_reference_problems(settings):
+        raise ConfigurationError(problems, str(path))
+    return settings
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """A SafeLoader that refuses duplicate keys instead of keeping the last one in silence."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Hashable] = set()
+        for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key = self.construct_object(key_node, deep=deep)
+            if not isinstance(key, Hashable):
+                break  # the base class refuses it
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"duplicate key {key!r}", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)
+
+
+def _overlay_environment(document: dict[str, Any], environment: Mapping[str, str]) -> None:
+    for variable in sorted(environment):
+        if not variable.startswith(ENVIRONMENT_PREFIX) or variable in RESERVED_VARIABLES:
+            continue
+        base = variable.removesuffix(_FILE_SUFFIX)
+        if base != variable and base in environment:
+            raise _refused(variable, f"{base} is given too; give one of them")
+        text = environment[variable] if base == variable else _file_content(variable, environment[variable])
+        *parents, last = [part.lower() for part in base.removeprefix(ENVIRONMENT_PREFIX).split("__")]
+        target = document
+        for part in parents:
+            child = target.get(part)
+            if child is None:
+                child = target[part] = {}
+            if not isinstance(child, dict):
+                raise _refused(variable, f"{part!r} is not a group of settings")
+            target = child
+        try:
+            target[last] = text if last in PLAIN_TEXT_KEYS else yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise _refused(variable, f"is not valid YAML{_where(error)}") from None
+
+
+def _file_content(variable: str, path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise _refused(variable, f"names a file that cannot be read: {why}") from None
+
+
+def _refused(variable: str, problem: str) -> ConfigurationError:
+    return ConfigurationError([(variable, problem)], "environment")
+
+
+def _where(error: Exception) -> str:
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return ""
+    mark = error.problem_mark
+    return f": {error.problem} at line {mark.line + 1}, column {mark.column + 1}"
+
+
+def _described(error: Any) -> tuple[str, str]:
+    path = ".".join(str(part) for part in error["loc"] if part not in _TYPE_TAGS) or "(file)"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        message = "unknown key"
+    elif error["type"] == "missing":
+        message = "required, but absent"
+    return path, message
+
+
+def _cross_reference_problems(settings: Settings) -> list[tuple[str, str]]:
+    problems: list[tuple[str, str]] = []
+    for name, model in settings.models.items():
+        found = _model_problems(f"models.{name}", model)
+        space = settings.cell_space(name)
+        if not found and space.cells_per_combination > settings.bounds.cells:
+            needed = space.cells_per_combination
+            problem = (
+                f"model {name!r} needs at least {needed} (classes x score bins); raise it, or use fewer bins"
+            )
+            found = [("bounds.cells", problem)]
+        problems += found
+    return problems
+
+
+def _model_problems(at: str, model: ModelSettings) -> list[tuple[str, str]]:
+    problems = [
+        (f"{at}.groupings.{name}", "this name is taken; `all` and `score_bin` are always there")
+        for name in model.groupings
+        if name in (ALL, SCORE_BIN)
+    ]
+    for name, grouping in model.groupings.items():
+        problems += _superclass_problems(f"{at}.groupings.{name}", model, grouping)
+    for name, assessment in model.assessments.items():
+        problems += _assessment_problems(f"{at}.assessments.{name}", model, assessment)
+    return problems
+
+
+def _assessment_problems(
+    at: str, model: ModelSettings, assessment: AssessmentSettings
+) -> list[tuple[str, str]]:
+    known = [ALL, SCORE_BIN, *model.groupings]
+    if assessment.grouping not in known:
+        return [
+            (
+                f"{at}.grouping",
+                f"unknown grouping {assessment.grouping!r}; this model has {', '.join(known)}",
+            )
+        ]
+    if assessment.task != "identification":
+        return []
+    groups = _group_count(model, assessment.grouping)
+    if groups == 1:
+        return [(f"{at}.grouping", "identification needs more than one group")]
+    if groups is not None and assessment.top_m >= groups:
+        return [(f"{at}.top_m", f"must be below the number of groups, {groups}")]
+    return []
+
+
+def _group_count(model: ModelSettings, grouping: str) -> int | None:
+    """How many groups a grouping has; None where traffic decides."""
+    if grouping == ALL:
+        return 1
+    if grouping == SCORE_BIN:
+        return len(model.score_edges) + 1
+    settings = model.groupings[grouping]
+    if settings.by == "attribute":
+        return None
+    return len(model.classes) if settings.by == "predicted_class" else len(settings.superclasses or {})
+
+
+def _superclass_problems(at: str, model: ModelSettings, grouping: GroupingSettings) -> list[tuple[str, str]]:
+    if grouping.superclasses is None:
+        return []
+    members = [name for names in grouping.superclasses.values() for name in names]
+    problems = [
+        (f"{at}.superclasses", f"{name!r} is no class of the model")
+        for name in dict.fromkeys(members)
+        if name not in model.classes
+    ]
+    problems += [
+        (f"{at}.superclasses", f"class {name!r} stands in {members.count(name)} superclasses, not in one")
+        for name in model.classes
+        if members.count(name) != 1
+    ]
+    return problems
