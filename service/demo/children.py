@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import IO, Self, TypeVar
 
 from service.embedded import Child, EmbeddedBroker, EmbeddedRedis
-from service.settings import ENVIRONMENT_PREFIX
+from service.settings_file import ENVIRONMENT_PREFIX
 
 _TAIL_LINES = 25
 _LOOK_SECONDS = 0.05
@@ -19,7 +19,7 @@ _LOOK_SECONDS = 0.05
 AnyChild = TypeVar("AnyChild", bound=Child)
 
 
-class ChildDied(Exception):
+class ChildDiedError(Exception):
     """A process of the demo ended, or did not do its work, unexpectedly.
 
     Attributes:
@@ -32,7 +32,7 @@ class ChildDied(Exception):
         super().__init__(message)
 
 
-class Stopped(Exception):
+class Stopped(Exception):  # noqa: N818 - no error: it carries a signal to where the demo ends
     """A signal asked the demo to stop."""
 
 
@@ -60,13 +60,18 @@ class Children:
 
     def start_broker(self) -> EmbeddedBroker:
         """Start the bundled broker."""
-        return self._kept(EmbeddedBroker(output=self._stack.enter_context(self._log("the bundled broker"))))
+        with self._log("the bundled broker") as log:
+            broker = self._kept(EmbeddedBroker(output=log))
+        # It keeps nothing, and asked politely it would wait seconds for its consumers' sessions to end.
+        self._stack.callback(broker.process.kill)
+        return broker
 
     def start_redis(self) -> EmbeddedRedis:
         """Start Redis; its facts are in the temporary folder."""
         folder = self._folder / "redis"
         folder.mkdir()
-        return self._kept(EmbeddedRedis(folder=folder, output=self._stack.enter_context(self._log("Redis"))))
+        with self._log("Redis") as log:
+            return self._kept(EmbeddedRedis(folder=folder, output=log))
 
     def start(self, name: str, module: str, arguments: Sequence[str]) -> Child:
         """Start a Python module."""
@@ -76,7 +81,7 @@ class Children:
         """Run a Python module to its end.
 
         Raises:
-            ChildDied: it failed.
+            ChildDiedError: it failed.
             Stopped: a signal came meanwhile.
         """
         with self._spawn(name, module, arguments) as child:
@@ -89,7 +94,7 @@ class Children:
         """Wait for something, while nothing dies.
 
         Raises:
-            ChildDied: a process died, or the time is over.
+            ChildDiedError: a process died, or the time is over.
             Stopped: a signal came meanwhile.
         """
         left = seconds
@@ -99,13 +104,13 @@ class Children:
             left -= _LOOK_SECONDS
             if left <= 0:
                 tails = [f"{child.name}:\n{self.tail(child.name)}" for child in self._running]
-                raise ChildDied(f"{what} is not ready after {seconds:g} s", "\n".join(tails))
+                raise ChildDiedError(f"{what} is not ready after {seconds:g} s", "\n".join(tails))
 
     def check(self) -> None:
         """Look whether all processes still run.
 
         Raises:
-            ChildDied: one does not.
+            ChildDiedError: one does not.
         """
         for child in self._running:
             if child.process.poll() is not None:
@@ -143,7 +148,7 @@ class Children:
     def _log(self, name: str) -> IO[bytes]:
         return self._log_path(name).open("ab")
 
-    def _died(self, child: Child) -> ChildDied:
-        return ChildDied(
+    def _died(self, child: Child) -> ChildDiedError:
+        return ChildDiedError(
             f"{child.name} ended unexpectedly with code {child.process.returncode}", self.tail(child.name)
         )

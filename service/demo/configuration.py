@@ -12,7 +12,10 @@ MIN_ACCURACY = 0.8
 MIN_SECONDS = 20.0
 
 _LABELS_PER_SECOND = 4
-"""Budget of each assessment."""
+"""What each assessment may ask for."""
+
+_DEFAULT_TICK_SECONDS = 5.0
+_FEWEST_TICKS = 12
 
 _SECONDS_PER_DAY = 86_400
 _LABEL_HALF_LIVES = 6
@@ -45,9 +48,14 @@ def configuration(
         http_port: where Credence serves its metrics.
         seed: of Thompson sampling and of which items are drawn.
     """
-    budget = {"labels": round(_LABELS_PER_SECOND * seconds)}
-    # Short, so that late answers happen in the run; longer than a tick, so that most are in time.
-    asking = {"policy": "thompson", "budget": budget, "max_in_flight": 20, "lease_seconds": 6}
+    tick_seconds = min(_DEFAULT_TICK_SECONDS, seconds / _FEWEST_TICKS)
+    asking = {
+        "policy": "thompson",
+        "budget": {"labels": round(_LABELS_PER_SECOND * seconds)},
+        "max_in_flight": round(_LABELS_PER_SECOND * tick_seconds),
+        # Short, so that late answers happen in the run.
+        "lease_seconds": 6,
+    }
     return {
         "kafka": {
             "bootstrap_servers": [bootstrap_server],
@@ -56,6 +64,7 @@ def configuration(
         },
         "redis": {"url": redis_url},
         "http": {"port": http_port},
+        "schedule": {"tick_seconds": tick_seconds},
         "seed": seed,
         "hash_key": f"{seed:032x}",
         "models": {

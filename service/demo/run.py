@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import signal
 import tempfile
 import time
@@ -12,7 +13,7 @@ import yaml
 from rich.console import Console
 from rich.live import Live
 
-from service.demo.children import ChildDied, Children, Stopped
+from service.demo.children import ChildDiedError, Children, Stopped
 from service.demo.configuration import (
     MIN_SECONDS,
     configuration,
@@ -26,7 +27,7 @@ from service.demo.replay import Recording, random_labels_needed
 from service.demo.report import Measurements, print_report
 from service.demo.verdict import failures
 from service.demo.view import change_line, compact_line, render
-from service.demo.world import DEGRADED_CAMERA
+from service.demo.world import DEGRADED_CAMERA, DEGRADES_AFTER
 from service.embedded import free_port
 from service.errors import EmbeddedServerError
 
@@ -53,14 +54,17 @@ def run_demo(*, seconds: float, console: Console, seed: int = 1) -> int:
     if not MIN_SECONDS <= seconds < float("inf"):
         console.print(f"The demo needs at least {MIN_SECONDS:g} seconds, not {seconds:g}.")
         return MISUSED
-    stop = StopFlag(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    if importlib.util.find_spec("sklearn") is None:
+        console.print("The demo needs scikit-learn; run: pip install 'credence[demo]'", markup=False)
+        return FAILED
+    stop = StopFlag(*_stopping_signals())
     try:
         with tempfile.TemporaryDirectory(prefix="credence-demo-") as folder:
             return Demo(Path(folder), seconds=seconds, seed=seed, console=console, stop=stop).run()
     except Stopped:
         console.print("Stopped.")
         return INTERRUPTED
-    except ChildDied as death:
+    except ChildDiedError as death:
         console.print(f"The demo failed: {death}", style="bold red", markup=False)
         console.print(death.tail, markup=False, highlight=False)
         return FAILED
@@ -69,6 +73,14 @@ def run_demo(*, seconds: float, console: Console, seed: int = 1) -> int:
         return FAILED
     finally:
         stop.restore()
+
+
+def _stopping_signals() -> list[signal.Signals]:
+    """Ctrl-C, a polite kill, and a closed terminal unless `nohup` says otherwise."""
+    stopping = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        stopping.append(signal.SIGHUP)
+    return stopping
 
 
 class Demo:
@@ -99,9 +111,14 @@ class Demo:
 
     def run(self) -> int:
         """Start, watch, stop, judge; the exit code."""
+        self._print(
+            f"Credence demo: {self._seconds:g} s of a digit classifier behind two cameras. After "
+            f"{DEGRADES_AFTER * self._seconds:g} s {DEGRADED_CAMERA} degrades; Credence is not told."
+        )
         with Children(self._folder, self._stop.wait) as children:
             with self._console.status("Starting broker, Redis, labeller, producer and Credence"):
                 self._start(children)
+            self._print(f"It serves http://127.0.0.1:{self._http_port}/metrics while this runs.")
             if self._console.is_terminal:
                 self._watch_live(children)
             else:

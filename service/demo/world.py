@@ -34,7 +34,7 @@ BRIGHTEST = 16
 """The digits' pixels are whole numbers from 0 to 16."""
 
 _BLOCK = 1_024
-_PIXEL_NOISE, _DEGRADED_NOISE, _DEGRADED_BLUR = 1.0, 3.0, 0.9
+_PIXEL_NOISE, _DEGRADED_NOISE, _DEGRADED_BLUR = 2.0, 6.0, 0.55
 _LARGEST_SHIFT = 0.25
 _ITEM_PREFIX = "img-"
 
