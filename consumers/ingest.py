@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from consumers.formats.native import WirePrediction, check_payload
+from consumers.formats.native import WirePrediction
 from service.cells import OTHER, CellSpace, Combination
 from service.contract import PROBABILITY_SUM_TOLERANCE, SCORE_TOLERANCE
 from service.errors import BadMessage, FlushRefused
@@ -29,6 +29,8 @@ class _Owned:
     drawn_seen: int
     applied: int
     """Offset of the first record that the shard in memory does not hold."""
+    confirmed: int = 0
+    """Combinations that its last flush found in Redis under their numbers."""
     stale: bool = False
     """Whether the numbers of its cells may mean something else in Redis by now."""
 
@@ -63,7 +65,6 @@ class ModelIngest:
         self._class_index = {name: i for i, name in enumerate(space.classes)}
         self._payload_bytes = payload_bytes
         self._keep_probabilities = keep_probabilities
-        self._confirmed_combinations = 0
 
     @property
     def cell_count(self) -> int:
@@ -73,15 +74,16 @@ class ModelIngest:
     def load(self, partition: int) -> int | None:
         """Own a partition from what Redis holds; its next offset, or None where nothing is stored."""
         before = self.directory.directory.combinations
-        self.directory.reset()
-        self.directory.refresh(limit=self.space.combination_limit)
-        self._confirmed_combinations = 0
+        self.directory.load(limit=self.space.combination_limit)
         if self.directory.directory.combinations[: len(before)] != before:
-            for other in self.owned.values():
-                other.stale = True
+            self._mistrust()
         shard, started, drawn_seen = self.shards.load(partition, cell_count=self.cell_count)
         self.owned[partition] = _Owned(shard, started, drawn_seen, shard.next_offset)
         return shard.next_offset if started else None
+
+    def _mistrust(self) -> None:
+        for owned in self.owned.values():
+            owned.stale = True
 
     def check(self, prediction: WirePrediction) -> tuple[int, float]:
         """Index of the predicted class, and the clipped score.
@@ -96,10 +98,8 @@ class ModelIngest:
             raise BadMessage("unknown_class", "a vote is not in the model's label set")
         if len(prediction.payload) > self._payload_bytes:
             raise BadMessage("payload_too_large", f"the payload is over {self._payload_bytes} bytes")
-        if _payload_text(prediction.payload):
-            if prediction.payload_uri is not None:
-                raise BadMessage("invalid_field", "give payload or payload_uri, not both")
-            check_payload(prediction.payload)
+        if prediction.payload_uri is not None and _payload_text(prediction.payload):
+            raise BadMessage("invalid_field", "give payload or payload_uri, not both")
         return index, min(max(score, 0.0), 1.0)
 
     def _class_and_score(self, prediction: WirePrediction) -> tuple[int, float]:
@@ -181,7 +181,10 @@ class ModelIngest:
         numbers: dict[Combination, int] = {}
         for combination in dict.fromkeys(raw):
             while (number := directory.number(folded := directory.fold(combination))) is None:
-                self.directory.refresh(limit=self.space.combination_limit, adding=[folded])
+                if not self.directory.register(folded, limit=self.space.combination_limit):
+                    # What is counted from here on is thrown away: every flush is refused until a reload.
+                    self._mistrust()
+                    return np.zeros(len(raw), dtype=np.intp)
             numbers[combination] = number
         return np.array([numbers[combination] for combination in raw], dtype=np.intp)
 
@@ -198,7 +201,7 @@ class ModelIngest:
         if owned.started and owned.shard.next_offset >= offset:
             return
         combinations = self.directory.directory.combinations
-        unconfirmed = list(enumerate(combinations))[self._confirmed_combinations :]
+        unconfirmed = list(enumerate(combinations))[owned.confirmed :]
         owned.drawn_seen = self.shards.flush(
             partition,
             owned.shard,
@@ -208,7 +211,7 @@ class ModelIngest:
             combinations=unconfirmed,
         )
         owned.started = True
-        self._confirmed_combinations = len(combinations)
+        owned.confirmed = len(combinations)
 
 
 def _payload_text(value: msgspec.Raw) -> bytes:

@@ -1,7 +1,8 @@
 """Labels: label -> request -> outcome, idempotently.
 
 Redis itself decides what a label does to its request, and recognises a label that it has seen;
-so a batch can be applied again at any time. The offset is stored after bad labels are kept.
+so a batch can be applied again at any time. The offset is stored after bad labels are kept, and only if
+Redis counts as many batches as this process has applied: one that lost its last second is read up again.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ class LabelStep:
         self._message_bytes = message_bytes
         self._positions: dict[int, int] = {}
         self._flushed: dict[int, int] = {}
+        self._batches: dict[int, dict[str, int]] = {}
+        self._admitted: dict[int, int] = {}
 
     def assign(self, partition: int, default_offset: int) -> int:
         """The offset to read from.
@@ -59,8 +62,9 @@ class LabelStep:
         Raises:
             Unavailable: Redis cannot answer now.
         """
-        stored = [store.labels_offset(partition) for store in self._stores.values()]
-        start = min((offset for offset in stored if offset is not None), default=default_offset)
+        progress = {name: store.labels_progress(partition) for name, store in self._stores.items()}
+        start = min((offset for offset, _ in progress.values() if offset is not None), default=default_offset)
+        self._batches[partition] = {name: batches for name, (_, batches) in progress.items()}
         self._positions[partition] = start
         return start
 
@@ -68,6 +72,8 @@ class LabelStep:
         """Forget a partition."""
         self._positions.pop(partition, None)
         self._flushed.pop(partition, None)
+        self._batches.pop(partition, None)
+        self._admitted.pop(partition, None)
 
     def process(self, partition: int, records: Sequence[Any], now: float) -> None:
         """Apply one batch of labels.
@@ -88,13 +94,17 @@ class LabelStep:
 
         counts = {"duplicate": 0, "applied": 0}
         for model, pairs in events.items():
-            statuses = self._stores[model].apply([event for _, event in pairs])
+            statuses = self._stores[model].apply(partition, [event for _, event in pairs])
+            self._batches[partition][model] += 1
             for (record, _), status in zip(pairs, statuses, strict=True):
                 if status in _EXPLANATIONS:
                     rejected.append(_rejected(partition, record, BadMessage(status, _EXPLANATIONS[status])))
                     continue
                 counts[status] += 1
-        self._flood_gate.admit(messages=len(records), bad=len(rejected))
+        if self._admitted.get(partition) != records[-1].offset:
+            # Not again when the batch is given again: waiting must not turn a few bad messages into a flood.
+            self._flood_gate.admit(messages=len(records), bad=len(rejected))
+            self._admitted[partition] = records[-1].offset
         self._dead_letters.send(rejected)
         self._positions[partition] = records[-1].offset + 1
         self._metrics.labels_taken(applied=counts["applied"], duplicate=counts["duplicate"])
@@ -117,12 +127,13 @@ class LabelStep:
         """Remember how far labels are applied; that offset.
 
         Raises:
+            FlushRefused: assign the partition again and read on from the offset that gives.
             Unavailable: Redis cannot answer now; flush again later.
         """
         position = self._positions[partition]
         if self._flushed.get(partition) != position:
-            for store in self._stores.values():
-                store.set_labels_offset(partition, position)
+            for name, store in self._stores.items():
+                store.store_labels_offset(partition, position, batches=self._batches[partition][name])
             self._flushed[partition] = position
         return position
 

@@ -7,7 +7,7 @@ tried again as a whole whenever Redis or Kafka comes back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from consumers.dead_letters import DeadLetterSink, FloodGate, Rejected
@@ -15,7 +15,7 @@ from consumers.formats.native import (
     WirePrediction,
     check_event,
     decode_predictions,
-    element_text,
+    element_texts,
     event_time,
 )
 from consumers.ingest import ModelIngest, Rows
@@ -49,6 +49,7 @@ class PredictionStep:
         self._message_bytes = message_bytes
         self._idle_checkpoint_seconds = idle_checkpoint_seconds
         self._positions: dict[int, int] = {}
+        self._admitted: dict[int, int] = {}
         self._checkpointed: dict[int, float] = {}
         self._checkpoint_all: set[int] = set()
 
@@ -71,6 +72,7 @@ class PredictionStep:
     def revoke(self, partition: int) -> None:
         """Forget a partition; what was not flushed is read again by its next owner."""
         self._positions.pop(partition, None)
+        self._admitted.pop(partition, None)
         self._checkpointed.pop(partition, None)
         self._checkpoint_all.discard(partition)
         for model in self._models.values():
@@ -84,7 +86,10 @@ class PredictionStep:
             DeadLetterFlood: too many messages are bad; nothing of the batch was discarded.
         """
         rows, rejected, count = self._resolve(partition, records, now)
-        self._flood_gate.admit(messages=count, bad=len(rejected))
+        if self._admitted.get(partition) != records[-1].offset:
+            # Not again when the batch is given again: waiting must not turn a few bad messages into a flood.
+            self._flood_gate.admit(messages=count, bad=len(rejected))
+            self._admitted[partition] = records[-1].offset
         additions = []
         for name, model_rows in rows.items():
             model = self._models[name]
@@ -112,6 +117,7 @@ class PredictionStep:
         rejected: list[Rejected] = []
         count = 0
         for record in records:
+            errors: list[tuple[int | None, BadMessage]] = []
             for index, decoded in self._decode(record):
                 count += 1
                 error = (
@@ -120,8 +126,8 @@ class PredictionStep:
                     else self._take(rows, partition, record, decoded, now)
                 )
                 if error is not None:
-                    text = element_text(record.value or b"", index)
-                    rejected.append(Rejected(partition, record.offset, index, record.key, text, error))
+                    errors.append((index, error))
+            rejected += _rejected(partition, record, errors)
         return rows, rejected, count
 
     def _decode(self, record: Any) -> list[tuple[int | None, WirePrediction | BadMessage]]:
@@ -182,6 +188,17 @@ class PredictionStep:
             self._checkpointed[partition] = now
             self._checkpoint_all.discard(partition)
         return position
+
+
+def _rejected(
+    partition: int, record: Any, errors: Sequence[tuple[int | None, BadMessage]]
+) -> Iterator[Rejected]:
+    value = record.value or b""
+    # Once per record: an array may hold very many bad elements.
+    texts = element_texts(value) if any(index is not None for index, _ in errors) else []
+    for index, error in errors:
+        text = value if index is None else bytes(texts[index])
+        yield Rejected(partition, record.offset, index, record.key, text, error)
 
 
 def _observed_at(prediction: WirePrediction, record: Any, now: float) -> float:

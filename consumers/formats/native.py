@@ -74,15 +74,16 @@ def decode_predictions(value: bytes) -> list[tuple[int | None, WirePrediction | 
     predictions = _attempt(_decode_predictions, value)
     if not isinstance(predictions, BadMessage):
         return list(enumerate(predictions))
-    elements = _attempt(_decode_elements, value)
+    elements = _attempt(_decode_elements, value, whole=False)
     if isinstance(elements, BadMessage):
         return [(None, elements)]
     return [(i, _attempt(_decode_prediction, raw)) for i, raw in enumerate(elements)]
 
 
-def element_text(value: bytes, index: int | None) -> bytes:
-    """The text of one prediction in a record's value; the whole value for a single one."""
-    return value if index is None else bytes(_decode_elements(value)[index])
+def element_texts(value: bytes) -> list[msgspec.Raw]:
+    """The texts of all predictions in a record's value that is an array."""
+    elements: list[msgspec.Raw] = _decode_elements(value)
+    return elements
 
 
 def decode_label(value: bytes) -> WireLabel:
@@ -99,17 +100,6 @@ def decode_label(value: bytes) -> WireLabel:
             "invalid_field", "true_class is required for answer and correction, and absent otherwise"
         )
     return label
-
-
-def check_payload(payload: msgspec.Raw) -> None:
-    """Check a payload, which is kept as JSON text: a labeller must be able to read it.
-
-    Raises:
-        BadMessage: it is not valid JSON.
-    """
-    error = _attempt(msgspec.json.decode, payload)
-    if isinstance(error, BadMessage):
-        raise error
 
 
 def check_event(headers: Headers, expected_type: str) -> None:
@@ -137,8 +127,12 @@ def event_time(headers: Headers) -> float | None:
     return None
 
 
-def _attempt(decode: Callable[[Any], Any], value: bytes | msgspec.Raw) -> Any:
+def _attempt(decode: Callable[[Any], Any], value: bytes | msgspec.Raw, *, whole: bool = True) -> Any:
     try:
+        if whole:
+            # The parser does not look at the encoding of what it skips: a payload, which a labeller must
+            # be able to read, and keys that it does not know.
+            str(value, "utf-8")
         return decode(value)
     except msgspec.ValidationError as error:
         reason = "missing_field" if "missing required field" in str(error) else "invalid_field"

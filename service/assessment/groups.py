@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from service.assessment.calibration import CalibrationError, calibration_error
+from service.assessment.curves import bin_beliefs
 from service.assessment.mixture import BetaMixture
-from service.assessment.priors import PriorName, bin_prior, group_prior
+from service.assessment.priors import PriorName, group_prior
 from service.assessment.weights import effective_counts, sums
 
 Floats = npt.NDArray[np.float64]
@@ -102,6 +103,9 @@ def assess_grouping(
     )
     fine_n, fine_r = effective_counts(groups=fine_cells[labels.cells], group_count=fine_count, **counts)
     shape = (group_count, bin_count)
+    bins = bin_beliefs(
+        prior, scores=fine_scores.reshape(shape), labels=fine_n.reshape(shape), correct=fine_r.reshape(shape)
+    )
     return GroupingBeliefs(
         shares=weights / total if total > 0 else np.zeros(group_count),
         scores=scores,
@@ -109,7 +113,7 @@ def assess_grouping(
         labels_counted=np.bincount(groups, minlength=group_count),
         accuracy=group_prior(prior).posterior(scores=scores, labels=n, correct=r),
         ece=calibration_error(
-            beliefs=bin_prior(prior).posterior(scores=fine_scores, labels=fine_n, correct=fine_r),
+            beliefs=bins,
             scores=fine_scores.reshape(shape),
             shares=_ratio(fine_weights.reshape(shape), weights[:, None], 0.0),
         ),

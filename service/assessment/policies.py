@@ -64,7 +64,8 @@ class ThompsonPolicy:
     def choose(self, task: Task, situation: Situation, count: int, rng: np.random.Generator) -> list[int]:
         """Groups of the next labels."""
         pending = situation.pending.astype(float).copy()
-        available = np.flatnonzero(situation.available)
+        # A group without traffic is nobody's concern, and must not win "least accurate".
+        available = np.flatnonzero(situation.available & (situation.shares > 0))
         chosen: list[int] = []
         while len(chosen) < count and available.size:
             drawn = situation.beliefs.component(rng).expecting(pending)

@@ -39,6 +39,10 @@ class Asked:
 def balance_weights(*, cells: Indices, freshness: Floats, traffic: Floats, asked: Sequence[Asked]) -> Floats:
     """Weight of every label [n]: 1 / sum over assessments of (labels in its group / the group's share).
 
+    Labels are counted by what forgetting leaves of them, but a group that has any counts one at least:
+    else a few stale labels would stand for their group's whole traffic, at enormous weights, and drown
+    what fresh labels tell of all other groups. So a group forgotten fades out.
+
     Args:
         cells: cell of every label [n].
         freshness: what forgetting leaves of every label [n], in (0, 1].
@@ -50,7 +54,8 @@ def balance_weights(*, cells: Indices, freshness: Floats, traffic: Floats, asked
     for assessment in asked:
         size = int(assessment.groups.max(initial=0)) + 1
         drawn_from = assessment.groups[cells[assessment.labels]]
-        drawn = sums(drawn_from, freshness[assessment.labels], size)
+        drawn = np.maximum(sums(drawn_from, freshness[assessment.labels], size), 1.0)
+        drawn[np.bincount(drawn_from, minlength=size) == 0] = 0.0
         group_share = sums(assessment.groups, share, size)
         density += (drawn / np.maximum(group_share, 1e-12))[assessment.groups]
     return 1 / np.maximum(density[cells], np.finfo(float).tiny)

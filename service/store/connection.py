@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
@@ -11,18 +12,25 @@ import redis
 
 from service.errors import Unavailable
 
-_PASSING_REPLIES = (
-    "LOADING",
-    "BUSY",
-    "MASTERDOWN",
-    "READONLY",
-    "NOREPLICAS",
-    "CLUSTERDOWN",
-    "TRYAGAIN",
-    "OOM",
-    "MISCONF",
+_PASSING_REPLIES = re.compile(
+    r"(?:^|: -|caused error: )"
+    r"(?:LOADING|BUSY|MASTERDOWN|READONLY|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|OOM|MISCONF)\b"
 )
-"""First words of error replies that go away by themselves or by an operator's hand: slow down, try again."""
+"""Codes of error replies that go away by themselves or by an operator's hand: slow down, try again.
+
+They stand first; but before Redis 7 behind a dash within a script's error, and in a pipeline behind its
+own words.
+"""
+
+_PASSING_ERRORS = (
+    redis.ConnectionError,
+    redis.TimeoutError,
+    redis.ReadOnlyError,
+    redis.OutOfMemoryError,
+    redis.exceptions.ClusterDownError,
+    redis.exceptions.TryAgainError,
+)
+"""The same where the client has a class for the code, and cuts it from the text."""
 
 
 @contextmanager
@@ -30,10 +38,10 @@ def unavailable_when_away() -> Iterator[None]:
     """Turn failures that a retry can cure into `Unavailable`; all others pass."""
     try:
         yield
-    except (redis.ConnectionError, redis.TimeoutError) as error:
+    except _PASSING_ERRORS as error:
         raise Unavailable("redis", error) from error
     except redis.ResponseError as error:
-        if str(error).startswith(_PASSING_REPLIES) or "OOM command not allowed" in str(error):
+        if _PASSING_REPLIES.search(str(error)):
             raise Unavailable("redis", error) from error
         raise
 

@@ -142,8 +142,9 @@ class FactReader:
             after: id of the last entry that was read; `0-0` for all.
 
         Returns:
-            Id of the last entry now, and the entries. When the stream ends before `after` (it was
-            restored from a backup), the id is `0-0` and the caller starts anew.
+            Id of the last entry now, and the entries. When the stream does not hold `after` any more (it
+            was restored from an older state, or has been trimmed so far), the id is `0-0` and the caller
+            starts anew.
 
         Raises:
             Unavailable: Redis cannot answer now.
@@ -152,8 +153,7 @@ class FactReader:
         entries: list[OutcomeEntry] = []
         last = after
         with unavailable_when_away():
-            newest = client.xrevrange(key, count=1)
-            if not newest or _stream_order(newest[0][0].decode()) < _stream_order(after):
+            if after != "0-0" and not client.xrange(key, min=after, max=after):
                 return "0-0", []
             while page := client.xrange(key, min=f"({last}", count=10_000):
                 entries += [_outcome_entry(fields) for _, fields in page]
@@ -177,7 +177,3 @@ def _outcome_entry(fields: dict[bytes, bytes]) -> OutcomeEntry:
 def _event_and_assessment(field: bytes) -> tuple[str, str]:
     event, _, assessment = field.decode().partition("|")
     return event, assessment
-
-
-def _stream_order(entry_id: str) -> list[int]:
-    return [int(part) for part in entry_id.split("-")]

@@ -21,7 +21,7 @@ grouping, score bin or half-life starts new ones, which fill again from Kafka.
 | `P:{m}:tallies` | hash | `event|assessment` -> how often | for ever |
 | `P:{m}:outcomes` | stream | `request`, `kind`, `assessment`, `grouping`, `group`, `fact`, `true_class`, `time`, `annotator` | newest `outcomes` |
 | `P:{m}:fence` | string | highest leader epoch that has written | for ever |
-| `P:{m}:labels:<p>` | string | next offset of a labels partition | for ever |
+| `P:{m}:labels:<p>` | hash | of a labels partition: `next_offset`, `batches` (applied ever) | for ever |
 | `P:{leader}:lease`, `P:{leader}:epoch` | string | `holder|epoch`; the last epoch given | the lease; for ever |
 | `P:hash_key` | string | the pool's hash key, hexadecimal, unless configured | for ever |
 """
@@ -116,7 +116,7 @@ class ModelKeys:
         return self._plain("fence")
 
     def labels(self, partition: int) -> str:
-        """Next offset of a labels partition."""
+        """Hash with the progress of a labels partition."""
         return self._plain(f"labels:{partition}")
 
 

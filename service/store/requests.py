@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from service.errors import FenceRefused
+from service.errors import FenceRefused, FlushRefused
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
 
@@ -216,8 +216,12 @@ class RequestStore:
             with unavailable_when_away():
                 self._connection.client.hdel(self._keys.outbox, *entries)
 
-    def apply(self, labels: Sequence[LabelEvent]) -> list[str]:
-        """Apply labels, each at most once; order matters within one request alone.
+    def apply(self, partition: int, labels: Sequence[LabelEvent]) -> list[str]:
+        """Apply a batch of labels, each at most once; order matters within one request alone.
+
+        Args:
+            partition: of the labels topic.
+            labels: at least one.
 
         Returns:
             Per label `applied`, `duplicate`, or the reason to reject it.
@@ -225,10 +229,8 @@ class RequestStore:
         Raises:
             Unavailable: Redis cannot answer now. Applying the same again is harmless.
         """
-        if not labels:
-            return []
         keys = self._keys
-        names = [keys.open, keys.deadlines, keys.outbox, keys.outcomes, keys.tallies]
+        names = [keys.open, keys.deadlines, keys.outbox, keys.outcomes, keys.tallies, keys.labels(partition)]
         arguments: list[str | bytes | int | float] = [self._outcome_limit, self._closed_seconds]
         for label in labels:
             names.append(keys.request(label.request_id))
@@ -236,21 +238,30 @@ class RequestStore:
             arguments += [label.time, label.annotator]
         return [status.decode() for status in self._connection.run("apply_labels", names, arguments)]
 
-    def labels_offset(self, partition: int) -> int | None:
-        """Offset of the first label that is not applied yet, None where none was.
+    def labels_progress(self, partition: int) -> tuple[int | None, int]:
+        """Offset of the first label that is not applied yet, None where none was; and batches applied ever.
 
         Raises:
             Unavailable: Redis cannot answer now.
         """
         with unavailable_when_away():
-            stored = self._connection.client.get(self._keys.labels(partition))
-        return None if stored is None else int(stored)
+            offset, batches = self._connection.client.hmget(
+                self._keys.labels(partition), "next_offset", "batches"
+            )
+        return None if offset is None else int(offset), int(batches or 0)
 
-    def set_labels_offset(self, partition: int, offset: int) -> None:
-        """Remember how far labels are applied; applying is idempotent, so no fence is needed.
+    def store_labels_offset(self, partition: int, offset: int, *, batches: int) -> None:
+        """Remember how far labels are applied.
+
+        Args:
+            partition: of the labels topic.
+            offset: of the first label that is not applied yet.
+            batches: applied ever, as far as the caller knows.
 
         Raises:
+            FlushRefused: Redis has lost batches, or somebody else applies some too.
             Unavailable: Redis cannot answer now.
         """
-        with unavailable_when_away():
-            self._connection.client.set(self._keys.labels(partition), offset)
+        reply = self._connection.run("store_labels_offset", [self._keys.labels(partition)], [offset, batches])
+        if reply != b"ok":
+            raise FlushRefused(f"labels of partition {partition} may be lost; read on from the stored offset")

@@ -45,31 +45,44 @@ class DirectoryStore:
         self._keys = keys
         self._make = make
         self.directory = make(())
-        self._known = 0
 
-    def refresh(self, *, limit: int, adding: Sequence[Combination] = ()) -> None:
-        """Learn what others have registered, and register folded combinations.
+    def load(self, *, limit: int) -> None:
+        """Know what Redis knows and nothing else, as it may have lost what this process knew.
 
         Args:
             limit: most combinations that the directory may hold.
-            adding: combinations to register; none is, if others have registered meanwhile.
 
         Raises:
-            Unavailable: Redis cannot answer now.
+            Unavailable: Redis cannot answer now; then nothing has changed.
         """
-        first = self.directory.combinations[:1] if self._known == 0 else []
-        wanted = [encode_combination(c) for c in (*first, *adding)]
-        reply = self._connection.run(
-            "register_combinations", [self._keys.combinations], [self._known, limit, *wanted]
-        )
-        for text in reply:
-            self.directory.append(decode_combination(text))
-        self._known += len(reply)
+        empty = self._make(())
+        texts = self._register(0, limit, empty.combinations)
+        self.directory = self._make([decode_combination(text) for text in texts or ()])
 
-    def reset(self) -> None:
-        """Forget everything, because Redis may have lost what we knew."""
-        self.directory = self._make(())
-        self._known = 0
+    def register(self, folded: Combination, *, limit: int) -> bool:
+        """Learn what others have registered; if they have not, register a folded combination.
+
+        Args:
+            folded: not in the directory yet.
+            limit: most combinations that the directory may hold.
+
+        Returns:
+            Whether Redis still holds what this process knows; if not, nothing has changed.
+
+        Raises:
+            Unavailable: Redis cannot answer now; registering again is harmless.
+        """
+        texts = self._register(len(self.directory), limit, [folded])
+        for text in texts or ():
+            self.directory.append(decode_combination(text))
+        return texts is not None
+
+    def _register(self, known: int, limit: int, adding: Sequence[Combination]) -> list[bytes] | None:
+        wanted = [encode_combination(combination) for combination in adding]
+        reply: list[bytes] | None = self._connection.run(
+            "register_combinations", [self._keys.combinations], [known, limit, *wanted]
+        )
+        return reply
 
 
 def encode_combination(combination: Combination) -> bytes:
@@ -117,10 +130,11 @@ class ShardStore:
             pipeline.hgetall(keys.sums(partition))
             pipeline.llen(keys.drawn(partition))
             (next_offset, base, *traffic_fields), pooled, sums, drawn = pipeline.execute()
+        traffic = unpack_traffic(traffic_fields).resized(cell_count)
         shard = Shard(
             next_offset=int(next_offset or 0),
-            traffic=unpack_traffic(traffic_fields).resized(cell_count),
-            pool=self._unpack_pool(pooled, cell_count),
+            traffic=traffic,
+            pool=self._unpack_pool(pooled, len(traffic.counts)),
             decay=self._decay,
             hash_key=self._hash_key,
             probability_sums={int(c): np.frombuffer(v, "<f8").copy() for c, v in sums.items()},

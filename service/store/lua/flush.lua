@@ -18,7 +18,10 @@
 -- Returns {'ok' | 'refused', drawn entries trimmed so far, drawn entries ...}
 local stored = redis.call('HMGET', KEYS[1], 'next_offset', 'flush_id', 'drawn_base')
 local next_offset, flush_id = stored[1] or '', stored[2]
-local base = tonumber(stored[3] or '0')
+local base, seen = tonumber(stored[3] or '0'), tonumber(ARGV[4])
+
+-- Entries leave the list by this script alone: one that the owner has seen and that is missing was lost.
+if seen > base + redis.call('LLEN', KEYS[4]) then return {'refused'} end
 
 local already_done = next_offset == ARGV[2] and flush_id == ARGV[3]
 if not already_done then
@@ -47,7 +50,6 @@ if not already_done then
   redis.call('SADD', KEYS[5], ARGV[5])
 end
 
-local seen = tonumber(ARGV[4])
 if seen > base then
   redis.call('LTRIM', KEYS[4], seen - base, -1)
   redis.call('HSET', KEYS[1], 'drawn_base', seen)

@@ -1,0 +1,8 @@
+-- Remember how far the labels of a partition are applied, if Redis holds all that were.
+--
+-- KEYS 1 labels  hash  next_offset, batches (applied ever)
+-- ARGV 1 next offset  2 batches that the caller knows of
+-- Returns 'ok' or 'refused'.
+if (redis.call('HGET', KEYS[1], 'batches') or '0') ~= ARGV[2] then return 'refused' end
+redis.call('HSET', KEYS[1], 'next_offset', ARGV[1])
+return 'ok'

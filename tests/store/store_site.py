@@ -1,0 +1,409 @@
+"""One deployment's store and steps on a real Redis, without processes: what the store's tests share."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
+
+from consumers.dead_letters import FloodGate, Rejected
+from consumers.ingest import ModelIngest
+from consumers.labels import LabelStep
+from consumers.predictions import PredictionStep
+from service.cells import CellSpace, Combination, CombinationDirectory
+from service.clients import build_redis
+from service.embedded import EmbeddedRedis
+from service.errors import FlushRefused, Unavailable
+from service.metrics import PipelineMetrics
+from service.monitor import ModelMonitor
+from service.settings import RedisSettings, Settings
+from service.siphash import siphash24
+from service.store.connection import Connection
+from service.store.facts import FactReader
+from service.store.keys import ModelKeys
+from service.store.records import Fact, decode_pool_record, encode_json
+from service.store.requests import Draw, IssueStatus, OpenRequest, RequestStore
+from service.store.shards import DirectoryStore, ShardStore
+from service.wiring import model_keys, model_monitor, request_store
+
+NOW = 1_800_000_000.0
+HASH_KEY = bytes(range(16))
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a Kafka client gives."""
+
+    offset: int
+    value: bytes | None
+    key: bytes | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp: int = int(NOW * 1000)
+
+
+class Letters:
+    """Dead letters kept in a list; while `closed`, none can be kept."""
+
+    def __init__(self) -> None:
+        self.kept: list[Rejected] = []
+        self.closed = False
+
+    def send(self, rejected: Sequence[Rejected]) -> None:
+        if self.closed and rejected:
+            raise Unavailable("kafka", ConnectionError())
+        self.kept += rejected
+
+    @property
+    def reasons(self) -> list[str]:
+        return [letter.error.reason for letter in self.kept]
+
+
+class Site:
+    """A configuration, and the parts of it that the tests use."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        models: Mapping[str, Any],
+        *,
+        bounds: Mapping[str, Any] | None = None,
+        flood_window: int = 1_000,
+    ) -> None:
+        self.connection = connection
+        self.settings = Settings.model_validate(
+            {"redis": {"prefix": connection.prefix}, "bounds": dict(bounds or {}), "models": dict(models)}
+        )
+        self.letters = Letters()
+        self.registry = CollectorRegistry()
+        self._metrics = PipelineMetrics(self.registry)
+        self._flood_window = flood_window
+
+    def space(self, model: str) -> CellSpace:
+        return self.settings.cell_space(model)
+
+    def keys(self, model: str) -> ModelKeys:
+        return model_keys(self.settings, model, self.space(model))
+
+    def decay(self, model: str) -> float:
+        return self.settings.models[model].traffic_decay_per_second
+
+    def shards(self, model: str, connection: Connection | None = None) -> ShardStore:
+        return ShardStore(
+            connection or self.connection,
+            self.keys(model),
+            slots=self.settings.bounds.slots_per_cell,
+            decay=self.decay(model),
+            hash_key=HASH_KEY,
+        )
+
+    def directory(self, model: str, connection: Connection | None = None) -> DirectoryStore:
+        make = partial(CombinationDirectory, self.space(model))
+        return DirectoryStore(connection or self.connection, self.keys(model), make)
+
+    def requests(self, model: str, connection: Connection | None = None) -> RequestStore:
+        return request_store(self.settings, connection or self.connection, self.keys(model))
+
+    def reader(self, model: str) -> FactReader:
+        return FactReader(
+            self.connection,
+            self.keys(model),
+            decay=self.decay(model),
+            cells_per_combination=self.space(model).cells_per_combination,
+        )
+
+    def monitor(self, model: str, seed: int = 7) -> ModelMonitor:
+        rng = np.random.default_rng(seed)
+        return model_monitor(self.settings, model, self.connection, hash_key=HASH_KEY, rng=rng)
+
+    def prediction_step(
+        self, connection: Connection | None = None, *, models: Sequence[str] | None = None
+    ) -> PredictionStep:
+        bounds = self.settings.bounds
+        return PredictionStep(
+            {
+                name: ModelIngest(
+                    self.space(name),
+                    directory=self.directory(name, connection),
+                    shards=self.shards(name, connection),
+                    payload_bytes=bounds.payload_bytes,
+                    keep_probabilities=True,
+                )
+                for name in models or self.settings.models
+            },
+            dead_letters=self.letters,
+            flood_gate=FloodGate(ratio=0.5, window=self._flood_window),
+            metrics=self._metrics,
+            message_bytes=bounds.message_bytes,
+        )
+
+    def label_step(self, connection: Connection | None = None) -> LabelStep:
+        return LabelStep(
+            {name: self.requests(name, connection) for name in self.settings.models},
+            {name: frozenset(model.classes) for name, model in self.settings.models.items()},
+            dead_letters=self.letters,
+            flood_gate=FloodGate(ratio=0.5, window=self._flood_window),
+            metrics=self._metrics,
+            message_bytes=self.settings.bounds.message_bytes,
+        )
+
+    def take_in(self, records: Sequence[Record], partition: int = 0) -> None:
+        """Records of a partition, taken in and stored by a consumer that then goes away."""
+        step = self.prediction_step()
+        start = step.assign(partition, 0)
+        if left := [record for record in records if record.offset >= start]:
+            step.process(partition, left, NOW)
+        step.flush(partition, NOW)
+
+    def facts(self, model: str) -> Facts:
+        """Everything that predictions have left in Redis."""
+        return read_facts(self, model)
+
+
+@dataclass
+class Facts:
+    """A model's facts, named by what they mean and not by where they stand."""
+
+    offsets: dict[int, int] = field(default_factory=dict)
+    counts: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    weights: dict[tuple[Any, ...], float] = field(default_factory=dict)
+    pool: set[tuple[Any, ...]] = field(default_factory=set)
+    combinations: set[Combination] = field(default_factory=set)
+
+
+def read_facts(site: Site, model: str) -> Facts:
+    space, keys, client = site.space(model), site.keys(model), site.connection.client
+    traffic = site.reader(model).traffic()
+    slots = site.settings.bounds.slots_per_cell
+    facts = Facts(offsets=traffic.offsets, combinations=set(traffic.combinations))
+
+    def cell_name(cell: int) -> tuple[Any, ...]:
+        combination, rest = divmod(cell, space.cells_per_combination)
+        return (*traffic.combinations[combination], *divmod(rest, space.bin_count))
+
+    for partition in traffic.partitions:
+        shard, _, _ = site.shards(model).load(partition, cell_count=0)
+        told = shard.traffic.rescaled(NOW, site.decay(model))
+        for cell in np.flatnonzero(told.counts):
+            name = (partition, *cell_name(int(cell)))
+            facts.counts[name] = int(told.counts[cell])
+            facts.weights[*name, "weight"] = float(told.weights[cell])
+            facts.weights[*name, "score"] = float(told.score_sums[cell])
+        factor = np.exp(site.decay(model) * (shard.traffic.landmark - NOW))
+        for predicted, sums in shard.probability_sums.items():
+            for true, value in enumerate(sums):
+                facts.weights[partition, "sums", predicted, true] = float(value * factor)
+        facts.pool |= {
+            (partition, *cell_name(int(slot) // slots), record)
+            for slot, record in client.hgetall(keys.pool(partition)).items()
+        }
+    return facts
+
+
+def assert_same_facts(found: Facts, expected: Facts) -> None:
+    assert found.offsets == expected.offsets
+    assert found.combinations == expected.combinations
+    assert found.counts == expected.counts
+    assert found.pool == expected.pool
+    assert found.weights.keys() == expected.weights.keys()
+    values: npt.NDArray[np.float64] = np.array([found.weights[name] for name in expected.weights])
+    np.testing.assert_allclose(values, np.array(list(expected.weights.values())), rtol=1e-9, atol=0)
+
+
+def message(item: str | int, **fields: Any) -> dict[str, Any]:
+    """A prediction that every model of these tests takes, but for what is said otherwise."""
+    plain = {"model": "m", "item_id": str(item), "predicted_class": "cat", "score": 0.75}
+    return {name: value for name, value in (plain | fields).items() if value is not ...}
+
+
+def record(offset: int, *messages: Any, **fields: Any) -> Record:
+    """A record with one message, or an array of several."""
+    body = messages[0] if len(messages) == 1 else list(messages)
+    return Record(offset, body if isinstance(body, bytes) else json.dumps(body).encode(), **fields)
+
+
+class Owner:
+    """One consumer of partitions, as the loop drives it: its position is in memory, and lost with it."""
+
+    def __init__(self, site: Site, topic: Mapping[int, Sequence[Record]]) -> None:
+        self._site = site
+        self._topic = topic
+        self._clock = NOW
+        self.positions: dict[int, int] = {}
+        self.step = site.prediction_step()
+
+    def restart(self) -> None:
+        self.step = self._site.prediction_step()
+        self.positions = {}
+
+    def own(self, partition: int) -> None:
+        self.positions[partition] = self.step.assign(partition, 0)
+
+    def take(self, partition: int, count: int) -> None:
+        if partition not in self.positions:
+            self.own(partition)
+        begin = self.positions[partition]
+        if batch := self._topic[partition][begin : begin + count]:
+            self.step.process(partition, batch, NOW)
+            self.positions[partition] = batch[-1].offset + 1
+
+    def flush(self, partition: int) -> bool:
+        """Whether it was not refused; after a refusal the partition is loaded again."""
+        if partition not in self.positions:
+            return True
+        self._clock += 4  # less than the time between two checkpoints of idle models
+        try:
+            self.step.flush(partition, self._clock)
+        except FlushRefused:
+            self.step.revoke(partition)
+            self.own(partition)
+            return False
+        return True
+
+    def finish(self) -> None:
+        """Take and store everything, however often what was taken is refused."""
+        for partition, records in self._topic.items():
+            for _ in range(5):
+                self.take(partition, len(records))
+                self._clock += 100
+                if self.flush(partition):
+                    break
+            else:
+                raise AssertionError(f"partition {partition} does not come to rest")
+
+
+def save(connection: Connection) -> dict[bytes, bytes]:
+    """All keys of a prefix, as a backup of Redis holds them."""
+    client = connection.client
+    return {key: client.dump(key) for key in client.scan_iter(f"{connection.prefix}:*", count=1_000)}
+
+
+def restore(connection: Connection, saved: Mapping[bytes, bytes]) -> None:
+    """Make Redis hold what it held; an empty backup empties it."""
+    client = connection.client
+    pipeline = client.pipeline(transaction=True)
+    for key in client.scan_iter(f"{connection.prefix}:*", count=1_000):
+        pipeline.delete(key)
+    for key, value in saved.items():
+        pipeline.restore(key, 0, value)
+    pipeline.execute()
+
+
+class Wire:
+    """A TCP wire to Redis that can lose replies, or be cut.
+
+    Attributes:
+        loses_replies: Redis does what it is told, but the client hears nothing and its connection ends.
+        cut: nothing gets through.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._threads = [threading.Thread(target=self._accept)]
+        self.port: int = self._listener.getsockname()[1]
+        self.loses_replies = False
+        self.cut = False
+        self._threads[0].start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                thread = threading.Thread(target=self._serve, args=(client,))
+                self._threads.append(thread)
+                thread.start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client, socket.create_connection(("127.0.0.1", self._port)) as server, suppress(OSError):
+            back = threading.Thread(target=self._answer, args=(client, server))
+            back.start()
+            while not self.cut and (asked := client.recv(65_536)) and not self.cut:
+                server.sendall(asked)
+            _end(client, server)
+            back.join()
+
+    def _answer(self, client: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError):
+            while (answer := server.recv(65_536)) and not self.loses_replies:
+                client.sendall(answer)
+        _end(client, server)
+
+    def close(self) -> None:
+        self.cut = True
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in self._threads:
+            thread.join()
+
+
+def _end(*sockets: socket.socket) -> None:
+    for one in sockets:
+        with suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def wired(server: EmbeddedRedis, connection: Connection) -> Iterator[tuple[Wire, Connection]]:
+    """A second connection with the same prefix, over a wire that can fail."""
+    wire = Wire(server.port)
+    url = SecretStr(f"redis://127.0.0.1:{wire.port}/0")
+    client = build_redis(RedisSettings(url=url, timeout_seconds=2))
+    try:
+        yield wire, Connection(client, connection.prefix)
+    finally:
+        client.close()
+        wire.close()
+
+
+def draws_of(
+    site: Site, *, partition: int = 0, group: str = "all", assessment: str = "ask", deadline: float = NOW + 60
+) -> list[Draw]:
+    """A draw of every item in a partition's pool, in the order of their ids."""
+    client, keys = site.connection.client, site.keys("m")
+    draws = []
+    for slot, encoded in client.hgetall(keys.pool(partition)).items():
+        kept = decode_pool_record(encoded)
+        fact = Fact(kept.item_id, kept.predicted_class, kept.score, kept.attributes, kept.time, NOW)
+        item = kept.item_id
+        opened = OpenRequest(assessment, group, kept.attributes, kept.predicted_class, kept.score, 1, NOW)
+        draws.append(
+            Draw(
+                partition=partition,
+                slot=int(slot),
+                record=encoded,
+                item_hash=int(siphash24([item.encode()], HASH_KEY)[0]),
+                item_id=item,
+                request_id=f"r-{item}",
+                group=group,
+                fact=encode_json(fact),
+                message=encode_json({"item_id": item, "attempt": 1}),
+                open=opened,
+                deadline=deadline,
+            )
+        )
+    return sorted(draws, key=lambda draw: draw.item_id)
+
+
+def issue(
+    site: Site,
+    draws: Sequence[Draw],
+    *,
+    epoch: int = 1,
+    assessment: str = "ask",
+    window: str = "ask|0",
+    budget: int = 100,
+    connection: Connection | None = None,
+) -> list[IssueStatus]:
+    return site.requests("m", connection).issue(
+        epoch=epoch, assessment=assessment, grouping="all", window=window, budget=budget, draws=draws
+    )

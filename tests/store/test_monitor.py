@@ -1,0 +1,402 @@
+"""The monitor asks: within its budgets, each item once, in proportion to traffic, giving nothing away."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import redis
+from scipy.stats import chisquare
+from store_site import NOW, Record, Site, message, record, restore, save
+
+from service.clients import build_redis
+from service.contract import LabelRequest
+from service.embedded import Child, EmbeddedRedis, _redis_binary, free_port
+from service.errors import FenceRefused
+from service.monitor import ModelMonitor, Round
+from service.settings import RedisSettings
+from service.shard import gumbel_noise
+from service.store.connection import Connection
+from service.store.requests import LabelEvent, OpenRequest
+
+CLASSES = ["cat", "dog", "owl"]
+REGION = {"region": {"by": "attribute", "attribute": "region"}}
+DAY = 86_400.0
+
+
+def model(assessments: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    plain = {"classes": CLASSES, "score_bins": 4, "groupings": REGION, "traffic_half_life_days": None}
+    return {"m": {**plain, "assessments": dict(assessments), **fields}}
+
+
+def asking(**fields: Any) -> dict[str, Any]:
+    """An assessment; a random one of everything, unless it is said otherwise."""
+    return {"policy": "random", "budget": {"labels": 1_000}, "max_in_flight": 1_000, **fields}
+
+
+def stream(count: int, *, first: int = 0, **fields: Any) -> list[Record]:
+    """One record for each of the items `first`, `first + 1`, ..."""
+    rng = np.random.default_rng(first)
+    return [
+        record(
+            offset,
+            message(
+                first + offset,
+                predicted_class=CLASSES[int(rng.integers(3))],
+                score=round(float(rng.uniform()), 3),
+                attributes={"region": ["north", "south"][int(rng.integers(2))]},
+                **fields,
+            ),
+        )
+        for offset in range(count)
+    ]
+
+
+def ask(monitor: ModelMonitor, *, epoch: int = 1, now: float = NOW) -> Round:
+    """One round of a leader."""
+    monitor.refresh(now)
+    return monitor.ask(epoch=epoch, now=now)
+
+
+def opened(site: Site) -> dict[str, OpenRequest]:
+    return site.reader("m").requests().open
+
+
+def outbox(site: Site) -> list[dict[str, Any]]:
+    """The messages to be published, by item."""
+    messages = [json.loads(text) for text in site.requests("m").outbox().values()]
+    return sorted(messages, key=lambda one: str(one["item_id"]))
+
+
+def answer(site: Site, count: int) -> None:
+    """Answer as many of the open requests."""
+    waiting = [one for one in outbox(site) if one["request_id"] in opened(site)]
+    site.requests("m").apply(
+        0,
+        [
+            LabelEvent(one["request_id"], one["item_id"], "answer", "cat", f"{i:016x}", NOW, "ana")
+            for i, one in enumerate(waiting[:count])
+        ],
+    )
+
+
+def test_nothing_is_asked_before_the_first_look(connection: Connection) -> None:
+    site = Site(connection, model({"ask": asking()}))
+    site.take_in(stream(20))
+    assert site.monitor("m").ask(epoch=1, now=NOW) == Round({}, {}, 0, 0)
+
+
+def test_nothing_is_asked_of_a_model_without_traffic(connection: Connection) -> None:
+    site = Site(
+        connection, model({"ask": asking(), "least": asking(task="identification", grouping="region")})
+    )
+    assert ask(site.monitor("m")) == Round({"ask": 0, "least": 0}, {"ask": 0, "least": 0}, 0, 0)
+
+
+def test_requests_in_flight_stay_within_their_bound(connection: Connection) -> None:
+    site = Site(connection, model({"ask": asking(max_in_flight=7)}), bounds={"slots_per_cell": 64})
+    site.take_in(stream(200))
+    monitor = site.monitor("m")
+    assert ask(monitor).issued == {"ask": 7}
+    assert ask(monitor).issued == {"ask": 0}
+    answer(site, 3)
+    assert ask(monitor).issued == {"ask": 3}
+    assert len(opened(site)) == 7
+
+
+def test_a_budget_is_spent_and_not_exceeded(connection: Connection) -> None:
+    ends = asking(budget={"labels": 10}, max_in_flight=4)
+    site = Site(connection, model({"ask": ends}), bounds={"slots_per_cell": 64})
+    site.take_in(stream(200))
+    monitor = site.monitor("m")
+    issued = []
+    for _ in range(5):
+        issued.append(ask(monitor).issued["ask"])
+        answer(site, 4)
+    assert issued == [4, 4, 2, 0, 0]
+    assert site.reader("m").requests().budget == {"ask|0": 10}
+    assert monitor.refresh(NOW).assessments["ask"].budget_remaining == 0
+
+
+def test_leaders_with_an_old_picture_exceed_no_budget(connection: Connection) -> None:
+    site = Site(connection, model({"ask": asking(budget={"labels": 10})}), bounds={"slots_per_cell": 64})
+    site.take_in(stream(200))
+    monitors = [site.monitor("m", seed) for seed in range(3)]
+    for monitor in monitors:
+        monitor.refresh(NOW)
+    assert sum(monitor.ask(epoch=1, now=NOW).issued["ask"] for monitor in monitors) == 10
+
+
+def test_a_budget_is_renewed_with_its_window(connection: Connection) -> None:
+    daily = asking(budget={"labels": 5, "per_days": 1}, lease_seconds=1e7)
+    site = Site(connection, model({"ask": daily}), bounds={"slots_per_cell": 64})
+    site.take_in(stream(200))
+    monitor = site.monitor("m")
+    midnight = NOW // DAY * DAY + DAY
+    assert ask(monitor, now=midnight - 2).issued == {"ask": 5}
+    assert ask(monitor, now=midnight - 1).issued == {"ask": 0}
+    assert ask(monitor, now=midnight).issued == {"ask": 5}
+    assert sorted(site.reader("m").requests().budget.values()) == [5, 5]
+
+
+def test_no_item_is_asked_for_twice(connection: Connection) -> None:
+    questions = {"ask": asking(), "regions": asking(grouping="region", policy="thompson")}
+    site = Site(connection, model(questions), bounds={"slots_per_cell": 8})
+    site.take_in(stream(300))
+    site.take_in(stream(300, first=150), partition=1)
+    monitor = site.monitor("m")
+    asked: list[str] = []
+    for _ in range(12):
+        ask(monitor)
+        asked += [one["item_id"] for one in outbox(site)]
+        site.requests("m").published(list(site.requests("m").outbox()))
+    assert len(asked) > 60
+    assert len(asked) == len(set(asked))
+    assert len(asked) == sum(site.reader("m").requests().budget.values())
+
+
+def test_a_leader_of_the_past_asks_for_nothing(connection: Connection) -> None:
+    site = Site(connection, model({"ask": asking(max_in_flight=5)}))
+    site.take_in(stream(50))
+    old, new = site.monitor("m", 1), site.monitor("m", 2)
+    old.refresh(NOW)
+    ask(new, epoch=8)
+    with pytest.raises(FenceRefused):
+        old.ask(epoch=7, now=NOW)
+    assert len(opened(site)) == 5
+
+
+def test_every_request_is_a_message_of_the_contract(connection: Connection) -> None:
+    site = Site(connection, model({"ask": asking(lease_seconds=90.0)}), bounds={"slots_per_cell": 64})
+    payloads = [{"payload": {"text": "grün"}}, {"payload_uri": "s3://a"}, {}]
+    site.take_in([record(i, message(i, **fields)) for i, fields in enumerate(payloads)])
+    assert ask(site.monitor("m")).issued == {"ask": 3}
+    inline, linked, bare = [
+        LabelRequest.model_validate_json(json.dumps(one, ensure_ascii=False)) for one in outbox(site)
+    ]
+    assert inline.model == "m"
+    assert [one.item_id for one in (inline, linked, bare)] == ["0", "1", "2"]
+    assert inline.classes == CLASSES
+    assert inline.attempt == 1
+    assert inline.requested_at.timestamp() == NOW
+    assert inline.deadline.timestamp() == NOW + 90
+    assert (inline.payload, inline.payload_uri) == ({"text": "grün"}, None)
+    assert (linked.payload, linked.payload_uri) == (None, "s3://a")
+    assert (bare.payload, bare.payload_uri) == (None, None)
+    assert len({one.request_id for one in (inline, linked, bare)}) == 3
+
+
+def test_what_a_labeller_sees_is_the_same_whatever_the_model_predicted(connection: Connection) -> None:
+    seen = []
+    for name, says in [
+        ("sure", {"predicted_class": "cat", "score": 0.99, "attributes": {"region": "north"}}),
+        ("unsure", {"probabilities": [0.2, 0.3, 0.5], "predicted_class": ..., "score": ...}),
+        ("ensemble", {"predicted_class": "owl", "score": 0.1, "votes": {"first": "dog"}}),
+    ]:
+        site = Site(
+            Connection(connection.client, f"{connection.prefix}.{name}"),
+            model({"ask": asking(), "region": asking(grouping="region")}),
+        )
+        site.take_in([record(0, message("a", payload="picture", **says))])
+        ask(site.monitor("m"))
+        seen.append(list(site.requests("m").outbox().items()))
+    assert len(seen[0]) == 1
+    assert seen[0] == seen[1] == seen[2]
+
+
+def test_a_prediction_is_revealed_where_it_is_configured(connection: Connection) -> None:
+    site = Site(connection, model({"ask": asking(reveal_prediction=True)}))
+    site.take_in([record(0, message("a", predicted_class="dog", score=0.75))])
+    ask(site.monitor("m"))
+    (one,) = outbox(site)
+    revealed = LabelRequest.model_validate_json(json.dumps(one)).prediction
+    assert revealed is not None
+    assert (revealed.predicted_class, revealed.score) == ("dog", 0.75)
+
+
+def test_draws_within_a_group_are_uniform_over_its_traffic(connection: Connection) -> None:
+    site = Site(connection, model({"ask": asking(max_in_flight=400)}), bounds={"slots_per_cell": 256})
+    rng = np.random.default_rng(3)
+    bins = rng.choice(4, p=[0.4, 0.3, 0.2, 0.1], size=1_000)
+    pooled = [
+        message(i, score=(int(b) + 0.5) / 4, time=f"2027-01-01T00:{i // 60:02d}:{i % 60:02d}Z")
+        for i, b in enumerate(bins)
+    ]
+    site.take_in([record(0, *pooled[0::2])])
+    site.take_in([record(0, *pooled[1::2])], partition=1)
+    assert ask(site.monitor("m")).issued == {"ask": 400}
+    drawn = [int(one["item_id"]) for one in outbox(site)]
+    # A cell's slots hold all of its items, so every item of the traffic is as likely as every other;
+    # the seeds are fixed, and 0.01 is far from what they give.
+    for name, part in [
+        ("score bins", lambda item: int(bins[item])),
+        ("partitions", lambda item: item % 2),
+        ("time", lambda item: item // 250),
+    ]:
+        expected = Counter(part(item) for item in range(1_000))
+        found = Counter(part(item) for item in drawn)
+        parts = sorted(expected)
+        result = chisquare([found[p] for p in parts], [expected[p] * 400 / 1_000 for p in parts])
+        assert result.pvalue > 0.01, name
+
+
+def test_what_is_drawn_of_a_cell_has_the_highest_priorities_of_all_its_partitions(
+    connection: Connection,
+) -> None:
+    six = model({"ask": asking(max_in_flight=6)}, score_bins=1)
+    site = Site(connection, six, bounds={"slots_per_cell": 16})
+    items = [message(i) for i in range(24)]
+    site.take_in([record(0, *items[:8])])
+    site.take_in([record(0, *items[8:])], partition=1)
+    ask(site.monitor("m"))
+    shard, _, _ = site.shards("m").load(0, cell_count=0)
+    noise = gumbel_noise(shard.hash_items([str(item).encode() for item in range(24)]))
+    assert {int(one["item_id"]) for one in outbox(site)} == set(np.argsort(noise)[-6:].tolist())
+
+
+def test_an_exhausted_group_gives_way_to_the_next_best(connection: Connection) -> None:
+    weakest = asking(task="identification", grouping="region", policy="thompson", max_in_flight=10)
+    site = Site(connection, model({"ask": weakest}, score_bins=1))
+    few = [message(f"s{i}", score=0.01, attributes={"region": "south"}) for i in range(3)]
+    many = [message(f"n{i}", score=0.99, attributes={"region": "north"}) for i in range(30)]
+    site.take_in([record(0, *few, *many)])
+    done = ask(site.monitor("m"))
+    assert done.issued == {"ask": 10}
+    assert done.shortfall == {"ask": 0}
+    groups = Counter(one.group for one in opened(site).values())
+    assert groups == {"south": 3, "north": 7}
+
+
+def test_a_shortfall_is_told_when_the_pool_is_exhausted(connection: Connection) -> None:
+    site = Site(connection, model({"ask": asking(max_in_flight=10)}, score_bins=1))
+    site.take_in([record(0, *[message(i) for i in range(4)])])
+    done = ask(site.monitor("m"))
+    assert done.issued == {"ask": 4}
+    assert done.shortfall == {"ask": 6}
+
+
+def test_a_cell_that_was_emptied_fills_again_and_is_asked_again(connection: Connection) -> None:
+    site = Site(connection, model({"ask": asking()}, score_bins=1), bounds={"slots_per_cell": 4})
+    step, monitor = site.prediction_step(), site.monitor("m")
+    step.assign(0, 0)
+    for now in (NOW, NOW + 20, NOW + 40, NOW + 60):
+        first = int(now - NOW)
+        step.process(0, [record(first + i, message(first + i)) for i in range(10)], now)
+        step.flush(0, now)
+        assert ask(monitor).issued == {"ask": 4}
+        step.process(0, [record(first + 10, b"[]")], now)
+        step.flush(0, now + 10)
+
+
+def test_requests_in_flight_count_as_labelled_when_the_next_are_chosen(connection: Connection) -> None:
+    thompson = asking(grouping="region", policy="thompson", max_in_flight=1)
+    site = Site(connection, model({"ask": thompson}, score_bins=1), bounds={"slots_per_cell": 64})
+    site.take_in([record(0, *[message(i, attributes={"region": f"r{i % 4}"}) for i in range(200)])])
+    chosen = Counter()
+    for bound in range(1, 41):
+        site = Site(
+            connection,
+            model({"ask": {**thompson, "max_in_flight": bound}}, score_bins=1),
+            bounds={"slots_per_cell": 64},
+        )
+        assert ask(site.monitor("m", seed=bound)).issued == {"ask": 1}
+        chosen = Counter(one.group for one in opened(site).values())
+    assert min(chosen.values()) >= 5, "four equal groups share forty requests about equally"
+    assert len(chosen) == 4
+
+
+def test_an_unanswered_request_is_issued_again_and_then_expires(connection: Connection) -> None:
+    site = Site(
+        connection,
+        model({"ask": asking(max_in_flight=2, max_attempts=3, lease_seconds=60, budget={"labels": 2})}),
+    )
+    site.take_in([record(0, message("a"), message("b"))])
+    monitor = site.monitor("m")
+    assert ask(monitor).issued == {"ask": 2}
+    first = outbox(site)
+    for attempt in (2, 3):
+        now = NOW + 60 * (attempt - 1)
+        assert ask(monitor, now=now - 1).reissued == 0
+        assert ask(monitor, now=now) == Round({"ask": 0}, {"ask": 0}, 0, 2)
+        again = [LabelRequest.model_validate_json(json.dumps(one)) for one in outbox(site)]
+        assert [one.request_id for one in again] == [one["request_id"] for one in first]
+        assert {one.attempt for one in again} == {attempt}
+        assert {one.deadline.timestamp() for one in again} == {now + 60}
+        assert site.reader("m").requests().budget == {"ask|0": 2}
+    assert ask(monitor, now=NOW + 180) == Round({"ask": 0}, {"ask": 0}, 2, 0)
+    facts = site.reader("m").requests()
+    assert facts.open == {}
+    assert facts.outbox_size == 0
+    assert facts.budget == {"ask|0": 0}
+    site.take_in([record(1, message("c"))])
+    assert ask(monitor, now=NOW + 181).issued == {"ask": 1}, "what expired may be spent on another item"
+
+
+def test_requests_of_an_assessment_that_is_gone_expire(connection: Connection) -> None:
+    before = Site(connection, model({"ask": asking(lease_seconds=60)}))
+    before.take_in(stream(3))
+    ask(before.monitor("m"))
+    after = Site(connection, model({"other": asking()}))
+    assert ask(after.monitor("m"), now=NOW + 60).expired == 3
+
+
+def test_labels_reach_the_beliefs_and_leave_them_when_redis_is_restored(connection: Connection) -> None:
+    site = Site(connection, model({"ask": asking(max_in_flight=10)}), bounds={"slots_per_cell": 64})
+    site.take_in(stream(100))
+    monitor = site.monitor("m")
+    ask(monitor)
+    answer(site, 4)
+    assert monitor.refresh(NOW).outcomes == 4
+    backup = save(connection)
+    answer(site, 6)
+    assert monitor.refresh(NOW).outcomes == 10
+    restore(connection, backup)
+    assert monitor.refresh(NOW).outcomes == 4
+    restore(connection, {})
+    assert monitor.refresh(NOW).outcomes == 0
+
+
+@pytest.fixture
+def cluster(redis_server: EmbeddedRedis, tmp_path: Path) -> Iterator[Connection]:  # noqa: ARG001 - skips without a server
+    """A Redis Cluster of one node, which refuses keys of different slots in one script."""
+    port = next(port for port in iter(free_port, None) if port < 55_000)  # its bus is 10,000 ports above
+    options = {"port": port, "bind": "127.0.0.1", "cluster-enabled": "yes", "dir": tmp_path, "save": ""}
+    arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
+    client = build_redis(RedisSettings.model_validate({"url": f"redis://127.0.0.1:{port}/0"}))
+
+    def answers() -> bool:
+        try:
+            return bool(client.ping())
+        except redis.ConnectionError:
+            return False
+
+    with Child("a Redis Cluster", [_redis_binary(), *arguments]) as server:
+        server.wait_until(answers)
+        client.execute_command("CLUSTER", "ADDSLOTS", *range(16_384))
+        server.wait_until(lambda: b"cluster_state:ok" in client.execute_command("CLUSTER", "INFO"))
+        yield Connection(client, "p")
+        client.close()
+
+
+def test_everything_runs_on_a_redis_cluster(cluster: Connection) -> None:
+    site = Site(cluster, model({"ask": asking(max_in_flight=4, max_attempts=2, lease_seconds=60)}))
+    site.take_in(stream(50))
+    site.take_in(stream(50, first=50), partition=1)
+    monitor = site.monitor("m")
+    assert ask(monitor).issued == {"ask": 4}
+    answer(site, 2)
+    assert ask(monitor).issued == {"ask": 2}
+    assert ask(monitor, now=NOW + 60).reissued == 4
+    assert ask(monitor, now=NOW + 120).expired == 4
+    site.take_in(stream(60))
+    labels = site.label_step()
+    labels.assign(0, 0)
+    labels.process(0, [record(0, b"{")], NOW)
+    labels.flush(0, NOW)
+    assert monitor.refresh(NOW).outcomes == 2
+    assert site.facts("m").offsets == {0: 60, 1: 50}

@@ -1,0 +1,312 @@
+"""Labels become outcomes, each once: in any state, doubled, late, corrected, applied all over again."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from store_site import NOW, Site, draws_of, issue, message, record, restore, save, wired
+
+from service.embedded import EmbeddedRedis
+from service.errors import Unavailable
+from service.store.connection import Connection
+from service.store.facts import OutcomeEntry
+from service.store.requests import LabelEvent, Renewal
+
+MODELS = {"m": {"classes": ["cat", "dog", "owl"], "score_bins": 1}}
+
+
+def opened(connection: Connection, items: str = "ab") -> Site:
+    """A model with a request in flight for every letter."""
+    site = Site(connection, MODELS)
+    site.take_in([record(i, message(item)) for i, item in enumerate(items)])
+    assert issue(site, draws_of(site)) == ["issued"] * len(items)
+    return site
+
+
+@pytest.fixture
+def site(connection: Connection) -> Site:
+    return opened(connection)
+
+
+def label(
+    kind: str, true_class: str = "", *, item: str = "a", by: str = "ana", time: float = NOW
+) -> LabelEvent:
+    """A label; the same arguments give the same label."""
+    identity = repr((kind, true_class, by, time)).encode()
+    digest = hashlib.blake2b(identity, digest_size=8).hexdigest()
+    return LabelEvent(f"r-{item}", item, kind, true_class, digest, time, by)
+
+
+ANSWER = label("answer", "cat")
+SKIP = label("skip")
+TO_DOG = label("correction", "dog")
+RETRACTION = label("retraction")
+
+
+def applied(site: Site, *labels: LabelEvent) -> list[str]:
+    return site.requests("m").apply(0, labels)
+
+
+def outcomes(site: Site) -> list[OutcomeEntry]:
+    return site.reader("m").outcomes("0-0")[1]
+
+
+def known(site: Site, items: str = "ab") -> list[Any]:
+    """All that labels have left in Redis; of each request its state and class."""
+    client, keys = site.connection.client, site.keys("m")
+    states = [client.hmget(keys.request(f"r-{item}"), "state", "true_class", "attempt") for item in items]
+    return [states, outcomes(site), site.reader("m").requests(), client.zrange(keys.deadlines, 0, -1)]
+
+
+@pytest.mark.parametrize(
+    ("before", "then", "status"),
+    [
+        ([], ANSWER, "applied"),
+        ([], SKIP, "applied"),
+        ([], TO_DOG, "applied"),
+        ([], RETRACTION, "nothing_to_retract"),
+        ([ANSWER], ANSWER, "duplicate"),
+        ([ANSWER], label("answer", "cat", by="bob"), "duplicate"),
+        ([ANSWER], label("answer", "dog"), "conflicting_label"),
+        ([ANSWER], SKIP, "conflicting_label"),
+        ([ANSWER], TO_DOG, "applied"),
+        ([ANSWER], label("correction", "cat"), "duplicate"),
+        ([ANSWER], RETRACTION, "applied"),
+        ([SKIP], SKIP, "duplicate"),
+        ([SKIP], label("skip", by="bob"), "duplicate"),
+        ([SKIP], ANSWER, "conflicting_label"),
+        ([SKIP], TO_DOG, "applied"),
+        ([SKIP], RETRACTION, "nothing_to_retract"),
+        ([ANSWER, TO_DOG], ANSWER, "duplicate"),
+        ([ANSWER, TO_DOG], label("answer", "cat", by="bob"), "conflicting_label"),
+        ([ANSWER, TO_DOG], label("answer", "dog", by="bob"), "duplicate"),
+        ([ANSWER, TO_DOG], TO_DOG, "duplicate"),
+        ([ANSWER, TO_DOG], label("correction", "owl"), "applied"),
+        ([ANSWER, TO_DOG], label("correction", "cat", time=NOW + 1), "applied"),
+        ([ANSWER, RETRACTION], ANSWER, "duplicate"),
+        ([ANSWER, RETRACTION], label("answer", "dog"), "conflicting_label"),
+        ([ANSWER, RETRACTION], SKIP, "conflicting_label"),
+        ([ANSWER, RETRACTION], RETRACTION, "duplicate"),
+        ([ANSWER, RETRACTION], label("retraction", by="bob"), "duplicate"),
+        ([ANSWER, RETRACTION], TO_DOG, "applied"),
+        ([SKIP, TO_DOG], RETRACTION, "applied"),
+        ([SKIP, TO_DOG], SKIP, "duplicate"),
+        ([ANSWER, RETRACTION, TO_DOG], RETRACTION, "duplicate"),
+        ([ANSWER, RETRACTION, TO_DOG], label("retraction", time=NOW + 1), "applied"),
+    ],
+)
+def test_what_a_label_does_depends_on_the_state_of_its_request(
+    site: Site, before: list[LabelEvent], then: LabelEvent, status: str
+) -> None:
+    assert applied(site, *before) == ["applied"] * len(before)
+    as_it_was = known(site)
+    assert applied(site, then) == [status]
+    assert (known(site) == as_it_was) == (status != "applied")
+
+
+def test_an_answer_closes_its_request(site: Site) -> None:
+    applied(site, ANSWER)
+    facts = site.reader("m").requests()
+    assert facts.open.keys() == {"r-b"}
+    assert facts.budget == {"ask|0": 2}, "an answer costs what it cost"
+    assert facts.tallies["answered", "ask"] == 1
+    assert site.connection.client.zrange(site.keys("m").deadlines, 0, -1) == [b"r-b"]
+
+
+def test_an_answer_takes_what_was_not_published_yet_out_of_the_outbox(site: Site) -> None:
+    applied(site, ANSWER)
+    assert site.requests("m").outbox().keys() == {"r-b/1"}
+
+
+def test_an_answer_after_a_re_issue_counts_and_empties_the_outbox_of_the_new_attempt(site: Site) -> None:
+    store = site.requests("m")
+    store.renew(epoch=1, renewals=[Renewal(due, NOW + 99, b"{}") for due in store.due(now=NOW + 60)])
+    assert applied(site, ANSWER) == ["applied"]
+    assert store.outbox().keys() == {"r-b/2"}
+    assert len(outcomes(site)) == 1
+
+
+def test_an_answer_after_the_last_attempt_expired_comes_too_late(site: Site) -> None:
+    store = site.requests("m")
+    store.renew(epoch=1, renewals=[Renewal(due) for due in store.due(now=NOW + 60)])
+    assert applied(site, ANSWER, TO_DOG, RETRACTION, SKIP) == ["expired_request"] * 4
+    assert outcomes(site) == []
+
+
+def test_a_label_for_a_request_that_nobody_made_is_told(site: Site) -> None:
+    assert applied(site, label("answer", "cat", item="z")) == ["unknown_request"]
+
+
+def test_a_label_with_the_item_of_another_request_is_told(site: Site) -> None:
+    mixed_up = LabelEvent("r-a", "b", "answer", "cat", "0" * 16, NOW, "ana")
+    assert applied(site, mixed_up) == ["item_mismatch"]
+    assert outcomes(site) == []
+
+
+def test_labels_of_a_batch_are_applied_in_their_order(site: Site) -> None:
+    other = label("answer", "owl", item="b")
+    assert applied(site, RETRACTION, ANSWER, other, TO_DOG, ANSWER) == [
+        "nothing_to_retract",
+        "applied",
+        "applied",
+        "applied",
+        "duplicate",
+    ]
+
+
+def test_an_outcome_joins_the_prediction_with_its_label(site: Site) -> None:
+    applied(site, label("answer", "dog", time=NOW + 5.25))
+    (entry,) = outcomes(site)
+    assert entry.request_id == "r-a"
+    assert entry.kind == "answered"
+    assert entry.true_class == "dog"
+    assert entry.time == NOW + 5.25
+    assert (entry.assessment, entry.grouping, entry.group) == ("ask", "all", "all")
+    assert (entry.fact.item_id, entry.fact.predicted_class, entry.fact.score) == ("a", "cat", 0.75)
+    assert (entry.fact.predicted_at, entry.fact.requested_at) == (NOW, NOW)
+
+
+def test_the_stream_tells_every_change_and_no_skip(site: Site) -> None:
+    applied(site, ANSWER, TO_DOG, RETRACTION, label("correction", "owl"), label("skip", item="b"))
+    assert [(entry.kind, entry.true_class) for entry in outcomes(site)] == [
+        ("answered", "cat"),
+        ("corrected", "dog"),
+        ("retracted", ""),
+        ("answered", "owl"),
+    ]
+    assert site.reader("m").requests().tallies == {
+        ("issued", "ask"): 2,
+        ("answered", "ask"): 2,
+        ("corrected", "ask"): 1,
+        ("retracted", "ask"): 1,
+        ("skipped", "ask"): 1,
+    }
+
+
+def test_a_request_is_revised_32_times_at_the_most(site: Site) -> None:
+    revisions = [label("correction", ["cat", "dog"][i % 2], time=NOW + i) for i in range(32)]
+    assert applied(site, *revisions) == ["applied"] * 32
+    assert applied(site, label("correction", "owl")) == ["too_many_revisions"]
+    assert applied(site, *revisions) == ["duplicate"] * 32
+    assert len(outcomes(site)) == 32
+
+
+def test_vain_retractions_of_an_open_request_do_not_lock_out_its_answer(site: Site) -> None:
+    vain = [label("retraction", time=NOW + i) for i in range(32)]
+    assert applied(site, *vain) == ["nothing_to_retract"] * 32
+    assert applied(site, label("retraction", time=NOW - 1)) == ["too_many_revisions"]
+    assert applied(site, ANSWER) == ["applied"]
+    assert applied(site, *vain) == ["nothing_to_retract"] * 32
+    assert [entry.kind for entry in outcomes(site)] == ["answered"]
+
+
+def test_a_label_whose_reply_was_lost_is_applied_once(
+    redis_server: EmbeddedRedis, connection: Connection, site: Site
+) -> None:
+    with wired(redis_server, connection) as (wire, far):
+        store = site.requests("m", far)
+        store.apply(0, [label("answer", "cat", item="b")])
+        wire.loses_replies = True
+        with pytest.raises(Unavailable):
+            store.apply(0, [ANSWER, TO_DOG])
+        wire.loses_replies = False
+        assert store.apply(0, [ANSWER, TO_DOG]) == ["duplicate", "duplicate"]
+    assert len(outcomes(site)) == 3
+
+
+def test_outcomes_are_read_on_from_the_last_one_known(site: Site) -> None:
+    reader = site.reader("m")
+    assert reader.outcomes("0-0") == ("0-0", [])
+    applied(site, ANSWER)
+    last, first_entries = reader.outcomes("0-0")
+    assert len(first_entries) == 1
+    assert reader.outcomes(last) == (last, [])
+    applied(site, TO_DOG)
+    newest, entries = reader.outcomes(last)
+    assert [entry.kind for entry in entries] == ["corrected"]
+    assert newest > last
+
+
+def test_a_reader_starts_anew_when_the_outcomes_were_restored_from_an_older_state(site: Site) -> None:
+    applied(site, ANSWER)
+    backup = save(site.connection)
+    applied(site, TO_DOG)
+    last, _ = site.reader("m").outcomes("0-0")
+    restore(site.connection, backup)
+    assert site.reader("m").outcomes(last) == ("0-0", [])
+
+
+def test_a_reader_starts_anew_even_if_newer_outcomes_have_followed_the_restored_ones(site: Site) -> None:
+    applied(site, ANSWER)
+    backup = save(site.connection)
+    applied(site, TO_DOG)
+    last, _ = site.reader("m").outcomes("0-0")
+    restore(site.connection, backup)
+    applied(site, label("answer", "owl", item="b"))
+    assert site.reader("m").outcomes(last) == ("0-0", [])
+
+
+def test_only_the_newest_outcomes_are_kept(connection: Connection) -> None:
+    site = Site(connection, MODELS, bounds={"outcomes": 1_000})
+    site.take_in([record(0, message("a"))])
+    issue(site, draws_of(site))
+    client, keys = connection.client, site.keys("m")
+    pipeline = client.pipeline()
+    for i in range(3_000):
+        pipeline.xadd(keys.outcomes, {"old": i})
+    pipeline.execute()
+    applied(site, ANSWER)
+    assert 1_000 <= client.xlen(keys.outcomes) < 1_200
+
+
+contents = st.one_of(
+    st.tuples(st.sampled_from(["answer", "correction"]), st.sampled_from(["cat", "dog"])),
+    st.tuples(st.sampled_from(["skip", "retraction"]), st.just("")),
+)
+labels = st.builds(
+    lambda content, **given: label(*content, **given),
+    contents,
+    item=st.sampled_from("ab"),
+    by=st.sampled_from(["ana", "bob"]),
+    time=st.sampled_from([NOW, NOW + 1]),
+)
+
+
+@settings(
+    derandomize=True,
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    history=st.lists(labels, min_size=1, max_size=9),
+    crashes=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=3),
+)
+# Each of these labels changes nothing at first, and would change something when it comes after the next.
+@example(history=[RETRACTION, ANSWER], crashes=[(0, 2)])
+@example(history=[ANSWER, label("correction", "cat"), TO_DOG], crashes=[(0, 3)])
+@example(history=[ANSWER, RETRACTION, label("retraction", by="bob"), TO_DOG], crashes=[(0, 4)])
+def test_applying_any_part_of_the_history_again_leaves_every_fact_as_without(
+    connection: Connection, history: list[LabelEvent], crashes: list[tuple[int, int]]
+) -> None:
+    once = opened(Connection(connection.client, f"{connection.prefix}.{secrets.token_hex(4)}"))
+    expected = [applied(once, one)[0] for one in history]
+    disturbed = opened(Connection(connection.client, f"{connection.prefix}.{secrets.token_hex(4)}"))
+    done = 0
+    for first, second in crashes:
+        back, reached = sorted((first, second))
+        back, reached = min(back, done), max(done, min(reached, len(history)))
+        applied(disturbed, *history[back:reached])
+        done = reached
+    applied(disturbed, *history[done:])
+    assert known(disturbed) == known(once)
+    again = applied(disturbed, *history)
+    assert known(disturbed) == known(once)
+    for status, before in zip(again, expected, strict=True):
+        if before in {"applied", "nothing_to_retract"}:
+            assert status == {"applied": "duplicate"}.get(before, before)

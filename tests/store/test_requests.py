@@ -1,0 +1,325 @@
+"""Label requests: drawn once, paid once, published at least once, and never by a leader of the past."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from store_site import NOW, Site, draws_of, issue, message, record, wired
+
+from service.embedded import EmbeddedRedis
+from service.errors import FenceRefused, Unavailable
+from service.store.connection import Connection
+from service.store.requests import Due, ExpiryStatus, LabelEvent, Renewal
+
+MODELS = {"m": {"classes": ["cat", "dog"], "score_bins": 1}}
+LATER = NOW + 100
+
+
+@pytest.fixture
+def site(connection: Connection) -> Site:
+    """A model with the items a to e in its pool."""
+    made = Site(connection, MODELS)
+    made.take_in([record(i, message(item)) for i, item in enumerate("abcde")])
+    return made
+
+
+def answer(item: str) -> LabelEvent:
+    return LabelEvent(f"r-{item}", item, "answer", "cat", secrets.token_hex(8), NOW, "ana")
+
+
+def renew(site: Site, *, deadline: float | None = None, epoch: int = 1) -> list[ExpiryStatus]:
+    """Renew whatever is due `LATER`."""
+    store = site.requests("m")
+    renewals = [Renewal(due, deadline, b'{"attempt":2}') for due in store.due(now=LATER)]
+    return store.renew(epoch=epoch, renewals=renewals)
+
+
+def test_an_issued_request_leaves_the_pool_and_waits_to_be_published(site: Site) -> None:
+    first, *_ = draws_of(site)
+    assert issue(site, [first]) == ["issued"]
+    client, keys = site.connection.client, site.keys("m")
+    assert not client.hexists(keys.pool(0), str(first.slot))
+    assert client.hlen(keys.pool(0)) == 4
+    assert site.requests("m").outbox() == {"r-a/1": first.message}
+    facts = site.reader("m").requests()
+    assert facts.open == {"r-a": first.open}
+    assert facts.outbox_size == 1
+    assert facts.budget == {"ask|0": 1}
+    assert facts.tallies == {("issued", "ask"): 1}
+
+
+def test_the_owner_of_the_pool_is_told_slot_and_whole_hash_of_what_was_drawn(site: Site) -> None:
+    draws = draws_of(site)
+    issue(site, draws)
+    told = site.connection.client.lrange(site.keys("m").drawn(0), 0, -1)
+    assert told == [f"{draw.slot}:{draw.item_hash}".encode() for draw in draws]
+    assert max(draw.item_hash for draw in draws) > 2**53, "so that a rounded hash would show"
+
+
+def test_a_budget_is_never_exceeded(site: Site) -> None:
+    draws = draws_of(site)
+    assert issue(site, draws[:2], budget=3) == ["issued", "issued"]
+    assert issue(site, draws[2:], budget=3) == ["issued", "budget", "budget"]
+    assert issue(site, draws[3:], budget=3) == ["budget", "budget"]
+    assert site.reader("m").requests().budget == {"ask|0": 3}
+    assert site.connection.client.hlen(site.keys("m").pool(0)) == 2
+
+
+def test_every_window_has_a_budget_of_its_own(site: Site) -> None:
+    draws = draws_of(site)
+    issue(site, draws[:1], budget=1)
+    assert issue(site, draws[1:2], budget=1, window="ask|1") == ["issued"]
+    assert issue(site, draws[2:3], budget=1, window="other|0", assessment="other") == ["issued"]
+    assert site.reader("m").requests().budget == {"ask|0": 1, "ask|1": 1, "other|0": 1}
+
+
+def test_issuing_the_same_draws_again_is_harmless(site: Site) -> None:
+    draws = draws_of(site)
+    issue(site, draws[:3])
+    before = site.reader("m").requests()
+    assert issue(site, draws[:3]) == ["gone", "gone", "gone"]
+    assert site.reader("m").requests() == before
+
+
+def test_issuing_again_after_a_lost_reply_takes_nothing_twice(
+    redis_server: EmbeddedRedis, connection: Connection, site: Site
+) -> None:
+    first, second, third, *_ = draws_of(site)
+    with wired(redis_server, connection) as (wire, far):
+        assert issue(site, [first], connection=far) == ["issued"]
+        wire.loses_replies = True
+        with pytest.raises(Unavailable):
+            issue(site, [second, third], connection=far)
+        wire.loses_replies = False
+        assert issue(site, [second, third], connection=far) == ["gone", "gone"]
+    facts = site.reader("m").requests()
+    assert facts.budget == {"ask|0": 3}
+    assert facts.open.keys() == {"r-a", "r-b", "r-c"}
+
+
+def test_an_item_of_two_partitions_is_requested_once(site: Site) -> None:
+    site.take_in([record(0, message("a")), record(1, message("f"))], partition=1)
+    assert issue(site, draws_of(site)) == ["issued"] * 5
+    other = draws_of(site, partition=1)
+    assert [draw.item_id for draw in other] == ["a", "f"]
+    assert issue(site, other) == ["requested", "issued"]
+    assert site.connection.client.hlen(site.keys("m").pool(1)) == 0, "what is of no use is emptied too"
+    assert site.reader("m").requests().budget == {"ask|0": 6}
+
+
+def test_an_item_is_requested_once_whichever_assessment_asks(site: Site) -> None:
+    first, *_ = draws_of(site)
+    issue(site, [first])
+    site.take_in([record(5, message("a"))])
+    again = next(draw for draw in draws_of(site) if draw.item_id == "a")
+    assert issue(site, [again], assessment="other", window="other|0") == ["requested"]
+    facts = site.reader("m").requests()
+    assert facts.budget == {"ask|0": 1}
+    assert facts.open["r-a"].assessment == "ask"
+
+
+def test_a_slot_that_holds_another_item_by_now_is_left_alone(site: Site) -> None:
+    first, *_ = draws_of(site)
+    client, pool = site.connection.client, site.keys("m").pool(0)
+    client.hset(pool, str(first.slot), b"another")
+    assert issue(site, [first]) == ["gone"]
+    assert client.hget(pool, str(first.slot)) == b"another"
+    assert not site.reader("m").requests().open
+
+
+def test_a_leader_of_the_past_is_refused_everything(site: Site) -> None:
+    draws = draws_of(site)
+    issue(site, draws[:1], epoch=10)
+    before = site.reader("m").requests()
+    with pytest.raises(FenceRefused):
+        issue(site, draws[1:], epoch=9)
+    with pytest.raises(FenceRefused):
+        renew(site, epoch=9)
+    assert site.reader("m").requests() == before
+    assert site.connection.client.hlen(site.keys("m").pool(0)) == 4
+
+
+def test_a_leader_goes_on_under_its_own_epoch_and_a_new_one_under_a_higher(site: Site) -> None:
+    draws = draws_of(site)
+    issue(site, draws[:1], epoch=9)
+    assert issue(site, draws[1:2], epoch=9) == ["issued"]
+    assert issue(site, draws[2:3], epoch=10) == ["issued"]
+
+
+def test_requests_are_due_after_their_deadline_the_oldest_first(site: Site) -> None:
+    draws = draws_of(site)
+    times = [NOW + 30.25, NOW + 10, NOW + 50, NOW + 20, NOW + 40]
+    issue(site, [replace(draw, deadline=time) for draw, time in zip(draws, times, strict=True)])
+    store = site.requests("m")
+    assert store.due(now=NOW) == []
+    due = store.due(now=NOW + 40)
+    assert [one.request_id for one in due] == ["r-b", "r-d", "r-a", "r-e"]
+    assert due[0] == Due("r-b", draws[1].open, draws[1].message)
+    assert [one.request_id for one in store.due(now=LATER, limit=2)] == ["r-b", "r-d"]
+
+
+def test_a_request_that_is_issued_once_more_has_a_new_attempt_and_deadline(site: Site) -> None:
+    issue(site, draws_of(site)[:1])
+    assert renew(site, deadline=LATER + 60) == ["reissued"]
+    store = site.requests("m")
+    assert store.outbox() == {"r-a/2": b'{"attempt":2}'}, "the first attempt need not be published any more"
+    assert store.due(now=LATER) == []
+    (due,) = store.due(now=LATER + 60)
+    assert due.open.attempt == 2
+    assert due.message == b'{"attempt":2}'
+    facts = site.reader("m").requests()
+    assert facts.budget == {"ask|0": 1}
+    assert facts.tallies == {("issued", "ask"): 1, ("reissued", "ask"): 1}
+
+
+def test_a_request_that_ends_unanswered_gives_its_budget_back(site: Site) -> None:
+    issue(site, draws_of(site)[:2])
+    assert renew(site) == ["expired", "expired"]
+    facts = site.reader("m").requests()
+    assert facts.open == {}
+    assert facts.outbox_size == 0
+    assert facts.budget == {"ask|0": 0}
+    assert facts.tallies == {("issued", "ask"): 2, ("expired", "ask"): 2}
+    assert site.requests("m").due(now=LATER) == []
+
+
+def test_an_item_whose_request_has_expired_is_not_asked_for_again(site: Site) -> None:
+    issue(site, draws_of(site)[:1])
+    renew(site)
+    site.take_in([record(5, message("a"))])
+    again = next(draw for draw in draws_of(site) if draw.item_id == "a")
+    assert issue(site, [again]) == ["requested"]
+
+
+def test_a_closed_request_is_kept_as_long_as_it_may_be_corrected(site: Site) -> None:
+    issue(site, draws_of(site)[:2])
+    client, keys = site.connection.client, site.keys("m")
+    assert client.ttl(keys.request("r-a")) == -1
+    site.requests("m").apply(0, [answer("b")])
+    renew(site)
+    for request in ("r-a", "r-b"):
+        assert 29.9 * 86_400 < client.ttl(keys.request(request)) <= 30 * 86_400
+        assert not client.hexists(keys.request(request), "message"), "the largest part is dropped at once"
+
+
+@pytest.mark.parametrize("deadline", [None, LATER + 60])
+def test_a_request_that_was_answered_meanwhile_is_not_renewed(site: Site, deadline: float | None) -> None:
+    issue(site, draws_of(site)[:1])
+    store = site.requests("m")
+    due = store.due(now=LATER)
+    store.apply(0, [answer("a")])
+    before = site.reader("m").requests()
+    assert store.renew(epoch=1, renewals=[Renewal(one, deadline, b"{}") for one in due]) == ["changed"]
+    assert site.reader("m").requests() == before
+
+
+@pytest.mark.parametrize("deadline", [None, LATER + 60])
+def test_renewing_again_after_a_lost_reply_changes_nothing_more(
+    redis_server: EmbeddedRedis, connection: Connection, site: Site, deadline: float | None
+) -> None:
+    issue(site, draws_of(site)[:1])
+    with wired(redis_server, connection) as (wire, far):
+        store = site.requests("m", far)
+        renewals = [Renewal(due, deadline, b"{}") for due in store.due(now=LATER)]
+        store.renew(
+            epoch=1, renewals=[replace(renewals[0], due=replace(renewals[0].due, request_id="r-none"))]
+        )
+        wire.loses_replies = True
+        with pytest.raises(Unavailable):
+            store.renew(epoch=1, renewals=renewals)
+        wire.loses_replies = False
+        after_one = site.reader("m").requests()
+        assert store.renew(epoch=1, renewals=renewals) == ["changed"]
+    assert after_one.tallies["expired" if deadline is None else "reissued", "ask"] == 1
+    assert site.reader("m").requests() == after_one
+
+
+def test_what_was_published_leaves_the_outbox_and_nothing_else_does(site: Site) -> None:
+    issue(site, draws_of(site)[:2])
+    store = site.requests("m")
+    published = list(store.outbox())[:1]
+    renew(site, deadline=LATER + 60)
+    store.published(published)
+    assert store.outbox().keys() == {"r-a/2", "r-b/2"}, "a later attempt is a message of its own"
+    store.published(["r-a/2"])
+    assert store.outbox().keys() == {"r-b/2"}
+
+
+def test_nothing_is_asked_of_redis_where_there_is_nothing_to_do(site: Site) -> None:
+    store = site.requests("m")
+    assert issue(site, []) == []
+    assert store.renew(epoch=1, renewals=[]) == []
+    assert store.pooled([]) == []
+
+
+def test_pooled_records_are_read_by_partition_and_slot(site: Site) -> None:
+    site.take_in([record(0, message("f"))], partition=1)
+    (other,) = draws_of(site, partition=1)
+    first, *_ = draws_of(site)
+    read = site.requests("m").pooled([(0, [first.slot, 99]), (1, [other.slot])])
+    assert read == [[first.record, None], [other.record]]
+
+
+@settings(
+    derandomize=True,
+    deadline=None,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    rounds=st.lists(
+        st.tuples(
+            st.sampled_from(["issue", "issue", "expire", "reissue", "answer"]),
+            st.integers(1, 3),
+            st.sampled_from(["ask", "other"]),
+            st.lists(st.integers(0, 9), min_size=1, max_size=6),
+        ),
+        max_size=14,
+    )
+)
+def test_whatever_leaders_do_every_item_is_asked_for_once_and_paid_once(
+    connection: Connection, rounds: list[tuple[str, int, str, list[int]]]
+) -> None:
+    site = Site(Connection(connection.client, f"{connection.prefix}.{secrets.token_hex(4)}"), MODELS)
+    site.take_in([record(i, message(item)) for i, item in enumerate("abcde")])
+    site.take_in([record(i, message(item)) for i, item in enumerate("defgh")], partition=1)
+    candidates = {
+        name: draws_of(site, assessment=name) + draws_of(site, assessment=name, partition=1)
+        for name in ("ask", "other")
+    }
+    due: list[Due] = []
+    highest = 0
+    for what, epoch, assessment, chosen in rounds:
+        store = site.requests("m")
+        refused = False
+        try:
+            if what == "issue":
+                draws = [candidates[assessment][i] for i in chosen]
+                window = f"{assessment}|0"
+                issue(site, draws, epoch=epoch, assessment=assessment, window=window, budget=3)
+            elif what == "answer":
+                store.apply(0, [answer("abcdefghxy"[chosen[0]])])
+            else:
+                due = store.due(now=LATER) or due
+                deadline = LATER - 1 if what == "reissue" else None
+                renewals = [Renewal(one, deadline, b"{}") for one in due[: len(chosen)]]
+                store.renew(epoch=epoch, renewals=renewals)
+        except FenceRefused:
+            refused = True
+        if what != "answer":
+            assert refused <= (epoch < highest)
+            highest = max(highest, epoch)
+        facts = site.reader("m").requests()
+        happened = facts.tallies
+        for name in ("ask", "other"):
+            issued = happened.get(("issued", name), 0)
+            expired = happened.get(("expired", name), 0)
+            assert facts.budget.get(f"{name}|0", 0) == issued - expired <= 3
+            still_open = sum(one.assessment == name for one in facts.open.values())
+            assert still_open == issued - expired - happened.get(("answered", name), 0)
+        issued_items = site.connection.client.hlen(site.keys("m").items)
+        assert issued_items == sum(count for (event, _), count in happened.items() if event == "issued")

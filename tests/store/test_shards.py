@@ -1,0 +1,490 @@
+"""Shards: whatever is killed, lost, emptied or restored, every prediction is in the facts exactly once."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from store_site import (
+    NOW,
+    Facts,
+    Owner,
+    Record,
+    Site,
+    assert_same_facts,
+    message,
+    record,
+    restore,
+    save,
+    wired,
+)
+
+from service.embedded import EmbeddedRedis
+from service.errors import FlushRefused, Unavailable
+from service.shard import Candidates, Shard
+from service.store.connection import Connection
+from service.store.records import PoolRecord, decode_pool_record, encode_pool_record
+from service.store.shards import ShardStore
+
+CLASSES = ["cat", "dog", "owl"]
+REGION = {"by": "attribute", "attribute": "region"}
+MODELS = {
+    "m": {"classes": CLASSES, "score_bins": 4, "groupings": {"region": REGION}},
+    "n": {"classes": CLASSES, "score_bins": 2, "traffic_half_life_days": None},
+}
+BOUNDS = {"slots_per_cell": 3}
+PARTITIONS = (0, 1)
+
+seeded = settings(
+    derandomize=True,
+    deadline=None,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+def stream(partition: int, length: int, *, regions: int = 3) -> list[Record]:
+    """Records of two models: some arrays, some late, some bad, some items more than once."""
+    rng = random.Random(partition)
+
+    def one(offset: int) -> dict[str, Any] | bytes:
+        if rng.random() < 0.05:
+            return b"{"
+        fields: dict[str, Any] = {
+            "model": rng.choice("mmn"),
+            "attributes": {"region": f"r{rng.randrange(regions)}"},
+            "time": f"2027-01-1{rng.randrange(1, 5)}T08:00:{offset % 60:02d}Z",
+        }
+        if rng.random() < 0.3:
+            first = rng.randrange(1, 99) / 100
+            fields |= {"probabilities": [first, 1 - first, 0.0], "predicted_class": ..., "score": ...}
+        else:
+            fields |= {"predicted_class": rng.choice(CLASSES), "score": rng.randrange(101) / 100}
+        return message(f"{partition}-{rng.randrange(length)}", **fields)
+
+    records = []
+    for offset in range(length):
+        messages = [one(offset) for _ in range(rng.choice([1, 1, 3]))]
+        good = [m for m in messages if isinstance(m, dict)]
+        records.append(record(offset, *(good or [b"{"])))
+    return records
+
+
+def clone(connection: Connection) -> Connection:
+    """The same Redis with a prefix that nobody has used."""
+    return Connection(connection.client, f"{connection.prefix}.{secrets.token_hex(4)}")
+
+
+def undisturbed(connection: Connection, topic: Mapping[int, Sequence[Record]], **options: Any) -> list[Facts]:
+    """The facts of a run in which nothing goes wrong."""
+    site = Site(clone(connection), MODELS, **options)
+    Owner(site, topic).finish()
+    return [site.facts(model) for model in MODELS]
+
+
+def shard_store(site: Site) -> tuple[ShardStore, Shard]:
+    store = site.shards("m")
+    site.directory("m").load(limit=100)
+    shard, _, _ = store.load(0, cell_count=12)
+    return store, shard
+
+
+def add(shard: Shard, items: Sequence[str], *, cell: int = 0, time: float = NOW) -> None:
+    """Add items to one cell of a shard."""
+    shard.add(
+        Candidates(
+            cells=np.full(len(items), cell),
+            classes=np.zeros(len(items), np.intp),
+            scores=np.full(len(items), 0.5),
+            times=np.full(len(items), time),
+            item_hashes=shard.hash_items([item.encode() for item in items]),
+            record=lambda row: encode_pool_record(PoolRecord(items[row], "cat", 0.5, time, {})),
+        ),
+        12,
+    )
+
+
+def pooled(connection: Connection, site: Site) -> dict[str, int]:
+    """Slots of the pooled items."""
+    slots = connection.client.hgetall(site.keys("m").pool(0))
+    return {decode_pool_record(kept).item_id: int(slot) for slot, kept in slots.items()}
+
+
+def flush(store: ShardStore, shard: Shard, offset: int, *, seen: int = 0, started: bool = True) -> int:
+    return store.flush(0, shard, new_offset=offset, drawn_seen=seen, started=started, combinations=[])
+
+
+step_of_life = st.tuples(
+    st.sampled_from(["take", "take", "take", "flush", "flush", "kill"]),
+    st.sampled_from(PARTITIONS),
+    st.integers(1, 9),
+)
+
+
+@seeded
+@given(life=st.lists(step_of_life, max_size=30))
+def test_kills_at_any_point_leave_every_fact_as_without_them(
+    connection: Connection, life: list[tuple[str, int, int]]
+) -> None:
+    topic = {partition: stream(partition, 40) for partition in PARTITIONS}
+    site = Site(clone(connection), MODELS, bounds=BOUNDS)
+    owner = Owner(site, topic)
+    for what, partition, count in life:
+        if what == "take":
+            owner.take(partition, count)
+        elif what == "flush":
+            assert owner.flush(partition)
+        else:
+            owner.restart()
+    owner.finish()
+    for model, expected in zip(MODELS, undisturbed(connection, topic, bounds=BOUNDS), strict=True):
+        assert_same_facts(site.facts(model), expected)
+
+
+@seeded
+@given(life=st.lists(step_of_life, max_size=30))
+def test_kills_leave_every_fact_as_without_them_where_attributes_fold(
+    connection: Connection, life: list[tuple[str, int, int]]
+) -> None:
+    bounds = BOUNDS | {"cells": 4 * 5, "attribute_values": 3}
+    topic = {0: stream(0, 40, regions=8)}
+    site = Site(clone(connection), MODELS, bounds=bounds)
+    owner = Owner(site, topic)
+    for what, _, count in life:
+        if what == "take":
+            owner.take(0, count)
+        elif what == "flush":
+            assert owner.flush(0)
+        else:
+            owner.restart()
+    owner.finish()
+    for model, expected in zip(MODELS, undisturbed(connection, topic, bounds=bounds), strict=True):
+        assert len(expected.combinations) <= 5
+        assert_same_facts(site.facts(model), expected)
+
+
+@seeded
+@given(
+    life=st.lists(
+        st.tuples(
+            st.sampled_from(["take", "take", "take", "flush", "flush", "kill", "save", "restore", "empty"]),
+            st.sampled_from([0, 1]),
+            st.sampled_from(PARTITIONS),
+            st.integers(1, 9),
+        ),
+        max_size=40,
+    )
+)
+# Redis forgets a combination while its owner knows it, and learns another in its place.
+@example(
+    life=[("take", 0, 0, 1), ("flush", 0, 0, 1), ("empty", 0, 0, 1), ("take", 0, 0, 9), ("flush", 0, 0, 1)]
+)
+# What one partition's flush has confirmed is no news of the other partition's shard.
+@example(
+    life=[
+        ("save", 0, 0, 1),
+        ("take", 0, 0, 9),
+        ("take", 0, 1, 9),
+        ("flush", 0, 0, 1),
+        ("restore", 0, 0, 1),
+        ("flush", 0, 1, 1),
+        ("take", 1, 1, 9),
+    ]
+)
+def test_two_owners_at_once_and_a_redis_that_forgets_leave_every_fact_as_without_them(
+    connection: Connection, life: list[tuple[str, int, int, int]]
+) -> None:
+    topic = {partition: stream(partition, 40) for partition in PARTITIONS}
+    site = Site(clone(connection), MODELS, bounds=BOUNDS)
+    owners = [Owner(site, topic), Owner(site, topic)]
+    saved: dict[bytes, bytes] = {}
+    for what, who, partition, count in life:
+        if what == "take":
+            owners[who].take(partition, count)
+        elif what == "flush":
+            owners[who].flush(partition)
+        elif what == "kill":
+            owners[who].restart()
+        elif what == "save":
+            saved = save(site.connection)
+        else:
+            restore(site.connection, saved if what == "restore" else {})
+    for owner in owners:
+        owner.finish()
+    for model, expected in zip(MODELS, undisturbed(connection, topic, bounds=BOUNDS), strict=True):
+        assert_same_facts(site.facts(model), expected)
+
+
+def test_a_shard_is_loaded_as_it_was_flushed(connection: Connection) -> None:
+    site = Site(connection, MODELS, bounds=BOUNDS)
+    owner = Owner(site, {0: stream(0, 60)})
+    owner.take(0, 60)
+    owner.flush(0)
+    kept = owner.step._models["m"].owned[0].shard
+    loaded, stored, drawn_seen = site.shards("m").load(0, cell_count=0)
+    assert stored
+    assert drawn_seen == 0
+    assert loaded.next_offset == kept.next_offset == 60
+    assert loaded.traffic.landmark == kept.traffic.landmark
+    np.testing.assert_array_equal(loaded.traffic.counts, kept.traffic.counts)
+    np.testing.assert_array_equal(loaded.traffic.weights, kept.traffic.weights)
+    np.testing.assert_array_equal(loaded.traffic.score_sums, kept.traffic.score_sums)
+    np.testing.assert_array_equal(loaded.pool.priorities, kept.pool.priorities)
+    full = kept.pool.priorities > -np.inf
+    np.testing.assert_array_equal(loaded.pool.item_hashes[full], kept.pool.item_hashes[full])
+    assert loaded.probability_sums.keys() == kept.probability_sums.keys()
+    for predicted, sums in kept.probability_sums.items():
+        np.testing.assert_array_equal(loaded.probability_sums[predicted], sums)
+
+
+def test_a_partition_without_a_shard_loads_an_empty_one(connection: Connection) -> None:
+    shard, stored, drawn_seen = Site(connection, MODELS).shards("m").load(5, cell_count=12)
+    assert not stored
+    assert shard.next_offset == drawn_seen == 0
+    assert shard.traffic.counts.sum() == 0
+    assert len(shard.pool.priorities) == 12
+
+
+def test_a_shard_is_loaded_whole_where_its_owner_knew_more_combinations(connection: Connection) -> None:
+    site = Site(connection, MODELS, bounds=BOUNDS)
+    store, shard = shard_store(site)
+    add(shard, ["a"], cell=9)
+    flush(store, shard, 1, started=False)
+    loaded, _, _ = store.load(0, cell_count=4)
+    add(loaded, ["b"], cell=11)
+    assert loaded.traffic.counts.tolist() == [0] * 9 + [1, 0, 1]
+    assert loaded.pool.priorities.shape == (12, 3)
+
+
+def test_an_owner_that_was_replaced_is_refused_and_changes_nothing(connection: Connection) -> None:
+    topic = {0: stream(0, 40)}
+    site = Site(connection, MODELS, bounds=BOUNDS)
+    zombie, owner = Owner(site, topic), Owner(site, topic)
+    zombie.take(0, 20)
+    owner.take(0, 30)
+    assert owner.flush(0)
+    before = site.facts("m")
+    with pytest.raises(FlushRefused):
+        zombie.step.flush(0, NOW)
+    assert_same_facts(site.facts("m"), before)
+
+
+def test_two_owners_that_both_begin_a_new_shard_cannot_both_store_it(connection: Connection) -> None:
+    site = Site(connection, MODELS)
+    store, shard = shard_store(site)
+    other_store, other_shard = shard_store(site)
+    add(shard, ["a"])
+    add(other_shard, ["a"])
+    flush(store, shard, 1, started=False)
+    with pytest.raises(FlushRefused):
+        flush(other_store, other_shard, 1, started=False)
+
+
+def test_a_flush_whose_reply_was_lost_is_recognised_as_done(
+    redis_server: EmbeddedRedis, connection: Connection
+) -> None:
+    topic = {0: stream(0, 40)}
+    site = Site(connection, MODELS, bounds=BOUNDS)
+    with wired(redis_server, connection) as (wire, far):
+        step = site.prediction_step(far)
+        step.assign(0, 0)
+        step.process(0, topic[0][:20], NOW)
+        step.flush(0, NOW)
+        step.process(0, topic[0][20:], NOW)
+        wire.loses_replies = True
+        with pytest.raises(Unavailable):
+            step.flush(0, NOW)
+        applied = save(connection)
+        wire.loses_replies = False
+        assert step.flush(0, NOW) == 40
+    assert site.keys("m").shard(0).encode() in applied
+    for model, expected in zip(MODELS, undisturbed(connection, topic, bounds=BOUNDS), strict=True):
+        assert_same_facts(site.facts(model), expected)
+
+
+def test_a_shard_that_moved_on_after_a_lost_reply_still_counts_everything_once(
+    redis_server: EmbeddedRedis, connection: Connection
+) -> None:
+    topic = {0: stream(0, 40)}
+    site = Site(connection, MODELS, bounds=BOUNDS)
+    with wired(redis_server, connection) as (wire, far):
+        owner = Owner(site, topic)
+        owner.step = site.prediction_step(far)
+        owner.take(0, 10)
+        owner.flush(0)
+        owner.take(0, 10)
+        wire.loses_replies = True
+        with pytest.raises(Unavailable):
+            owner.flush(0)
+        wire.loses_replies = False
+        owner.take(0, 10)
+        owner.finish()
+    for model, expected in zip(MODELS, undisturbed(connection, topic, bounds=BOUNDS), strict=True):
+        assert_same_facts(site.facts(model), expected)
+
+
+def test_an_emptied_redis_is_filled_again_by_reading_again(connection: Connection) -> None:
+    topic = {partition: stream(partition, 40) for partition in PARTITIONS}
+    site = Site(connection, MODELS, bounds=BOUNDS)
+    owner = Owner(site, topic)
+    owner.take(0, 20)
+    owner.flush(0)
+    restore(connection, {})
+    owner.take(0, 20)
+    assert not owner.flush(0)
+    assert owner.positions[0] == 0
+    owner.finish()
+    for model, expected in zip(MODELS, undisturbed(connection, topic, bounds=BOUNDS), strict=True):
+        assert_same_facts(site.facts(model), expected)
+
+
+def test_a_redis_restored_from_an_older_state_is_read_up_from_there(connection: Connection) -> None:
+    topic = {0: stream(0, 40)}
+    site = Site(connection, MODELS, bounds=BOUNDS)
+    owner = Owner(site, topic)
+    owner.take(0, 10)
+    owner.flush(0)
+    backup = save(connection)
+    owner.take(0, 20)
+    owner.flush(0)
+    restore(connection, backup)
+    owner.take(0, 1)
+    assert not owner.flush(0)
+    assert owner.positions[0] == 10
+
+
+def test_offsets_beyond_two_to_the_53_are_exact(connection: Connection) -> None:
+    site = Site(connection, MODELS)
+    store, shard = shard_store(site)
+    first = 2**62 + 1
+    flush(store, shard, first, started=False)
+    flush(store, shard, first + 1)
+    assert store.load(0, cell_count=0)[0].next_offset == first + 1
+    shard.next_offset = first
+    with pytest.raises(FlushRefused):
+        flush(store, shard, first + 2)
+
+
+def draw(connection: Connection, site: Site, shard: Shard, item: str) -> None:
+    """What issuing a label request for a pooled item does to the pool."""
+    keys = site.keys("m")
+    (item_hash,) = shard.hash_items([item.encode()])
+    slot = pooled(connection, site)[item]
+    connection.client.hdel(keys.pool(0), slot)
+    connection.client.rpush(keys.drawn(0), f"{slot}:{item_hash}")
+
+
+def in_memory(shard: Shard, cell: int = 0) -> int:
+    return int((shard.pool.priorities[cell] > -np.inf).sum())
+
+
+def test_drawn_items_are_freed_in_the_owner_and_the_cell_fills_again(connection: Connection) -> None:
+    site = Site(connection, MODELS, bounds=BOUNDS)
+    store, shard = shard_store(site)
+    add(shard, ["a", "b", "c", "d", "e"])
+    flush(store, shard, 5, started=False)
+    items = pooled(connection, site)
+    assert len(items) == in_memory(shard) == 3
+    for item in items:
+        draw(connection, site, shard, item)
+    assert flush(store, shard, 6) == 3
+    assert in_memory(shard) == 0
+    add(shard, ["x", "y", "z"])
+    assert flush(store, shard, 9, seen=3) == 3
+    assert pooled(connection, site).keys() == {"x", "y", "z"}
+
+
+def test_a_drawn_item_is_told_until_the_owner_has_heard_of_it_and_not_again(connection: Connection) -> None:
+    site = Site(connection, MODELS, bounds=BOUNDS)
+    store, shard = shard_store(site)
+    drawn = site.keys("m").drawn(0)
+    add(shard, ["a", "b", "c"])
+    flush(store, shard, 3, started=False)
+    draw(connection, site, shard, "a")
+    assert flush(store, shard, 4) == 1
+    draw(connection, site, shard, "b")
+    assert connection.client.llen(drawn) == 2
+    assert flush(store, shard, 5, seen=1) == 2
+    assert connection.client.llen(drawn) == 1
+    draw(connection, site, shard, "c")
+    assert flush(store, shard, 6, seen=2) == 3
+    assert in_memory(shard) == 0
+    assert flush(store, shard, 7, seen=3) == 3
+    assert connection.client.llen(drawn) == 0
+
+
+def test_a_slot_that_another_item_has_taken_is_not_freed(connection: Connection) -> None:
+    site = Site(connection, MODELS, bounds=BOUNDS | {"slots_per_cell": 1})
+    store, shard = shard_store(site)
+    add(shard, ["old"])
+    flush(store, shard, 1, started=False)
+    draw(connection, site, shard, "old")
+    add(shard, ["new"], time=NOW + 1e8)
+    assert flush(store, shard, 2) == 1
+    assert in_memory(shard) == 1
+    assert pooled(connection, site).keys() == {"new"}
+
+
+def test_an_owner_that_loads_a_shard_has_seen_what_was_drawn_from_it(connection: Connection) -> None:
+    site = Site(connection, MODELS, bounds=BOUNDS)
+    store, shard = shard_store(site)
+    add(shard, ["a", "b"])
+    flush(store, shard, 2, started=False)
+    draw(connection, site, shard, "a")
+    loaded, _, drawn_seen = store.load(0, cell_count=12)
+    assert drawn_seen == 1
+    assert in_memory(loaded) == 1
+
+
+def test_a_flush_after_a_lost_reply_tells_what_was_drawn_meanwhile(
+    redis_server: EmbeddedRedis, connection: Connection
+) -> None:
+    site = Site(connection, MODELS, bounds=BOUNDS)
+    with wired(redis_server, connection) as (wire, far):
+        store = site.shards("m", far)
+        shard, _, _ = store.load(0, cell_count=12)
+        add(shard, ["a", "b"])
+        flush(store, shard, 2, started=False)
+        add(shard, ["c"])
+        wire.loses_replies = True
+        with pytest.raises(Unavailable):
+            flush(store, shard, 3)
+        wire.loses_replies = False
+        draw(connection, site, shard, "c")
+        assert flush(store, shard, 3) == 1
+    assert in_memory(shard) == 2
+
+
+def test_a_redis_that_lost_draws_the_owner_has_seen_is_refused(connection: Connection) -> None:
+    site = Site(connection, MODELS, bounds=BOUNDS)
+    store, shard = shard_store(site)
+    add(shard, ["a", "b"])
+    flush(store, shard, 2, started=False)
+    backup = save(connection)
+    draw(connection, site, shard, "a")
+    loaded, _, drawn_seen = store.load(0, cell_count=12)
+    restore(connection, backup)
+    with pytest.raises(FlushRefused):
+        flush(store, loaded, 3, seen=drawn_seen)
+
+
+def test_the_pool_holds_the_most_recent_where_traffic_decays(connection: Connection) -> None:
+    site = Site(connection, MODELS, bounds=BOUNDS)
+    store, shard = shard_store(site)
+    add(shard, [f"old{i}" for i in range(30)], time=NOW - 1e8)
+    add(shard, ["p", "q", "r"])
+    flush(store, shard, 33, started=False)
+    assert pooled(connection, site).keys() == {"p", "q", "r"}
+
+
+def test_all_keys_of_a_model_share_a_hash_tag(connection: Connection) -> None:
+    site = Site(connection, MODELS, bounds=BOUNDS)
+    Owner(site, {0: stream(0, 40)}).finish()
+    for key in connection.client.scan_iter(f"{connection.prefix}:*"):
+        assert key.split(b"{")[1].split(b"}")[0] in {b"m", b"n"}
