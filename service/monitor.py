@@ -199,6 +199,7 @@ class ModelMonitor:
             grouping=settings.grouping,
             window=state.window,
             budget=settings.budget.labels,
+            now=now,
             draws=draws,
         )
         return statuses.count("issued"), wanted - len(draws)

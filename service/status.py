@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Table
@@ -10,6 +12,7 @@ from rich.text import Text
 from service.snapshot import GroupingSnapshot, ModelSnapshot
 
 _MOST_GROUPS = 20
+_STYLE: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
 
 
 def status_view(snapshots: list[ModelSnapshot]) -> Group:
@@ -34,7 +37,7 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
 
 
 def _grouping_table(name: str, grouping: GroupingSnapshot) -> Table:
-    table = Table(title=f"by {name}, least accurate first", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(title=f"by {name}, least accurate first", title_justify="left", **_STYLE)
     table.add_column("group", no_wrap=True, min_width=10)
     for heading, width in (("share %", 7), ("labels", 6), ("accuracy %", 19), ("ECE %", 18)):
         table.add_column(heading, justify="right", no_wrap=True, min_width=width)
@@ -58,7 +61,7 @@ def _percent_interval(lower: float, mean: float, upper: float) -> str:
 
 
 def _assessment_table(snapshot: ModelSnapshot) -> Table:
-    table = Table(title="assessments", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(title="assessments", title_justify="left", **_STYLE)
     table.add_column("name", no_wrap=True, min_width=10)
     for heading in ("issued", "answered", "skipped", "expired", "open", "left"):
         table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))

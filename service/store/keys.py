@@ -12,7 +12,7 @@ grouping, score bin or half-life starts new ones, which fill again from Kafka.
 | `P:{m}:L:sums:<p>` | hash | predicted class index -> packed class-probability sums | for ever |
 | `P:{m}:L:pool:<p>` | hash | slot number -> pool record (msgpack) | until drawn or replaced |
 | `P:{m}:L:drawn:<p>` | list | `slot:hash` of drawn items, for the owner to free | until acknowledged by a flush |
-| `P:{m}:items` | hash | item id -> request id, of every item ever requested | for ever |
+| `P:{m}:items` | sorted set | item ids ever requested, by when (s) | newest `outcomes` |
 | `P:{m}:request:<id>` | hash | `state`, `attempt`, `item`, `assessment`, `grouping`, `group`, `window`, `fact`, `message`, `true_class`, `seen` | `correction_days` after it closed |
 | `P:{m}:open` | hash | request id -> JSON of assessment, group, combination, predicted class, score, attempt | while open |
 | `P:{m}:deadlines` | sorted set | request id, by deadline (s) | while open |
@@ -73,7 +73,7 @@ class ModelKeys:
 
     @property
     def items(self) -> str:
-        """Hash of items ever requested."""
+        """Sorted set of items ever requested."""
         return self._plain("items")
 
     def request(self, request_id: str) -> str:

@@ -119,7 +119,15 @@ class RequestStore:
         return replies
 
     def issue(
-        self, *, epoch: int, assessment: str, grouping: str, window: str, budget: int, draws: Sequence[Draw]
+        self,
+        *,
+        epoch: int,
+        assessment: str,
+        grouping: str,
+        window: str,
+        budget: int,
+        now: float,
+        draws: Sequence[Draw],
     ) -> list[IssueStatus]:
         """Turn pooled items into label requests: draw, mark, take from the budget, put in the outbox.
 
@@ -129,6 +137,7 @@ class RequestStore:
             grouping: name of its grouping.
             window: field of the budget that pays.
             budget: labels that this field may reach.
+            now: seconds since the epoch.
             draws: the items.
 
         Raises:
@@ -140,6 +149,7 @@ class RequestStore:
         keys = self._keys
         names = [keys.fence, keys.items, keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies]
         arguments: list[str | bytes | int | float] = [epoch, window, budget, assessment, grouping]
+        arguments += [now, self._outcome_limit]
         for draw in draws:
             names += [keys.pool(draw.partition), keys.drawn(draw.partition), keys.request(draw.request_id)]
             arguments += [draw.slot, draw.record, draw.item_hash, draw.item_id, draw.request_id, draw.fact]

@@ -67,15 +67,18 @@ class DirectoryStore:
             limit: most combinations that the directory may hold.
 
         Returns:
-            Whether Redis still holds what this process knows; if not, nothing has changed.
+            Whether this may still be the list that this process knows; if it is not, nothing has changed.
 
         Raises:
             Unavailable: Redis cannot answer now; registering again is harmless.
         """
         texts = self._register(len(self.directory), limit, [folded])
-        for text in texts or ():
-            self.directory.append(decode_combination(text))
-        return texts is not None
+        unknown = [decode_combination(text) for text in texts or ()]
+        if texts is None or any(self.directory.number(combination) is not None for combination in unknown):
+            return False
+        for combination in unknown:
+            self.directory.append(combination)
+        return True
 
     def _register(self, known: int, limit: int, adding: Sequence[Combination]) -> list[bytes] | None:
         wanted = [encode_combination(combination) for combination in adding]

@@ -405,5 +405,11 @@ def issue(
     connection: Connection | None = None,
 ) -> list[IssueStatus]:
     return site.requests("m", connection).issue(
-        epoch=epoch, assessment=assessment, grouping="all", window=window, budget=budget, draws=draws
+        epoch=epoch,
+        assessment=assessment,
+        grouping="all",
+        window=window,
+        budget=budget,
+        now=NOW,
+        draws=draws,
     )

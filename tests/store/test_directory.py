@@ -111,7 +111,7 @@ def test_a_directory_that_cannot_be_loaded_stays_as_it_was(
     assert directory.directory.combinations == [FOLDED, ("north",)]
 
 
-@pytest.mark.parametrize("others", [(), ("north",), ("south",), ("west", "south")])
+@pytest.mark.parametrize("others", [(), ("north",), ("south",), ("west", "south"), ("east", "dusk", "north")])
 def test_nothing_is_registered_in_a_redis_that_has_forgotten(
     connection: Connection, others: tuple[str, ...]
 ) -> None:

@@ -13,7 +13,7 @@ from store_site import NOW, Site, draws_of, issue, message, record, wired
 from service.embedded import EmbeddedRedis
 from service.errors import FenceRefused, Unavailable
 from service.store.connection import Connection
-from service.store.requests import Due, ExpiryStatus, LabelEvent, Renewal
+from service.store.requests import Due, ExpiryStatus, LabelEvent, Renewal, RequestStore
 
 MODELS = {"m": {"classes": ["cat", "dog"], "score_bins": 1}}
 LATER = NOW + 100
@@ -67,6 +67,15 @@ def test_a_budget_is_never_exceeded(site: Site) -> None:
     assert issue(site, draws[3:], budget=3) == ["budget", "budget"]
     assert site.reader("m").requests().budget == {"ask|0": 3}
     assert site.connection.client.hlen(site.keys("m").pool(0)) == 2
+
+
+def test_as_many_requested_items_are_remembered_as_outcomes_are_kept(site: Site) -> None:
+    keys = site.keys("m")
+    store = RequestStore(site.connection, keys, closed_seconds=60, outcome_limit=2)
+    options = {"epoch": 1, "assessment": "ask", "grouping": "all", "window": "ask|0", "budget": 100}
+    for age, draw in enumerate(draws_of(site)):
+        store.issue(**options, now=NOW + age, draws=[draw])
+    assert site.connection.client.zrange(keys.items, 0, -1) == [b"d", b"e"]
 
 
 def test_every_window_has_a_budget_of_its_own(site: Site) -> None:
@@ -321,5 +330,5 @@ def test_whatever_leaders_do_every_item_is_asked_for_once_and_paid_once(
             assert facts.budget.get(f"{name}|0", 0) == issued - expired <= 3
             still_open = sum(one.assessment == name for one in facts.open.values())
             assert still_open == issued - expired - happened.get(("answered", name), 0)
-        issued_items = site.connection.client.hlen(site.keys("m").items)
+        issued_items = site.connection.client.zcard(site.keys("m").items)
         assert issued_items == sum(count for (event, _), count in happened.items() if event == "issued")

@@ -197,6 +197,8 @@ def test_kills_leave_every_fact_as_without_them_where_attributes_fold(
         ("take", 1, 1, 9),
     ]
 )
+# What is learnt as new has been known, under another number.
+@example(life=[("take", 1, 0, 1), ("take", 1, 1, 2), ("empty", 0, 0, 1)])
 def test_two_owners_at_once_and_a_redis_that_forgets_leave_every_fact_as_without_them(
     connection: Connection, life: list[tuple[str, int, int, int]]
 ) -> None:

@@ -1,14 +1,14 @@
 -- Draw items from the pool for one assessment: mark, budget, outbox, in one step.
 --
 -- KEYS 1 fence      string  highest leader epoch that has written
---      2 items      hash    item id -> request id, of every item ever requested
+--      2 items      zset    item id, by when it was requested (s); the newest are remembered
 --      3 open       hash    request id -> JSON
 --      4 deadlines  zset    request id, by deadline (s)
 --      5 outbox     hash    request id/attempt -> message
 --      6 budget     hash    assessment|window -> labels used
 --      7 tallies    hash    event|assessment -> how often
 --      then per candidate: pool hash, drawn list, request hash
--- ARGV 1 epoch  2 budget field  3 budget limit  4 assessment  5 its grouping
+-- ARGV 1 epoch  2 budget field  3 budget limit  4 assessment  5 its grouping  6 now (s)  7 items to remember
 --      then per candidate 10: slot, pool record, item hash, item id, request id, fact, message, open JSON,
 --      deadline, group
 -- Returns per candidate 'issued', 'gone' (the slot holds another item now), 'requested' (its item was
@@ -23,7 +23,7 @@ local statuses = {}
 local candidates = (#KEYS - 7) / 3
 for c = 0, candidates - 1 do
   local pool, drawn, request = KEYS[8 + 3 * c], KEYS[9 + 3 * c], KEYS[10 + 3 * c]
-  local a = 6 + 10 * c
+  local a = 8 + 10 * c
   local slot, record, hash, item, id = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
   local status
   if used >= limit then
@@ -33,7 +33,7 @@ for c = 0, candidates - 1 do
   else
     redis.call('HDEL', pool, slot)
     redis.call('RPUSH', drawn, slot .. ':' .. hash)
-    if redis.call('HSETNX', KEYS[2], item, id) == 0 then
+    if redis.call('ZADD', KEYS[2], 'NX', ARGV[6], item) == 0 then
       status = 'requested'
     else
       status = 'issued'
@@ -49,4 +49,5 @@ for c = 0, candidates - 1 do
   end
   statuses[#statuses + 1] = status
 end
+redis.call('ZREMRANGEBYRANK', KEYS[2], 0, -1 - tonumber(ARGV[7]))
 return statuses
