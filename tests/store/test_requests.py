@@ -131,6 +131,20 @@ def test_an_item_is_requested_once_whichever_assessment_asks(site: Site) -> None
     assert facts.open["r-a"].assessment == "ask"
 
 
+def test_an_item_that_is_forgotten_begins_anew_unless_its_request_is_still_open(site: Site) -> None:
+    issue(site, draws_of(site)[:2])
+    site.requests("m").apply(0, [answer("a")])
+    client, keys = site.connection.client, site.keys("m")
+    client.delete(keys.items)  # as if very many others had been requested since
+    site.take_in([record(5, message("a")), record(6, message("b"))])
+    again = [draw for draw in draws_of(site) if draw.item_id in "ab"]
+    assert issue(site, again) == ["issued", "requested"]
+    assert client.ttl(keys.request("r-a")) == -1, "it must not end with the closed one"
+    assert client.hget(keys.request("r-a"), "true_class") is None
+    assert site.requests("m").apply(0, [answer("a")]) == ["applied"]
+    assert site.reader("m").requests().budget == {"ask|0": 3}
+
+
 def test_a_slot_that_holds_another_item_by_now_is_left_alone(site: Site) -> None:
     first, *_ = draws_of(site)
     client, pool = site.connection.client, site.keys("m").pool(0)

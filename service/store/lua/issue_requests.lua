@@ -33,10 +33,12 @@ for c = 0, candidates - 1 do
   else
     redis.call('HDEL', pool, slot)
     redis.call('RPUSH', drawn, slot .. ':' .. hash)
-    if redis.call('ZADD', KEYS[2], 'NX', ARGV[6], item) == 0 then
+    if redis.call('HEXISTS', KEYS[3], id) == 1 or redis.call('ZADD', KEYS[2], 'NX', ARGV[6], item) == 0 then
       status = 'requested'
     else
       status = 'issued'
+      -- Of an item that is forgotten by now a closed request may be left, which would end this one with it.
+      redis.call('DEL', request)
       used = used + 1
       redis.call('HINCRBY', KEYS[6], ARGV[2], 1)
       redis.call('HINCRBY', KEYS[7], 'issued|' .. ARGV[4], 1)
