@@ -19,6 +19,9 @@ SCORE_TOLERANCE = 1e-4
 PROBABILITY_SUM_TOLERANCE = 1e-2
 """How far class probabilities may sum from 1: float16 softmax outputs stay within it."""
 
+MOST_ATTRIBUTES = 64
+"""Attributes that one prediction may carry."""
+
 PREDICTION_TYPE = "dev.credence.prediction.v1"
 LABEL_REQUEST_TYPE = "dev.credence.label-request.v1"
 LABEL_TYPE = "dev.credence.label.v1"
@@ -62,7 +65,9 @@ class Prediction(Message):
         default=None, min_length=2, description="one per configured class, in that order; they sum to 1"
     )
     attributes: dict[Name, str] = Field(
-        default_factory=dict, description="what groups are made from, such as region or device"
+        default_factory=dict,
+        max_length=MOST_ATTRIBUTES,
+        description="what groups are made from, such as region or device",
     )
     time: AwareDatetime | None = Field(
         default=None, description="when it was predicted; the record's time if absent"

@@ -73,7 +73,7 @@ def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
         samples.setdefault("credence_assessment_budget_remaining_labels", []).append(
             (at, state.budget_remaining)
         )
-        samples.setdefault("credence_requests_open", []).append((at, float(state.in_flight.sum())))
+        samples.setdefault("credence_requests_open", []).append((at, state.open_requests))
         samples.setdefault("credence_requests_total", []).extend(
             ((*at, event), count) for event, count in state.events.items()
         )

@@ -149,6 +149,7 @@ class ModelMonitor:
             deadline = now + settings.lease_seconds
             message = msgspec.json.decode(due.message, type=dict[str, msgspec.Raw])
             message |= {
+                "requested_at": msgspec.Raw(encode_json(_iso(now))),
                 "deadline": msgspec.Raw(encode_json(_iso(deadline))),
                 "attempt": msgspec.Raw(encode_json(due.open.attempt + 1)),
             }
@@ -169,7 +170,7 @@ class ModelMonitor:
         state = snapshot.assessments[name]
         grouping = snapshot.groupings.get(settings.grouping)
         wanted = min(
-            settings.max_in_flight - int(state.in_flight.sum()),
+            settings.max_in_flight - state.open_requests,
             state.budget_remaining,
             MOST_REQUESTS_PER_ROUND,
         )

@@ -161,7 +161,9 @@ class Rounds:
                         },
                     )
         except FenceRefused as error:
+            # Redis may have forgotten this epoch and know a higher one: a new lease brings a new epoch.
             self._metrics.leading(False)
+            self._lease.release()
             log.warning("no longer the leader", extra={"cause": str(error)})
             return
         self._publisher.publish(self._clock())

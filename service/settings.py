@@ -118,7 +118,7 @@ class Bounds(_Frozen):
         default=200, ge=0, description="class-probability sums are kept for models with at most so many"
     )
     correction_days: float = Field(
-        default=30.0, gt=0, description="how long an answer may be corrected or retracted"
+        default=30.0, gt=0, le=3_650, description="how long an answer may be corrected or retracted"
     )
     outcomes: int = Field(default=1_000_000, ge=1_000, description="outcomes kept per model, about")
 

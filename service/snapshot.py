@@ -64,6 +64,7 @@ class AssessmentSnapshot:
         grouping: its grouping's name.
         groups: names of the groups [G].
         in_flight: requests waiting for an answer, per group [G].
+        open_requests: the same in all, those for groups that are no more included.
         window: field of the budget that pays now.
         budget_remaining: labels left in this window.
         events: how often what happened to its requests.
@@ -73,6 +74,7 @@ class AssessmentSnapshot:
     grouping: str
     groups: list[str]
     in_flight: Floats
+    open_requests: int
     window: str
     budget_remaining: int
     events: dict[str, int]
@@ -226,9 +228,10 @@ def _assessment_snapshot(
     names = grouping.groups if grouping else []
     index = {group: i for i, group in enumerate(names)}
     in_flight = np.zeros(len(names))
-    for request in requests.open.values():
-        if request.assessment == name and request.group in index:
-            in_flight[index[request.group]] += 1
+    opened = [request.group for request in requests.open.values() if request.assessment == name]
+    for group in opened:
+        if group in index:
+            in_flight[index[group]] += 1
     window = budget_window(name, settings, now)
     extreme = None
     if settings.task == "identification" and grouping:
@@ -239,6 +242,7 @@ def _assessment_snapshot(
         grouping=settings.grouping,
         groups=names,
         in_flight=in_flight,
+        open_requests=len(opened),
         window=window,
         budget_remaining=max(0, settings.budget.labels - requests.budget.get(window, 0)),
         events={event: requests.tallies.get((event, name), 0) for event in EVENTS},

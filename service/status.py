@@ -74,7 +74,7 @@ def _assessment_table(snapshot: ModelSnapshot) -> Table:
         table.add_row(
             name,
             *(str(state.events[event]) for event in ("issued", "answered", "skipped", "expired")),
-            f"{state.in_flight.sum():.0f}",
+            f"{state.open_requests}",
             f"{state.budget_remaining}",
             likely,
         )

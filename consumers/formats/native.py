@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from service.contract import CLOUDEVENTS_VERSION
+from service.contract import CLOUDEVENTS_VERSION, MOST_ATTRIBUTES
 from service.errors import BadMessage
 
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
@@ -34,7 +34,7 @@ class WirePrediction(msgspec.Struct, frozen=True, gc=False):
     predicted_class: ClassName | None = None
     score: float | None = None
     probabilities: Annotated[list[float], Meta(min_length=2)] | None = None
-    attributes: dict[Name, str] = {}
+    attributes: Annotated[dict[Name, str], Meta(max_length=MOST_ATTRIBUTES)] = {}
     time: AwareTime | None = None
     payload: msgspec.Raw = msgspec.Raw()
     payload_uri: Annotated[str, Meta(min_length=1, max_length=2048)] | None = None
