@@ -68,3 +68,18 @@ class FenceRefused(CredenceError):
 
 class EmbeddedServerError(CredenceError):
     """A bundled broker or Redis could not be started."""
+
+
+class RecordingError(CredenceError):
+    """Recorded predictions, or what goes with them, cannot be used.
+
+    Attributes:
+        source: the file at fault.
+        problem: where in it, what is wrong and what to do.
+    """
+
+    def __init__(self, source: object, problem: str) -> None:
+        """Name the file first."""
+        self.source = source
+        self.problem = problem
+        super().__init__(f"{source}: {problem}")

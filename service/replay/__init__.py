@@ -1,0 +1,1 @@
+"""Offline assessment of recorded predictions."""

@@ -1,0 +1,159 @@
+"""Reading recordings that need no library but numpy: archives of arrays, and tables of text."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from itertools import chain, takewhile
+from pathlib import Path
+from typing import Any, TextIO
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from service.errors import RecordingError
+from service.replay.columns import Columns
+
+_UNREADABLE = (ValueError, EOFError, RuntimeError, BadZipFile, zlib.error)
+"""What numpy and zipfile raise for archives that are damaged, encrypted, or none at all."""
+
+
+def read_npz(path: Path) -> Columns:
+    """Read the arrays `probabilities`, `labels` and, if it is there, `predicted`; others are ignored.
+
+    Raises:
+        RecordingError: it is no such archive, or an array is missing or cannot be read.
+        OSError: the file cannot be opened.
+    """
+    # numpy leaves a file open that it opened itself and could not read.
+    with path.open("rb") as handle:
+        try:
+            archive = np.load(handle, allow_pickle=False)
+        except _UNREADABLE as error:
+            raise _no_archive(path) from error
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise _no_archive(path)
+        missing = [name for name in ("probabilities", "labels") if name not in archive]
+        if missing:
+            raise RecordingError(
+                path,
+                f"there is no array '{missing[0]}'; save it with "
+                "numpy.savez(path, probabilities=..., labels=...)",
+            )
+        return Columns(
+            source=path,
+            probabilities=_array(path, archive, "probabilities"),
+            labels=_array(path, archive, "labels"),
+            predicted=_array(path, archive, "predicted") if "predicted" in archive else None,
+        )
+
+
+def _no_archive(path: Path) -> RecordingError:
+    return RecordingError(
+        path,
+        "it is no npz archive, or a damaged one; write it again with numpy.savez or numpy.savez_compressed",
+    )
+
+
+def _array(path: Path, archive: np.lib.npyio.NpzFile[Any], name: str) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(archive[name])
+    except _UNREADABLE as error:
+        raise RecordingError(
+            path,
+            f"array '{name}' is damaged, or holds Python objects, which are never unpickled; "
+            "save it again as numbers",
+        ) from error
+
+
+def read_text(path: Path) -> Columns:
+    """Read rows of the true class and the probabilities of all classes.
+
+    Commas separate the columns if the first line has any, else spaces and tabs do. A header line is skipped,
+    and so is what follows a `#`.
+
+    Raises:
+        RecordingError: there are no rows, or a line cannot be read.
+        OSError: the file cannot be opened.
+    """
+    with path.open(encoding="utf-8-sig") as handle:
+        lines = _Lines(handle)
+        try:
+            return _read_lines(path, lines)
+        except UnicodeDecodeError as error:
+            raise RecordingError(path, "it is no text in UTF-8; save it as plain text") from error
+
+
+def _read_lines(path: Path, lines: _Lines) -> Columns:
+    first = next(lines, "")
+    delimiter = "," if "," in first else None
+    if _is_header(first.replace('"', "").split(delimiter)):
+        lines.numbers.clear()
+        first = next(lines, "")
+    if not first:
+        raise RecordingError(path, "there are no rows; record at least one prediction")
+    try:
+        table = np.loadtxt(
+            chain([first], lines), dtype=np.float64, delimiter=delimiter, comments=None, ndmin=2
+        )
+    except UnicodeDecodeError:
+        raise
+    except ValueError as error:
+        raise RecordingError(path, _malformed(lines, first, delimiter)) from error
+    return Columns(source=path, probabilities=table[:, 1:], labels=table[:, 0], lines=lines.numbers)
+
+
+class _Lines(Iterator[str]):
+    """Lines of a text without comments and blank ones.
+
+    Attributes:
+        numbers: of the lines so far, counted from 1.
+        last: the line that was given last.
+    """
+
+    def __init__(self, handle: TextIO) -> None:
+        self.numbers: list[int] = []
+        self.last = ""
+        self._numbered = enumerate(handle, start=1)
+
+    def __next__(self) -> str:
+        for number, line in self._numbered:
+            content = line.partition("#")[0].strip()
+            if content:
+                self.numbers.append(number)
+                self.last = content
+                return content
+        raise StopIteration
+
+
+def _is_header(words: list[str]) -> bool:
+    """Whether a line names columns: by no number at all, or by a word and then the classes' numbers."""
+    if any(map(_is_number, words[:1])):
+        return False
+    numbered = [str(place) for place in range(len(words) - 1)]
+    return not any(map(_is_number, words)) or [word.strip() for word in words[1:]] == numbered
+
+
+def _malformed(lines: _Lines, first: str, delimiter: str | None) -> str:
+    """What is wrong with the line at which reading stopped."""
+    words, expected = lines.last.split(delimiter), len(first.split(delimiter))
+    if len(words) != expected:
+        return (
+            f"line {lines.numbers[-1]} has {len(words)} columns, but the first row has {expected}; "
+            "every row needs the true class and the probability of every class"
+        )
+    column = sum(1 for _ in takewhile(_is_number, words)) + 1
+    return (
+        f"line {lines.numbers[-1]}: column {column} is not a number; every row needs the true class and the "
+        "probability of every class, all as numbers, separated by commas, spaces or tabs"
+    )
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    # Python alone takes digits of other scripts and underscores for numbers.
+    return word.isascii() and "_" not in word

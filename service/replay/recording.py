@@ -1,0 +1,98 @@
+"""A recording: what a classifier predicted of a pool of items, and what they truly were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from service.errors import RecordingError
+from service.replay.columns import Columns, Floats, Labels
+from service.replay.parquet import read_parquet
+from service.replay.plain import read_npz, read_text
+
+_READERS: dict[str, Callable[[Path], Columns]] = {
+    ".npz": read_npz,
+    ".csv": read_text,
+    ".txt": read_text,
+    ".parquet": read_parquet,
+}
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Predictions of one classifier, with the true classes.
+
+    Attributes:
+        name: of the classifier; the file's name without its suffix.
+        probabilities: within 0 and 1 [N, K].
+        labels: true class of every item, 0 to K - 1 [N].
+        own_predicted: predicted classes [N] where they are not those of the highest probability, as with an
+            operating threshold; else None.
+    """
+
+    name: str
+    probabilities: Floats
+    labels: Labels
+    own_predicted: Labels | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of items N."""
+        return len(self.probabilities)
+
+    @property
+    def classes(self) -> int:
+        """Number of classes K."""
+        classes: int = self.probabilities.shape[1]
+        return classes
+
+    @cached_property
+    def predicted(self) -> Labels:
+        """Predicted class of every item [N]; among equally probable ones the first."""
+        if self.own_predicted is not None:
+            return self.own_predicted
+        predicted: Labels = self.probabilities.argmax(axis=1).astype(np.int64, copy=False)
+        return predicted
+
+    @cached_property
+    def scores(self) -> Floats:
+        """Probability of the predicted class [N]."""
+        scores: Floats = self.probabilities[np.arange(self.size), self.predicted]
+        return scores
+
+    @cached_property
+    def correct(self) -> npt.NDArray[np.bool_]:
+        """Whether the predicted class is the true one [N]."""
+        correct: npt.NDArray[np.bool_] = self.predicted == self.labels
+        return correct
+
+
+def load_recording(path: Path) -> Recording:
+    """Read a recording in the format that the file's suffix names.
+
+    - `.npz`: arrays `probabilities` [N, K] and `labels` [N], and optionally `predicted` [N].
+    - `.csv` or `.txt`: rows of the true class and K probabilities, separated by commas, spaces or tabs.
+    - `.parquet`: a column `label`, `labels` or `true_class`; either a column `probabilities` of lists, or
+      columns `score_0` to `score_K-1`; and optionally `predicted`.
+
+    Raises:
+        RecordingError: the file cannot be used, and why.
+    """
+    read = _READERS.get(path.suffix.lower())
+    if read is None:
+        raise RecordingError(
+            path, f"its format is not known; the suffix must be one of {', '.join(_READERS)}"
+        )
+    if not path.is_file():
+        raise RecordingError(path, "there is no such file; check the path")
+    try:
+        columns = read(path)
+    except OSError as error:
+        raise RecordingError(path, f"it cannot be read ({type(error).__name__}); check the file") from error
+    probabilities, labels, predicted = columns.checked()
+    return Recording(path.stem, probabilities, labels, predicted)
