@@ -1,0 +1,177 @@
+"""Groups and score bins of a recording, computed once, so that estimate and truth always share them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from service.errors import RecordingError
+from service.replay.recording import Recording
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+Binning = Literal["equal_width", "equal_size"]
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """A partition of a recording's items.
+
+    Attributes:
+        names: of the groups [G].
+        groups: group of every item [N].
+        bins: score bin of every item [N], 0 to `bin_count` - 1.
+        bin_count: number of score bins B, empty ones included.
+        left_out: names of groups without any item. They have no accuracy, and could else be found least
+            accurate by a belief that nothing corrects.
+    """
+
+    names: list[str]
+    groups: Indices
+    bins: Indices
+    bin_count: int
+    left_out: list[str]
+
+
+@dataclass(frozen=True)
+class Grouper:
+    """Groups recordings, all with the same kind of score bins.
+
+    Attributes:
+        bin_count: number of score bins B, at least 1.
+        binning: whether bins are equally wide, or have equally many items.
+        keep_empty: whether groups without any item are kept.
+    """
+
+    bin_count: int = 10
+    binning: Binning = "equal_width"
+    keep_empty: bool = False
+
+    def all(self, recording: Recording) -> Grouped:
+        """All items as one group."""
+        return self._grouped(recording, ["all"], np.zeros(recording.size, dtype=np.intp))
+
+    def by_predicted_class(self, recording: Recording, class_names: Sequence[str] = ()) -> Grouped:
+        """A group for every class [K]; classes without names are named by their numbers.
+
+        Raises:
+            RecordingError: there are more or fewer names than classes.
+        """
+        return self._grouped(
+            recording, class_names_of(recording, class_names), recording.predicted.astype(np.intp)
+        )
+
+    def by_score_bin(self, recording: Recording) -> Grouped:
+        """A group for every score bin [B]."""
+        bins = score_bins(recording.scores, self.bin_count, self.binning)
+        return self._grouped(recording, self._bin_names(recording.scores, bins), bins)
+
+    def by_superclass(self, recording: Recording, superclasses: Mapping[str, Sequence[int]]) -> Grouped:
+        """A group for every superclass, of the items whose predicted class is in it.
+
+        An item is correct, here too, only if its predicted class is the true one.
+
+        Args:
+            recording: what is grouped.
+            superclasses: classes of every superclass; each of the K classes is in exactly one, as
+                `load_superclasses` sees to.
+
+        Raises:
+            ValueError: a predicted class is in none.
+        """
+        # A class of no superclass is not let pass: no group has a negative number.
+        of_class = np.full(recording.classes, -1, dtype=np.intp)
+        for group, classes in enumerate(superclasses.values()):
+            of_class[list(classes)] = group
+        return self._grouped(recording, list(superclasses), of_class[recording.predicted])
+
+    def _grouped(self, recording: Recording, names: list[str], groups: Indices) -> Grouped:
+        present = np.bincount(groups, minlength=len(names)) > 0
+        kept = np.ones_like(present) if self.keep_empty else present
+        return Grouped(
+            names=[name for name, stays in zip(names, kept, strict=True) if stays],
+            groups=(np.cumsum(kept) - 1)[groups],
+            bins=score_bins(recording.scores, self.bin_count, self.binning),
+            bin_count=self.bin_count,
+            left_out=[name for name, stays in zip(names, kept, strict=True) if not stays],
+        )
+
+    def _bin_names(self, scores: Floats, bins: Indices) -> list[str]:
+        if self.binning == "equal_width":
+            edges = np.arange(self.bin_count + 1) / self.bin_count
+            return [f"[{low:g},{high:g}{']' if high == 1 else ')'}" for low, high in pairwise(edges.tolist())]
+        # Bins of scores that are near 1 may be alike in all digits shown, hence the number.
+        return [
+            f"{place + 1}/{self.bin_count} {_span(scores[bins == place])}".rstrip()
+            for place in range(self.bin_count)
+        ]
+
+
+def _span(scores: Floats) -> str:
+    return f"[{scores.min():g},{scores.max():g}]" if scores.size else ""
+
+
+def score_bins(scores: Floats, count: int, binning: Binning) -> Indices:
+    """Bin of every score [N], by the kind of bins."""
+    return equal_width_bins(scores, count) if binning == "equal_width" else equal_size_bins(scores, count)
+
+
+def equal_width_bins(scores: Floats, count: int) -> Indices:
+    """Bin b of every score [N] within 0 and 1, with b/B <= score < (b+1)/B; 1.0 is in the last bin.
+
+    Args:
+        scores: [N].
+        count: number of bins B, at least 1.
+    """
+    # Comparing with the edges puts a score that is an edge into the upper bin; multiplying by B may not.
+    return np.searchsorted(np.arange(1, count) / count, scores, side="right").astype(np.intp)
+
+
+def equal_size_bins(scores: Floats, count: int) -> Indices:
+    """Bin of every score [N], with as equally many items in each as ties allow.
+
+    Equal scores share a bin, bins ascend with the score, and the highest score is in the last bin. Without
+    ties sizes differ by 1 at most. If there are at least B different scores every bin has items; if fewer,
+    each score has a bin of its own, and the first bins are empty.
+
+    Args:
+        scores: [N].
+        count: number of bins B, at least 1.
+    """
+    values, positions, ties = np.unique(scores, return_inverse=True, return_counts=True)
+    if len(values) <= count:
+        return (positions + count - len(values)).astype(np.intp)
+    share, scale = _fair_share(ties, count)
+    # A score shared by more items than a bin's share counts as one share, so it fills one bin and the
+    # others stay even. Whole numbers keep the quantiles exact.
+    capped = np.minimum(ties * scale, share)
+    bins = (2 * np.cumsum(capped) - capped) // (2 * share)
+    return bins[positions].astype(np.intp)
+
+
+def _fair_share(ties: npt.NDArray[np.int64], count: int) -> tuple[int, int]:
+    """Share and scale such that B shares are the sum of all min(ties * scale, share)."""
+    descending = np.sort(ties)[::-1]
+    heaviest = np.concatenate([[0], np.cumsum(descending[: count - 1])])
+    shares, scales = int(ties.sum()) - heaviest, count - np.arange(count)
+    first = int((descending[:count] * scales <= shares).argmax())
+    return int(shares[first]), int(scales[first])
+
+
+def class_names_of(recording: Recording, class_names: Sequence[str]) -> list[str]:
+    """Names of the classes [K]; their numbers, where there are no names.
+
+    Raises:
+        RecordingError: there are more or fewer names than classes.
+    """
+    names = list(class_names) or [str(place) for place in range(recording.classes)]
+    if len(names) != recording.classes:
+        raise RecordingError(
+            recording.name, f"it has {recording.classes} classes, but {len(names)} names; name every class"
+        )
+    return names
