@@ -19,7 +19,7 @@ _OUTSIDE = 1e-4
 
 _SUM_TOLERANCE = 1e-2
 """Rounding moves the sum of a row by up to half a unit of the last digit per class: four decimals of 200
-classes by 0.01, six decimals of 10,000 as much, float16 and float32 by less. A column that was forgotten, or
+classes by 0.01, six decimals of 20,000 as much, float16 and float32 by less. A column that was forgotten, or
 scores that were never normalised, are off by more in some row."""
 
 

@@ -37,7 +37,8 @@ def read_parquet(path: Path) -> Columns:
     with path.open("rb") as handle:
         try:
             return _read(path, parquet.ParquetFile(handle))
-        except (OSError, pa.ArrowException) as error:
+        # pyarrow decodes names of columns without care, hence ValueError.
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise RecordingError(path, "it is no Parquet file, or a damaged one; write it again") from error
 
 

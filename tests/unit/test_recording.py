@@ -98,6 +98,12 @@ def test_rounded_probabilities_are_left_as_they_are(tmp_path: Path, kind: type[n
     np.testing.assert_array_equal(recording.probabilities, rounded.astype(np.float64))
 
 
+@pytest.mark.parametrize("value", [0.109, 0.091])
+def test_rows_that_nearly_sum_to_one_are_not_normalised(tmp_path: Path, value: float) -> None:
+    recording = load_recording(saved(tmp_path, probabilities=changed(0, 2, value)))
+    assert recording.probabilities[0].tolist() == [0.7, 0.2, value]
+
+
 @pytest.mark.parametrize("kind", [np.uint8, np.int32, np.uint64, np.float32])
 def test_labels_may_be_whole_numbers_of_any_type(tmp_path: Path, kind: type[np.number]) -> None:
     assert_is_the_example(load_recording(saved(tmp_path, labels=LABELS.astype(kind))))
@@ -355,6 +361,12 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
 def test_truncated_parquet_is_refused(tmp_path: Path) -> None:
     path = tabled(tmp_path, {"label": LABELS, **score_columns()})
     path.write_bytes(path.read_bytes()[:-20])
+    assert "no Parquet file, or a damaged one" in refusal(path)
+
+
+def test_parquet_with_damaged_names_is_refused(tmp_path: Path) -> None:
+    path = tabled(tmp_path, {"label": LABELS, **score_columns()})
+    path.write_bytes(path.read_bytes().replace(b"score_1", b"score_\xff"))
     assert "no Parquet file, or a damaged one" in refusal(path)
 
 
