@@ -25,7 +25,10 @@ Floats = npt.NDArray[np.float64]
 Belief = tuple[Floats, Floats]
 
 NODES = 64
-"""Nodes that keep probabilities to 1e-9 if the region is at least .001; 48 keep them to 1e-7, 32 to 1e-3."""
+"""Nodes that keep probabilities to 1e-9, where the region is .001 or more and parameters are up to 10,000.
+
+48 keep them to 1e-7, 32 to 1e-3. Time goes with the nodes, most of it into F_2.
+"""
 
 _TAIL_MASS = 1e-12
 """Mass of a belief beyond an end that is cut."""

@@ -140,7 +140,7 @@ def test_the_expected_confidence_is_that_of_the_beliefs_after_the_label(
         p * confidence(a + 1, b, c, d) + (1 - p) * confidence(a, b + 1, c, d),
         q * confidence(a, b, c + 1, d) + (1 - q) * confidence(a, b, c, d + 1),
     ]
-    np.testing.assert_allclose(found, expected, atol=1e-8)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 @settings(deadline=None)
