@@ -115,6 +115,9 @@ def expected_confidence(
     The reward for comparing (Ji et al. 2021, table 1). All four labels that may come share the nodes: they
     multiply f_1 by theta or 1 - theta, or shift F_2 by x^a (1 - x)^b / (a B(a, b)), up to the parameter.
 
+    With the means for probabilities, both are today's confidence wherever no one label changes which of the
+    three is largest, and differ by rounding alone: a caller who compares them must settle ties.
+
     Args:
         first: belief about theta_1.
         second: belief about theta_2.
@@ -142,15 +145,10 @@ def mixture_rope_probabilities(
 ) -> Floats:
     """The three probabilities [..., 3] where both beliefs are mixtures over the same components.
 
-    Args:
+    Args and errors are those of `rope_probabilities`, but for:
         weights: of the components [..., J], summing to 1.
         first: belief about theta_1 given the component, parameters [..., J].
         second: belief about theta_2 given the component, independent of the first.
-        region: difference that does not matter, above 0, below 1.
-        nodes: of the quadrature.
-
-    Raises:
-        ValueError: a parameter is not positive, or the region is not between 0 and 1.
     """
     given = rope_probabilities(first, second, region=region, nodes=nodes)
     return np.asarray((np.asarray(weights)[..., None] * given).sum(axis=-2), np.float64)

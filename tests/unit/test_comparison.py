@@ -152,6 +152,18 @@ def test_at_the_mean_a_label_is_expected_to_cost_no_confidence(first: Pair, seco
     assert (found >= probabilities(first, second, 0.05).max() - 1e-9).all()
 
 
+def test_where_no_label_changes_the_verdict_both_groups_promise_the_same() -> None:
+    first, second = belief((45.0, 5.0)), belief((20.0, 30.0))
+    found = comparison.expected_confidence(first, second, np.array(0.9), np.array(0.4), region=0.05)
+    today = probabilities((45.0, 5.0), (20.0, 30.0), 0.05).max()
+    np.testing.assert_allclose(found, today, atol=1e-11)
+
+
+def test_no_pairs_have_no_probabilities() -> None:
+    none = np.empty(0), np.empty(0)
+    assert comparison.rope_probabilities(none, none, region=0.05).shape == (0, 3)
+
+
 def test_a_group_without_labels_is_asked_rather_than_one_with_many() -> None:
     none, many = belief((1.0, 1.0)), belief((250.0, 250.0))
     found = comparison.expected_confidence(none, many, np.array(0.5), np.array(0.5), region=0.05)
