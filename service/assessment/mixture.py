@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy import special
 
 from service.assessment import beta as betas
+from service.assessment import ranking
 
 Floats = npt.NDArray[np.float64]
 
@@ -120,8 +121,7 @@ class BetaMixture:
         """
         if top_m >= self.size:
             return np.ones(self.size)
-        lowest = np.argpartition(self.sample(rng, draws), top_m - 1, axis=1)[:, :top_m]
-        return np.bincount(lowest.ravel(), minlength=self.size) / draws
+        return ranking.extreme_probabilities(self.sample(rng, draws), top_m)
 
     def _mixed(self, values: Floats) -> Floats:
         """Weighted mean over the components."""
