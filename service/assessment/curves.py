@@ -382,6 +382,17 @@ class CurveFit:
             weights.reshape(runs, -1), alpha, np.stack(totals, axis=2).reshape(shape) - alpha
         )
 
+    def cells_matched(self) -> tuple[Floats, Floats]:
+        """Parameters [R, G, B] of the Betas with the mean and variance of every cell."""
+        first, second, within = (np.zeros(self.labels.shape) for _ in range(3))
+        for point, weight in zip(_POINTS, _POINT_WEIGHTS, strict=True):
+            theta = self._cell_means(point)
+            mixed = weight * self.weights
+            first += np.einsum("rj,rjgb->rgb", mixed, theta)
+            second += np.einsum("rj,rjgb->rgb", mixed, theta**2)
+            within += np.einsum("rj,rjgb->rgb", mixed, theta * (1 - theta) / (self._sizes + 1))
+        return betas.matching(first, np.maximum(second - first**2, 0.0) + within)
+
     @property
     def _strengths(self) -> Floats:
         return self.strengths[:, None, None]

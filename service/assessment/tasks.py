@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -136,3 +136,180 @@ class IdentifyByAccuracy:
         alpha, beta = beliefs.matched()
         tail = probability if self._sign > 0 else 1 - probability
         return np.asarray(self._sign * special.betaincinv(alpha, beta, tail), np.float64)
+
+
+@dataclass(frozen=True)
+class EstimateBins:
+    """Reduce the traffic-weighted posterior variance of binwise accuracy.
+
+    A label of a group falls into bin b with its share p_gb: the reward is
+    p_g sum_b p_gb^2 (Var(theta_gb) - E Var(theta_gb given one more label)).
+    """
+
+    question: Question
+    kind: Kind = "bins"
+
+    def sampled(self, beliefs: BinBeliefs, rng: np.random.Generator) -> Floats:
+        """Under drawn accuracies."""
+        return self._reward(beliefs, beliefs.draw(rng))
+
+    def expected(self, beliefs: BinBeliefs) -> Floats:
+        """Under the mean accuracies; the reward is linear in theta."""
+        return self._reward(beliefs, beliefs.mean())
+
+    def upper(self, beliefs: BinBeliefs, probability: float) -> Floats:
+        """Under that end of every bin's accuracy which rewards more: an upper bound of the quantile."""
+        ends = (special.betaincinv(beliefs.alpha, beliefs.beta, p) for p in (1 - probability, probability))
+        return np.maximum(*(self._reward(beliefs, np.asarray(end, np.float64)) for end in ends))
+
+    def _reward(self, beliefs: BinBeliefs, theta: Floats) -> Floats:
+        cells = self.question.cells
+        drop = betas.expected_variance_drop(beliefs.alpha, beliefs.beta, theta)
+        weighed: Floats = cells.group_shares * (cells.shares**2 * drop).sum(axis=2)
+        return weighed
+
+
+@dataclass(frozen=True)
+class IdentifyByCalibration:
+    """Find the least (best) calibrated groups: the reward is +(-) sum_b p_gb |theta_gb - s_gb|."""
+
+    question: Question
+    kind: Kind = "bins"
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.question.extreme == "highest" else -1.0
+
+    def sampled(self, beliefs: BinBeliefs, rng: np.random.Generator) -> Floats:
+        """Calibration error under drawn accuracies."""
+        cells = self.question.cells
+        distance: Floats = np.abs(beliefs.draw(rng) - cells.scores)
+        return self._sign * (cells.shares * distance).sum(axis=2)
+
+    def expected(self, beliefs: BinBeliefs) -> Floats:
+        """Mean calibration error."""
+        error: Floats = self._sign * (self.question.cells.shares * beliefs.distances()).sum(axis=2)
+        return error
+
+    def upper(self, beliefs: BinBeliefs, probability: float) -> Floats:
+        """Quantile of the calibration error, taken as normal."""
+        shares = self.question.cells.shares
+        deviation = np.sqrt((shares**2 * beliefs.distance_variances()).sum(axis=2))
+        return self.expected(beliefs) + float(special.ndtri(probability)) * deviation
+
+
+@dataclass(frozen=True)
+class EstimateConfusion:
+    """Reduce the traffic-weighted posterior variance of the confusion matrix.
+
+    The reward is p_k sum_j (Var(theta_jk) - E Var(theta_jk given one more label)), with the label's true class
+    drawn from theta_k: never from the prediction.
+    """
+
+    question: Question
+    kind: Kind = "confusion"
+
+    def sampled(self, beliefs: ConfusionBeliefs, rng: np.random.Generator) -> Floats:
+        """Under drawn probabilities."""
+        return self._reward(beliefs.parameters(), beliefs.draw(rng))
+
+    def expected(self, beliefs: ConfusionBeliefs) -> Floats:
+        """Under the mean probabilities; the reward is linear in theta."""
+        return self._reward(beliefs.parameters(), beliefs.mean())
+
+    def upper(self, beliefs: ConfusionBeliefs, probability: float) -> Floats:
+        """Quantile of the reward, taken as normal: linear in theta, so its variance is that of a cost."""
+        alpha = beliefs.parameters()
+        total = alpha.sum(axis=2)
+        # The reward's only part that hangs on theta is 2 sum_j theta_j alpha_j over this.
+        slope = 2 / ((total + 1) ** 2 * (total + 2))
+        deviation = slope * np.sqrt(dirichlet.cost_moments(alpha, alpha)[1])
+        return self.expected(beliefs) + self.question.cells.group_shares * deviation * float(
+            special.ndtri(probability)
+        )
+
+    def _reward(self, alpha: Floats, theta: Floats) -> Floats:
+        return self.question.cells.group_shares * dirichlet.expected_variance_drop(alpha, theta)
+
+
+@dataclass(frozen=True)
+class IdentifyByCost:
+    """Find the most (least) costly groups: the reward is +(-) sum_j c_jk theta_jk."""
+
+    question: Question
+    kind: Kind = "confusion"
+
+    @property
+    def _costs(self) -> Floats:
+        costs = self.question.costs
+        if costs is None:
+            raise ValueError("identification by cost needs a cost matrix")
+        return costs if self.question.extreme == "highest" else -costs
+
+    def sampled(self, beliefs: ConfusionBeliefs, rng: np.random.Generator) -> Floats:
+        """Cost under drawn probabilities."""
+        return np.asarray(np.einsum("rgk,gk->rg", beliefs.draw(rng), self._costs), np.float64)
+
+    def expected(self, beliefs: ConfusionBeliefs) -> Floats:
+        """Mean cost."""
+        return np.asarray(np.einsum("rgk,gk->rg", beliefs.mean(), self._costs), np.float64)
+
+    def upper(self, beliefs: ConfusionBeliefs, probability: float) -> Floats:
+        """Quantile of the cost, taken as normal."""
+        mean, variance = dirichlet.cost_moments(beliefs.parameters(), self._costs)
+        return mean + float(special.ndtri(probability)) * np.sqrt(variance)
+
+
+@dataclass(frozen=True)
+class CompareAccuracy:
+    """Say which of two groups is more accurate, or that it does not matter.
+
+    The reward is the expected largest of the three probabilities (Delta below, within, above the region) after
+    one more label. Groups but the two are worth nothing.
+    """
+
+    question: Question
+    kind: Kind = "accuracy"
+
+    def sampled(self, beliefs: AccuracyBeliefs, rng: np.random.Generator) -> Floats:
+        """Under drawn accuracies."""
+        alpha, beta = beliefs.draw(rng)
+        return self._reward(alpha, beta, rng.beta(alpha, beta))
+
+    def expected(self, beliefs: AccuracyBeliefs) -> Floats:
+        """Under the mean accuracies; the reward is linear in theta."""
+        alpha, beta = beliefs.matched()
+        return self._reward(alpha, beta, betas.mean(alpha, beta))
+
+    def upper(self, beliefs: AccuracyBeliefs, probability: float) -> Floats:
+        """Under that end of the accuracies which rewards more."""
+        alpha, beta = beliefs.matched()
+        ends = (special.betaincinv(alpha, beta, p) for p in (1 - probability, probability))
+        return np.maximum(*(self._reward(alpha, beta, np.asarray(end, np.float64)) for end in ends))
+
+    def _reward(self, alpha: Floats, beta: Floats, theta: Floats) -> Floats:
+        pair = list(self.question.pair)
+        reward = np.full(alpha.shape, -np.inf)
+        first, second = ((alpha[:, i], beta[:, i]) for i in pair)
+        reward[:, pair] = expected_confidence(
+            first,
+            second,
+            theta[:, pair[0]],
+            theta[:, pair[1]],
+            region=self.question.region,
+            nodes=COMPARISON_NODES,
+        )
+        return reward
+
+
+TASKS: dict[tuple[str, str], Callable[[Question], Task[Any]]] = {
+    ("estimation", "accuracy"): EstimateAccuracy,
+    ("estimation", "overall_accuracy"): EstimateOverallAccuracy,
+    ("estimation", "calibration"): EstimateBins,
+    ("estimation", "confusion"): EstimateConfusion,
+    ("identification", "accuracy"): IdentifyByAccuracy,
+    ("identification", "calibration"): IdentifyByCalibration,
+    ("identification", "cost"): IdentifyByCost,
+    ("comparison", "accuracy"): CompareAccuracy,
+}
+"""Tasks by (task, metric), as configured."""
