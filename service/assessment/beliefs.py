@@ -14,7 +14,8 @@ from scipy import special
 
 from service.assessment import beta as betas
 from service.assessment import dirichlet
-from service.assessment.curves import Cells, CurveFit, LearnedCurve
+from service.assessment.curves import CurveFit, LearnedCurve
+from service.assessment.laplace import Cells
 from service.assessment.mixture import BetaMixture
 
 Floats = npt.NDArray[np.float64]
@@ -305,7 +306,10 @@ class LearnedConfusion(ConfusionBeliefs):
     def parameters(self) -> Floats:
         """Parameters of the Dirichlet with the same means, as sure of each class as of its accuracy [R, G, K]."""
         alpha, beta = self.accuracy.matched()
-        return np.maximum(self._joined(betas.mean(alpha, beta), self._others()), 1e-9) * (alpha + beta)[..., None]
+        return (
+            np.maximum(self._joined(betas.mean(alpha, beta), self._others()), 1e-9)
+            * (alpha + beta)[..., None]
+        )
 
     def mean(self) -> Floats:
         """Mean probability of every true class [R, G, K]."""

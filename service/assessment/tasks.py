@@ -8,7 +8,7 @@ posterior mean, and an upper quantile; so policies need not know what the questi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -19,14 +19,16 @@ from service.assessment import beta as betas
 from service.assessment import dirichlet
 from service.assessment.beliefs import AccuracyBeliefs, BinBeliefs, ConfusionBeliefs
 from service.assessment.comparison import expected_confidence
-from service.assessment.curves import Cells
+from service.assessment.laplace import Cells
 
 Floats = npt.NDArray[np.float64]
 Kind = Literal["accuracy", "bins", "confusion"]
 Believed = TypeVar("Believed", contravariant=True)
 
-COMPARISON_NODES = 32
-"""Nodes of the quadrature that compares rewards of two groups."""
+COMPARISON_NODES = 48
+"""Nodes of the quadrature that compares rewards of two groups: errors of 4e-8."""
+
+_CONFIDENCE_DECIMALS = 7
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Question:
         top_m: with identification: how many groups to find.
         extreme: with identification: which end of the metric.
         costs: with cost: of every true class, per group [G, K].
-        pair: with comparison: the two groups.
+        pair: with comparison: the two groups [2], or those of every run [R, 2].
         region: with comparison: difference of accuracies that does not matter.
     """
 
@@ -46,17 +48,20 @@ class Question:
     top_m: int = 1
     extreme: Literal["lowest", "highest"] = "lowest"
     costs: Floats | None = None
-    pair: tuple[int, int] = (0, 1)
+    pair: npt.NDArray[np.intp] = field(default_factory=lambda: np.array([0, 1]))
     region: float = 0.05
 
 
 class Task(Protocol[Believed]):
     """A question about the groups of one grouping."""
 
-    kind: Kind
-    """What beliefs it reads."""
+    @property
+    def kind(self) -> Kind:
+        """What beliefs it reads."""
 
-    question: Question
+    @property
+    def question(self) -> Question:
+        """What it is about."""
 
     def sampled(self, beliefs: Believed, rng: np.random.Generator) -> Floats:
         """Expected reward of one more label in every group [R, G], under parameters drawn from the beliefs."""
@@ -67,15 +72,27 @@ class Task(Protocol[Believed]):
     def upper(self, beliefs: Believed, probability: float) -> Floats:
         """Its quantile [R, G]."""
 
+    def relevant(self, runs: int) -> npt.NDArray[np.bool_] | None:
+        """Groups worth a label at all [R, G]; None for all of them."""
+
 
 @dataclass(frozen=True)
-class EstimateAccuracy:
+class _EveryGroup:
+    """Part of every task for which all groups are worth labels."""
+
+    question: Question
+
+    def relevant(self, runs: int) -> None:
+        """All groups."""
+
+
+@dataclass(frozen=True)
+class EstimateAccuracy(_EveryGroup):
     """Reduce the traffic-weighted posterior variance of groupwise accuracy.
 
     The reward is p_g (Var(theta_g) - E Var(theta_g given one more label)), the label's outcome ~ Bern(theta_g).
     """
 
-    question: Question
     kind: Kind = "accuracy"
 
     @property
@@ -113,10 +130,9 @@ class EstimateOverallAccuracy(EstimateAccuracy):
 
 
 @dataclass(frozen=True)
-class IdentifyByAccuracy:
+class IdentifyByAccuracy(_EveryGroup):
     """Find the least (most) accurate groups: the reward is -theta_g (theta_g)."""
 
-    question: Question
     kind: Kind = "accuracy"
 
     @property
@@ -139,14 +155,13 @@ class IdentifyByAccuracy:
 
 
 @dataclass(frozen=True)
-class EstimateBins:
+class EstimateBins(_EveryGroup):
     """Reduce the traffic-weighted posterior variance of binwise accuracy.
 
     A label of a group falls into bin b with its share p_gb: the reward is
     p_g sum_b p_gb^2 (Var(theta_gb) - E Var(theta_gb given one more label)).
     """
 
-    question: Question
     kind: Kind = "bins"
 
     def sampled(self, beliefs: BinBeliefs, rng: np.random.Generator) -> Floats:
@@ -170,10 +185,9 @@ class EstimateBins:
 
 
 @dataclass(frozen=True)
-class IdentifyByCalibration:
+class IdentifyByCalibration(_EveryGroup):
     """Find the least (best) calibrated groups: the reward is +(-) sum_b p_gb |theta_gb - s_gb|."""
 
-    question: Question
     kind: Kind = "bins"
 
     @property
@@ -199,14 +213,13 @@ class IdentifyByCalibration:
 
 
 @dataclass(frozen=True)
-class EstimateConfusion:
+class EstimateConfusion(_EveryGroup):
     """Reduce the traffic-weighted posterior variance of the confusion matrix.
 
     The reward is p_k sum_j (Var(theta_jk) - E Var(theta_jk given one more label)), with the label's true class
     drawn from theta_k: never from the prediction.
     """
 
-    question: Question
     kind: Kind = "confusion"
 
     def sampled(self, beliefs: ConfusionBeliefs, rng: np.random.Generator) -> Floats:
@@ -233,10 +246,9 @@ class EstimateConfusion:
 
 
 @dataclass(frozen=True)
-class IdentifyByCost:
+class IdentifyByCost(_EveryGroup):
     """Find the most (least) costly groups: the reward is +(-) sum_j c_jk theta_jk."""
 
-    question: Question
     kind: Kind = "confusion"
 
     @property
@@ -261,14 +273,13 @@ class IdentifyByCost:
 
 
 @dataclass(frozen=True)
-class CompareAccuracy:
+class CompareAccuracy(_EveryGroup):
     """Say which of two groups is more accurate, or that it does not matter.
 
     The reward is the expected largest of the three probabilities (Delta below, within, above the region) after
     one more label. Groups but the two are worth nothing.
     """
 
-    question: Question
     kind: Kind = "accuracy"
 
     def sampled(self, beliefs: AccuracyBeliefs, rng: np.random.Generator) -> Floats:
@@ -287,18 +298,29 @@ class CompareAccuracy:
         ends = (special.betaincinv(alpha, beta, p) for p in (1 - probability, probability))
         return np.maximum(*(self._reward(alpha, beta, np.asarray(end, np.float64)) for end in ends))
 
+    def relevant(self, runs: int) -> npt.NDArray[np.bool_]:
+        """The two groups of every run [R, G]."""
+        asked = np.zeros((runs, len(self.question.cells.group_shares)), dtype=np.bool_)
+        asked[np.arange(runs)[:, None], self._pairs(runs)] = True
+        return asked
+
+    def _pairs(self, runs: int) -> npt.NDArray[np.intp]:
+        return np.broadcast_to(self.question.pair, (runs, 2))
+
     def _reward(self, alpha: Floats, beta: Floats, theta: Floats) -> Floats:
-        pair = list(self.question.pair)
-        reward = np.full(alpha.shape, -np.inf)
-        first, second = ((alpha[:, i], beta[:, i]) for i in pair)
-        reward[:, pair] = expected_confidence(
+        runs = np.arange(len(alpha))
+        pairs = self._pairs(len(alpha)).T
+        first, second = ((alpha[runs, groups], beta[runs, groups]) for groups in pairs)
+        confidence = expected_confidence(
             first,
             second,
-            theta[:, pair[0]],
-            theta[:, pair[1]],
+            *(theta[runs, groups] for groups in pairs),
             region=self.question.region,
             nodes=COMPARISON_NODES,
         )
+        reward = np.zeros(alpha.shape)
+        # Where no label would change the verdict, both groups promise the same but for rounding.
+        reward[runs, pairs] = np.round(confidence.T, _CONFIDENCE_DECIMALS)
         return reward
 
 
