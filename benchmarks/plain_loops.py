@@ -125,7 +125,7 @@ def confusion_prior(predicted: Indices, probabilities: Floats) -> Floats:
     means = np.full((classes, classes), 1 / classes)
     for group in np.unique(predicted):
         means[group] = probabilities[predicted == group].mean(axis=0)
-    return DIRICHLET_STRENGTH * np.maximum(means, _LEAST_PROBABILITY)
+    return np.asarray(DIRICHLET_STRENGTH * np.maximum(means, _LEAST_PROBABILITY), np.float64)
 
 
 def library_variance(alpha: Floats, beta: Floats) -> Floats:
