@@ -22,8 +22,8 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 _REFIT_GROWTH = 1.1
-"""The learned prior is fitted anew whenever there are so many times more labels; until then, cells are updated
-as conjugate ones."""
+"""The learned prior is fitted anew whenever there are so many times more labels; until then, what it says of a
+group is updated as a Beta is."""
 
 
 _CONFUSION_STRENGTHS = (0.5, 2.0, 8.0, 32.0, 128.0)
@@ -304,7 +304,7 @@ class LearnedConfusion(ConfusionBeliefs):
         self._every = np.arange(runs)
 
     def parameters(self) -> Floats:
-        """Parameters of the Dirichlet with the same means, as sure of each class as of its accuracy [R, G, K]."""
+        """Parameters [R, G, K] of Dirichlets with the same means, as sure as of the accuracy."""
         alpha, beta = self.accuracy.matched()
         return (
             np.maximum(self._joined(betas.mean(alpha, beta), self._others()), 1e-9)

@@ -70,7 +70,7 @@ class LearnedCurve:
         refinements: steps from the mode to the mean.
     """
 
-    offset_scale: float = 1.0
+    offset_scale: float = 1.4
     slope_deviation: float = 0.5
     context_deviation: float = 0.5
     spreads: tuple[float, ...] = (0.2, 0.45, 1.0)
@@ -141,8 +141,8 @@ class _Search:
     def _refined(self, means: Modes, curvature: Curvature) -> tuple[Modes, Curvature]:
         """A step towards the normal distribution nearest to the posterior (Opper, Archambeau 2009).
 
-        Where most labels are correct the posterior leans towards 1, and the normal distribution around its mode
-        would say too little of every accuracy.
+        Where most labels are correct the posterior leans towards 1, and the normal distribution around its
+        mode would say too little of every accuracy.
         """
         eta, deviations = self._regressors.eta(means), np.sqrt(curvature.eta_variances())
         centres, spread = np.zeros_like(eta), np.zeros_like(eta)

@@ -1,7 +1,7 @@
-"""The machinery under the learned prior: its regression on the logit scale, and the curvature of its posterior.
+"""Under the learned prior: its regression on the logit scale, and the curvature of its posterior.
 
-Coefficients are shared by all groups, offsets belong to one group each, so the matrix of second derivatives is an
-arrow: offsets are eliminated one by one, and what is left is three by three.
+Coefficients are shared by all groups, offsets belong to one group each, so the matrix of second derivatives is
+an arrow: offsets are eliminated one by one, and what is left is three by three.
 """
 
 from __future__ import annotations
@@ -45,7 +45,12 @@ class Cells:
 
 @dataclass(frozen=True)
 class Modes:
-    """Where the posterior of one grid point is highest: coefficients [R, J, 3] and group offsets [R, J, G]."""
+    """Where a posterior is highest.
+
+    Attributes:
+        coefficients: offset, slope and context [R, J, 3].
+        offsets: of the groups [R, J, G].
+    """
 
     coefficients: Floats
     offsets: Floats
@@ -63,6 +68,7 @@ class Regressors:
 
     @classmethod
     def of(cls, cells: Cells) -> Self:
+        """From what traffic says."""
         group_scores = cells.group_scores
         pivot = float(special.logit(_inside(np.asarray(cells.group_shares @ group_scores or 0.5))))
         context = special.logit(_inside(group_scores))
@@ -81,7 +87,7 @@ class Regressors:
         return eta
 
     def by_coefficient(self, plain: Floats, scored: Floats) -> Floats:
-        """Derivatives by the coefficients [..., G, 3], from sums over a group's cells of f and of f x [..., G]."""
+        """Sums over a group's cells of f times its regressors [..., G, 3], from those of f and of f x [..., G]."""
         return np.stack([plain, scored, plain * self.context], axis=-1)
 
 

@@ -92,7 +92,7 @@ class BetaMixture:
         return np.asarray(special.expit(t), np.float64).reshape(mean.shape)
 
     def probability_below(self, threshold: float | Floats) -> Floats:
-        """P(theta_g < threshold) of every group [..., G], exact; one threshold, or one for every group [G]."""
+        """P(theta_g < threshold) of every group [..., G], exact; thresholds are one for all, or [G]."""
         return self._mixed(special.betainc(self.alpha, self.beta, threshold))
 
     def sample(self, rng: np.random.Generator, size: int) -> Floats:

@@ -1,8 +1,8 @@
 """Policies: which groups are labelled next.
 
-A policy is a class here and a line in `POLICIES`. At every step it names the groups of the next labels in every
-run: one, or for multiple plays as many as the task looks for. Groups without an item to label are never named,
-so the next best group is.
+A policy is a class here and a line in `POLICIES`. At every step it names the groups of the next labels in
+every run: one, or for multiple plays as many as the task looks for. Groups without an item to label are never
+named, so the next best group is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tasks: what a label is worth, as the expected reward of asking a group for one more.
 
-Source: Ji, Logan, Smyth, Steyvers (AAAI 2021), Table 1. A task is a class here and a line in `TASKS`. It tells
-policies three things about the reward of every group in every run [R, G]: a draw of it by Thompson sampling, its
-posterior mean, and an upper quantile; so policies need not know what the question is about.
+Source: Ji, Logan, Smyth, Steyvers (AAAI 2021), Table 1. A task is a class here and a line in `TASKS`. It
+tells policies three things about the reward of every group in every run [R, G]: a draw of it by Thompson
+sampling, its posterior mean, and an upper quantile; so policies need not know what the question is about.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from service.assessment.laplace import Cells
 
 Floats = npt.NDArray[np.float64]
 Kind = Literal["accuracy", "bins", "confusion"]
-Believed = TypeVar("Believed", contravariant=True)
+Believed_contra = TypeVar("Believed_contra", contravariant=True)
 
 COMPARISON_NODES = 48
 """Nodes of the quadrature that compares rewards of two groups: errors of 4e-8."""
@@ -52,7 +52,7 @@ class Question:
     region: float = 0.05
 
 
-class Task(Protocol[Believed]):
+class Task(Protocol[Believed_contra]):
     """A question about the groups of one grouping."""
 
     @property
@@ -63,13 +63,13 @@ class Task(Protocol[Believed]):
     def question(self) -> Question:
         """What it is about."""
 
-    def sampled(self, beliefs: Believed, rng: np.random.Generator) -> Floats:
-        """Expected reward of one more label in every group [R, G], under parameters drawn from the beliefs."""
+    def sampled(self, beliefs: Believed_contra, rng: np.random.Generator) -> Floats:
+        """Expected reward of one more label in every group [R, G], under drawn parameters."""
 
-    def expected(self, beliefs: Believed) -> Floats:
+    def expected(self, beliefs: Believed_contra) -> Floats:
         """Posterior mean of the same [R, G]."""
 
-    def upper(self, beliefs: Believed, probability: float) -> Floats:
+    def upper(self, beliefs: Believed_contra, probability: float) -> Floats:
         """Its quantile [R, G]."""
 
     def relevant(self, runs: int) -> npt.NDArray[np.bool_] | None:
@@ -90,7 +90,8 @@ class _EveryGroup:
 class EstimateAccuracy(_EveryGroup):
     """Reduce the traffic-weighted posterior variance of groupwise accuracy.
 
-    The reward is p_g (Var(theta_g) - E Var(theta_g given one more label)), the label's outcome ~ Bern(theta_g).
+    The reward is p_g (Var(theta_g) - E Var(theta_g given one more label)), the label's outcome drawn from
+    Bern(theta_g).
     """
 
     kind: Kind = "accuracy"
@@ -120,8 +121,8 @@ class EstimateAccuracy(_EveryGroup):
 class EstimateOverallAccuracy(EstimateAccuracy):
     """Reduce the posterior variance of the accuracy over all traffic, sum_g p_g theta_g.
 
-    As for groupwise accuracy, with p_g squared: the variance of the sum has these weights. Groups by score bin
-    are the right ones for it.
+    As for groupwise accuracy, with p_g squared: the variance of the sum has these weights. Groups by score
+    bin are the right ones for it.
     """
 
     @property
@@ -216,8 +217,8 @@ class IdentifyByCalibration(_EveryGroup):
 class EstimateConfusion(_EveryGroup):
     """Reduce the traffic-weighted posterior variance of the confusion matrix.
 
-    The reward is p_k sum_j (Var(theta_jk) - E Var(theta_jk given one more label)), with the label's true class
-    drawn from theta_k: never from the prediction.
+    The reward is p_k sum_j (Var(theta_jk) - E Var(theta_jk given one more label)), with the label's true
+    class drawn from theta_k: never from the prediction.
     """
 
     kind: Kind = "confusion"
@@ -276,8 +277,8 @@ class IdentifyByCost(_EveryGroup):
 class CompareAccuracy(_EveryGroup):
     """Say which of two groups is more accurate, or that it does not matter.
 
-    The reward is the expected largest of the three probabilities (Delta below, within, above the region) after
-    one more label. Groups but the two are worth nothing.
+    The reward is the expected largest of the three probabilities (Delta below, within, above the region)
+    after one more label. Groups but the two are worth nothing.
     """
 
     kind: Kind = "accuracy"

@@ -78,7 +78,7 @@ class Pool:
 
     @cached_property
     def probabilities(self) -> Floats:
-        """Mean probability of every class in every group [G, K]: what scores alone say of the confusion matrix."""
+        """Mean probability of every class in every group [G, K]: the confusion that scores alone tell."""
         columns = [self._mean(column) for column in self.recording.probabilities.T]
         means = np.stack(columns, axis=1)
         return np.asarray(means / means.sum(axis=1, keepdims=True), np.float64)
@@ -116,17 +116,17 @@ class Shuffled:
         orders = [rng.permuted(np.tile(items, (runs, 1)), axis=1)[:, :budget] for items in members]
         self._orders = np.concatenate(orders, axis=1)
         self._next = np.tile(np.cumsum([0] + [order.shape[1] for order in orders[:-1]]), (runs, 1))
-        self._every = np.arange(runs)
         self.left = np.tile(pool.sizes, (runs, 1))
 
-    def label(self, groups: Indices) -> Outcomes:
-        """Label the next item of a group in every run [R].
+    def label(self, runs: Indices, groups: Indices) -> Outcomes:
+        """Label the next item of a group in some runs.
 
         Args:
-            groups: that have an item left [R].
+            runs: which runs [n].
+            groups: that have an item left [n].
         """
-        place = self._next[self._every, groups]
-        self._next[self._every, groups] += 1
-        self.left[self._every, groups] -= 1
-        items = self._orders[self._every, place]
+        place = self._next[runs, groups]
+        self._next[runs, groups] += 1
+        self.left[runs, groups] -= 1
+        items = self._orders[runs, place]
         return Outcomes(self._correct[items], self._bins[items], self._classes[items])
