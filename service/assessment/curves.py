@@ -267,17 +267,23 @@ class CurveFit:
     def overall(self) -> BetaMixture:
         """Beliefs about the accuracy over all traffic [R, J, 1]: Betas of its moments.
 
-        Its variance by the delta method, because groups go up and down together with the coefficients.
+        Groups go up and down together with the coefficients, but not wholly: their covariance is that of the
+        delta method, stretched by as much as the delta method misses of cells that all move together.
         """
         shares = self.cells.group_shares[:, None] * self.cells.shares
-        mean, within = (np.zeros(self.weights.shape) for _ in range(2))
+        first, second, within = (np.zeros(self.weights.shape) for _ in range(3))
         for point, weight in _POINTS:
             theta = self._cell_means(point)
-            mean += weight * np.einsum("rjgb,gb->rj", theta, shares)
+            accuracy = np.einsum("rjgb,gb->rj", theta, shares)
+            first += weight * accuracy
+            second += weight * accuracy**2
             within += weight * np.einsum("rjgb,gb->rj", theta * (1 - theta) / (self._sizes + 1), shares**2)
         centre = special.expit(self.centres)
-        slope = shares * self._strengths / self._sizes * centre * (1 - centre)
-        alpha, beta = betas.matching(mean, within + self.curvature.variance_of(slope))
+        slopes = shares * self._strengths / self._sizes * centre * (1 - centre)
+        together = np.maximum(second - first**2, 0.0)
+        by_delta = np.einsum("rjgb,rjgb->rj", slopes, self.deviations) ** 2
+        stretch = np.maximum(together / np.maximum(by_delta, np.finfo(float).tiny), 1.0)
+        alpha, beta = betas.matching(first, stretch * self.curvature.variance_of(slopes) + within)
         return BetaMixture(self.weights, alpha[:, :, None], beta[:, :, None])
 
     def bins(self) -> BetaMixture:

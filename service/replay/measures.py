@@ -1,8 +1,8 @@
 """What is measured while replaying: the paper's measures, per run.
 
-A measure looks at the beliefs after every label, and afterwards tells arrays by name: those in `per_run` have
-a row for every run, those in `totals` are sums over the runs. So results of several batches of runs are joined
-by appending the one and adding the other.
+A measure looks at the beliefs after every label, and afterwards tells arrays by name: those in `per_run`
+have a row for every run, those in `totals` are sums over the runs. So results of several batches of runs are
+joined by appending the one and adding the other.
 """
 
 from __future__ import annotations
@@ -110,7 +110,11 @@ def overall_accuracy(beliefs: AccuracyBeliefs, shares: Floats) -> BetaMixture:
 
 
 class BinErrors(_AtLabels):
-    """Errors of binwise accuracy, where groups are score bins, and of the ECE that it implies."""
+    """Errors of binwise accuracy, where groups are score bins, and of the ECE that it implies.
+
+    Under fixed priors the ECE is that of the mean accuracies, as in the paper; under the learned one it is
+    the posterior mean of the ECE.
+    """
 
     def __init__(self, pool: Pool, at: Sequence[int]) -> None:
         super().__init__(at)
@@ -120,7 +124,12 @@ class BinErrors(_AtLabels):
 
     def _look(self, beliefs: AccuracyBeliefs) -> dict[str, Floats]:
         shares, mean = self._pool.cells.group_shares, beliefs.mixture.mean()
-        ece = (shares * np.abs(mean - self._scores)).sum(axis=1)
+        if isinstance(beliefs, LearnedAccuracy):
+            mixture = beliefs.mixture
+            distances = betas.distance_moments(mixture.alpha, mixture.beta, self._scores)[0]
+            ece = np.einsum("rj,rjg,g->r", mixture.weights, distances, shares)
+        else:
+            ece = (shares * np.abs(mean - self._scores)).sum(axis=1)
         return {
             "rmse": np.sqrt((shares * (mean - self._pool.accuracy) ** 2).sum(axis=1)),
             "ece_error_percent": 100 * np.abs(ece - self._ece) / self._ece,
@@ -226,9 +235,7 @@ class Comparisons:
         self._every = np.arange(len(pairs))
         right = pool.accuracy * pool.sizes
         alpha, beta = 1 + right, 1 + pool.sizes - right
-        truth = rope_probabilities(
-            *((alpha[groups], beta[groups]) for groups in pairs.T), region=region
-        )
+        truth = rope_probabilities(*((alpha[groups], beta[groups]) for groups in pairs.T), region=region)
         self._verdict, self._confidence = truth.argmax(axis=1), truth.max(axis=1)
         self._first_success = np.full(len(pairs), budget + 1)
         self._last_failure = np.full(len(pairs), -1)

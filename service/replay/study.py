@@ -43,7 +43,7 @@ class Study:
     """One question, asked of one recording.
 
     Attributes:
-        pool: the items, in groups.
+        pool: the items, in groups; for the estimation of calibration, in score bins.
         task: what to do: estimation, identification or comparison.
         metric: of what.
         runs: independent runs R.
@@ -93,7 +93,7 @@ def run_batch(study: Study, method: Method, first: int, runs: int) -> Result:
     seed = np.random.SeedSequence(study.seed, spawn_key=(first,))
     rng, ties = (np.random.Generator(np.random.SFC64(child)) for child in seed.spawn(2))
     pairs = _pairs(study, first, runs)
-    task = TASKS[study.task, study.metric](
+    task = _task(study)(
         Question(
             cells=study.pool.cells,
             top_m=study.top_m,
@@ -118,6 +118,12 @@ def run_batch(study: Study, method: Method, first: int, runs: int) -> Result:
     return result
 
 
+def _task(study: Study) -> Callable[[Question], Task[Any]]:
+    # Calibration is estimated through the accuracy of score bins, which are the pool's groups.
+    binwise = (study.task, study.metric) == ("estimation", "calibration")
+    return TASKS[study.task, "accuracy" if binwise else study.metric]
+
+
 def _pairs(study: Study, first: int, runs: int) -> Indices:
     """Two groups for every run [R, 2]: all pairs in turn."""
     every = np.array(list(combinations(range(len(study.pool.names)), 2)) or [(0, 0)], dtype=np.intp)
@@ -131,12 +137,10 @@ def _measure(study: Study, task: Task[Any], pairs: Indices, runs: int, rng: np.r
     if study.task == "identification":
         sign = 1.0 if study.extreme == "highest" else -1.0
         truly = sign * true_metric(study)
-        return Identification(
-            task.expected, truly, study.top_m, runs=runs, budget=study.budget, rng=rng
-        )
+        return Identification(task.expected, truly, study.top_m, runs=runs, budget=study.budget, rng=rng)
     if study.metric == "confusion":
         return ConfusionErrors(pool, study.at)
-    if study.metric == "bins":
+    if study.metric == "calibration":
         return BinErrors(pool, study.at)
     return AccuracyErrors(pool, study.at, study.mass)
 
