@@ -14,14 +14,14 @@ from scipy import special
 
 from service.assessment import beta as betas
 from service.assessment import dirichlet
-from service.assessment.curves import CurveFit, LearnedCurve
+from service.assessment.curves import LearnedCurve
 from service.assessment.laplace import Cells
 from service.assessment.mixture import BetaMixture
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
-_REFIT_GROWTH = 1.1
+_REFIT_GROWTH = 1.25
 """The learned prior is fitted anew whenever there are so many times more labels; until then, what it says of
 a group is updated as a Beta is."""
 
@@ -81,6 +81,9 @@ class AccuracyBeliefs:
             )
         )
 
+    def refresh(self) -> None:
+        """Make the beliefs as good as the labels allow, before they are looked at closely."""
+
     def draw(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Parameters alpha and beta of every group [R, G] under hyperparameters drawn by their weights."""
         weights, alpha, beta = self.mixture.weights, self.mixture.alpha, self.mixture.beta
@@ -134,9 +137,14 @@ class LearnedAccuracy(AccuracyBeliefs):
         else:
             super().observe(runs, groups, outcomes)
 
+    def refresh(self) -> None:
+        """Fit the curve to all labels that have come."""
+        if self._curve.refit():
+            self.mixture = self._curve.fit.groups()
+
     def overall(self) -> BetaMixture:
-        """Beliefs about the accuracy over all traffic [R, J, 1]."""
-        return self._curve.current().overall()
+        """Beliefs about the accuracy over all traffic [R, J, 1], by the last fit."""
+        return self._curve.fit.overall()
 
 
 class BinBeliefs:
@@ -248,6 +256,9 @@ class ConfusionBeliefs:
         self._alpha = np.tile(alpha, (runs, 1, 1))
         self._every = np.arange(runs)
 
+    def refresh(self) -> None:
+        """Make the beliefs as good as the labels allow, before they are looked at closely."""
+
     def parameters(self) -> Floats:
         """Dirichlet parameters [R, G, K]."""
         return self._alpha
@@ -302,6 +313,10 @@ class LearnedConfusion(ConfusionBeliefs):
         self._log_weights = np.zeros((runs, len(self._priors)))
         self._counts = np.zeros((runs, *others.shape))
         self._every = np.arange(runs)
+
+    def refresh(self) -> None:
+        """Fit the accuracy's curve to all labels that have come."""
+        self.accuracy.refresh()
 
     def parameters(self) -> Floats:
         """Parameters [R, G, K] of Dirichlets with the same means, as sure as of the accuracy."""
@@ -368,19 +383,16 @@ class GrowingCurve:
         self._seen += 1
         if self._seen < self._next:
             return False
-        self._refit()
-        return True
+        return self.refit()
 
-    def current(self) -> CurveFit:
-        """The fit to all labels that have come."""
-        if self._fitted != self._seen:
-            self._refit()
-        return self.fit
-
-    def _refit(self) -> None:
+    def refit(self) -> bool:
+        """Fit to all labels that have come; whether there were new ones."""
+        if self._fitted == self._seen:
+            return False
         self.fit = self.prior.fit(self.cells, self.labels.copy(), self.correct.copy(), self.fit.modes)
         self._fitted = self._seen
         self._next = max(self._seen + 1, int(self._seen * _REFIT_GROWTH))
+        return True
 
 
 def components(weights: Floats, rng: np.random.Generator) -> Indices:

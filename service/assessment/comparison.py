@@ -258,9 +258,9 @@ def _low(alpha: Floats, beta: Floats) -> Floats:
     """A value below which there is no mass to speak of; 0 where the density is not smooth at 0.
 
     It is that after a label which lowers the belief: one that is nearly certain of 1 has hardly any mass to
-    cut by, and such a label moves all of it. By Bernstein's bound for Betas (Skorski, Modern Stochastics 2023),
-    P(theta < mu - t) <= exp(-t^2 / (2 (v + c t / 3))) with c = 2 (a - b) / (n (n + 2)) if that is positive, else
-    0: as far out as the quantile, and twenty times faster.
+    cut by, and such a label moves all of it. By Bernstein's bound for Betas (Skorski, Modern Stochastics
+    2023), P(theta < mu - t) <= exp(-t^2 / (2 (v + c t / 3))) with c = 2 (a - b) / (n (n + 2)) if that is
+    positive, else 0: nearly as far in as the quantile, and much faster.
     """
     beta = beta + 1
     total = alpha + beta

@@ -26,8 +26,8 @@ Kind = Literal["accuracy", "bins", "confusion"]
 Believed_contra = TypeVar("Believed_contra", contravariant=True)
 
 _COMPARISON_NODES = 32
-"""Nodes of the quadrature that compares rewards of two groups: their difference, .01 as a rule, is known to 1e-4
-in 99 of 100 cases."""
+"""Nodes of the quadrature that compares rewards of two groups: their difference, .01 as a rule, is known to
+1e-4 in 99 of 100 cases."""
 
 _CONFIDENCE_DECIMALS = 7
 

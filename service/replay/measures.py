@@ -64,6 +64,7 @@ class _AtLabels:
     def record(self, used: int, beliefs: Any) -> None:
         """Look, if it is time."""
         if used in self._at:
+            beliefs.refresh()
             for name, column in self._look(beliefs).items():
                 self._columns.setdefault(name, []).append(column)
 
