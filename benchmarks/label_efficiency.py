@@ -1,16 +1,16 @@
 """How much error a method leaves at a number of labels, and how many labels it takes, beside the best of others.
 
-For every recording: groupwise accuracy, confusion matrix and calibration error under the learned prior relative to
-the paper's methods (UPrior, IPrior, IPrior+TS); labels until the least accurate class is found; the accuracy over
-all traffic beside Neyman's allocation by the model's own scores; and how often 95 % intervals hold the truth.
-Every ratio is of two figures of the same run of this program.
+For every recording: groupwise accuracy, confusion matrix and calibration error under the learned prior
+relative to the paper's methods (UPrior, IPrior, IPrior+TS); labels until the least accurate class is found;
+the accuracy over all traffic beside Neyman's allocation by the model's own scores; and how often 95 % intervals
+hold the truth. Every ratio is of two figures of the same run of this program.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,6 @@ from rich.console import Console
 from service.replay.digits import digits_recordings
 from service.replay.engine import Method
 from service.replay.grouping import Binning, Grouper
-from service.replay.measures import Result
 from service.replay.paper import OURS, PAPERS
 from service.replay.pool import Pool
 from service.replay.recording import Recording, load_recording
@@ -124,8 +123,8 @@ class Efficiency:
         self, pool: Pool, metric: str, at: tuple[int, ...], key: str, methods: tuple[Method, ...]
     ) -> dict[Method, Floats]:
         study = Study(pool, "estimation", metric, runs=self._runs, budget=max(at), at=at)
-        mean: Callable[[Result], Floats] = lambda result: result.per_run[key].mean(axis=0)
-        return {method: mean(study.run(method, self._crew)) for method in methods}
+        results = {method: study.run(method, self._crew) for method in methods}
+        return {method: result.per_run[key].mean(axis=0) for method, result in results.items()}
 
     def _beside_best(self, what: str, at: tuple[int, ...], means: dict[Method, Floats]) -> Table:
         best = np.min([means.pop(method) for method in PAPERS.values()], axis=0)
@@ -173,7 +172,7 @@ def _neyman_errors(pool: Pool, at: tuple[int, ...], runs: int) -> Floats:
         labels = np.clip(labels, 1, pool.sizes)
         drawn = rng.hypergeometric(right, pool.sizes - right, labels, size=(runs, len(labels)))
         errors.append((drawn / labels) @ shares - shares @ pool.accuracy)
-    return 100 * np.sqrt((np.array(errors) ** 2).mean(axis=1))
+    return np.asarray(100 * np.sqrt((np.array(errors) ** 2).mean(axis=1)), np.float64)
 
 
 def main() -> None:

@@ -3,8 +3,8 @@
 The plain loops, of `plain_loops.py`, replay one run at a time; the rows named `formula` are the same loops
 without scipy.stats. Both sides label the same pools by the same method, Thompson sampling with the informed
 prior, and neither measures anything on the way. They take turns, and the fastest turn of each counts, since
-other work on the machine only ever slows one down. The comparison differs in one more way: the plain loop draws
-10,000 times for every probability, as the paper does, where the replay integrates.
+other work on the machine only ever slows one down. The comparison differs in one more way: the plain loop
+draws 10,000 times for every probability, as the paper does, where the replay integrates.
 """
 
 from __future__ import annotations
