@@ -1,9 +1,9 @@
-"""How much error a method leaves at a number of labels, and how many labels it takes, beside the best of others.
+"""How much error a method leaves at a number of labels, and how many labels it takes, beside the others.
 
 For every recording: groupwise accuracy, confusion matrix and calibration error under the learned prior
 relative to the paper's methods (UPrior, IPrior, IPrior+TS); labels until the least accurate class is found;
-the accuracy over all traffic beside Neyman's allocation by the model's own scores; and how often 95 % intervals
-hold the truth. Every ratio is of two figures of the same run of this program.
+the accuracy over all traffic beside Neyman's allocation by the model's own scores; and how often 95 %
+intervals hold the truth. Every ratio is of two figures of the same run of this program.
 """
 
 from __future__ import annotations
