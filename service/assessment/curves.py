@@ -69,7 +69,7 @@ class LearnedCurve:
         refinements: steps from the mode to the mean.
     """
 
-    offset_scale: float = 1.4
+    offset_scale: float = 1.0
     slope_deviation: float = 0.5
     context_deviation: float = 0.5
     spreads: tuple[float, ...] = (0.2, 0.45, 1.0)
