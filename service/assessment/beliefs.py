@@ -59,6 +59,9 @@ class Beliefs(Protocol):
     def expect(self, groups: Indices) -> None:
         """Count a label of a group as having said what is expected, in every run [R]."""
 
+    def refresh(self) -> None:
+        """Make the beliefs as good as the labels allow, before they are looked at closely."""
+
 
 class AccuracyBeliefs:
     """About the accuracy of every group.
@@ -168,6 +171,9 @@ class BinBeliefs:
         self._every = np.arange(runs)
         self._distances: Floats | None = None
 
+    def refresh(self) -> None:
+        """Make the beliefs as good as the labels allow, before they are looked at closely."""
+
     def draw(self, rng: np.random.Generator) -> Floats:
         """Accuracy of every cell [R, G, B]."""
         return rng.beta(self.alpha, self.beta)
@@ -220,6 +226,11 @@ class LearnedBins(BinBeliefs):
         super().__init__(cells, np.ones(cells.scores.shape), np.ones(cells.scores.shape), runs)
         self._curve = GrowingCurve(prior, cells, runs)
         self._summarise()
+
+    def refresh(self) -> None:
+        """Fit the curve to all labels that have come."""
+        if self._curve.refit():
+            self._summarise()
 
     def draw(self, rng: np.random.Generator) -> Floats:
         """Accuracy of every cell [R, G, B]."""

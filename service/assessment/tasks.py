@@ -83,8 +83,9 @@ class _EveryGroup:
 
     question: Question
 
-    def relevant(self, runs: int) -> None:
+    def relevant(self, runs: int) -> npt.NDArray[np.bool_] | None:  # noqa: ARG002 - one signature for all tasks
         """All groups."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,7 @@ class IdentifyByCalibration(_EveryGroup):
     def upper(self, beliefs: BinBeliefs, probability: float) -> Floats:
         """Quantile of the calibration error, taken as normal."""
         shares = self.question.cells.shares
-        deviation = np.sqrt((shares**2 * beliefs.distance_variances()).sum(axis=2))
+        deviation: Floats = np.sqrt((shares**2 * beliefs.distance_variances()).sum(axis=2))
         return self.expected(beliefs) + float(special.ndtri(probability)) * deviation
 
 
@@ -238,7 +239,7 @@ class EstimateConfusion(_EveryGroup):
         total = alpha.sum(axis=2)
         # The reward's only part that hangs on theta is 2 sum_j theta_j alpha_j over this.
         slope = 2 / ((total + 1) ** 2 * (total + 2))
-        deviation = slope * np.sqrt(dirichlet.cost_moments(alpha, alpha)[1])
+        deviation: Floats = slope * np.sqrt(dirichlet.cost_moments(alpha, alpha)[1])
         return self.expected(beliefs) + self.question.cells.group_shares * deviation * float(
             special.ndtri(probability)
         )
