@@ -210,7 +210,8 @@ class _Search:
 
         def height(point: float) -> Floats:
             there = eta + (point * deviations)[..., None]
-            log_likelihoods = self._right * special.log_expit(there) + wrong * special.log_expit(-there)
+            # log_expit(-t) is log_expit(t) - t.
+            log_likelihoods = self._worth * special.log_expit(there) - wrong * there
             prior = _log_t(modes.offsets + point * deviations, self._spreads[:, None], _GROUP_TAIL)
             return np.asarray(log_likelihoods.sum(axis=-1) + prior, np.float64)
 

@@ -78,7 +78,8 @@ class BetaMixture:
         columns = self._columns()
         sought = np.arange(t.size)
         while sought.size:
-            below, density = _mass_below(*(column[:, sought] for column in columns), t[sought])
+            weights, alphas, others = (column[:, sought] for column in columns)
+            below, density = _mass_below(weights, alphas, others, t[sought])
             short = below < probability
             low[sought[short]] = t[sought[short]]
             high[sought[~short]] = t[sought[~short]]
@@ -93,7 +94,7 @@ class BetaMixture:
 
     def probability_below(self, threshold: float | Floats) -> Floats:
         """P(theta_g < threshold) of every group [..., G], exact; one threshold, or one for every group [G]."""
-        return self._mixed(special.betainc(self.alpha, self.beta, threshold))
+        return self._mixed(np.asarray(special.betainc(self.alpha, self.beta, threshold), np.float64))
 
     def sample(self, rng: np.random.Generator, size: int) -> Floats:
         """Joint draws of all groups [size, G]."""
