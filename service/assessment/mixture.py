@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import Self
 
 import numpy as np
@@ -19,6 +20,9 @@ _QUANTILE_MASS = 1e-6
 
 _LOGIT_RANGE = 37.0
 """Quantiles are sought within expit(+-37): as near to 0, and nearer to 1, than doubles can tell."""
+
+_BISECTED = 4
+"""Every so many steps the bracket is halved, however Newton's method goes."""
 
 _LOGIT_STEP = 1e-9
 """Where the mass jumps, as it does for tiny parameters, a quantile is known to so much on the logit scale."""
@@ -77,7 +81,9 @@ class BetaMixture:
         target = special.ndtri(probability)
         columns = self._columns()
         sought = np.arange(t.size)
-        while sought.size:
+        for step in count(1):
+            if not sought.size:
+                break
             weights, alphas, others = (column[:, sought] for column in columns)
             below, density = _mass_below(weights, alphas, others, t[sought])
             short = below < probability
@@ -88,7 +94,8 @@ class BetaMixture:
             sought, score, density = sought[~found], special.ndtri(below[~found]), density[~found]
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 newton = t[sought] + (target - score) * np.exp(-0.5 * score**2) / np.sqrt(2 * np.pi) / density
-            inside = (newton > low[sought]) & (newton < high[sought])
+            # Where the mass jumps, Newton's steps stay inside and come no nearer.
+            inside = (newton > low[sought]) & (newton < high[sought]) & (step % _BISECTED != 0)
             t[sought] = np.where(inside, newton, (low[sought] + high[sought]) / 2)
         return np.asarray(special.expit(t), np.float64).reshape(mean.shape)
 

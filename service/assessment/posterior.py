@@ -135,7 +135,7 @@ class FittedBins(BinBeliefs):
         points = rng.standard_normal(centres.shape[:2])[:, :, None]
         centres = special.expit(centres + points * fit.deviations[:, drawn])
         alpha = strength * np.clip(centres, _MARGIN, 1 - _MARGIN) + self._correct
-        return rng.beta(alpha, strength + self._labels - alpha)
+        return np.asarray(rng.beta(alpha, strength + self._labels - alpha), np.float64)
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
         """Take in a label, the fit left as it is."""
