@@ -9,8 +9,8 @@ import numpy as np
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from service.metrics import SPECS
 from service.grouping_snapshot import GroupingSnapshot
+from service.metrics import SPECS
 from service.snapshot import ModelSnapshot
 
 Samples = dict[str, list[tuple[tuple[str, ...], float]]]

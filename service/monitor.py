@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from service.assessment.policies import NONE, POLICIES, Situation
 from service.assessment.tasks import Task
-from service.assessment_snapshot import AssessmentSnapshot, standing_beliefs, task_of
+from service.assessment_snapshot import standing_beliefs, task_of
 from service.cells import CellSpace, CombinationDirectory
 from service.grouping_snapshot import GroupingSnapshot
 from service.ledger import OutcomeLedger
@@ -179,7 +179,16 @@ class ModelMonitor:
         task = task_of(settings, grouping) if grouping else None
         if grouping is None or task is None or wanted <= 0:
             return 0, 0
-        draws = self._draws(name, settings, grouping, state, task, traffic, wanted=wanted, now=now)
+        draws = self._draws(
+            name,
+            settings,
+            grouping,
+            task,
+            traffic=traffic,
+            in_flight=state.in_flight,
+            wanted=wanted,
+            now=now,
+        )
         statuses = self._requests.issue(
             epoch=epoch,
             assessment=name,
@@ -196,10 +205,10 @@ class ModelMonitor:
         name: str,
         settings: AssessmentSettings,
         grouping: GroupingSnapshot,
-        state: AssessmentSnapshot,
         task: Task[Any],
-        traffic: TrafficFacts,
         *,
+        traffic: TrafficFacts,
+        in_flight: Floats,
         wanted: int,
         now: float,
     ) -> list[Draw]:
@@ -211,7 +220,7 @@ class ModelMonitor:
         """
         groups = present_groups(self._space, settings.asked_grouping, traffic)
         beliefs = standing_beliefs(task, grouping)
-        for group in np.repeat(np.arange(len(groups.names)), state.in_flight.astype(np.intp)):
+        for group in np.repeat(np.arange(len(groups.names)), in_flight.astype(np.intp)):
             beliefs.expect(np.array([group]))
         policy = POLICIES[settings.policy]()
         weights = grouping.beliefs.shares[None]

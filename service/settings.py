@@ -41,7 +41,7 @@ METRICS: dict[Task, tuple[Metric, ...]] = {
 """What every task can be about."""
 
 CONFUSION_CLASSES = 1_000
-"""Confusion and cost are known of models with at most so many classes: they take arrays of classes by classes."""
+"""Confusion and cost, which take arrays of classes by classes, are known of models with so many at most."""
 
 
 class _Frozen(BaseModel):
@@ -213,7 +213,7 @@ class AssessmentSettings(_Frozen):
 
     @property
     def asked_grouping(self) -> str:
-        """The grouping whose groups labels are asked for: of overall accuracy score bins, whatever it is of."""
+        """The grouping that labels are asked for: the score bins, where it is overall accuracy."""
         return SCORE_BIN if self.metric == "overall_accuracy" else self.grouping
 
 

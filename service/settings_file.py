@@ -197,9 +197,7 @@ def _cost_problems(at: str, model: ModelSettings, costs: CostSettings) -> Proble
     return problems
 
 
-def _assessment_problems(
-    at: str, model: ModelSettings, assessment: AssessmentSettings
-) -> Problems:
+def _assessment_problems(at: str, model: ModelSettings, assessment: AssessmentSettings) -> Problems:
     known = [ALL, SCORE_BIN, *model.groupings]
     if assessment.grouping not in known:
         return [
@@ -247,7 +245,9 @@ def _metric_problems(at: str, model: ModelSettings, assessment: AssessmentSettin
 def _between_problems(at: str, between: list[str], groups: list[str] | None) -> Problems:
     if between[0] == between[1]:
         return [(at, "the two groups must differ")]
-    return [(at, f"{name!r} is no group of the grouping") for name in between if name not in (groups or between)]
+    return [
+        (at, f"{name!r} is no group of the grouping") for name in between if name not in (groups or between)
+    ]
 
 
 def _group_names(model: ModelSettings, grouping: str) -> list[str] | None:

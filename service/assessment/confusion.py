@@ -1,12 +1,12 @@
 """What the true class is, given the predicted one: beliefs from labels, and what mistakes cost.
 
-Under the learned prior a tree of two levels: whether the prediction is right is believed as groupwise accuracy is,
-and the true class of a wrong one is Dirichlet(N1 ((1 - e) q_k + e / (K - 1))), with q_k what the model's own
-probabilities say of the other classes. N1 and e are the pair of highest marginal likelihood on a grid. Under a fixed
-prior all classes are Dirichlet, as in Ji, Logan, Smyth, Steyvers (AAAI 2021).
+Under the learned prior a tree of two levels: whether the prediction is right is believed as groupwise
+accuracy is, and the true class of a wrong one is Dirichlet(N1 ((1 - e) q_k + e / (K - 1))), with q_k what
+the model's own probabilities say of the other classes. N1 and e are the pair of highest marginal likelihood
+on a grid. Under a fixed prior all classes are Dirichlet, as in Ji, Logan, Smyth, Steyvers (AAAI 2021).
 
-Arrays of groups by classes are dense, so this is for up to about a thousand classes; nothing is ever by pairs of
-pairs.
+Arrays of groups by classes are dense, so this is for up to about a thousand classes; nothing is ever by
+pairs of pairs.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class Confusion:
         predicted: class of every group [G].
         shares: traffic share of every group [G].
         labels: effective number of labels of every group [G].
-        alpha: Dirichlet parameters [G, K]; where `accuracy` is given, of the true class of a wrong prediction.
+        alpha: Dirichlet parameters [G, K]; where `accuracy` is given, of the true class of a wrong
+            prediction.
         accuracy: beliefs about a prediction's being right [J, G]; None where `alpha` says that too.
     """
 
@@ -170,7 +171,7 @@ class FittedConfusion(ConfusionBeliefs):
         self._predicted = predicted
 
     def parameters(self) -> Floats:
-        """Parameters of the Dirichlet with the same means, as sure of each class as of its accuracy [1, G, K]."""
+        """Parameters of the Dirichlet of the same means, as sure of a class as of its accuracy [1, G, K]."""
         alpha, beta = self._right.matched()
         joined = self._joined(betas.mean(alpha, beta), dirichlet.mean(self._wrong))
         return np.maximum(joined, _LEAST) * (alpha + beta)[..., None]
@@ -219,7 +220,8 @@ def assess_confusion(
         cell_groups: group of every cell [cells].
         labels: all labels of the model.
         predicted: class of every group [G].
-        probability_sums: the model's probabilities, summed over each group's traffic, None where it gave none.
+        probability_sums: the model's probabilities, summed over each group's traffic, None where it gave
+            none.
         class_count: number of classes K.
         prior: name of the prior.
     """

@@ -104,8 +104,9 @@ def assess_grouping(
     """Beliefs about every group of a grouping.
 
     A single group is all traffic: its accuracy is the sum over score bins of traffic share times the bin's
-    accuracy, so that it is as narrow as its labels allow where they were asked unevenly. With the learned prior
-    the same holds for every group; with a fixed one several groups have the posterior of their own labels.
+    accuracy, so that it is as narrow as its labels allow where they were asked unevenly. With the learned
+    prior the same holds for every group; with a fixed one several groups have the posterior of their own
+    labels.
 
     Args:
         cell_groups: group of every cell [cells].
@@ -164,7 +165,7 @@ def _conjugate(
     counts: tuple[Floats, Floats],
     binned: tuple[Floats, Floats],
 ) -> tuple[BetaMixture, BetaMixture, BetaMixture]:
-    """Beliefs about cells, groups and all traffic under a fixed prior; counts are of labels and correct ones."""
+    """Beliefs about cells, groups and all traffic under a fixed prior; counts: labels, correct ones."""
     alpha, beta = _updated(prior.parameters(cells.scores), binned)
     shares = cells.group_shares[:, None] * cells.shares
     mean = (shares * betas.mean(alpha, beta)).sum()

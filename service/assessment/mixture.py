@@ -64,7 +64,9 @@ class BetaMixture:
     def interval(self, mass: float) -> tuple[Floats, Floats]:
         """Equal-tailed interval of every group [..., G], exact."""
         tail = (1 - mass) / 2
-        return self.quantile(tail), self.quantile(1 - tail)
+        upper = self.quantile(1 - tail)
+        # Both are found but for rounding.
+        return np.minimum(self.quantile(tail), upper), upper
 
     def quantile(self, probability: float) -> Floats:
         """The value of every group [..., G] below which it lies with this probability.
@@ -100,7 +102,7 @@ class BetaMixture:
         return np.asarray(special.expit(t), np.float64).reshape(mean.shape)
 
     def probability_below(self, threshold: float | Floats) -> Floats:
-        """P(theta_g < threshold) of every group [..., G], exact; one threshold, or one for every group [G]."""
+        """P(theta_g < threshold) of every group [..., G], exact; one threshold, or one a group [G]."""
         return self._mixed(np.asarray(special.betainc(self.alpha, self.beta, threshold), np.float64))
 
     def sample(self, rng: np.random.Generator, size: int) -> Floats:

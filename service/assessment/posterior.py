@@ -1,6 +1,7 @@
-"""The learned prior's posterior of one run, as a service holds it: only what labels leave plausible, and small.
+"""The learned prior's posterior of one run, as a service holds it: what labels leave plausible, and small.
 
-Offline replays keep the whole grid for thousands of runs; a service wants one run at thousands of cells, in time.
+Offline replays keep the whole grid for thousands of runs; a service wants one run at thousands of cells, in
+time.
 """
 
 from __future__ import annotations
@@ -89,12 +90,13 @@ def single(mixture: BetaMixture) -> BetaMixture:
 def binwise(fit: CurveFit) -> BetaMixture:
     """Beliefs about every cell of a single run, in few components [5, G * B].
 
-    A component is a point of eta, which all cells of a group have in common: it keeps how far the curve may be
-    off. Over the grid points, a cell of a component is the Beta with their mean and variance. Measured against
-    the mixture of all grid points, over 3 and 40 groups of ten bins: the mean of the calibration error is 0.01
-    off at most without labels, 0.0025 with one for every second cell, 0.0014 with ten a cell. Upper ends of its
-    95 % interval are 0.015 off on average and 0.05 at most where it is 0.3 wide, 0.004 and 0.012 with ten labels
-    a cell. Lower ends are 0.008 off at most. A single Beta for every cell would be too narrow by up to a third.
+    A component is a point of eta, which all cells of a group have in common: it keeps how far the curve may
+    be off. Over the grid points, a cell of a component is the Beta with their mean and variance. Measured
+    against the mixture of all grid points, over 3 and 40 groups of ten bins: the mean of the calibration
+    error is 0.01 off at most without labels, 0.0025 with one for every second cell, 0.0014 with ten a cell.
+    Upper ends of its 95 % interval are 0.015 off on average and 0.05 at most where it is 0.3 wide, 0.004
+    and 0.012 with ten labels a cell. Lower ends are 0.008 off at most. A single Beta for every cell would
+    be too narrow by up to two fifths.
     """
     weights, strengths = fit.weights[0], fit.strengths[:, None, None]
     sizes = strengths + fit.labels
@@ -114,8 +116,8 @@ def binwise(fit: CurveFit) -> BetaMixture:
 class FittedBins(BinBeliefs):
     """About the accuracy in every score bin of every group, of one run.
 
-    Cells are read as the Betas of their mean and variance; draws are from the mixture itself, in which a group's
-    cells hang together.
+    Cells are read as the Betas of their mean and variance; draws are from the mixture itself, in which a
+    group's cells hang together.
 
     Args:
         fit: of the run.

@@ -55,7 +55,8 @@ class TrafficFacts:
         traffic: merged, [cells].
         pool_sizes: pooled items per partition.
         offsets: next offset per partition.
-        probability_sums: per predicted class with any, the weighted sums of its class probabilities [classes].
+        probability_sums: per predicted class with any, the weighted sums of its class probabilities
+            [classes].
     """
 
     combinations: list[Combination]

@@ -27,7 +27,9 @@ INTERVALS_PER_KIND = 72
 CHANCE = 2 * (NOMINAL * (1 - NOMINAL) / (12 * INTERVALS_PER_KIND)) ** 0.5
 """Two standard errors of a coverage that is counted over 12 kinds of worlds and tasks: 1.5 points."""
 
-CHANCE_OVERALL = 2 * (NOMINAL * (1 - NOMINAL) / (6 * (INTERVALS_PER_KIND // 3 + INTERVALS_PER_KIND // 12))) ** 0.5
+CHANCE_OVERALL = (
+    2 * (NOMINAL * (1 - NOMINAL) / (6 * (INTERVALS_PER_KIND // 3 + INTERVALS_PER_KIND // 12))) ** 0.5
+)
 """The same of one interval for every world: 3.2 points."""
 
 
@@ -116,7 +118,7 @@ def watch(rng: np.random.Generator, there: World, task: tuple[str, str]) -> Iter
 
 @dataclass(frozen=True)
 class Measured:
-    """Shares of intervals that hold the truth, per budget, and mean widths of intervals of overall accuracy."""
+    """Shares of intervals that hold the truth, and mean widths of those of overall accuracy, per budget."""
 
     inside: dict[str, np.ndarray]
     width: np.ndarray
@@ -179,5 +181,7 @@ def test_overall_accuracy_is_narrower_than_unevenly_asked_labels_alone_would_mak
 
 
 @at_every_budget
-def test_intervals_of_calibration_error_hold_the_truth_as_often_as_they_say(measured: Measured, at: int) -> None:
+def test_intervals_of_calibration_error_hold_the_truth_as_often_as_they_say(
+    measured: Measured, at: int
+) -> None:
     assert measured.inside["ece"][at] >= NOMINAL - ALLOWED - CHANCE

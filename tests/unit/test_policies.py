@@ -55,14 +55,18 @@ def make(task: tuple[str, str], top_m: int = 1, **changes: Any) -> Task[Any]:
     return TASKS[task](Question(CELLS, top_m=top_m, costs=COSTS, pair=PAIR, **changes))
 
 
-def situation(task: Task[Any], runs: int = 1, available: np.ndarray | None = None, **changes: Any) -> Situation:
+def situation(
+    task: Task[Any], runs: int = 1, available: np.ndarray | None = None, **changes: Any
+) -> Situation:
     """As the service and replays make it: only groups that the task finds relevant are available."""
     there = np.ones((runs, GROUPS), dtype=bool) if available is None else np.tile(available, (runs, 1))
     relevant = task.relevant(runs)
     if relevant is not None:
         there &= relevant
     weights = np.tile(SHARES, (runs, 1))
-    return Situation(**({"beliefs": beliefs_for(task, runs), "weights": weights, "available": there} | changes))
+    return Situation(
+        **({"beliefs": beliefs_for(task, runs), "weights": weights, "available": there} | changes)
+    )
 
 
 every_pair = pytest.mark.parametrize(
@@ -203,9 +207,7 @@ def worst(size: int = 200_000, count: int = 1) -> np.ndarray:
 def test_thompson_asks_the_least_accurate_group_as_often_as_it_is_likely_the_worst() -> None:
     chosen = choose("thompson", ("identification", "accuracy"), 6, runs=20_000)[:, 0]
     # Four standard errors of 20,000 choices.
-    np.testing.assert_allclose(
-        np.bincount(chosen, minlength=4) / 20_000, worst(), atol=4 * 0.5 / 20_000**0.5
-    )
+    np.testing.assert_allclose(np.bincount(chosen, minlength=4) / 20_000, worst(), atol=4 * 0.5 / 20_000**0.5)
 
 
 def test_thompson_asks_each_of_the_top_m_as_often() -> None:

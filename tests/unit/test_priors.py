@@ -34,7 +34,9 @@ def assessed(
     """Beliefs from so many labels and correct ones of every cell [G, B], traffic being spread evenly."""
     groups, bins = labels.shape
     cells = np.repeat(np.arange(labels.size), labels.ravel().astype(int))
-    right = [[1.0] * int(r) + [0.0] * int(n - r) for n, r in zip(labels.ravel(), correct.ravel(), strict=True)]
+    right = [
+        [1.0] * int(r) + [0.0] * int(n - r) for n, r in zip(labels.ravel(), correct.ravel(), strict=True)
+    ]
     scores = np.tile((np.arange(bins) + 0.5) / bins, (groups, 1)) if scores is None else scores
     return assess_grouping(
         cell_groups=np.repeat(np.arange(groups), bins),
@@ -182,7 +184,7 @@ def test_a_group_unlike_the_others_is_believed_by_its_own_labels() -> None:
 
 
 def learned(
-    history: list[tuple[int, int, bool]], kind: type[LearnedAccuracy] | type[LearnedBins]
+    history: list[tuple[int, int, bool]], kind: type[LearnedAccuracy | LearnedBins]
 ) -> LearnedAccuracy | LearnedBins:
     """Beliefs after labels of (group, bin), right or wrong, one by one."""
     beliefs = kind(LearnedCurve(), even_cells(3), 1)
@@ -241,9 +243,7 @@ def test_many_runs_at_once_are_as_each_alone() -> None:
     for run in range(3):
         alone = LearnedCurve().fit(even_cells(4), labels[run : run + 1], right[run : run + 1])
         # The search goes on until the last run is near its end.
-        np.testing.assert_allclose(
-            together.groups().mean()[run], alone.groups().mean()[0], atol=1e-3
-        )
+        np.testing.assert_allclose(together.groups().mean()[run], alone.groups().mean()[0], atol=1e-3)
 
 
 @pytest.mark.parametrize("per_cell", [0.0, 0.5, 10.0])
@@ -258,13 +258,13 @@ def test_what_is_dropped_of_the_grid_is_not_missed(groups: int, per_cell: float)
     assert small.weights.shape[1] <= full.weights.shape[1]
     for whole, part in ((full.groups(), small.groups()), (full.overall(), small.overall())):
         np.testing.assert_allclose(single(part).mean(), single(whole).mean(), atol=5e-4)
-        for found, expected in zip(
-            single(part).interval(0.95), single(whole).interval(0.95), strict=True
-        ):
+        for found, expected in zip(single(part).interval(0.95), single(whole).interval(0.95), strict=True):
             np.testing.assert_allclose(found, expected, atol=2e-3)
 
 
-@pytest.mark.parametrize(("per_cell", "mean", "end"), [(0.0, 0.015, 0.05), (2.0, 0.004, 0.05), (10.0, 0.002, 0.015)])
+@pytest.mark.parametrize(
+    ("per_cell", "mean", "end"), [(0.0, 0.015, 0.05), (2.0, 0.004, 0.05), (10.0, 0.002, 0.015)]
+)
 def test_bins_in_few_components_tell_nearly_the_calibration_error_of_all(
     per_cell: float, mean: float, end: float
 ) -> None:
@@ -343,8 +343,25 @@ def test_all_groups_are_among_as_many_as_there_are() -> None:
 
 
 def test_a_quantile_where_the_mass_jumps_is_found() -> None:
-    # Much of the mass is so near to 1 that no double lies between: Newton's steps stay inside and come no nearer.
+    # Much of the mass is so near to 1 that no double lies between: Newton's steps stay inside and come no
+    # nearer.
     alpha = [1.85, 4.05, 5.82, 6.48, 6.69, 1.78, 3.79, 5.32, 5.89, 6.06, 1.51, 2.92, 3.82, 4.13, 4.21]
-    beta = [0.057, 0.125, 0.179, 0.2, 0.206, 0.058, 0.123, 0.173, 0.191, 0.197, 0.062, 0.119, 0.156, 0.168, 0.172]
+    beta = [
+        0.057,
+        0.125,
+        0.179,
+        0.2,
+        0.206,
+        0.058,
+        0.123,
+        0.173,
+        0.191,
+        0.197,
+        0.062,
+        0.119,
+        0.156,
+        0.168,
+        0.172,
+    ]
     jumping = BetaMixture(np.full(15, 1 / 15), np.array(alpha)[:, None], np.array(beta)[:, None])
     assert jumping.quantile(0.975)[0] == pytest.approx(1, abs=1e-12)

@@ -129,14 +129,12 @@ def test_comparison_is_worth_the_confidence_after_a_label_and_nothing_elsewhere(
             three = comparison.rope_probabilities(*sides, region=region)
             confidence += probability * three.max()
         # Rewards are rounded, so that groups which promise the same tie.
-        assert found[pair[which]] == pytest.approx(confidence, abs=2e-7)
+        assert found[group] == pytest.approx(confidence, abs=2e-7)
 
 
 def label(group: int, true_class: int, score_bin: int = 0) -> tuple[np.ndarray, np.ndarray, Outcomes]:
     runs = np.zeros(1, dtype=np.intp)
-    outcomes = Outcomes(
-        np.array([float(group == true_class)]), np.array([score_bin]), np.array([true_class])
-    )
+    outcomes = Outcomes(np.array([float(group == true_class)]), np.array([score_bin]), np.array([true_class]))
     return runs, np.array([group]), outcomes
 
 
