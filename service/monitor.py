@@ -13,9 +13,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.policies import POLICIES, Situation
-from service.assessment.tasks import TASKS
+from service.assessment.policies import NONE, POLICIES, Situation
+from service.assessment.tasks import Task
+from service.assessment_snapshot import standing_beliefs, task_of
 from service.cells import CellSpace, CombinationDirectory
+from service.grouping_snapshot import GroupingSnapshot
 from service.ledger import OutcomeLedger
 from service.settings import AssessmentSettings, ModelSettings
 from service.shard import gumbel_noise
@@ -168,42 +170,83 @@ class ModelMonitor:
         now: float,
     ) -> tuple[int, int]:
         state = snapshot.assessments[name]
-        grouping = snapshot.groupings.get(settings.grouping)
+        grouping = snapshot.groupings.get(settings.asked_grouping)
         wanted = min(
             settings.max_in_flight - state.open_requests,
             state.budget_remaining,
             MOST_REQUESTS_PER_ROUND,
         )
-        if grouping is None or wanted <= 0:
+        task = task_of(settings, grouping) if grouping else None
+        if grouping is None or task is None or wanted <= 0:
             return 0, 0
-        groups = present_groups(self._space, settings.grouping, traffic)
-        policy = POLICIES[settings.policy]()
-        task = TASKS[settings.task, settings.metric](settings.top_m)
-        pending, available = state.in_flight.copy(), np.ones(len(groups.names), dtype=bool)
-        drawer = _Drawer(self._requests, traffic, self._slots, self._traffic_decay, self._hash_key)
-        draws: list[Draw] = []
-        while len(draws) < wanted and available.any():
-            situation = Situation(grouping.beliefs.accuracy, grouping.beliefs.shares, pending, available)
-            chosen = policy.choose(task, situation, wanted - len(draws), self._rng)
-            if not chosen:
-                break
-            cells = [self._cell_of(group, groups.cells, traffic.traffic.weights) for group in chosen]
-            for group, item in zip(chosen, drawer.draw(cells), strict=True):
-                if item is None:
-                    available[group] = False  # its cell is empty for now: the next best group is asked
-                else:
-                    pending[group] += 1
-                    draws.append(self._request(name, settings, groups.names[group], item, now))
+        draws = self._draws(
+            name,
+            settings,
+            grouping,
+            task,
+            traffic=traffic,
+            in_flight=state.in_flight,
+            wanted=wanted,
+            now=now,
+        )
         statuses = self._requests.issue(
             epoch=epoch,
             assessment=name,
-            grouping=settings.grouping,
+            grouping=settings.asked_grouping,
             window=state.window,
             budget=settings.budget.labels,
             now=now,
             draws=draws,
         )
         return statuses.count("issued"), wanted - len(draws)
+
+    def _draws(
+        self,
+        name: str,
+        settings: AssessmentSettings,
+        grouping: GroupingSnapshot,
+        task: Task[Any],
+        *,
+        traffic: TrafficFacts,
+        in_flight: Floats,
+        wanted: int,
+        now: float,
+    ) -> list[Draw]:
+        """As many items as are wanted, or as the pool has: the policy names groups step by step.
+
+        A request, in flight or named in this round, counts as answered with what is expected of it. As many
+        attempts are made as labels are wanted, whatever cells turn out empty; then groups that had an empty
+        one wait for the next round, and the next best are asked.
+        """
+        groups = present_groups(self._space, settings.asked_grouping, traffic)
+        beliefs = standing_beliefs(task, grouping)
+        for group in np.repeat(np.arange(len(groups.names)), in_flight.astype(np.intp)):
+            beliefs.expect(np.array([group]))
+        policy = POLICIES[settings.policy]()
+        weights = grouping.beliefs.shares[None]
+        available, relevant = weights > 0, task.relevant(1)
+        if relevant is not None:
+            available &= relevant
+        drawer = _Drawer(self._requests, traffic, self._slots, self._traffic_decay, self._hash_key)
+        draws: list[Draw] = []
+        missed = np.zeros(weights.shape, dtype=np.bool_)
+        attempts = 0
+        while len(draws) < wanted:
+            if attempts >= wanted:
+                available &= ~missed
+            chosen = policy.choose(task, Situation(beliefs, weights, available), self._rng)[0]
+            chosen = chosen[chosen != NONE][: wanted - len(draws)]
+            if not chosen.size:
+                break
+            cells = [self._cell_of(group, groups.cells, traffic.traffic.weights) for group in chosen]
+            attempts += len(chosen)
+            for group, item in zip(chosen, drawer.draw(cells), strict=True):
+                if item is None:
+                    missed[0, group] = True
+                else:
+                    beliefs.expect(np.array([group]))
+                    draws.append(self._request(name, settings, groups.names[group], item, now))
+        return draws
 
     @property
     def _traffic_decay(self) -> float:

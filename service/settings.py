@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -26,6 +26,22 @@ ClassName = Annotated[
 ]
 Probability = Annotated[float, Field(ge=0, le=1)]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+Task = Literal["estimation", "identification", "comparison"]
+Metric = Literal["accuracy", "overall_accuracy", "calibration", "confusion", "cost"]
+Extreme = Literal["lowest", "highest"]
+Policy = Literal["thompson", "random", "multiple_play", "top_two", "epsilon_greedy", "bayes_ucb"]
+
+METRICS: dict[Task, tuple[Metric, ...]] = {
+    "estimation": ("accuracy", "overall_accuracy", "calibration", "confusion"),
+    "identification": ("accuracy", "calibration", "cost"),
+    "comparison": ("accuracy",),
+}
+"""What every task can be about."""
+
+CONFUSION_CLASSES = 1_000
+"""Confusion and cost, which take arrays of classes by classes, are known of models with so many at most."""
 
 
 class _Frozen(BaseModel):
@@ -160,16 +176,26 @@ class Budget(_Frozen):
 class AssessmentSettings(_Frozen):
     """One standing question about a model."""
 
-    task: Literal["estimation", "identification"] = Field(
-        default="estimation", description="know every group, or find the extreme ones"
+    task: Task = Field(
+        default="estimation", description="know every group, find the extreme ones, or compare two groups"
     )
-    metric: Literal["accuracy"] = Field(default="accuracy", description="what is asked about")
-    extreme: Literal["lowest"] = Field(default="lowest", description="with identification: which end")
+    metric: Metric = Field(default="accuracy", description="what is asked about")
+    extreme: Extreme | None = Field(
+        default=None,
+        description="with identification: which end; if absent the worse one: the lowest accuracy, "
+        "the highest calibration error or cost",
+    )
     top_m: int = Field(default=1, ge=1, description="with identification: how many groups")
+    between: list[ClassName] | None = Field(
+        default=None, min_length=2, max_length=2, description="with comparison: names of the two groups"
+    )
+    region: float = Field(
+        default=0.05, gt=0, lt=1, description="with comparison: difference of accuracies that does not matter"
+    )
     grouping: Name = Field(
         default=ALL, description="one of the model's groupings; `all` and `score_bin` are always there"
     )
-    policy: Literal["thompson", "random"] = Field(default="thompson", description="who is labelled next")
+    policy: Policy = Field(default="thompson", description="who is labelled next")
     budget: Budget
     max_in_flight: int = Field(default=20, ge=1, description="requests waiting for an answer, at the most")
     lease_seconds: PositiveSeconds = Field(
@@ -180,12 +206,45 @@ class AssessmentSettings(_Frozen):
         default=False, description="show labellers what the model predicted (this sways them)"
     )
 
+    @property
+    def end(self) -> Extreme:
+        """The end that identification looks for."""
+        return self.extreme or ("lowest" if self.metric == "accuracy" else "highest")
+
+    @property
+    def asked_grouping(self) -> str:
+        """The grouping that labels are asked for: the score bins, where it is overall accuracy."""
+        return SCORE_BIN if self.metric == "overall_accuracy" else self.grouping
+
 
 class AlertSettings(_Frozen):
     """Thresholds that alerts compare beliefs with."""
 
     min_accuracy: Probability | None = Field(default=None, description="of every group")
     max_ece: Probability | None = Field(default=None, description="of every group")
+
+
+class Mistake(_Frozen):
+    """What one kind of mistake costs."""
+
+    true: ClassName = Field(description="what it is")
+    predicted: ClassName = Field(description="what the model says")
+    cost: float = Field(ge=0, allow_inf_nan=False, description="in any unit")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _true_is_a_name(cls, given: Any) -> Any:
+        # YAML takes the key for a truth value.
+        if isinstance(given, dict):
+            return {"true" if key is True else key: value for key, value in given.items()}
+        return given
+
+
+class CostSettings(_Frozen):
+    """What wrong predictions cost; right ones cost nothing."""
+
+    default: float = Field(default=1.0, ge=0, allow_inf_nan=False, description="of a mistake not listed")
+    mistakes: list[Mistake] = Field(default=[], description="those that cost more, or less")
 
 
 class ModelSettings(_Frozen):
@@ -202,10 +261,17 @@ class ModelSettings(_Frozen):
         default_factory=dict, description="standing questions about the model, by name"
     )
     alerts: AlertSettings = AlertSettings()
-    prior: Literal["learned", "informed", "informed_jeffreys", "uniform"] = Field(
+    costs: CostSettings | None = Field(
+        default=None, description="of mistakes, for a model with a grouping by predicted class"
+    )
+    prior: Literal["learned", "informed", "informed_jeffreys", "uniform", "vague"] = Field(
         default="learned", description="belief about a group before its labels"
     )
     interval: float = Field(default=0.95, gt=0, lt=1, description="probability inside credible intervals")
+    interval_kind: Literal["equal_tailed", "highest_density"] = Field(
+        default="equal_tailed",
+        description="of accuracy and cost: as much probability on either side, or the shortest interval",
+    )
     traffic_half_life_days: float | None = Field(
         default=7.0, gt=0, description="traffic counts half after this time; never less, if null"
     )
