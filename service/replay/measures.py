@@ -190,12 +190,15 @@ class Identification:
         merit = self._merit(beliefs)
         others = merit[:, self._others]
         ranks = np.zeros(len(merit))
+        lots: Floats | None = None
         for group in self._top:
             own = merit[:, group, None]
             ties = others == own
             ahead = (others > own).sum(axis=1)
             if ties.any():
-                ahead += (ties & (self._rng.random(ties.shape) < 0.5)).sum(axis=1)  # noqa: PLR2004 - a fair coin
+                # One lot for every group: a coin for every pair would all but rule out the ends of the tie.
+                lots = self._rng.random(merit.shape) if lots is None else lots
+                ahead += (ties & (lots[:, self._others] > lots[:, group, None])).sum(axis=1)
             ranks += 1 / (1 + ahead)
         reciprocal = ranks / len(self._top)
         found = reciprocal > IDENTIFIED

@@ -75,6 +75,9 @@ def identification(study: Study, results: Results) -> Table:
         curve, every = crossing(result), float(result.per_run["stays"].mean())
         of_pool = None if curve is None else 100 * curve / size
         rows.append((str(method), (curve, of_pool, every, 100 * every / size)))
+    never = {
+        method: int((result.per_run["stays"] > study.budget).sum()) for method, result in results.items()
+    }
     columns = ("labels, mean curve", "% of pool", "labels, every run", "% of pool, every run")
     return Table(
         title=f"{_asked(study)}: labels until the mean reciprocal rank is above {IDENTIFIED}",
@@ -85,6 +88,12 @@ def identification(study: Study, results: Results) -> Table:
         notes=(
             "First: when the curve averaged over the runs is above for good. Then: when every single run is,",
             f"averaged over the runs. {study.runs} runs, seed {study.seed}.",
+            *(
+                f"{method}: {count} of {study.runs} runs are not identified with all labels; they count as "
+                f"{study.budget + 1}."
+                for method, count in never.items()
+                if count
+            ),
         ),
     )
 
