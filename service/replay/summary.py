@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isnan
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +62,10 @@ def _by_labels(study: Study, title: str, figures: Mapping[Method, Floats], *, be
         title=title,
         corner="method \\ labels",
         columns=columns,
-        rows=[(str(method), tuple(values.tolist())) for method, values in figures.items()],
+        rows=[
+            (str(method), tuple(None if isnan(value) else value for value in values.tolist()))
+            for method, values in figures.items()
+        ],
         marked=frozenset(columns if best else ()),
         notes=(f"{study.runs} runs, seed {study.seed}.",),
     )

@@ -100,6 +100,12 @@ def test_the_error_of_the_ece_is_relative_to_it() -> None:
     assert error == pytest.approx(100 * (truth - believed) / truth)
 
 
+def test_of_an_ece_of_zero_an_error_has_no_share() -> None:
+    pool = plain_pool(right=[3, 6], wrong=[1, 2], score=0.75)
+    table = looked(BinErrors(pool, [0]), believing([1, 3], [1, 1]))
+    assert np.isnan(table.per_run["ece_error_percent"]).all()
+
+
 def test_known_bins_have_no_error() -> None:
     pool = plain_pool(right=[3, 6], wrong=[1, 6], score=0.9)
     result = looked(BinErrors(pool, [0]), believing([3e9, 6e9], [1e9, 6e9]))
@@ -164,10 +170,38 @@ def test_ties_are_decided_by_chance_every_rank_as_likely(others: int) -> None:
 
 
 def test_where_all_is_tied_the_right_groups_are_found_as_often_as_by_drawing_lots() -> None:
-    result = identifying([[0] * 6], [1, 1, 0, 0, 0, 0], 2, runs=20_000)
+    result = identifying([[0] * 6], [2, 1, 0, 0, 0, 0], 2, runs=20_000)
     found = float((result.per_run["first"] == 0).mean())
     # Two of six; five standard errors.
     assert found == pytest.approx(1 / 15, abs=5 * (14 / 225 / 20_000) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("merit", "top_m", "expected"),
+    [
+        # The second and the third are truly alike.
+        ([4, 3, 1, 0], 2, 1),
+        ([4, 1, 3, 0], 2, 1),
+        ([4, 0, 3, 1], 2, 1),
+        ([4, 2, 2, 1], 2, 1),
+        ([3, 4, 4, 1], 2, (1 / 2 + 1) / 2),
+        ([4, 1, 2, 3], 2, (1 + 1 / 2) / 2),
+        ([4, 1, 2, 3], 3, (1 + 1 / 2 + 1 / 2) / 3),
+    ],
+)
+def test_of_groups_that_are_truly_alike_either_will_do(
+    merit: list[float], top_m: int, expected: float
+) -> None:
+    assert reciprocal_rank(merit, [4, 2, 2, 1], top_m) == pytest.approx(expected)
+
+
+def test_beliefs_are_left_as_they_are_where_groups_are_truly_alike() -> None:
+    merit = np.array([[1.0, 2.0]])
+    looked(
+        Identification(lambda kept: kept, np.ones(2), 1, runs=1, budget=1, rng=np.random.default_rng(0)),
+        merit,
+    )
+    assert merit.tolist() == [[1, 2]]
 
 
 def test_a_run_stays_identified_after_its_last_failure() -> None:
