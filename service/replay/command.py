@@ -93,15 +93,15 @@ def add_parser(commands: Any) -> None:
     question.add_argument(
         "--costs", type=Path, metavar="CSV", help="K rows: cost by true and predicted class"
     )
-    question.add_argument("--region", type=float, default=0.05, help="difference that does not matter")
+    question.add_argument("--region", type=_share, default=0.05, help="difference that does not matter")
     methods = parser.add_argument_group("who answers")
     methods.add_argument("--prior", action="append", choices=["learned", *FIXED_PRIORS], help="repeatable")
     methods.add_argument("--policy", action="append", choices=list(POLICIES), help="repeatable")
     size = parser.add_argument_group("how much")
     size.add_argument("--runs", type=_positive, default=100, help="independent runs (default: 100)")
     size.add_argument("--budget", type=_positive, help="labels of a run (default: by task)")
-    size.add_argument("--interval", type=float, default=0.95, help="probability inside intervals")
-    size.add_argument("--seed", type=int, default=0, help="the same seed gives the same figures")
+    size.add_argument("--interval", type=_share, default=0.95, help="probability inside intervals")
+    size.add_argument("--seed", type=_seed, default=0, help="the same seed gives the same figures")
     size.add_argument("--jobs", type=_positive, default=1, help="processes (default: 1)")
     output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="print JSON instead of tables")
@@ -112,6 +112,8 @@ def add_parser(commands: Any) -> None:
 
 def replay(options: argparse.Namespace) -> int:
     """Run the command."""
+    if options.plots:
+        _make(options.plots)
     recordings = [recording for name in options.files for recording in _recordings(name)]
     tables: list[Table] = []
     with workers(options.jobs) as crew, _progress(options) as advance:
@@ -126,6 +128,14 @@ def replay(options: argparse.Namespace) -> int:
                     draw_figures(study, results, options.plots)
     _print(tables, options)
     return 0
+
+
+def _make(directory: Path) -> None:
+    """Make a directory before anything is computed for it."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RecordingError("--plots", f"{directory} cannot be made ({error.strerror}); name another") from error
 
 
 def _recordings(name: str) -> list[Recording]:
@@ -158,7 +168,7 @@ def _study(recording: Recording, options: argparse.Namespace) -> Study:
     if options.budget is not None:
         at = sorted({*(used for used in at if used < options.budget), options.budget}) if estimating else []
     elif estimating:
-        at = [used for used in at if used <= recording.size]
+        at = [used for used in at if used <= recording.size] or [recording.size]
     budget = options.budget or (max(at) if estimating else _whole(pool, options.task))
     if budget > recording.size:
         raise RecordingError(
@@ -278,7 +288,28 @@ def _progress(options: argparse.Namespace) -> Iterator[_Advance]:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not 1 or more")
+    return _at_least(1, text)
+
+
+def _seed(text: str) -> int:
+    return _at_least(0, text)
+
+
+def _at_least(least: int, text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of {least} or more")
+    return number
+
+
+def _share(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number between 0 and 1")
     return number

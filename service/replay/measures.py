@@ -136,8 +136,13 @@ class BinErrors(_AtLabels):
             ece = (shares * np.abs(mean - self._scores)).sum(axis=1)
         return {
             "rmse": np.sqrt((shares * (mean - self._pool.accuracy) ** 2).sum(axis=1)),
-            "ece_error_percent": 100 * np.abs(ece - self._ece) / self._ece,
+            "ece_error_percent": 100 * _relative(np.abs(ece - self._ece), self._ece),
         }
+
+
+def _relative(errors: Floats, whole: float) -> Floats:
+    """Errors as shares of the whole; NaN of nothing, as where scores are all 1 and right."""
+    return errors / whole if whole > 0 else np.full(errors.shape, np.nan)
 
 
 class ConfusionErrors(_AtLabels):
@@ -150,7 +155,7 @@ class ConfusionErrors(_AtLabels):
 
     def _look(self, beliefs: ConfusionBeliefs) -> dict[str, Floats]:
         rmse = self._rmse(beliefs.mean())
-        return {"rmse": rmse, "relative_rmse": rmse / self._scores_alone}
+        return {"rmse": rmse, "relative_rmse": _relative(rmse, self._scores_alone)}
 
     def _rmse(self, mean: Floats) -> Floats:
         squares = ((mean - self._pool.confusion) ** 2).sum(axis=2)
@@ -161,7 +166,8 @@ class Identification:
     """How well the extreme groups are found, label by label.
 
     The mean reciprocal rank is (1/m) sum_i 1 / rank_i over the m groups that are truly extreme, and rank_i is
-    1 plus the number of other groups ahead; ties are decided by chance.
+    1 plus the number of other groups ahead; ties are decided by chance. Of groups that are truly alike, of which
+    some must be among the m, those that are believed to be are.
 
     Args:
         merit: of every group in every run [R, G], from the beliefs; the highest are taken for extreme.
@@ -185,6 +191,7 @@ class Identification:
         self._merit, self._rng = merit, rng
         order = np.argsort(-truly, kind="stable")
         self._top, self._others = order[:top_m], order[top_m:]
+        self._alike = order[np.isclose(truly[order], truly[order[top_m - 1]], rtol=1e-9, atol=1e-12)]
         self._sum = np.zeros(budget + 1)
         self._last_failure = np.full(runs, -1)
         self._first_success = np.full(runs, budget + 1)
@@ -192,14 +199,22 @@ class Identification:
     def record(self, used: int, beliefs: Any) -> None:
         """Look."""
         merit = self._merit(beliefs)
+        if len(self._alike) > 1:
+            merit = merit.copy()
+            merit[:, self._alike] = -np.sort(-merit[:, self._alike], axis=1)
         others = merit[:, self._others]
         ranks = np.zeros(len(merit))
+        lots: Floats | None = None
         for group in self._top:
             own = merit[:, group, None]
             ties = others == own
+            if group in self._alike:
+                ties &= ~np.isin(self._others, self._alike)
             ahead = (others > own).sum(axis=1)
             if ties.any():
-                ahead += (ties & (self._rng.random(ties.shape) < 0.5)).sum(axis=1)  # noqa: PLR2004 - a fair coin
+                # One lot for every group: a coin for every pair would all but rule out the ends of the tie.
+                lots = self._rng.random(merit.shape) if lots is None else lots
+                ahead += (ties & (lots[:, self._others] > lots[:, group, None])).sum(axis=1)
             ranks += 1 / (1 + ahead)
         reciprocal = ranks / len(self._top)
         found = reciprocal > IDENTIFIED

@@ -104,7 +104,7 @@ def experiments(
     three = tuple(PAPERS.values())
 
     def labels(per: int) -> tuple[int, ...]:
-        return tuple(min(n * per, size) for n in LABELS_PER_GROUP)
+        return tuple(sorted({min(n * per, size) for n in LABELS_PER_GROUP}))
 
     def estimate(pool: Pool, metric: str, at: tuple[int, ...]) -> Study:
         return Study(pool, "estimation", metric, runs=runs, budget=max(at), at=at, seed=seed)

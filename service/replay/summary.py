@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isnan
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +62,10 @@ def _by_labels(study: Study, title: str, figures: Mapping[Method, Floats], *, be
         title=title,
         corner="method \\ labels",
         columns=columns,
-        rows=[(str(method), tuple(values.tolist())) for method, values in figures.items()],
+        rows=[
+            (str(method), tuple(None if isnan(value) else value for value in values.tolist()))
+            for method, values in figures.items()
+        ],
         marked=frozenset(columns if best else ()),
         notes=(f"{study.runs} runs, seed {study.seed}.",),
     )
@@ -75,6 +79,9 @@ def identification(study: Study, results: Results) -> Table:
         curve, every = crossing(result), float(result.per_run["stays"].mean())
         of_pool = None if curve is None else 100 * curve / size
         rows.append((str(method), (curve, of_pool, every, 100 * every / size)))
+    never = {
+        method: int((result.per_run["stays"] > study.budget).sum()) for method, result in results.items()
+    }
     columns = ("labels, mean curve", "% of pool", "labels, every run", "% of pool, every run")
     return Table(
         title=f"{_asked(study)}: labels until the mean reciprocal rank is above {IDENTIFIED}",
@@ -85,6 +92,12 @@ def identification(study: Study, results: Results) -> Table:
         notes=(
             "First: when the curve averaged over the runs is above for good. Then: when every single run is,",
             f"averaged over the runs. {study.runs} runs, seed {study.seed}.",
+            *(
+                f"{method}: {count} of {study.runs} runs are not identified with all labels; they count as "
+                f"{study.budget + 1}."
+                for method, count in never.items()
+                if count
+            ),
         ),
     )
 
