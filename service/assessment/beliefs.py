@@ -146,7 +146,8 @@ class LearnedAccuracy(AccuracyBeliefs):
             self.mixture = self._curve.fit.groups()
 
     def overall(self) -> BetaMixture:
-        """Beliefs about the accuracy over all traffic [R, J, 1], by the last fit."""
+        """Beliefs about the accuracy over all traffic [R, J, 1]."""
+        self.refresh()
         return self._curve.fit.overall()
 
 

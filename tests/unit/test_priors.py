@@ -217,6 +217,7 @@ def test_labels_one_by_one_are_labels_at_once(history: list[tuple[int, int, bool
         labels[group, score_bin] += 1
         right[group, score_bin] += correct
     stepwise = learned(history, LearnedAccuracy)
+    stepwise.refresh()
     at_once = assessed("learned", labels, right)
     np.testing.assert_allclose(stepwise.overall().mean().ravel(), at_once.overall.mean(), atol=2e-3)
     np.testing.assert_allclose(stepwise.mixture.mean()[0], at_once.accuracy.mean(), atol=5e-3)
