@@ -19,7 +19,7 @@ from service.cells import CellSpace, CombinationDirectory
 from service.drawing import Drawer, Pooled
 from service.grouping_snapshot import GroupingSnapshot
 from service.ledger import OutcomeLedger
-from service.settings import AssessmentSettings, ModelSettings
+from service.model_settings import AssessmentSettings, ModelSettings
 from service.snapshot import ModelSnapshot, present_groups, take_snapshot
 from service.store.facts import FactReader, TrafficFacts
 from service.store.records import Fact, encode_json

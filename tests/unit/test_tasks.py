@@ -118,7 +118,7 @@ def test_comparison_is_worth_the_confidence_after_a_label_and_nothing_elsewhere(
     pair, region = np.array([2, 0]), 0.1
     found = task("comparison", "accuracy", pair=pair, region=region).expected(accuracy())[0]
     assert found[1] == 0
-    for which, group in enumerate(pair):
+    for group in pair:
         chance = ALPHA[group] / (ALPHA[group] + BETA[group])
         confidence = 0.0
         for right, probability in ((1.0, chance), (0.0, 1 - chance)):
