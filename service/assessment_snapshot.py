@@ -13,7 +13,7 @@ from service.assessment import ranking
 from service.assessment.comparison import mixture_rope_probabilities
 from service.assessment.tasks import TASKS, Question, Task
 from service.grouping_snapshot import GroupingSnapshot
-from service.settings import AssessmentSettings
+from service.model_settings import AssessmentSettings
 from service.store.facts import RequestFacts
 
 Floats = npt.NDArray[np.float64]

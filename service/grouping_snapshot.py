@@ -12,7 +12,7 @@ from service.assessment import beta as betas
 from service.assessment.confusion import Confusion, CostBeliefs, Estimate, assess_confusion
 from service.assessment.groups import GroupingBeliefs, Labels
 from service.assessment.mixture import BetaMixture
-from service.settings import CONFUSION_CLASSES, CostSettings, ModelSettings
+from service.model_settings import CONFUSION_CLASSES, CostSettings, ModelSettings
 from service.store.facts import TrafficFacts
 
 Floats = npt.NDArray[np.float64]

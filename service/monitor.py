@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,14 +16,13 @@ from service.assessment.policies import NONE, POLICIES, Situation
 from service.assessment.tasks import Task
 from service.assessment_snapshot import standing_beliefs, task_of
 from service.cells import CellSpace, CombinationDirectory
+from service.drawing import Drawer, Pooled
 from service.grouping_snapshot import GroupingSnapshot
 from service.ledger import OutcomeLedger
-from service.settings import AssessmentSettings, ModelSettings
-from service.shard import gumbel_noise
-from service.siphash import siphash24
+from service.model_settings import AssessmentSettings, ModelSettings
 from service.snapshot import ModelSnapshot, present_groups, take_snapshot
 from service.store.facts import FactReader, TrafficFacts
-from service.store.records import Fact, PoolRecord, decode_pool_record, encode_json
+from service.store.records import Fact, encode_json
 from service.store.requests import Draw, OpenRequest, Renewal, RequestStore
 
 log = logging.getLogger(__name__)
@@ -227,7 +225,7 @@ class ModelMonitor:
         available, relevant = weights > 0, task.relevant(1)
         if relevant is not None:
             available &= relevant
-        drawer = _Drawer(self._requests, traffic, self._slots, self._traffic_decay, self._hash_key)
+        drawer = Drawer(self._requests, traffic, self._slots, self._traffic_decay, self._hash_key)
         draws: list[Draw] = []
         missed = np.zeros(weights.shape, dtype=np.bool_)
         attempts = 0
@@ -259,7 +257,7 @@ class ModelMonitor:
         return int(members[np.searchsorted(cumulative, self._rng.random() * cumulative[-1], side="right")])
 
     def _request(
-        self, assessment: str, settings: AssessmentSettings, group: str, item: _Pooled, now: float
+        self, assessment: str, settings: AssessmentSettings, group: str, item: Pooled, now: float
     ) -> Draw:
         record = item.record
         deadline = now + settings.lease_seconds
@@ -312,59 +310,6 @@ class ModelMonitor:
             ),
             deadline=deadline,
         )
-
-
-@dataclass(frozen=True)
-class _Pooled:
-    """One pooled item, and where it lies."""
-
-    partition: int
-    slot: int
-    encoded: bytes
-    item_hash: int
-    record: PoolRecord
-
-
-class _Drawer:
-    """Draws items of cells from the pool of all shards, each item at most once.
-
-    The union of the shards' items is no random sample, but its items of highest priority are; so a
-    cell's items are drawn in the order of their priorities.
-    """
-
-    def __init__(
-        self, requests: RequestStore, traffic: TrafficFacts, slots: int, decay: float, hash_key: bytes
-    ) -> None:
-        self._requests = requests
-        self._partitions = traffic.partitions
-        self._slots = slots
-        self._decay = decay
-        self._hash_key = hash_key
-        self._cells: dict[int, list[_Pooled]] = {}
-
-    def draw(self, cells: Sequence[int]) -> list[_Pooled | None]:
-        """The next item of every cell, None where a cell has no more."""
-        self._read([cell for cell in dict.fromkeys(cells) if cell not in self._cells])
-        return [self._cells[cell].pop() if self._cells[cell] else None for cell in cells]
-
-    def _read(self, cells: Sequence[int]) -> None:
-        if not cells:
-            return
-        slots = [cell * self._slots + slot for cell in cells for slot in range(self._slots)]
-        replies = self._requests.pooled([(partition, slots) for partition in self._partitions])
-        found = [
-            (partition, slot, encoded, decode_pool_record(encoded))
-            for partition, reply in zip(self._partitions, replies, strict=True)
-            for slot, encoded in zip(slots, reply, strict=True)
-            if encoded is not None
-        ]
-        hashes = siphash24([record.item_id.encode() for *_, record in found], self._hash_key)
-        times = np.array([record.time for *_, record in found])
-        priorities = self._decay * times + gumbel_noise(hashes)
-        self._cells.update({cell: [] for cell in cells})
-        for i in np.argsort(priorities):  # the highest last, where pop() takes it
-            partition, slot, encoded, record = found[i]
-            self._cells[slot // self._slots].append(_Pooled(partition, slot, encoded, int(hashes[i]), record))
 
 
 def _iso(seconds: float) -> str:

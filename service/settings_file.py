@@ -16,15 +16,15 @@ from pydantic import ValidationError
 
 from service.cells import ALL, SCORE_BIN, bin_names
 from service.errors import ConfigurationError
-from service.settings import (
+from service.model_settings import (
     CONFUSION_CLASSES,
     METRICS,
     AssessmentSettings,
     CostSettings,
     GroupingSettings,
     ModelSettings,
-    Settings,
 )
+from service.settings import Settings
 
 Problems = list[tuple[str, str]]
 

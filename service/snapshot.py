@@ -13,7 +13,7 @@ from service.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
 from service.cells import ALL, CellSpace
 from service.grouping_snapshot import GroupingSnapshot, confusion_snapshot, grouping_snapshot
 from service.ledger import OutcomeLedger
-from service.settings import ModelSettings
+from service.model_settings import ModelSettings
 from service.store.facts import RequestFacts, TrafficFacts
 
 Floats = npt.NDArray[np.float64]

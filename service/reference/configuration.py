@@ -177,7 +177,7 @@ _PAGE = """\
 # Configuration
 
 Credence reads one YAML file and the `{prefix}*` environment once, when it starts. This page is made from
-the models that check them: `service/settings.py`.
+the models that check them: `service/settings.py` and `service/model_settings.py`.
 
 ## A complete example
 

@@ -13,15 +13,14 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from service.cells import ALL, SCORE_BIN
 from service.errors import ConfigurationError
+from service.model_settings import ModelSettings, decay_per_second
 from service.reference.configuration import configuration_page
 from service.reference.schemas import in_words
 from service.settings import (
     KafkaSettings,
-    ModelSettings,
     RedisSettings,
     ScheduleSettings,
     Settings,
-    decay_per_second,
 )
 from service.settings_file import load_settings
 
