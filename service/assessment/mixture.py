@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import Self
 
 import numpy as np
@@ -19,6 +20,9 @@ _QUANTILE_MASS = 1e-6
 
 _LOGIT_RANGE = 37.0
 """Quantiles are sought within expit(+-37): as near to 0, and nearer to 1, than doubles can tell."""
+
+_BISECTED = 4
+"""Every so many steps the bracket is halved, however Newton's method goes."""
 
 _LOGIT_STEP = 1e-9
 """Where the mass jumps, as it does for tiny parameters, a quantile is known to so much on the logit scale."""
@@ -60,7 +64,9 @@ class BetaMixture:
     def interval(self, mass: float) -> tuple[Floats, Floats]:
         """Equal-tailed interval of every group [..., G], exact."""
         tail = (1 - mass) / 2
-        return self.quantile(tail), self.quantile(1 - tail)
+        upper = self.quantile(1 - tail)
+        # Both are found but for rounding.
+        return np.minimum(self.quantile(tail), upper), upper
 
     def quantile(self, probability: float) -> Floats:
         """The value of every group [..., G] below which it lies with this probability.
@@ -77,8 +83,11 @@ class BetaMixture:
         target = special.ndtri(probability)
         columns = self._columns()
         sought = np.arange(t.size)
-        while sought.size:
-            below, density = _mass_below(*(column[:, sought] for column in columns), t[sought])
+        for step in count(1):
+            if not sought.size:
+                break
+            weights, alphas, others = (column[:, sought] for column in columns)
+            below, density = _mass_below(weights, alphas, others, t[sought])
             short = below < probability
             low[sought[short]] = t[sought[short]]
             high[sought[~short]] = t[sought[~short]]
@@ -87,13 +96,14 @@ class BetaMixture:
             sought, score, density = sought[~found], special.ndtri(below[~found]), density[~found]
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 newton = t[sought] + (target - score) * np.exp(-0.5 * score**2) / np.sqrt(2 * np.pi) / density
-            inside = (newton > low[sought]) & (newton < high[sought])
+            # Where the mass jumps, Newton's steps stay inside and come no nearer.
+            inside = (newton > low[sought]) & (newton < high[sought]) & (step % _BISECTED != 0)
             t[sought] = np.where(inside, newton, (low[sought] + high[sought]) / 2)
         return np.asarray(special.expit(t), np.float64).reshape(mean.shape)
 
     def probability_below(self, threshold: float | Floats) -> Floats:
-        """P(theta_g < threshold) of every group [..., G], exact; thresholds are one for all, or [G]."""
-        return self._mixed(special.betainc(self.alpha, self.beta, threshold))
+        """P(theta_g < threshold) of every group [..., G], exact; one threshold, or one a group [G]."""
+        return self._mixed(np.asarray(special.betainc(self.alpha, self.beta, threshold), np.float64))
 
     def sample(self, rng: np.random.Generator, size: int) -> Floats:
         """Joint draws of all groups [size, G]."""

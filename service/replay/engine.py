@@ -105,7 +105,8 @@ class _Plays:
         if wanting.any():
             if self._relevant is not None:
                 left = np.where(self._relevant, left, 0)
-            fresh = self._policy.choose(self._task, Situation(beliefs, left.astype(np.float64), left > 0), rng)
+            situation = Situation(beliefs, left.astype(np.float64), left > 0)
+            fresh = self._policy.choose(self._task, situation, rng)
             if fresh.shape != self._named.shape:
                 self._named = np.full(fresh.shape, NONE)
             self._named[wanting], self._cursor[wanting] = fresh[wanting], 0
