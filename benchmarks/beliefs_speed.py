@@ -1,7 +1,7 @@
 """How long the service takes to believe and to decide, on made-up facts of a given size.
 
 Accuracy intervals and calibration errors of 1,000 groups of 10 score bins, with the learned prior and with a
-fixed one; a decision over 10,000 groups, for every policy; a confusion matrix of 1,000 classes with its costs.
+fixed one; a decision over 10,000 groups, for every policy; a confusion matrix of 1,000 classes with costs.
 One process, one core's worth of work; the fastest of several turns.
 """
 

@@ -23,7 +23,7 @@ from service.errors import RecordingError
 from service.replay.costs import load_costs
 from service.replay.digits import digits_recordings
 from service.replay.engine import Method
-from service.replay.figures import draw_figures
+from service.replay.figures import draw_pool, draw_results
 from service.replay.grouping import Grouper
 from service.replay.paper import OURS, PAPERS, experiments
 from service.replay.pool import Pool
@@ -125,7 +125,8 @@ def replay(options: argparse.Namespace) -> int:
                 results = _results(study, _methods(options), crew, advance)
                 tables += summary(study, results)
                 if options.plots:
-                    draw_figures(study, results, options.plots)
+                    draw_results(study, results, options.plots)
+                    draw_pool(study, options.plots)
     _print(tables, options)
     return 0
 
@@ -135,7 +136,9 @@ def _make(directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RecordingError("--plots", f"{directory} cannot be made ({error.strerror}); name another") from error
+        raise RecordingError(
+            "--plots", f"{directory} cannot be made ({error.strerror}); name another"
+        ) from error
 
 
 def _recordings(name: str) -> list[Recording]:
@@ -246,7 +249,9 @@ def _paper(
             for method in experiment.methods
         }
         if options.plots:
-            draw_figures(experiment.study, results, options.plots)
+            draw_results(experiment.study, results, options.plots, experiment.name)
+            if experiment.name == "Table 3":
+                draw_pool(experiment.study, options.plots)
         yield experiment.table(results)
 
 

@@ -67,7 +67,7 @@ def run(
         progress: told the labels of every step.
     """
     orders, chances = rng.spawn(2)
-    shuffled = Shuffled(pool, runs, orders)
+    shuffled = Shuffled(pool, runs, budget, orders)
     plays = _Plays(task, POLICIES[policy](), runs)
     for measure in measures:
         measure.record(0, beliefs)
@@ -105,9 +105,8 @@ class _Plays:
         if wanting.any():
             if self._relevant is not None:
                 left = np.where(self._relevant, left, 0)
-            fresh = self._policy.choose(
-                self._task, Situation(beliefs, left.astype(np.float64), left > 0), rng
-            )
+            situation = Situation(beliefs, left.astype(np.float64), left > 0)
+            fresh = self._policy.choose(self._task, situation, rng)
             if fresh.shape != self._named.shape:
                 self._named = np.full(fresh.shape, NONE)
             self._named[wanting], self._cursor[wanting] = fresh[wanting], 0

@@ -166,8 +166,8 @@ class Identification:
     """How well the extreme groups are found, label by label.
 
     The mean reciprocal rank is (1/m) sum_i 1 / rank_i over the m groups that are truly extreme, and rank_i is
-    1 plus the number of other groups ahead; ties are decided by chance. Of groups that are truly alike, of which
-    some must be among the m, those that are believed to be are.
+    1 plus the number of other groups ahead; ties are decided by chance. Where groups are truly alike and only
+    some of them are among the m, any of them will do.
 
     Args:
         merit: of every group in every run [R, G], from the beliefs; the highest are taken for extreme.
