@@ -348,7 +348,7 @@ def test_figures_are_written(
     words = ("--task", task, "--metric", metric, "--top-m", "2", "--prior", "uniform", "--budget", "20")
     assert run(saved(tmp_path), *words, *FEW, "--plots", folder) == 0
     capsys.readouterr()
-    always = {"accuracy-against-calibration", "ranks", "reliability", "reliability-100-labels"}
+    always = {"accuracy-against-calibration", "ranks", "reliability", "reliability-few-labels"}
     if metric == "calibration":
         always -= {"accuracy-against-calibration", "ranks"}
     assert {path.stem for path in folder.iterdir()} == {f"model-{name}" for name in always | own}
