@@ -50,7 +50,8 @@ class FixedPrior:
         centre: Floats = np.full(probabilities.shape, 1 / classes)
         if self.informed:
             centre = np.maximum(probabilities, _PROBABILITY_MARGIN)
-        return self.dirichlet_strength * centre + 2 * self.floor / classes
+        alpha: Floats = self.dirichlet_strength * centre + 2 * self.floor / classes
+        return alpha
 
 
 FIXED_PRIORS: dict[str, FixedPrior] = {
