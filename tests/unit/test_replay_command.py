@@ -13,16 +13,21 @@ import pytest
 from replay_examples import recording
 
 from service.errors import RecordingError
-from service.replay.command import add_parser
+from service.replay.command import _study, add_parser
+from service.replay.study import true_metric
 
 EXAMPLE = recording([90, 80, 70, 60])
 FEW = ["--runs", "2"]
 
 
-def run(*words: object) -> int:
+def parsed(*words: object) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     add_parser(parser.add_subparsers())
-    options = parser.parse_args(["replay", *map(str, words)])
+    return parser.parse_args(["replay", *map(str, words)])
+
+
+def run(*words: object) -> int:
+    options = parsed(*words)
     code: int = options.command(options)
     return code
 
@@ -163,14 +168,13 @@ def test_a_cost_matrix_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert message.startswith(f"{tmp_path / 'none.csv'}: it cannot be read")
 
 
-def test_costs_are_by_true_and_then_by_predicted_class(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # All mistakes among predictions of class 3 are dear, as its column says; then it is the most costly.
-    costs = written(tmp_path, "costs.csv", "0 1 1 50\n1 0 1 50\n1 1 0 50\n1 1 1 0\n")
-    path = saved(tmp_path)
-    dear = documents(capsys, path, *COSTLY, "--costs", costs, "--prior", "learned", *FEW)[0]["rows"][0]
-    assert dear["labels, every run"] < 30
+def test_costs_are_by_true_and_then_by_predicted_class(tmp_path: Path) -> None:
+    # All mistakes among predictions of class 3 are dear, as its column says.
+    costs = written(tmp_path, "costs.csv", "0,1,1,50\n1,0,1,50\n1,1,0,50\n1,1,1,0\n")
+    study = _study(EXAMPLE, parsed("model.npz", *COSTLY, "--costs", costs))
+    wrong = 1 - study.pool.accuracy
+    np.testing.assert_allclose(true_metric(study), wrong * [1, 1, 1, 50])
+    assert study.extreme == "highest"
 
 
 def test_a_superclass_without_a_file_is_refused(tmp_path: Path) -> None:
@@ -378,7 +382,21 @@ def test_the_papers_tables_are_made(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert all(table["rows"] for table in tables)
 
 
-def test_the_papers_tables_are_made_of_few_items(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_few_items_the_papers_tables_have_no_column_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = saved(tmp_path, probabilities=EXAMPLE.probabilities[:30], labels=EXAMPLE.labels[:30])
     tables = documents(capsys, path, "--paper", "--runs", 1)
     assert list(tables[2]["rows"][0]) == ["method \\ labels", "20", "30"]
+
+
+def test_every_table_of_the_paper_has_a_figure_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    path, folder = saved(tmp_path), tmp_path / "figures"
+    kept = {"probabilities": EXAMPLE.probabilities[:30], "labels": EXAMPLE.labels[:30]}
+    tables = documents(capsys, saved(tmp_path, **kept), "--paper", "--runs", 1, "--plots", folder)
+    names = [file.stem.removeprefix(f"{path.stem}-") for file in folder.iterdir()]
+    assert sum(name.startswith(("table-", "supplement-")) for name in names) == len(tables)
+    assert {"accuracy-against-calibration", "ranks", "reliability", "difference"} <= set(names)
