@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -132,6 +133,7 @@ def take_snapshot(
                     groups.names, beliefs, settings, cell_groups=groups.cells, labels=labels, traffic=traffic
                 )
             groupings[name] = grouping_snapshot(groups.names, beliefs, settings, confusion)
+    _tell_overall(groupings, settings, ledger)
     return ModelSnapshot(
         model=model,
         taken_at=now,
@@ -150,3 +152,21 @@ def take_snapshot(
             for name, assessment in settings.assessments.items()
         },
     )
+
+
+def _tell_overall(
+    groupings: dict[str, GroupingSnapshot], settings: ModelSettings, ledger: OutcomeLedger
+) -> None:
+    """Take the accuracy over all traffic from the grouping by which most labels were asked.
+
+    Within its groups those labels are a random sample, so it knows best. Under a fixed prior, which cannot
+    learn that all groups are off alike, its sum over groups would be biased.
+    """
+    asked: Counter[str] = Counter()
+    for code, count in Counter(ledger.columns().sources.tolist()).items():
+        asked[ledger.sources[code][1]] += count
+    known = [name for name, _ in asked.most_common() if name in groupings]
+    if settings.prior == "learned" and known and known[0] != ALL and ALL in groupings:
+        everything = groupings[ALL]
+        beliefs = replace(everything.beliefs, accuracy=groupings[known[0]].beliefs.overall)
+        groupings[ALL] = grouping_snapshot(everything.groups, beliefs, settings)

@@ -209,3 +209,17 @@ def test_the_terminal_shows_what_assessments_have_found() -> None:
     assert "highest: cat" in text
     assert "dog below cat" in text
     assert "cost" in text
+
+
+def test_the_accuracy_over_all_traffic_is_known_by_the_grouping_that_asked_most() -> None:
+    asked_by_class = {"worst": ASSESSMENTS["worst"]}
+    found = snapshot(99, assessments=asked_by_class)
+    by_class, everything = (found.groupings[name] for name in ("class", "all"))
+    np.testing.assert_allclose(everything.accuracy_mean, by_class.beliefs.overall.mean())
+    assert everything.groups == ["all"]
+
+
+def test_under_a_fixed_prior_all_traffic_is_one_group() -> None:
+    found = snapshot(prior="informed")
+    by_class, everything = (found.groupings[name] for name in ("class", "all"))
+    assert everything.accuracy_mean != pytest.approx(by_class.beliefs.overall.mean(), abs=1e-6)
