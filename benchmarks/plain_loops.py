@@ -139,8 +139,14 @@ def formula_variance(alpha: Floats, beta: Floats) -> Floats:
     return np.asarray(alpha * beta / (total**2 * (total + 1)), np.float64)
 
 
+def library_dirichlet_variance(alpha: Floats) -> Floats:
+    """Variances of the last axis [..., K], by scipy.stats, which takes one vector at a time."""
+    rows = alpha.reshape(-1, alpha.shape[-1])
+    return np.array([stats.dirichlet.var(row) for row in rows]).reshape(alpha.shape)
+
+
 def dirichlet_variance(alpha: Floats) -> Floats:
-    """Variances of the last axis [..., K]; scipy.stats takes one vector alone, which is slower here."""
+    """Variances of the last axis [..., K], by their formula."""
     total = alpha.sum(axis=-1, keepdims=True)
     return np.asarray(alpha * (total - alpha) / (total**2 * (total + 1)), np.float64)
 
@@ -224,6 +230,8 @@ def estimate_confusion(
     probabilities: Floats,
     budget: int,
     rng: np.random.Generator,
+    *,
+    variance: Callable[[Floats], Floats] = library_dirichlet_variance,
 ) -> Confusions:
     """Estimate p(true class j given predicted class k) by Thompson sampling.
 
@@ -235,6 +243,7 @@ def estimate_confusion(
         probabilities: of every class, for every item [N, K].
         budget: most labels.
         rng: makes all draws.
+        variance: of the classes, from Dirichlet parameters [..., K].
     """
     classes = probabilities.shape[1]
     alpha = confusion_prior(predicted, probabilities)
@@ -246,8 +255,8 @@ def estimate_confusion(
     while len(items) < budget and not pool.exhausted.all():
         for group in range(classes):
             theta = rng.dirichlet(alpha[group])
-            after = theta @ dirichlet_variance(alpha[group] + one_more).sum(axis=1)
-            reward[group] = shares[group] * (dirichlet_variance(alpha[group]).sum() - after)
+            after = theta @ variance(alpha[group] + one_more).sum(axis=1)
+            reward[group] = shares[group] * (variance(alpha[group]).sum() - after)
         reward[pool.exhausted] = -np.inf
         group = int(reward.argmax())
         item = pool.take(group)
@@ -350,6 +359,17 @@ def _estimate_confusion(recording: Recording, budget: int, rng: np.random.Genera
     return estimate_confusion(recording.predicted, recording.labels, recording.probabilities, budget, rng)
 
 
+def _estimate_confusion_by_formula(recording: Recording, budget: int, rng: np.random.Generator) -> Confusions:
+    return estimate_confusion(
+        recording.predicted,
+        recording.labels,
+        recording.probabilities,
+        budget,
+        rng,
+        variance=dirichlet_variance,
+    )
+
+
 def _compare_accuracy(recording: Recording, budget: int, rng: np.random.Generator) -> Accuracies:
     return compare_accuracy(
         recording.predicted, recording.correct, recording.scores, budget, rng, pair=(0, 1)
@@ -362,9 +382,10 @@ LOOPS: dict[str, Replay] = {
     "least_accurate": _least_accurate,
     "least_accurate, top 3": _least_accurate_3,
     "estimate_confusion": _estimate_confusion,
+    "estimate_confusion, formula": _estimate_confusion_by_formula,
     "compare_accuracy": _compare_accuracy,
 }
-"""What is measured, by name; `formula` takes variances by `formula_variance`, without scipy.stats."""
+"""What is measured, by name; `formula` takes variances by their formulas, without scipy.stats."""
 
 
 @dataclass(frozen=True)

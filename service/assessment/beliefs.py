@@ -14,16 +14,16 @@ from scipy import special
 
 from service.assessment import beta as betas
 from service.assessment import dirichlet
-from service.assessment.curves import CurveFit, LearnedCurve
+from service.assessment.curves import LearnedCurve
 from service.assessment.laplace import Cells
 from service.assessment.mixture import BetaMixture
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
-_REFIT_GROWTH = 1.1
-"""The learned prior is fitted anew whenever there are so many times more labels; until then, what it says of a
-group is updated as a Beta is."""
+_REFIT_GROWTH = 1.25
+"""The learned prior is fitted anew whenever there are so many times more labels; until then, what it says of
+a group is updated as a Beta is."""
 
 
 _CONFUSION_STRENGTHS = (0.5, 2.0, 8.0, 32.0, 128.0)
@@ -59,6 +59,9 @@ class Beliefs(Protocol):
     def expect(self, groups: Indices) -> None:
         """Count a label of a group as having said what is expected, in every run [R]."""
 
+    def refresh(self) -> None:
+        """Make the beliefs as good as the labels allow, before they are looked at closely."""
+
 
 class AccuracyBeliefs:
     """About the accuracy of every group.
@@ -80,6 +83,9 @@ class AccuracyBeliefs:
                 np.ones((runs, 1)), np.broadcast_to(alpha, shape).copy(), np.broadcast_to(beta, shape).copy()
             )
         )
+
+    def refresh(self) -> None:
+        """Make the beliefs as good as the labels allow, before they are looked at closely."""
 
     def draw(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Parameters alpha and beta of every group [R, G] under hyperparameters drawn by their weights."""
@@ -134,9 +140,15 @@ class LearnedAccuracy(AccuracyBeliefs):
         else:
             super().observe(runs, groups, outcomes)
 
+    def refresh(self) -> None:
+        """Fit the curve to all labels that have come."""
+        if self._curve.refit():
+            self.mixture = self._curve.fit.groups()
+
     def overall(self) -> BetaMixture:
         """Beliefs about the accuracy over all traffic [R, J, 1]."""
-        return self._curve.current().overall()
+        self.refresh()
+        return self._curve.fit.overall()
 
 
 class BinBeliefs:
@@ -159,6 +171,9 @@ class BinBeliefs:
         self.alpha, self.beta = np.tile(alpha, (runs, 1, 1)), np.tile(beta, (runs, 1, 1))
         self._every = np.arange(runs)
         self._distances: Floats | None = None
+
+    def refresh(self) -> None:
+        """Make the beliefs as good as the labels allow, before they are looked at closely."""
 
     def draw(self, rng: np.random.Generator) -> Floats:
         """Accuracy of every cell [R, G, B]."""
@@ -213,6 +228,11 @@ class LearnedBins(BinBeliefs):
         self._curve = GrowingCurve(prior, cells, runs)
         self._summarise()
 
+    def refresh(self) -> None:
+        """Fit the curve to all labels that have come."""
+        if self._curve.refit():
+            self._summarise()
+
     def draw(self, rng: np.random.Generator) -> Floats:
         """Accuracy of every cell [R, G, B]."""
         fit = self._curve.fit
@@ -247,6 +267,9 @@ class ConfusionBeliefs:
     def __init__(self, alpha: Floats, runs: int) -> None:
         self._alpha = np.tile(alpha, (runs, 1, 1))
         self._every = np.arange(runs)
+
+    def refresh(self) -> None:
+        """Make the beliefs as good as the labels allow, before they are looked at closely."""
 
     def parameters(self) -> Floats:
         """Dirichlet parameters [R, G, K]."""
@@ -302,6 +325,10 @@ class LearnedConfusion(ConfusionBeliefs):
         self._log_weights = np.zeros((runs, len(self._priors)))
         self._counts = np.zeros((runs, *others.shape))
         self._every = np.arange(runs)
+
+    def refresh(self) -> None:
+        """Fit the accuracy's curve to all labels that have come."""
+        self.accuracy.refresh()
 
     def parameters(self) -> Floats:
         """Parameters [R, G, K] of Dirichlets with the same means, as sure as of the accuracy."""
@@ -368,19 +395,16 @@ class GrowingCurve:
         self._seen += 1
         if self._seen < self._next:
             return False
-        self._refit()
-        return True
+        return self.refit()
 
-    def current(self) -> CurveFit:
-        """The fit to all labels that have come."""
-        if self._fitted != self._seen:
-            self._refit()
-        return self.fit
-
-    def _refit(self) -> None:
+    def refit(self) -> bool:
+        """Fit to all labels that have come; whether there were new ones."""
+        if self._fitted == self._seen:
+            return False
         self.fit = self.prior.fit(self.cells, self.labels.copy(), self.correct.copy(), self.fit.modes)
         self._fitted = self._seen
         self._next = max(self._seen + 1, int(self._seen * _REFIT_GROWTH))
+        return True
 
 
 def components(weights: Floats, rng: np.random.Generator) -> Indices:

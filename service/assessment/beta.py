@@ -21,7 +21,8 @@ def require_positive(*parameters: Floats) -> None:
     Raises:
         ValueError: one of them is 0, negative or NaN.
     """
-    if not all(np.all(np.asarray(parameter) > 0) for parameter in parameters):
+    # The least of an array is NaN if any is; one pass over it, as this stands in front of every formula.
+    if not all(np.min(parameter, initial=np.inf) > 0 for parameter in parameters):
         raise ValueError("the parameters of a belief must be positive")
 
 
@@ -153,11 +154,14 @@ def distance_moments(alpha: Floats, beta: Floats, score: Floats) -> tuple[Floats
 
     E|theta - s| = s (2 F(s; a, b) - 1) + mu (1 - 2 F(s; a + 1, b)), with F the regularised incomplete
     beta function and mu = a / (a + b): split the integral at s, and use
-    integral of t f(t; a, b) over [0, s] = mu F(s; a + 1, b).
+    integral of t f(t; a, b) over [0, s] = mu F(s; a + 1, b). Of the two F only one is evaluated:
+    F(s; a + 1, b) = F(s; a, b) - s^a (1 - s)^b / (a B(a, b)).
     """
     mu = mean(alpha, beta)
     below = special.betainc(alpha, beta, score)
-    below_shifted = special.betainc(alpha + 1, beta, score)
+    log_density = special.xlogy(alpha, score) + special.xlog1py(beta, -score)
+    log_density -= special.gammaln(alpha) + special.gammaln(beta) - special.gammaln(alpha + beta)
+    below_shifted = below - np.exp(log_density) / alpha
     expected = score * (2 * below - 1) + mu * (1 - 2 * below_shifted)
     squared = variance(alpha, beta) + (mu - score) ** 2
     return expected, np.maximum(squared - expected**2, 0.0)

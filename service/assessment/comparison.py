@@ -27,11 +27,11 @@ Belief = tuple[Floats, Floats]
 NODES = 64
 """Nodes that keep probabilities to 1e-9, where the region is .001 or more and parameters are up to 10,000.
 
-48 keep them to 1e-7, 32 to 1e-3. Time goes with the nodes, most of it into F_2.
+48 keep them to 2e-6, 32 to 3e-3. Time goes with the nodes, most of it into F_2.
 """
 
-_TAIL_MASS = 1e-12
-"""Mass of a belief beyond an end that is cut."""
+_TAIL_LOG = 27.6
+"""The mass of a belief beyond an end that is cut is at most exp(-27.6), 1e-12."""
 
 _SMOOTH_FROM = 4.0
 """A density of an end whose parameter is less is not taken for smooth there, and not cut."""
@@ -109,6 +109,7 @@ def expected_confidence(
     *,
     region: float,
     nodes: int = NODES,
+    quick: bool = False,
 ) -> Floats:
     """Expected largest of the three probabilities after one more label of group 1, and of group 2 [..., 2].
 
@@ -125,15 +126,17 @@ def expected_confidence(
         probability_second: that a label of group 2 is right [...].
         region: difference that does not matter, above 0, below 1.
         nodes: of the quadrature.
+        quick: whether F_2 is integrated from its density at the nodes, which is three times faster, and with
+            48 nodes right to 2e-6.
 
     Raises:
         ValueError: a parameter is not positive, or the region is not between 0 and 1.
     """
     first, second = _checked(first, second, region)
-    below = _above(first[::-1], second[::-1], region, nodes, labels=True)
+    below = _above(first[::-1], second[::-1], region, nodes, labels=True, quick=quick)
     # What is right of theta is wrong of 1 - theta.
     below = below[..., [0, 2, 1, 4, 3]]
-    above = _above(first, second, region, nodes, labels=True)
+    above = _above(first, second, region, nodes, labels=True, quick=quick)
     confidence = _three(below, above).max(axis=-1)[..., 1:]
     right, wrong = confidence[..., ::2], confidence[..., 1::2]
     chances = np.stack(np.broadcast_arrays(probability_first, probability_second), axis=-1)
@@ -188,17 +191,22 @@ def difference_density(first: Belief, second: Belief, points: Floats, *, nodes: 
     return density
 
 
-def _above(first: Belief, second: Belief, region: float, nodes: int, *, labels: bool = False) -> Floats:
+def _above(
+    first: Belief, second: Belief, region: float, nodes: int, *, labels: bool = False, quick: bool = False
+) -> Floats:
     """P(D > region) [..., 1], or also after a label: right or wrong of group 1, then of group 2 [..., 5]."""
     (a1, b1), (a2, b2) = first, second
     span = _Span.of(first, second, np.asarray(region))
     y, rest, weights = span.nodes(nodes)
     x = y + region
     density = _density(x, rest, (a1[..., None], b1[..., None])) * weights
-    mass = np.asarray(special.betainc(a2[..., None], b2[..., None], y), np.float64)
     low, high = span.start + region, 1 - region - span.rest
-    mass_end, share = special.betainc(a2, b2, high), special.betaincc(a1, b1, low)
-    mass -= mass_end[..., None]
+    mass_end = np.asarray(special.betainc(a2, b2, high), np.float64)
+    share = special.betaincc(a1, b1, low)
+    if quick:
+        mass = _mass_to_end(y, rest + region, weights, second, mass_end)
+    else:
+        mass = np.asarray(special.betainc(a2[..., None], b2[..., None], y), np.float64) - mass_end[..., None]
     found = [mass_end * share + _dot(density, mass)]
     if labels:
         bump = _bump(y, rest + region, (a2[..., None], b2[..., None]))
@@ -211,6 +219,22 @@ def _above(first: Belief, second: Belief, region: float, nodes: int, *, labels: 
         wrong = mass_end * (share - bump_low / b1) + _dot(density, rest) * (a1 + b1) / b1
         found += [right, wrong, found[0] - shifted / a2, found[0] + shifted / b2]
     return np.stack(found, axis=-1)
+
+
+def _mass_to_end(y: Floats, beyond: Floats, weights: Floats, belief: Belief, mass_end: Floats) -> Floats:
+    """F(y) less F at the upper end [..., nodes]: the density integrated as the polynomial through its nodes.
+
+    Only where the density is infinite at 0 is F itself computed, at ten times the cost.
+    """
+    alpha, beta = (parameter[..., None] for parameter in belief)
+    count = y.shape[-1]
+    rule = np.polynomial.legendre.leggauss(count)[1] / 2
+    mass = -(_density(y, beyond, (alpha, beta)) * weights / rule) @ _integration(count).T
+    infinite = np.broadcast_to(belief[0] < 1, mass.shape[:-1])
+    if infinite.any():
+        alphas, betas_ = (np.broadcast_to(p, infinite.shape)[infinite][:, None] for p in belief)
+        mass[infinite] = special.betainc(alphas, betas_, y[infinite]) - mass_end[infinite][:, None]
+    return np.asarray(mass, np.float64)
 
 
 def _overlap(first: Belief, second: Belief, distance: Floats, nodes: int) -> Floats:
@@ -255,12 +279,19 @@ def _three(below: Floats, above: Floats) -> Floats:
 
 
 def _low(alpha: Floats, beta: Floats) -> Floats:
-    """Quantile below which there is no mass to speak of; 0 where the density is not smooth at 0.
+    """A value below which there is no mass to speak of; 0 where the density is not smooth at 0.
 
     It is that after a label which lowers the belief: one that is nearly certain of 1 has hardly any mass to
-    cut by, and such a label moves all of it.
+    cut by, and such a label moves all of it. By Bernstein's bound for Betas (Skorski, Modern Stochastics
+    2023), P(theta < mu - t) <= exp(-t^2 / (2 (v + c t / 3))) with c = 2 (a - b) / (n (n + 2)) if that is
+    positive, else 0: nearly as far in as the quantile, and much faster.
     """
-    return np.where(alpha < _SMOOTH_FROM, 0.0, special.betaincinv(alpha, beta + 1, _TAIL_MASS))
+    beta = beta + 1
+    total = alpha + beta
+    mean, spread = betas.mean(alpha, beta), betas.variance(alpha, beta)
+    lean = np.maximum(2 * (alpha - beta) / (total * (total + 2)), 0.0) * _TAIL_LOG / 3
+    low = mean - lean - np.sqrt(lean**2 + 2 * _TAIL_LOG * spread)
+    return np.where(alpha < _SMOOTH_FROM, 0.0, np.maximum(low, 0.0))
 
 
 def _bump(x: Floats, rest: Floats, belief: Belief) -> Floats:
@@ -296,3 +327,14 @@ def _rules(count: int) -> tuple[Floats, Floats, Floats]:
     slope = u ** (p - 1) * v ** (q - 1) / special.beta(p, q)
     ahead, behind = special.betainc(p, q, u), special.betainc(q, p, v)
     return np.asarray(ahead, np.float64), np.asarray(behind, np.float64), slope * weights / 2
+
+
+@cache
+def _integration(count: int) -> Floats:
+    """Matrix [n, n] that integrates the polynomial through nodes on [0, 1] from each of them to 1."""
+    raw = np.polynomial.legendre.leggauss(count)[0]
+    legendre = np.polynomial.legendre
+    values = legendre.legvander(raw, count - 1)
+    primitives = np.stack([legendre.legval(raw, legendre.legint(row)) for row in np.eye(count)], axis=1)
+    ends = np.array([legendre.legval(1.0, legendre.legint(row)) for row in np.eye(count)])
+    return np.asarray((ends - primitives) @ np.linalg.inv(values) / 2, np.float64)

@@ -53,7 +53,6 @@ def _normal_points(count: int) -> tuple[tuple[float, float], ...]:
 
 
 _POINTS = _normal_points(5)
-_EVIDENCE_POINTS = _normal_points(7)
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class LearnedCurve:
         refinements: steps from the mode to the mean.
     """
 
-    offset_scale: float = 1.4
+    offset_scale: float = 1.0
     slope_deviation: float = 0.5
     context_deviation: float = 0.5
     spreads: tuple[float, ...] = (0.2, 0.45, 1.0)
@@ -187,8 +186,7 @@ class _Search:
 
     def _weights(self, modes: Modes, curvature: Curvature) -> Floats:
         """Posterior weight of every grid point [R, J]: its marginal likelihood."""
-        eta = self._regressors.eta(modes)
-        centres = special.expit(eta)
+        centres = special.expit(self._regressors.eta(modes))
         np.clip(centres, _CENTRE_MARGIN, 1 - _CENTRE_MARGIN, out=centres)
         wrong = np.maximum(self._labels - self._correct, 0.0)[:, None]
         log_weights = log_likelihood(
@@ -200,25 +198,7 @@ class _Search:
         log_weights -= 0.5 * (context / self._prior.context_deviation) ** 2
         log_weights += _log_t(modes.offsets, self._spreads[:, None], _GROUP_TAIL).sum(axis=-1)
         log_weights -= 0.5 * curvature.log_determinant()
-        log_weights += self._skewness(modes, curvature, eta)
         return np.asarray(special.softmax(log_weights, axis=1), np.float64)
-
-    def _skewness(self, modes: Modes, curvature: Curvature, eta: Floats) -> Floats:
-        """Log of the integrals over the group offsets, relative to Laplace's approximation of them [R, J]."""
-        deviations = 1 / np.sqrt(curvature.offsets)
-        wrong = self._worth - self._right
-
-        def height(point: float) -> Floats:
-            there = eta + (point * deviations)[..., None]
-            log_likelihoods = self._right * special.log_expit(there) + wrong * special.log_expit(-there)
-            prior = _log_t(modes.offsets + point * deviations, self._spreads[:, None], _GROUP_TAIL)
-            return np.asarray(log_likelihoods.sum(axis=-1) + prior, np.float64)
-
-        top = height(0.0)
-        relative = [
-            weight * np.exp(height(point) - top + 0.5 * point**2) for point, weight in _EVIDENCE_POINTS
-        ]
-        return np.asarray(np.log(np.sum(relative, axis=0)).sum(axis=-1), np.float64)
 
 
 @dataclass(frozen=True)

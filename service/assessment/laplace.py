@@ -1,7 +1,7 @@
 """Under the learned prior: its regression on the logit scale, and the curvature of its posterior.
 
-Coefficients are shared by all groups, offsets belong to one group each, so the matrix of second derivatives is
-an arrow: offsets are eliminated one by one, and what is left is three by three.
+Coefficients are shared by all groups, offsets belong to one group each, so the matrix of second derivatives
+is an arrow: offsets are eliminated one by one, and what is left is three by three.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Regressors:
         return eta
 
     def by_coefficient(self, plain: Floats, scored: Floats) -> Floats:
-        """Sums over a group's cells of f times its regressors [..., G, 3], from those of f and of f x [..., G]."""
+        """Sums over a group's cells of f times the regressors [..., G, 3], from sums of f and of f x."""
         return np.stack([plain, scored, plain * self.context], axis=-1)
 
 

@@ -184,7 +184,8 @@ def one_of(groups: Indices, rng: np.random.Generator) -> Indices:
         return groups
     named = np.count_nonzero(groups != NONE, axis=1)
     column = (rng.random(len(groups)) * np.maximum(named, 1)).astype(np.intp)
-    return groups[np.arange(len(groups)), column][:, None]
+    chosen: Indices = groups[np.arange(len(groups)), column]
+    return chosen[:, None]
 
 
 def proportional(weights: Floats, rng: np.random.Generator) -> Indices:

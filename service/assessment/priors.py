@@ -47,10 +47,11 @@ class FixedPrior:
     def dirichlet(self, probabilities: Floats) -> Floats:
         """Parameters of every class, from the model's mean probabilities [..., K]."""
         classes = probabilities.shape[-1]
-        centre = np.full(probabilities.shape, 1 / classes)
+        centre: Floats = np.full(probabilities.shape, 1 / classes)
         if self.informed:
             centre = np.maximum(probabilities, _PROBABILITY_MARGIN)
-        return self.dirichlet_strength * centre + 2 * self.floor / classes
+        alpha: Floats = self.dirichlet_strength * centre + 2 * self.floor / classes
+        return alpha
 
 
 FIXED_PRIORS: dict[str, FixedPrior] = {

@@ -25,8 +25,8 @@ Floats = npt.NDArray[np.float64]
 Kind = Literal["accuracy", "bins", "confusion"]
 Believed_contra = TypeVar("Believed_contra", contravariant=True)
 
-COMPARISON_NODES = 48
-"""Nodes of the quadrature that compares rewards of two groups: errors of 4e-8."""
+_COMPARISON_NODES = 48
+"""Nodes of the quadrature that compares rewards of two groups."""
 
 _CONFIDENCE_DECIMALS = 7
 
@@ -82,8 +82,9 @@ class _EveryGroup:
 
     question: Question
 
-    def relevant(self, runs: int) -> None:
+    def relevant(self, runs: int) -> npt.NDArray[np.bool_] | None:  # noqa: ARG002 - one signature for all tasks
         """All groups."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,8 @@ class EstimateAccuracy(_EveryGroup):
     def upper(self, beliefs: AccuracyBeliefs, probability: float) -> Floats:
         """Under that end of the accuracies which rewards more."""
         alpha, beta = beliefs.matched()
-        ends = (special.betaincinv(alpha, beta, p) for p in (1 - probability, probability))
-        return self._weights * np.maximum(*(betas.expected_variance_drop(alpha, beta, end) for end in ends))
+        rewards = (betas.expected_variance_drop(alpha, beta, end) for end in _ends(alpha, beta, probability))
+        return self._weights * np.maximum(*rewards)
 
 
 @dataclass(frozen=True)
@@ -175,8 +176,8 @@ class EstimateBins(_EveryGroup):
 
     def upper(self, beliefs: BinBeliefs, probability: float) -> Floats:
         """Under that end of every bin's accuracy which rewards more: an upper bound of the quantile."""
-        ends = (special.betaincinv(beliefs.alpha, beliefs.beta, p) for p in (1 - probability, probability))
-        return np.maximum(*(self._reward(beliefs, np.asarray(end, np.float64)) for end in ends))
+        ends = _ends(beliefs.alpha, beliefs.beta, probability)
+        return np.maximum(*(self._reward(beliefs, end) for end in ends))
 
     def _reward(self, beliefs: BinBeliefs, theta: Floats) -> Floats:
         cells = self.question.cells
@@ -198,8 +199,8 @@ class IdentifyByCalibration(_EveryGroup):
     def sampled(self, beliefs: BinBeliefs, rng: np.random.Generator) -> Floats:
         """Calibration error under drawn accuracies."""
         cells = self.question.cells
-        distance: Floats = np.abs(beliefs.draw(rng) - cells.scores)
-        return self._sign * (cells.shares * distance).sum(axis=2)
+        error: Floats = (cells.shares * np.abs(beliefs.draw(rng) - cells.scores)).sum(axis=2)
+        return self._sign * error
 
     def expected(self, beliefs: BinBeliefs) -> Floats:
         """Mean calibration error."""
@@ -209,7 +210,7 @@ class IdentifyByCalibration(_EveryGroup):
     def upper(self, beliefs: BinBeliefs, probability: float) -> Floats:
         """Quantile of the calibration error, taken as normal."""
         shares = self.question.cells.shares
-        deviation = np.sqrt((shares**2 * beliefs.distance_variances()).sum(axis=2))
+        deviation: Floats = np.sqrt((shares**2 * beliefs.distance_variances()).sum(axis=2))
         return self.expected(beliefs) + float(special.ndtri(probability)) * deviation
 
 
@@ -237,7 +238,7 @@ class EstimateConfusion(_EveryGroup):
         total = alpha.sum(axis=2)
         # The reward's only part that hangs on theta is 2 sum_j theta_j alpha_j over this.
         slope = 2 / ((total + 1) ** 2 * (total + 2))
-        deviation = slope * np.sqrt(dirichlet.cost_moments(alpha, alpha)[1])
+        deviation: Floats = slope * np.sqrt(dirichlet.cost_moments(alpha, alpha)[1])
         return self.expected(beliefs) + self.question.cells.group_shares * deviation * float(
             special.ndtri(probability)
         )
@@ -296,8 +297,7 @@ class CompareAccuracy(_EveryGroup):
     def upper(self, beliefs: AccuracyBeliefs, probability: float) -> Floats:
         """Under that end of the accuracies which rewards more."""
         alpha, beta = beliefs.matched()
-        ends = (special.betaincinv(alpha, beta, p) for p in (1 - probability, probability))
-        return np.maximum(*(self._reward(alpha, beta, np.asarray(end, np.float64)) for end in ends))
+        return np.maximum(*(self._reward(alpha, beta, end) for end in _ends(alpha, beta, probability)))
 
     def relevant(self, runs: int) -> npt.NDArray[np.bool_]:
         """The two groups of every run [R, G]."""
@@ -317,7 +317,8 @@ class CompareAccuracy(_EveryGroup):
             second,
             *(theta[runs, groups] for groups in pairs),
             region=self.question.region,
-            nodes=COMPARISON_NODES,
+            nodes=_COMPARISON_NODES,
+            quick=True,
         )
         reward = np.zeros(alpha.shape)
         # Where no label would change the verdict, both groups promise the same but for rounding.
@@ -336,3 +337,9 @@ TASKS: dict[tuple[str, str], Callable[[Question], Task[Any]]] = {
     ("comparison", "accuracy"): CompareAccuracy,
 }
 """Tasks by (task, metric), as configured."""
+
+
+def _ends(alpha: Floats, beta: Floats, probability: float) -> tuple[Floats, Floats]:
+    """Quantiles of Betas at the probability and at what it lacks of 1."""
+    low, high = (special.betaincinv(alpha, beta, p) for p in (1 - probability, probability))
+    return np.asarray(low, np.float64), np.asarray(high, np.float64)

@@ -67,7 +67,7 @@ def run(
         progress: told the labels of every step.
     """
     orders, chances = rng.spawn(2)
-    shuffled = Shuffled(pool, runs, budget, orders)
+    shuffled = Shuffled(pool, runs, orders)
     plays = _Plays(task, POLICIES[policy](), runs)
     for measure in measures:
         measure.record(0, beliefs)

@@ -18,7 +18,6 @@ from service.assessment import beta as betas
 from service.assessment.beliefs import AccuracyBeliefs, BinBeliefs, ConfusionBeliefs, LearnedAccuracy
 from service.assessment.comparison import rope_probabilities
 from service.assessment.mixture import BetaMixture
-from service.assessment.tasks import COMPARISON_NODES
 from service.replay.pool import Pool
 
 Floats = npt.NDArray[np.float64]
@@ -29,6 +28,10 @@ IDENTIFIED = 0.99
 
 CLOSE_CONFIDENCE = 0.05
 """A comparison counts as settled while its confidence is within this, relatively, of the whole pool's."""
+
+
+_NODES = 48
+"""Nodes of the quadrature behind a verdict: probabilities are known to 2e-6."""
 
 
 @dataclass
@@ -61,6 +64,7 @@ class _AtLabels:
     def record(self, used: int, beliefs: Any) -> None:
         """Look, if it is time."""
         if used in self._at:
+            beliefs.refresh()
             for name, column in self._look(beliefs).items():
                 self._columns.setdefault(name, []).append(column)
 
@@ -260,7 +264,7 @@ class Comparisons:
         """Look."""
         alpha, beta = beliefs.matched()
         pair = ((alpha[self._every, groups], beta[self._every, groups]) for groups in self._pairs.T)
-        probabilities = rope_probabilities(*pair, region=self._region, nodes=COMPARISON_NODES)
+        probabilities = rope_probabilities(*pair, region=self._region, nodes=_NODES)
         settled = probabilities.argmax(axis=1) == self._verdict
         settled &= np.abs(probabilities.max(axis=1) / self._confidence - 1) < CLOSE_CONFIDENCE
         going = used <= self._most

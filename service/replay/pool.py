@@ -96,37 +96,39 @@ class Pool:
 
 
 class Shuffled:
-    """The items of every group in random order, another one in every run; labelled items are not put back.
+    """The items of every group, drawn in random order without replacement, in every run.
 
     Args:
         pool: the items.
         runs: how many runs R.
-        budget: labels of a run at most.
-        rng: for the orders.
+        rng: for the order.
 
     Attributes:
         left: items of every group that have no label yet [R, G].
     """
 
-    def __init__(self, pool: Pool, runs: int, budget: int, rng: np.random.Generator) -> None:
+    def __init__(self, pool: Pool, runs: int, rng: np.random.Generator) -> None:
         recording, grouped = pool.recording, pool.grouped
         self._correct = recording.correct.astype(np.float64)
         self._bins, self._classes = grouped.bins, recording.labels.astype(np.intp)
-        members = np.split(np.argsort(grouped.groups, kind="stable"), np.cumsum(pool.sizes)[:-1])
-        orders = [rng.permuted(np.tile(items, (runs, 1)), axis=1)[:, :budget] for items in members]
-        self._orders = np.concatenate(orders, axis=1)
-        self._next = np.tile(np.cumsum([0] + [order.shape[1] for order in orders[:-1]]), (runs, 1))
+        by_group = np.argsort(grouped.groups, kind="stable").astype(np.int32)
+        self._items = np.tile(by_group, (runs, 1))
+        self._next = np.tile(np.cumsum(pool.sizes) - pool.sizes, (runs, 1))
+        self._rng = rng
         self.left = np.tile(pool.sizes, (runs, 1))
 
     def label(self, runs: Indices, groups: Indices) -> Outcomes:
-        """Label the next item of a group in some runs.
+        """Label a random item of a group in some runs.
 
         Args:
             runs: which runs [n].
             groups: that have an item left [n].
         """
-        place = self._next[runs, groups]
-        self._next[runs, groups] += 1
-        self.left[runs, groups] -= 1
-        items = self._orders[runs, place]
+        # A step of Fisher and Yates: few items are ever drawn of a large pool, and shuffling all is dear.
+        place, left = self._next[runs, groups], self.left[runs, groups]
+        drawn = place + (self._rng.random(len(runs)) * left).astype(np.intp)
+        items = self._items[runs, drawn]
+        self._items[runs, drawn] = self._items[runs, place]
+        self._next[runs, groups] = place + 1
+        self.left[runs, groups] = left - 1
         return Outcomes(self._correct[items], self._bins[items], self._classes[items])

@@ -54,7 +54,7 @@ class Study:
         costs: with cost: of every true class, per group [G, K].
         region: with comparison: difference of accuracies that does not matter.
         mass: probability inside intervals.
-        seed: of all chance; methods see the same orders of items.
+        seed: of all chance.
     """
 
     pool: Pool
@@ -156,7 +156,7 @@ def true_metric(study: Study) -> Floats:
         items, correct = pool.bin_counts
         alpha, beta = FIXED_PRIORS["informed"].parameters(pool.cells.scores)
         known = BinBeliefs(pool.cells, alpha + correct, beta + items - correct, runs=1)
-        return ece_merit(pool)(known)[0]
+        return np.asarray(ece_merit(pool)(known)[0], np.float64)
     if study.metric == "cost":
         return np.asarray(np.einsum("gk,gk->g", pool.confusion, _given(study.costs)), np.float64)
     return pool.accuracy

@@ -110,8 +110,8 @@ def test_a_wider_region_holds_more(first: Pair, second: Pair, one: float, two: f
 @given(proper_pairs, proper_pairs, st.floats(0.01, 0.5))
 def test_fewer_nodes_are_less_exact_within_bounds(first: Pair, second: Pair, region: float) -> None:
     exact = probabilities(first, second, region)
-    np.testing.assert_allclose(probabilities(first, second, region, nodes=48), exact, atol=1e-7)
-    np.testing.assert_allclose(probabilities(first, second, region, nodes=32), exact, atol=1e-3)
+    np.testing.assert_allclose(probabilities(first, second, region, nodes=48), exact, atol=5e-6)
+    np.testing.assert_allclose(probabilities(first, second, region, nodes=32), exact, atol=5e-3)
 
 
 def test_pairs_broadcast_and_are_each_their_own() -> None:
@@ -258,3 +258,15 @@ def test_parameters_that_are_not_positive_are_refused(bad: float) -> None:
 def test_a_region_that_is_none_is_refused(region: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         probabilities((2.0, 1.0), (1.0, 1.0), region)
+
+
+@settings(deadline=None)
+@given(proper_pairs, proper_pairs, st.floats(0.01, 0.5), st.floats(0, 1), st.floats(0, 1))
+def test_quick_expectations_are_near_the_exact_ones(
+    first: Pair, second: Pair, region: float, one: float, other: float
+) -> None:
+    chances = np.array(one), np.array(other)
+    sides = belief(first), belief(second)
+    exact = comparison.expected_confidence(*sides, *chances, region=region)
+    quick = comparison.expected_confidence(*sides, *chances, region=region, nodes=48, quick=True)
+    np.testing.assert_allclose(quick, exact, atol=2e-5)
