@@ -6,17 +6,15 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from replay_examples import Watch, labels_told, plain_pool, pool_of, recording, replayed
+from replay_examples import Watch, labels_told, plain_pool, pool_of, replayed
 from scipy import stats
 
 from service.assessment.policies import POLICIES
 from service.assessment.priors import FIXED_PRIORS
 from service.assessment.tasks import TASKS, Question
-from service.replay.engine import Method
 from service.replay.grouping import Grouper
 from service.replay.pool import Pool, Shuffled
 from service.replay.recording import Recording
-from service.replay.study import Study, Workers, run_batch, workers
 
 LEAST = 1e-4
 """A test by chi-square fails so rarely where all is well; with these seeds it does not."""
@@ -217,48 +215,3 @@ def test_measures_look_before_the_first_label_and_after_each() -> None:
     watch = Watch(type)
     replayed(pool, finding(pool), "thompson", budget=7, measures=[watch])
     assert [used for used, _ in watch.seen] == list(range(8))
-
-
-STUDY = Study(pool_of([15, 20, 10]), "identification", "accuracy", runs=230, budget=12)
-INFORMED = Method("informed", "thompson")
-
-
-def test_batches_joined_are_the_batches_one_after_the_other() -> None:
-    whole = STUDY.run(INFORMED, Workers())
-    parts = [run_batch(STUDY, INFORMED, first, runs) for first, runs in STUDY.batches()]
-    assert STUDY.batches() == [(0, 100), (100, 100), (200, 30)]
-    for name, rows in whole.per_run.items():
-        np.testing.assert_array_equal(rows, np.concatenate([part.per_run[name] for part in parts]))
-    for name, total in whole.totals.items():
-        np.testing.assert_allclose(total, sum(part.totals[name] for part in parts))
-
-
-def test_batches_are_not_alike() -> None:
-    first, second = (run_batch(STUDY, INFORMED, start, 100).per_run["stays"] for start in (0, 100))
-    assert (first != second).any()
-
-
-def test_progress_is_told_of_every_run() -> None:
-    told: list[int] = []
-    STUDY.run(INFORMED, Workers(), told.append)
-    assert told == [100, 100, 30]
-
-
-def test_several_processes_find_what_one_finds() -> None:
-    with workers(2) as crew:
-        shared = STUDY.run(INFORMED, crew)
-    alone = STUDY.run(INFORMED, Workers())
-    for name in alone.per_run:
-        np.testing.assert_array_equal(shared.per_run[name], alone.per_run[name])
-    for name in alone.totals:
-        np.testing.assert_array_equal(shared.totals[name], alone.totals[name])
-
-
-def test_methods_see_the_same_orders_of_items() -> None:
-    made = recording([9, 8])
-    pool = Pool(made, Grouper(1).all(made))
-    study = Study(pool, "estimation", "accuracy", runs=8, budget=5, at=(1, 2, 3, 4, 5))
-    found = [
-        study.run(Method("uniform", policy), Workers()).per_run["rmse"] for policy in ("random", "thompson")
-    ]
-    np.testing.assert_array_equal(*found)
