@@ -21,7 +21,8 @@ from scipy import special
 
 from service.assessment import beta as betas
 from service.assessment import dirichlet
-from service.assessment.beliefs import AccuracyBeliefs, ConfusionBeliefs, Outcomes
+from service.assessment.beliefs import AccuracyBeliefs, Outcomes
+from service.assessment.confusion_beliefs import DOUBTS, STRENGTHS, ConfusionBeliefs
 from service.assessment.groups import GroupingBeliefs, Labels
 from service.assessment.mixture import BetaMixture
 from service.assessment.priors import FIXED_PRIORS, PriorName
@@ -30,12 +31,6 @@ from service.assessment.weights import sums
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 IntervalKind = Literal["equal_tailed", "highest_density"]
-
-STRENGTHS = (0.5, 2.0, 8.0, 32.0, 128.0)
-"""Grid of N1: in how many wrong predictions the model's own probabilities are worth."""
-
-DOUBTS = (0.02, 0.1, 0.3, 0.7)
-"""Grid of e: the part of the wrong predictions that may fall on any class."""
 
 _LEAST = 1e-9
 """Least parameter of a Dirichlet; a class that cannot be has it."""

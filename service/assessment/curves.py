@@ -30,7 +30,7 @@ from service.assessment.mixture import BetaMixture
 
 Floats = npt.NDArray[np.float64]
 
-_CENTRE_MARGIN = 1e-7
+CENTRE_MARGIN = 1e-7
 """Centres m are kept this far from 0 and 1, where Beta(N0 m, N0 (1 - m)) would not exist."""
 
 _LONGEST_STEP = 2.0
@@ -187,7 +187,7 @@ class _Search:
     def _weights(self, modes: Modes, curvature: Curvature) -> Floats:
         """Posterior weight of every grid point [R, J]: its marginal likelihood."""
         centres = special.expit(self._regressors.eta(modes))
-        np.clip(centres, _CENTRE_MARGIN, 1 - _CENTRE_MARGIN, out=centres)
+        np.clip(centres, CENTRE_MARGIN, 1 - CENTRE_MARGIN, out=centres)
         wrong = np.maximum(self._labels - self._correct, 0.0)[:, None]
         log_weights = log_likelihood(
             self._sizes * centres, self._sizes * (1 - centres), self._correct[:, None], wrong
@@ -305,7 +305,7 @@ class CurveFit:
     def _prior_means(self, point: float) -> Floats:
         """M of every cell, with eta so many deviations from its mean."""
         means = special.expit(self.centres + point * self.deviations)
-        return np.clip(means, _CENTRE_MARGIN, 1 - _CENTRE_MARGIN, out=means)
+        return np.clip(means, CENTRE_MARGIN, 1 - CENTRE_MARGIN, out=means)
 
     def _cell_means(self, point: float) -> Floats:
         """E theta of every cell, given eta."""

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from service.assessment import beta as betas
-from service.assessment.beliefs import AccuracyBeliefs, BinBeliefs
+from service.assessment.beliefs import AccuracyBeliefs
+from service.assessment.bin_beliefs import BinBeliefs
 from service.assessment.calibration import CalibrationError, calibration_error
 from service.assessment.curves import CurveFit, LearnedCurve
 from service.assessment.laplace import Cells

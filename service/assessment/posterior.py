@@ -13,8 +13,9 @@ import numpy.typing as npt
 from scipy import special
 
 from service.assessment import beta as betas
-from service.assessment.beliefs import BinBeliefs, Outcomes, components
-from service.assessment.curves import CurveFit, LearnedCurve
+from service.assessment.beliefs import Outcomes, components
+from service.assessment.bin_beliefs import BinBeliefs
+from service.assessment.curves import CENTRE_MARGIN, CurveFit, LearnedCurve
 from service.assessment.laplace import Cells, Curvature, Modes
 from service.assessment.mixture import BetaMixture
 
@@ -29,9 +30,6 @@ _ROUGHLY_NEGLIGIBLE = 1e-5
 
 _ROUGH_STEPS = 4
 """Newton steps of the rough look."""
-
-_MARGIN = 1e-7
-"""Centres are kept this far from 0 and 1, where their Betas would not exist."""
 
 _POINTS, _POINT_WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
 _POINT_WEIGHTS = _POINT_WEIGHTS / _POINT_WEIGHTS.sum()
@@ -102,7 +100,9 @@ def binwise(fit: CurveFit) -> BetaMixture:
     sizes = strengths + fit.labels
     alphas, others = [], []
     for point in _POINTS:
-        means = np.clip(special.expit(fit.centres[0] + point * fit.deviations[0]), _MARGIN, 1 - _MARGIN)
+        means = np.clip(
+            special.expit(fit.centres[0] + point * fit.deviations[0]), CENTRE_MARGIN, 1 - CENTRE_MARGIN
+        )
         means = (strengths * means + fit.correct) / sizes
         mean = np.tensordot(weights, means, 1)
         within = np.tensordot(weights, means * (1 - means) / (sizes + 1), 1)
@@ -136,7 +136,7 @@ class FittedBins(BinBeliefs):
         centres, strength = fit.centres[:, drawn], fit.strengths[drawn]
         points = rng.standard_normal(centres.shape[:2])[:, :, None]
         centres = special.expit(centres + points * fit.deviations[:, drawn])
-        alpha = strength * np.clip(centres, _MARGIN, 1 - _MARGIN) + self._correct
+        alpha = strength * np.clip(centres, CENTRE_MARGIN, 1 - CENTRE_MARGIN) + self._correct
         return np.asarray(rng.beta(alpha, strength + self._labels - alpha), np.float64)
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:

@@ -17,8 +17,10 @@ from scipy import special
 
 from service.assessment import beta as betas
 from service.assessment import dirichlet
-from service.assessment.beliefs import AccuracyBeliefs, BinBeliefs, ConfusionBeliefs
+from service.assessment.beliefs import AccuracyBeliefs
+from service.assessment.bin_beliefs import BinBeliefs
 from service.assessment.comparison import expected_confidence
+from service.assessment.confusion_beliefs import ConfusionBeliefs
 from service.assessment.laplace import Cells
 
 Floats = npt.NDArray[np.float64]

@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from service.assessment import beta as betas
-from service.assessment.beliefs import AccuracyBeliefs, BinBeliefs, ConfusionBeliefs, LearnedAccuracy
+from service.assessment.beliefs import AccuracyBeliefs, LearnedAccuracy
+from service.assessment.bin_beliefs import BinBeliefs
 from service.assessment.comparison import rope_probabilities
+from service.assessment.confusion_beliefs import ConfusionBeliefs
 from service.assessment.mixture import BetaMixture
 from service.replay.pool import Pool
 

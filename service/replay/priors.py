@@ -8,14 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.beliefs import (
-    AccuracyBeliefs,
-    BinBeliefs,
-    ConfusionBeliefs,
-    LearnedAccuracy,
-    LearnedBins,
-    LearnedConfusion,
-)
+from service.assessment.beliefs import AccuracyBeliefs, LearnedAccuracy
+from service.assessment.bin_beliefs import BinBeliefs, LearnedBins
+from service.assessment.confusion_beliefs import ConfusionBeliefs, LearnedConfusion
 from service.assessment.curves import LearnedCurve
 from service.assessment.priors import FIXED_PRIORS
 from service.assessment.tasks import Kind

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.beliefs import BinBeliefs
+from service.assessment.bin_beliefs import BinBeliefs
 from service.assessment.priors import FIXED_PRIORS
 from service.assessment.tasks import TASKS, Question, Task
 from service.replay import engine

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from service.assessment.beliefs import AccuracyBeliefs, BinBeliefs, ConfusionBeliefs
+from service.assessment.beliefs import AccuracyBeliefs
+from service.assessment.bin_beliefs import BinBeliefs
+from service.assessment.confusion_beliefs import ConfusionBeliefs
 from service.assessment.laplace import Cells
 from service.assessment.mixture import BetaMixture
 from service.assessment.policies import (

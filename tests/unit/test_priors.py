@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from service.assessment.beliefs import LearnedAccuracy, LearnedBins, Outcomes
+from service.assessment.beliefs import LearnedAccuracy, Outcomes
+from service.assessment.bin_beliefs import LearnedBins
 from service.assessment.calibration import calibration_error
 from service.assessment.curves import LearnedCurve, log_likelihood
 from service.assessment.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping

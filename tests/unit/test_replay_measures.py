@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from replay_examples import believing, plain_pool, pool_of
 
-from service.assessment.beliefs import AccuracyBeliefs, ConfusionBeliefs, LearnedAccuracy
+from service.assessment.beliefs import AccuracyBeliefs, LearnedAccuracy
 from service.assessment.comparison import rope_probabilities
+from service.assessment.confusion_beliefs import ConfusionBeliefs
 from service.assessment.curves import LearnedCurve
 from service.replay.engine import Method
 from service.replay.measures import (

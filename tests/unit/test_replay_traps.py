@@ -10,8 +10,8 @@ import pytest
 from replay_examples import Watch, believing, labels_told, plain_pool, pool_of, recording, replayed
 from scipy import integrate, stats
 
-from service.assessment.beliefs import ConfusionBeliefs
 from service.assessment.comparison import rope_probabilities
+from service.assessment.confusion_beliefs import ConfusionBeliefs
 from service.assessment.curves import LearnedCurve
 from service.assessment.policies import BayesUcbPolicy, Situation
 from service.assessment.priors import FIXED_PRIORS

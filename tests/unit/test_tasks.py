@@ -7,13 +7,9 @@ import pytest
 from scipy import stats
 
 from service.assessment import comparison
-from service.assessment.beliefs import (
-    AccuracyBeliefs,
-    BinBeliefs,
-    ConfusionBeliefs,
-    LearnedConfusion,
-    Outcomes,
-)
+from service.assessment.beliefs import AccuracyBeliefs, Outcomes
+from service.assessment.bin_beliefs import BinBeliefs
+from service.assessment.confusion_beliefs import ConfusionBeliefs, LearnedConfusion
 from service.assessment.curves import LearnedCurve
 from service.assessment.laplace import Cells
 from service.assessment.tasks import TASKS, Question
