@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs clean
+.PHONY: help demo test check docs benchmarks clean
 
 help:            ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,7 @@ check: $(VENV)/dev.installed  ## lint, format, types, import direction, generate
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy benchmarks
 	$(BIN)/lint-imports
 	$(BIN)/credence contract --check
 	$(BIN)/credence reference configuration --check
@@ -28,6 +29,11 @@ docs: $(VENV)/dev.installed   ## write the generated pages anew
 	$(BIN)/credence contract
 	$(BIN)/credence reference configuration
 	$(BIN)/credence reference metrics
+
+benchmarks: $(VENV)/dev.installed  ## measure speed and label efficiency on digits (minutes)
+	$(BIN)/python -m benchmarks.replay_speed
+	$(BIN)/python -m benchmarks.beliefs_speed
+	$(BIN)/python -m benchmarks.label_efficiency
 
 clean:           ## remove the virtual environment and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -151,7 +151,7 @@ class CellSpace:
         if chosen.kind == "all":
             return [ALL], np.zeros(shape, dtype=np.intp).ravel()
         if chosen.kind == "score_bin":
-            return self._bin_names(), np.broadcast_to(np.arange(self.bin_count), shape).ravel()
+            return bin_names(self.score_edges), np.broadcast_to(np.arange(self.bin_count), shape).ravel()
         if chosen.kind == "attribute":
             position = self.attributes.index(chosen.attribute)
             names, codes = _coded([combination[position] for combination in combinations])
@@ -160,13 +160,6 @@ class CellSpace:
             return list(self.classes), np.broadcast_to(np.arange(class_count)[None, :, None], shape).ravel()
         names, codes = _coded([chosen.superclasses[name] for name in self.classes])
         return names, np.broadcast_to(codes[None, :, None], shape).ravel()
-
-    def _bin_names(self) -> list[str]:
-        edges = [0.0, *self.score_edges, 1.0]
-        last = len(edges) - 2
-        return [
-            f"[{low:g},{high:g}{']' if i == last else ')'}" for i, (low, high) in enumerate(pairwise(edges))
-        ]
 
     def fingerprint(self, *parts: object) -> str:
         """Eight hexadecimal digits that differ when cells would mean something else.
@@ -185,6 +178,13 @@ class CellSpace:
             ]
         )
         return hashlib.blake2b(described.encode(), digest_size=4).hexdigest()
+
+
+def bin_names(score_edges: Sequence[float]) -> list[str]:
+    """Names of the score bins between inner edges."""
+    edges = [0.0, *score_edges, 1.0]
+    last = len(edges) - 2
+    return [f"[{low:g},{high:g}{']' if i == last else ')'}" for i, (low, high) in enumerate(pairwise(edges))]
 
 
 def _coded(values: Sequence[str]) -> tuple[list[str], npt.NDArray[np.intp]]:

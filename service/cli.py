@@ -24,6 +24,7 @@ from service.logs import configure_logs
 from service.reference.configuration import configuration_page
 from service.reference.contract import contract_files
 from service.reference.metrics import metrics_page
+from service.replay.command import add_parser as add_replay_parser
 from service.settings import Settings
 from service.settings_file import load_settings
 from service.status import status_view
@@ -104,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("status", _status, "show what is believed now, as tables in the terminal")
 
+    add_replay_parser(commands)
     contract = commands.add_parser(
         "contract",
         help="write the message contract",

@@ -9,8 +9,9 @@ import numpy as np
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from service.grouping_snapshot import GroupingSnapshot
 from service.metrics import SPECS
-from service.snapshot import GroupingSnapshot, ModelSnapshot
+from service.snapshot import ModelSnapshot
 
 Samples = dict[str, list[tuple[tuple[str, ...], float]]]
 
@@ -81,10 +82,19 @@ def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
             samples.setdefault("credence_assessment_group_extreme_probability_ratio", []).extend(
                 ((*at, group), float(p)) for group, p in zip(state.groups, state.extreme, strict=True)
             )
+        if state.compared is not None:
+            between = (*at, state.compared.first, state.compared.second)
+            for name, probability in {
+                "credence_assessment_comparison_below_probability_ratio": state.compared.below,
+                "credence_assessment_comparison_within_probability_ratio": state.compared.within,
+                "credence_assessment_comparison_above_probability_ratio": state.compared.above,
+            }.items():
+                samples.setdefault(name, []).append((between, probability))
 
 
 def _group_columns(grouping: GroupingSnapshot) -> dict[str, np.ndarray[Any, Any] | None]:
     beliefs = grouping.beliefs
+    cost = grouping.confusion.cost.estimate if grouping.confusion and grouping.confusion.cost else None
     return {
         "credence_group_accuracy_lower_ratio": grouping.accuracy_lower,
         "credence_group_accuracy_mean_ratio": grouping.accuracy_mean,
@@ -94,6 +104,9 @@ def _group_columns(grouping: GroupingSnapshot) -> dict[str, np.ndarray[Any, Any]
         "credence_group_ece_mean_ratio": grouping.ece_mean,
         "credence_group_ece_upper_ratio": grouping.ece_upper,
         "credence_group_ece_above_threshold_probability_ratio": grouping.ece_above,
+        "credence_group_cost_lower": cost.lower if cost else None,
+        "credence_group_cost_mean": cost.mean if cost else None,
+        "credence_group_cost_upper": cost.upper if cost else None,
         "credence_group_score_mean_ratio": beliefs.scores,
         "credence_group_traffic_share_ratio": beliefs.shares,
         "credence_group_labels": beliefs.labels_counted,

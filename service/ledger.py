@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,25 @@ from service.store.facts import OutcomeEntry
 
 _GROWTH = 2
 _UNPLACED = -1
+_UNKNOWN = -1
+
+
+class OutcomeColumns(NamedTuple):
+    """Outcomes as columns [n].
+
+    Attributes:
+        cells: cell of each.
+        correct: 1.0 where the predicted class is the true one, else 0.0.
+        predicted_at: seconds since the epoch.
+        sources: codes of who asked.
+        true_classes: index of the true class, -1 for one that the model does not have.
+    """
+
+    cells: npt.NDArray[np.intp]
+    correct: npt.NDArray[np.float64]
+    predicted_at: npt.NDArray[np.float64]
+    sources: npt.NDArray[np.intp]
+    true_classes: npt.NDArray[np.intp]
 
 
 class OutcomeLedger:
@@ -31,6 +51,7 @@ class OutcomeLedger:
         self._alive = np.zeros(16, dtype=bool)
         self._cells = np.full(16, _UNPLACED, dtype=np.intp)
         self._correct = np.zeros(16)
+        self._true_class = np.full(16, _UNKNOWN, dtype=np.intp)
         self._predicted_at = np.zeros(16)
         self._source = np.zeros(16, dtype=np.intp)
         self.last_label_at: float | None = None
@@ -51,6 +72,7 @@ class OutcomeLedger:
                 self._append(row, entry)
             self._alive[row] = entry.kind != "retracted"
             self._correct[row] = float(entry.fact.predicted_class == entry.true_class)
+            self._true_class[row] = self._class_index.get(entry.true_class, _UNKNOWN)
             if entry.kind != "retracted":
                 self.last_label_at = max(self.last_label_at or 0.0, entry.time)
 
@@ -72,15 +94,16 @@ class OutcomeLedger:
         for row in placed:
             del self._unplaced[row]
 
-    def columns(
-        self,
-    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.intp]]:
-        """Cells, correctness (0 or 1), times of prediction (s) and codes of who asked, each [n].
-
-        Outcomes that have no cell yet are left out.
-        """
+    def columns(self) -> OutcomeColumns:
+        """The outcomes that count; those that have no cell yet are left out."""
         kept = np.flatnonzero(self._alive[: self._length] & (self._cells[: self._length] != _UNPLACED))
-        return self._cells[kept], self._correct[kept], self._predicted_at[kept], self._source[kept]
+        return OutcomeColumns(
+            self._cells[kept],
+            self._correct[kept],
+            self._predicted_at[kept],
+            self._source[kept],
+            self._true_class[kept],
+        )
 
     def _append(self, row: int, entry: OutcomeEntry) -> None:
         if row == len(self._alive):
@@ -102,5 +125,6 @@ class OutcomeLedger:
         self._alive = np.pad(self._alive, (0, more))
         self._cells = np.pad(self._cells, (0, more), constant_values=_UNPLACED)
         self._correct = np.pad(self._correct, (0, more))
+        self._true_class = np.pad(self._true_class, (0, more), constant_values=_UNKNOWN)
         self._predicted_at = np.pad(self._predicted_at, (0, more))
         self._source = np.pad(self._source, (0, more))

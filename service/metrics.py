@@ -20,6 +20,7 @@ Kind = Literal["counter", "gauge", "histogram"]
 
 _GROUP = ("model", "grouping", "group")
 _ASSESSMENT = ("model", "assessment")
+_PAIR = (*_ASSESSMENT, "first", "second")
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class MetricSpec:
 
 
 CATALOGUE: tuple[MetricSpec, ...] = (
-    MetricSpec("credence_group_accuracy_lower_ratio", "gauge", _GROUP, "Lower end of the credible interval of accuracy."),
+    MetricSpec("credence_group_accuracy_lower_ratio", "gauge", _GROUP, "Lower end of the credible interval of accuracy; of grouping `all`, of the overall accuracy."),
     MetricSpec("credence_group_accuracy_mean_ratio", "gauge", _GROUP, "Posterior mean of accuracy."),
     MetricSpec("credence_group_accuracy_upper_ratio", "gauge", _GROUP, "Upper end of the credible interval of accuracy."),
     MetricSpec("credence_group_accuracy_below_threshold_probability_ratio", "gauge", _GROUP, "Posterior probability that accuracy is below alerts.min_accuracy; absent without one."),
@@ -41,11 +42,17 @@ CATALOGUE: tuple[MetricSpec, ...] = (
     MetricSpec("credence_group_ece_mean_ratio", "gauge", _GROUP, "Posterior mean of the expected calibration error."),
     MetricSpec("credence_group_ece_upper_ratio", "gauge", _GROUP, "Upper end of the credible interval of the expected calibration error."),
     MetricSpec("credence_group_ece_above_threshold_probability_ratio", "gauge", _GROUP, "Posterior probability that the expected calibration error is above alerts.max_ece; absent without one."),
+    MetricSpec("credence_group_cost_lower", "gauge", _GROUP, "Lower end of the credible interval of the expected cost of a prediction, in the unit of costs; of predicted classes, absent without costs."),
+    MetricSpec("credence_group_cost_mean", "gauge", _GROUP, "Posterior mean of the expected cost of a prediction."),
+    MetricSpec("credence_group_cost_upper", "gauge", _GROUP, "Upper end of the credible interval of the expected cost of a prediction."),
     MetricSpec("credence_group_score_mean_ratio", "gauge", _GROUP, "Mean score: what the model itself says of its accuracy."),
     MetricSpec("credence_group_traffic_share_ratio", "gauge", _GROUP, "Share of the model's traffic, recent traffic counting more."),
     MetricSpec("credence_group_labels", "gauge", _GROUP, "Labelled predictions in the group, whoever asked for them."),
     MetricSpec("credence_group_effective_labels", "gauge", _GROUP, "What the group's labels are worth after weighting and forgetting."),
     MetricSpec("credence_assessment_group_extreme_probability_ratio", "gauge", ("model", "assessment", "group"), "Posterior probability that the group is among the top_m that an identification looks for."),
+    MetricSpec("credence_assessment_comparison_below_probability_ratio", "gauge", _PAIR, "Posterior probability that the first group is less accurate than the second, by more than the comparison's region."),
+    MetricSpec("credence_assessment_comparison_within_probability_ratio", "gauge", _PAIR, "Posterior probability that the two groups' accuracies differ by the region at most."),
+    MetricSpec("credence_assessment_comparison_above_probability_ratio", "gauge", _PAIR, "Posterior probability that the first group is more accurate than the second, by more than the comparison's region."),
     MetricSpec("credence_assessment_budget_remaining_labels", "gauge", _ASSESSMENT, "Labels that the budget still allows in this window."),
     MetricSpec("credence_requests_open", "gauge", _ASSESSMENT, "Label requests that wait for an answer."),
     MetricSpec("credence_requests_total", "counter", (*_ASSESSMENT, "event"), "Events in the life of label requests, of all replicas together: issued, reissued, answered, corrected, retracted, skipped, expired."),

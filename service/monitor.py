@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,16 +12,17 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.policies import POLICIES, Situation
-from service.assessment.tasks import TASKS
+from service.assessment.policies import NONE, POLICIES, Situation
+from service.assessment.tasks import Task
+from service.assessment_snapshot import standing_beliefs, task_of
 from service.cells import CellSpace, CombinationDirectory
+from service.drawing import Drawer, Pooled
+from service.grouping_snapshot import GroupingSnapshot
 from service.ledger import OutcomeLedger
-from service.settings import AssessmentSettings, ModelSettings
-from service.shard import gumbel_noise
-from service.siphash import siphash24
+from service.model_settings import AssessmentSettings, ModelSettings
 from service.snapshot import ModelSnapshot, present_groups, take_snapshot
 from service.store.facts import FactReader, TrafficFacts
-from service.store.records import Fact, PoolRecord, decode_pool_record, encode_json
+from service.store.records import Fact, encode_json
 from service.store.requests import Draw, OpenRequest, Renewal, RequestStore
 
 log = logging.getLogger(__name__)
@@ -168,42 +168,83 @@ class ModelMonitor:
         now: float,
     ) -> tuple[int, int]:
         state = snapshot.assessments[name]
-        grouping = snapshot.groupings.get(settings.grouping)
+        grouping = snapshot.groupings.get(settings.asked_grouping)
         wanted = min(
             settings.max_in_flight - state.open_requests,
             state.budget_remaining,
             MOST_REQUESTS_PER_ROUND,
         )
-        if grouping is None or wanted <= 0:
+        task = task_of(settings, grouping) if grouping else None
+        if grouping is None or task is None or wanted <= 0:
             return 0, 0
-        groups = present_groups(self._space, settings.grouping, traffic)
-        policy = POLICIES[settings.policy]()
-        task = TASKS[settings.task, settings.metric](settings.top_m)
-        pending, available = state.in_flight.copy(), np.ones(len(groups.names), dtype=bool)
-        drawer = _Drawer(self._requests, traffic, self._slots, self._traffic_decay, self._hash_key)
-        draws: list[Draw] = []
-        while len(draws) < wanted and available.any():
-            situation = Situation(grouping.beliefs.accuracy, grouping.beliefs.shares, pending, available)
-            chosen = policy.choose(task, situation, wanted - len(draws), self._rng)
-            if not chosen:
-                break
-            cells = [self._cell_of(group, groups.cells, traffic.traffic.weights) for group in chosen]
-            for group, item in zip(chosen, drawer.draw(cells), strict=True):
-                if item is None:
-                    available[group] = False  # its cell is empty for now: the next best group is asked
-                else:
-                    pending[group] += 1
-                    draws.append(self._request(name, settings, groups.names[group], item, now))
+        draws = self._draws(
+            name,
+            settings,
+            grouping,
+            task,
+            traffic=traffic,
+            in_flight=state.in_flight,
+            wanted=wanted,
+            now=now,
+        )
         statuses = self._requests.issue(
             epoch=epoch,
             assessment=name,
-            grouping=settings.grouping,
+            grouping=settings.asked_grouping,
             window=state.window,
             budget=settings.budget.labels,
             now=now,
             draws=draws,
         )
         return statuses.count("issued"), wanted - len(draws)
+
+    def _draws(
+        self,
+        name: str,
+        settings: AssessmentSettings,
+        grouping: GroupingSnapshot,
+        task: Task[Any],
+        *,
+        traffic: TrafficFacts,
+        in_flight: Floats,
+        wanted: int,
+        now: float,
+    ) -> list[Draw]:
+        """As many items as are wanted, or as the pool has: the policy names groups step by step.
+
+        A request, in flight or named in this round, counts as answered with what is expected of it. As many
+        attempts are made as labels are wanted, whatever cells turn out empty; then groups that had an empty
+        one wait for the next round, and the next best are asked.
+        """
+        groups = present_groups(self._space, settings.asked_grouping, traffic)
+        beliefs = standing_beliefs(task, grouping)
+        for group in np.repeat(np.arange(len(groups.names)), in_flight.astype(np.intp)):
+            beliefs.expect(np.array([group]))
+        policy = POLICIES[settings.policy]()
+        weights = grouping.beliefs.shares[None]
+        available, relevant = weights > 0, task.relevant(1)
+        if relevant is not None:
+            available &= relevant
+        drawer = Drawer(self._requests, traffic, self._slots, self._traffic_decay, self._hash_key)
+        draws: list[Draw] = []
+        missed = np.zeros(weights.shape, dtype=np.bool_)
+        attempts = 0
+        while len(draws) < wanted:
+            if attempts >= wanted:
+                available &= ~missed
+            chosen = policy.choose(task, Situation(beliefs, weights, available), self._rng)[0]
+            chosen = chosen[chosen != NONE][: wanted - len(draws)]
+            if not chosen.size:
+                break
+            cells = [self._cell_of(group, groups.cells, traffic.traffic.weights) for group in chosen]
+            attempts += len(chosen)
+            for group, item in zip(chosen, drawer.draw(cells), strict=True):
+                if item is None:
+                    missed[0, group] = True
+                else:
+                    beliefs.expect(np.array([group]))
+                    draws.append(self._request(name, settings, groups.names[group], item, now))
+        return draws
 
     @property
     def _traffic_decay(self) -> float:
@@ -216,7 +257,7 @@ class ModelMonitor:
         return int(members[np.searchsorted(cumulative, self._rng.random() * cumulative[-1], side="right")])
 
     def _request(
-        self, assessment: str, settings: AssessmentSettings, group: str, item: _Pooled, now: float
+        self, assessment: str, settings: AssessmentSettings, group: str, item: Pooled, now: float
     ) -> Draw:
         record = item.record
         deadline = now + settings.lease_seconds
@@ -269,59 +310,6 @@ class ModelMonitor:
             ),
             deadline=deadline,
         )
-
-
-@dataclass(frozen=True)
-class _Pooled:
-    """One pooled item, and where it lies."""
-
-    partition: int
-    slot: int
-    encoded: bytes
-    item_hash: int
-    record: PoolRecord
-
-
-class _Drawer:
-    """Draws items of cells from the pool of all shards, each item at most once.
-
-    The union of the shards' items is no random sample, but its items of highest priority are; so a
-    cell's items are drawn in the order of their priorities.
-    """
-
-    def __init__(
-        self, requests: RequestStore, traffic: TrafficFacts, slots: int, decay: float, hash_key: bytes
-    ) -> None:
-        self._requests = requests
-        self._partitions = traffic.partitions
-        self._slots = slots
-        self._decay = decay
-        self._hash_key = hash_key
-        self._cells: dict[int, list[_Pooled]] = {}
-
-    def draw(self, cells: Sequence[int]) -> list[_Pooled | None]:
-        """The next item of every cell, None where a cell has no more."""
-        self._read([cell for cell in dict.fromkeys(cells) if cell not in self._cells])
-        return [self._cells[cell].pop() if self._cells[cell] else None for cell in cells]
-
-    def _read(self, cells: Sequence[int]) -> None:
-        if not cells:
-            return
-        slots = [cell * self._slots + slot for cell in cells for slot in range(self._slots)]
-        replies = self._requests.pooled([(partition, slots) for partition in self._partitions])
-        found = [
-            (partition, slot, encoded, decode_pool_record(encoded))
-            for partition, reply in zip(self._partitions, replies, strict=True)
-            for slot, encoded in zip(slots, reply, strict=True)
-            if encoded is not None
-        ]
-        hashes = siphash24([record.item_id.encode() for *_, record in found], self._hash_key)
-        times = np.array([record.time for *_, record in found])
-        priorities = self._decay * times + gumbel_noise(hashes)
-        self._cells.update({cell: [] for cell in cells})
-        for i in np.argsort(priorities):  # the highest last, where pop() takes it
-            partition, slot, encoded, record = found[i]
-            self._cells[slot // self._slots].append(_Pooled(partition, slot, encoded, int(hashes[i]), record))
 
 
 def _iso(seconds: float) -> str:

@@ -2,37 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from service.cells import ALL, SCORE_BIN, CellBounds, CellSpace, Grouping
-
-_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-Name = Annotated[str, Field(pattern=_NAME_PATTERN, max_length=128)]
-# YAML reads 0, 1, 2 as numbers and yes, no as booleans; classes are always text on the wire.
-ClassName = Annotated[
-    str, BeforeValidator(lambda v: str(v) if type(v) is int else v), Field(min_length=1, max_length=256)
-]
-Probability = Annotated[float, Field(ge=0, le=1)]
-PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+from service.model_settings import Frozen, ModelSettings, Name, PositiveSeconds, Probability
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Topics(_Frozen):
+class Topics(Frozen):
     """Names of the Kafka topics."""
 
     predictions: Name = Field(default="credence.predictions", description="what the models say; read")
@@ -50,7 +28,7 @@ class Topics(_Frozen):
         return self
 
 
-class KafkaSettings(_Frozen):
+class KafkaSettings(Frozen):
     """How to reach Kafka, and how to read from it."""
 
     bootstrap_servers: list[str] = Field(
@@ -75,7 +53,7 @@ class KafkaSettings(_Frozen):
     replication_factor: int = Field(default=1, ge=1, description="for `credence topics create`")
 
 
-class RedisSettings(_Frozen):
+class RedisSettings(Frozen):
     """How to reach Redis."""
 
     url: SecretStr = Field(default=SecretStr("redis://127.0.0.1:6379/0"), description="may hold a password")
@@ -83,14 +61,14 @@ class RedisSettings(_Frozen):
     timeout_seconds: PositiveSeconds = Field(default=5.0, description="for connecting and for every reply")
 
 
-class HttpSettings(_Frozen):
+class HttpSettings(Frozen):
     """Where the status page, health and metrics are served. Loopback alone, unless you say otherwise."""
 
     host: str = Field(default="127.0.0.1", description="address to listen on; 0.0.0.0 is every one")
     port: int = Field(default=8400, ge=0, le=65_535, description="0 takes a free port")
 
 
-class ScheduleSettings(_Frozen):
+class ScheduleSettings(Frozen):
     """How often Credence looks, and asks."""
 
     tick_seconds: PositiveSeconds = Field(default=5.0, description="time between two rounds")
@@ -105,7 +83,7 @@ class ScheduleSettings(_Frozen):
         return self
 
 
-class Bounds(_Frozen):
+class Bounds(Frozen):
     """Bounds on memory and message sizes; each has a metric that tells when it is hit."""
 
     cells: int = Field(default=20_000, ge=1, description="cells per model")
@@ -123,125 +101,14 @@ class Bounds(_Frozen):
     outcomes: int = Field(default=1_000_000, ge=1_000, description="outcomes kept per model, about")
 
 
-class DeadLetterSettings(_Frozen):
+class DeadLetterSettings(Frozen):
     """When bad messages are discarded one by one, and when the consumer stops instead."""
 
     flood_ratio: Probability = Field(default=0.5, description="stop above this share of bad messages …")
     flood_window: int = Field(default=1_000, ge=1, description="… among the last so many messages")
 
 
-class GroupingSettings(_Frozen):
-    """A partition of a model's traffic."""
-
-    by: Literal["predicted_class", "superclass", "attribute"] = Field(description="what tells groups apart")
-    attribute: Name | None = Field(default=None, description="with `by: attribute`: its name")
-    superclasses: dict[Name, list[ClassName]] | None = Field(
-        default=None, description="with `by: superclass`: the classes of every superclass"
-    )
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if (self.by == "attribute") != (self.attribute is not None):
-            raise ValueError("`attribute` is given with `by: attribute`, and only then")
-        if (self.by == "superclass") != (self.superclasses is not None):
-            raise ValueError("`superclasses` is given with `by: superclass`, and only then")
-        return self
-
-
-class Budget(_Frozen):
-    """How many labels an assessment may cost."""
-
-    labels: int = Field(ge=1, description="labels, requests in flight included")
-    per_days: float | None = Field(
-        default=None, gt=0, description="the budget renews after so many days (UTC); never, if absent"
-    )
-
-
-class AssessmentSettings(_Frozen):
-    """One standing question about a model."""
-
-    task: Literal["estimation", "identification"] = Field(
-        default="estimation", description="know every group, or find the extreme ones"
-    )
-    metric: Literal["accuracy"] = Field(default="accuracy", description="what is asked about")
-    extreme: Literal["lowest"] = Field(default="lowest", description="with identification: which end")
-    top_m: int = Field(default=1, ge=1, description="with identification: how many groups")
-    grouping: Name = Field(
-        default=ALL, description="one of the model's groupings; `all` and `score_bin` are always there"
-    )
-    policy: Literal["thompson", "random"] = Field(default="thompson", description="who is labelled next")
-    budget: Budget
-    max_in_flight: int = Field(default=20, ge=1, description="requests waiting for an answer, at the most")
-    lease_seconds: PositiveSeconds = Field(
-        default=3_600.0, description="time to answer before a request expires"
-    )
-    max_attempts: int = Field(default=2, ge=1, le=100, description="how often one item is asked for")
-    reveal_prediction: bool = Field(
-        default=False, description="show labellers what the model predicted (this sways them)"
-    )
-
-
-class AlertSettings(_Frozen):
-    """Thresholds that alerts compare beliefs with."""
-
-    min_accuracy: Probability | None = Field(default=None, description="of every group")
-    max_ece: Probability | None = Field(default=None, description="of every group")
-
-
-class ModelSettings(_Frozen):
-    """One deployed classifier."""
-
-    classes: list[ClassName] = Field(min_length=2, max_length=10_000, description="label set, in order")
-    score_bins: int | list[float] = Field(
-        default=10, description="number of equal-width bins, or their inner edges"
-    )
-    groupings: dict[Name, GroupingSettings] = Field(
-        default_factory=dict, description="partitions of the model's traffic, by name"
-    )
-    assessments: dict[Name, AssessmentSettings] = Field(
-        default_factory=dict, description="standing questions about the model, by name"
-    )
-    alerts: AlertSettings = AlertSettings()
-    prior: Literal["learned", "informed", "informed_jeffreys", "uniform"] = Field(
-        default="learned", description="belief about a group before its labels"
-    )
-    interval: float = Field(default=0.95, gt=0, lt=1, description="probability inside credible intervals")
-    traffic_half_life_days: float | None = Field(
-        default=7.0, gt=0, description="traffic counts half after this time; never less, if null"
-    )
-    label_half_life_days: float | None = Field(
-        default=None, gt=0, description="a label counts half after this time; never less, if null"
-    )
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if len(set(self.classes)) != len(self.classes):
-            raise ValueError("classes must differ from one another")
-        too_few = isinstance(self.score_bins, int) and self.score_bins < 1
-        limits = (0.0, *self.score_edges, 1.0)
-        if too_few or not all(low < high for low, high in itertools.pairwise(limits)):
-            raise ValueError("score_bins must be at least 1, or inner edges that ascend within (0, 1)")
-        return self
-
-    @property
-    def score_edges(self) -> tuple[float, ...]:
-        """Inner edges of the score bins."""
-        if isinstance(self.score_bins, int):
-            return tuple(i / self.score_bins for i in range(1, max(self.score_bins, 0)))
-        return tuple(self.score_bins)
-
-    @property
-    def traffic_decay_per_second(self) -> float:
-        """The design's lambda, in 1/s; 0 without a half-life."""
-        return decay_per_second(self.traffic_half_life_days)
-
-    @property
-    def label_decay_per_second(self) -> float:
-        """How fast labels lose weight, in 1/s; 0 without a half-life."""
-        return decay_per_second(self.label_half_life_days)
-
-
-class Settings(_Frozen):
+class Settings(Frozen):
     """Everything that Credence can be told."""
 
     kafka: KafkaSettings = KafkaSettings()
@@ -291,8 +158,3 @@ class Settings(_Frozen):
             groupings=groupings,
             bounds=CellBounds(self.bounds.cells, self.bounds.attribute_values, self.bounds.attribute_length),
         )
-
-
-def decay_per_second(half_life_days: float | None) -> float:
-    """Rate of exponential decay in 1/s for a half-life in days; 0 for None."""
-    return 0.0 if half_life_days is None else math.log(2) / (half_life_days * 86_400)

@@ -13,7 +13,7 @@ A shard lives in the memory of the partition's one owner and is written back who
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -109,6 +109,23 @@ def merge_traffic(shards: Sequence[Traffic], decay: float, cells: int) -> Traffi
         total.counts += part.counts
         total.weights += part.weights
         total.score_sums += part.score_sums
+    return total
+
+
+def merge_probability_sums(
+    shards: Sequence[tuple[float, Mapping[int, Floats]]], decay: float
+) -> dict[int, Floats]:
+    """Class-probability sums of all shards together, told at the latest landmark.
+
+    Args:
+        shards: landmark of each shard, and its sums by predicted class.
+        decay: lambda in 1/s.
+    """
+    landmark = max((landmark for landmark, sums in shards if sums), default=-np.inf)
+    total: dict[int, Floats] = {}
+    for told_at, sums in shards:
+        for predicted, values in sums.items():
+            total[predicted] = total.get(predicted, 0.0) + values * np.exp(decay * (told_at - landmark))
     return total
 
 

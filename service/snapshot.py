@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
+from service.assessment.groups import CellTraffic, Labels, assess_grouping
 from service.assessment.weights import Asked, balance_weights
+from service.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
 from service.cells import ALL, CellSpace
+from service.grouping_snapshot import GroupingSnapshot, confusion_snapshot, grouping_snapshot
 from service.ledger import OutcomeLedger
-from service.settings import AssessmentSettings, ModelSettings
+from service.model_settings import ModelSettings
 from service.store.facts import RequestFacts, TrafficFacts
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
-
-EXTREME_DRAWS = 2_000
-"""Joint draws behind P(group is among the lowest): a standard error of at most 0.011."""
-
-EVENTS = ("issued", "reissued", "answered", "corrected", "retracted", "skipped", "expired")
-"""What can happen to a label request."""
 
 
 @dataclass(frozen=True)
@@ -36,49 +32,6 @@ class Groups:
 
     names: list[str]
     cells: Indices
-
-
-@dataclass(frozen=True)
-class GroupingSnapshot:
-    """What is believed about one grouping; arrays are [G]."""
-
-    groups: list[str]
-    beliefs: GroupingBeliefs
-    accuracy_lower: Floats
-    accuracy_mean: Floats
-    accuracy_upper: Floats
-    ece_lower: Floats
-    ece_mean: Floats
-    ece_upper: Floats
-    accuracy_below: Floats | None
-    """P(accuracy < the alert threshold), where one is configured."""
-    ece_above: Floats | None
-    """P(ECE > the alert threshold), where one is configured."""
-
-
-@dataclass(frozen=True)
-class AssessmentSnapshot:
-    """How one assessment stands.
-
-    Attributes:
-        grouping: its grouping's name.
-        groups: names of the groups [G].
-        in_flight: requests waiting for an answer, per group [G].
-        open_requests: the same in all, those for groups that are no more included.
-        window: field of the budget that pays now.
-        budget_remaining: labels left in this window.
-        events: how often what happened to its requests.
-        extreme: P(group is among the top m) [G], for identification.
-    """
-
-    grouping: str
-    groups: list[str]
-    in_flight: Floats
-    open_requests: int
-    window: str
-    budget_remaining: int
-    events: dict[str, int]
-    extreme: Floats | None
 
 
 @dataclass(frozen=True)
@@ -122,10 +75,10 @@ def labels_of(
         decay: how fast labels lose weight, 1/s.
         now: seconds since the epoch.
     """
-    cells, correct, predicted_at, sources = ledger.columns()
-    seen = traffic.traffic.counts[cells] > 0
-    cells, correct, predicted_at, sources = cells[seen], correct[seen], predicted_at[seen], sources[seen]
-    freshness = np.exp(-decay * np.maximum(now - predicted_at, 0.0))
+    columns = ledger.columns()
+    seen = traffic.traffic.counts[columns.cells] > 0
+    cells, sources = columns.cells[seen], columns.sources[seen]
+    freshness = np.exp(-decay * np.maximum(now - columns.predicted_at[seen], 0.0))
     asked = []
     for code, (_, grouping) in enumerate(ledger.sources):
         known = grouping if grouping in space.groupings else ALL
@@ -133,7 +86,7 @@ def labels_of(
         if members.size:
             asked.append(Asked(space.groups(known, traffic.combinations)[1], members))
     weights = balance_weights(cells=cells, freshness=freshness, traffic=traffic.traffic.weights, asked=asked)
-    return Labels(cells, correct, weights, freshness)
+    return Labels(cells, columns.correct[seen], weights, freshness, columns.true_classes[seen])
 
 
 def take_snapshot(
@@ -174,7 +127,13 @@ def take_snapshot(
                 labels=labels,
                 prior=settings.prior,
             )
-            groupings[name] = _grouping_snapshot(groups.names, beliefs, settings)
+            confusion = None
+            if space.groupings[name].kind == "predicted_class":
+                confusion = confusion_snapshot(
+                    groups.names, beliefs, settings, cell_groups=groups.cells, labels=labels, traffic=traffic
+                )
+            groupings[name] = grouping_snapshot(groups.names, beliefs, settings, confusion)
+    _tell_overall(groupings, settings, ledger)
     return ModelSnapshot(
         model=model,
         taken_at=now,
@@ -187,70 +146,27 @@ def take_snapshot(
         last_label_at=ledger.last_label_at,
         groupings=groupings,
         assessments={
-            name: _assessment_snapshot(name, assessment, groupings, requests, now=now, rng=rng)
+            name: assessment_snapshot(
+                name, assessment, groupings, requests, interval=settings.interval, now=now, rng=rng
+            )
             for name, assessment in settings.assessments.items()
         },
     )
 
 
-def _grouping_snapshot(
-    names: list[str], beliefs: GroupingBeliefs, settings: ModelSettings
-) -> GroupingSnapshot:
-    accuracy_lower, accuracy_upper = beliefs.accuracy.interval(settings.interval)
-    ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
-    alerts = settings.alerts
-    return GroupingSnapshot(
-        groups=names,
-        beliefs=beliefs,
-        accuracy_lower=accuracy_lower,
-        accuracy_mean=beliefs.accuracy.mean(),
-        accuracy_upper=accuracy_upper,
-        ece_lower=ece_lower,
-        ece_mean=beliefs.ece.mean,
-        ece_upper=ece_upper,
-        accuracy_below=None
-        if alerts.min_accuracy is None
-        else beliefs.accuracy.probability_below(alerts.min_accuracy),
-        ece_above=None if alerts.max_ece is None else beliefs.ece.probability_above(alerts.max_ece),
-    )
+def _tell_overall(
+    groupings: dict[str, GroupingSnapshot], settings: ModelSettings, ledger: OutcomeLedger
+) -> None:
+    """Take the accuracy over all traffic from the grouping by which most labels were asked.
 
-
-def _assessment_snapshot(
-    name: str,
-    settings: AssessmentSettings,
-    groupings: Mapping[str, GroupingSnapshot],
-    requests: RequestFacts,
-    *,
-    now: float,
-    rng: np.random.Generator,
-) -> AssessmentSnapshot:
-    grouping = groupings.get(settings.grouping)
-    names = grouping.groups if grouping else []
-    index = {group: i for i, group in enumerate(names)}
-    in_flight = np.zeros(len(names))
-    opened = [request.group for request in requests.open.values() if request.assessment == name]
-    for group in opened:
-        if group in index:
-            in_flight[index[group]] += 1
-    window = budget_window(name, settings, now)
-    extreme = None
-    if settings.task == "identification" and grouping:
-        extreme = grouping.beliefs.accuracy.extreme_probabilities(
-            rng, top_m=settings.top_m, draws=EXTREME_DRAWS
-        )
-    return AssessmentSnapshot(
-        grouping=settings.grouping,
-        groups=names,
-        in_flight=in_flight,
-        open_requests=len(opened),
-        window=window,
-        budget_remaining=max(0, settings.budget.labels - requests.budget.get(window, 0)),
-        events={event: requests.tallies.get((event, name), 0) for event in EVENTS},
-        extreme=extreme,
-    )
-
-
-def budget_window(assessment: str, settings: AssessmentSettings, now: float) -> str:
-    """Field of the budget that pays for labels asked now: one per window of `per_days`."""
-    days = settings.budget.per_days
-    return f"{assessment}|{0 if days is None else int(now // (days * 86_400))}"
+    Within its groups those labels are a random sample, so it knows best. Under a fixed prior, which cannot
+    learn that all groups are off alike, its sum over groups would be biased.
+    """
+    asked: Counter[str] = Counter()
+    for code, count in Counter(ledger.columns().sources.tolist()).items():
+        asked[ledger.sources[code][1]] += count
+    known = [name for name, _ in asked.most_common() if name in groupings]
+    if settings.prior == "learned" and known and known[0] != ALL and ALL in groupings:
+        everything = groupings[ALL]
+        beliefs = replace(everything.beliefs, accuracy=groupings[known[0]].beliefs.overall)
+        groupings[ALL] = grouping_snapshot(everything.groups, beliefs, settings)

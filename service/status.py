@@ -9,7 +9,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from service.snapshot import GroupingSnapshot, ModelSnapshot
+from service.assessment_snapshot import AssessmentSnapshot
+from service.grouping_snapshot import GroupingSnapshot
+from service.snapshot import ModelSnapshot
 
 _MOST_GROUPS = 20
 _STYLE: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
@@ -41,15 +43,20 @@ def _grouping_table(name: str, grouping: GroupingSnapshot) -> Table:
     table.add_column("group", no_wrap=True, min_width=10)
     for heading, width in (("share %", 7), ("labels", 6), ("accuracy %", 19), ("ECE %", 18)):
         table.add_column(heading, justify="right", no_wrap=True, min_width=width)
+    cost = grouping.confusion.cost.estimate if grouping.confusion and grouping.confusion.cost else None
+    if cost is not None:
+        table.add_column("cost", justify="right", no_wrap=True, min_width=20)
     order = grouping.accuracy_mean.argsort()
     for i in order[:_MOST_GROUPS]:
         accuracy = (grouping.accuracy_lower[i], grouping.accuracy_mean[i], grouping.accuracy_upper[i])
+        expected = () if cost is None else (_interval(cost.lower[i], cost.mean[i], cost.upper[i], 3),)
         table.add_row(
             grouping.groups[i],
             f"{100 * grouping.beliefs.shares[i]:.1f}",
             f"{grouping.beliefs.labels_counted[i]}",
             _percent_interval(*accuracy),
             _percent_interval(grouping.ece_lower[i], grouping.ece_mean[i], grouping.ece_upper[i]),
+            *expected,
         )
     if len(order) > _MOST_GROUPS:
         table.caption = f"{len(order) - _MOST_GROUPS} more groups are not shown"
@@ -57,7 +64,11 @@ def _grouping_table(name: str, grouping: GroupingSnapshot) -> Table:
 
 
 def _percent_interval(lower: float, mean: float, upper: float) -> str:
-    return f"{100 * mean:.1f} [{100 * lower:.1f}, {100 * upper:.1f}]"
+    return _interval(100 * lower, 100 * mean, 100 * upper, 1)
+
+
+def _interval(lower: float, mean: float, upper: float, decimals: int) -> str:
+    return f"{mean:.{decimals}f} [{lower:.{decimals}f}, {upper:.{decimals}f}]"
 
 
 def _assessment_table(snapshot: ModelSnapshot) -> Table:
@@ -65,17 +76,25 @@ def _assessment_table(snapshot: ModelSnapshot) -> Table:
     table.add_column("name", no_wrap=True, min_width=10)
     for heading in ("issued", "answered", "skipped", "expired", "open", "left"):
         table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
-    table.add_column("lowest", no_wrap=True, min_width=10)
+    table.add_column("found", no_wrap=True, min_width=10)
     for name, state in snapshot.assessments.items():
-        likely = ""
-        if state.extreme is not None and len(state.groups):
-            best = int(state.extreme.argmax())
-            likely = f"{state.groups[best]} ({state.extreme[best]:.0%})"
         table.add_row(
             name,
             *(str(state.events[event]) for event in ("issued", "answered", "skipped", "expired")),
             f"{state.open_requests}",
             f"{state.budget_remaining}",
-            likely,
+            _found(state),
         )
     return table
+
+
+def _found(state: AssessmentSnapshot) -> str:
+    """What an assessment has found, and how sure it is."""
+    if state.extreme is not None and len(state.groups):
+        best = int(state.extreme.argmax())
+        return f"{state.end}: {state.groups[best]} ({state.extreme[best]:.0%})"
+    if state.compared is not None:
+        told = {"below": state.compared.below, "like": state.compared.within, "above": state.compared.above}
+        word = max(told, key=lambda verdict: told[verdict])
+        return f"{state.compared.first} {word} {state.compared.second} ({told[word]:.0%})"
+    return ""

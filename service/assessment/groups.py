@@ -7,10 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from service.assessment import beta as betas
+from service.assessment.beliefs import AccuracyBeliefs
+from service.assessment.bin_beliefs import BinBeliefs
 from service.assessment.calibration import CalibrationError, calibration_error
-from service.assessment.curves import bin_beliefs
+from service.assessment.curves import CurveFit, LearnedCurve
+from service.assessment.laplace import Cells
 from service.assessment.mixture import BetaMixture
-from service.assessment.priors import PriorName, group_prior
+from service.assessment.posterior import FittedBins, binwise, plausible_fit, single
+from service.assessment.priors import FIXED_PRIORS, FixedPrior, PriorName
 from service.assessment.weights import effective_counts, sums
 
 Floats = npt.NDArray[np.float64]
@@ -34,12 +39,14 @@ class Labels:
         correct: 1.0 where the predicted class is the true one, else 0.0.
         weights: of the balance heuristic, any scale.
         freshness: what forgetting leaves of each, in (0, 1].
+        true_classes: true class of each, -1 for one that the model does not have.
     """
 
     cells: Indices
     correct: Floats
     weights: Floats
     freshness: Floats
+    true_classes: Indices
 
 
 @dataclass(frozen=True)
@@ -47,20 +54,42 @@ class GroupingBeliefs:
     """What is believed about the groups of one grouping; arrays are [G].
 
     Attributes:
+        cells: what traffic says of the groups and their score bins.
         shares: traffic share of every group.
         scores: mean score of every group.
         labels: effective number of labels.
         labels_counted: how many labels there are, forgotten ones included.
-        accuracy: beliefs about accuracy.
+        accuracy: beliefs about accuracy [J, G].
+        overall: beliefs about the accuracy over all traffic [J, 1].
+        bins: beliefs about the accuracy of every group's score bins [Q, G * B], group by group.
         ece: beliefs about calibration error.
+        fit: where the prior is learned, the fit behind all of these.
     """
 
+    cells: Cells
     shares: Floats
     scores: Floats
     labels: Floats
     labels_counted: npt.NDArray[np.int64]
     accuracy: BetaMixture
+    overall: BetaMixture
+    bins: BetaMixture
     ece: CalibrationError
+    fit: CurveFit | None
+
+    def accuracy_beliefs(self) -> AccuracyBeliefs:
+        """The same for a task to read, as the one run; a copy, so that what is in flight can be counted."""
+        mixture = self.accuracy
+        return AccuracyBeliefs(
+            BetaMixture(mixture.weights[None].copy(), mixture.alpha[None].copy(), mixture.beta[None].copy())
+        )
+
+    def bin_beliefs(self) -> BinBeliefs:
+        """The same of score bins."""
+        if self.fit is not None:
+            return FittedBins(self.fit)
+        shape = self.cells.scores.shape
+        return BinBeliefs(self.cells, self.bins.alpha.reshape(shape), self.bins.beta.reshape(shape), 1)
 
 
 def assess_grouping(
@@ -74,6 +103,11 @@ def assess_grouping(
     prior: PriorName,
 ) -> GroupingBeliefs:
     """Beliefs about every group of a grouping.
+
+    A single group is all traffic: its accuracy is the sum over score bins of traffic share times the bin's
+    accuracy, so that it is as narrow as its labels allow where they were asked unevenly. With the learned
+    prior the same holds for every group; with a fixed one several groups have the posterior of their own
+    labels.
 
     Args:
         cell_groups: group of every cell [cells].
@@ -90,34 +124,65 @@ def assess_grouping(
     scores = _ratio(sums(cell_groups, traffic.score_sums, group_count), weights, overall)
     groups = cell_groups[labels.cells]
     counts = {"weights": labels.weights, "freshness": labels.freshness, "correct": labels.correct}
-    n, r = effective_counts(groups=groups, group_count=group_count, **counts)
+    effective = effective_counts(groups=groups, group_count=group_count, **counts)
 
     fine_cells = cell_groups * bin_count + cell_bins
     fine_count = group_count * bin_count
-    fine_weights = sums(fine_cells, traffic.weights, fine_count)
-    middles = (np.arange(bin_count) + 0.5) / bin_count
-    fine_scores = _ratio(
-        sums(fine_cells, traffic.score_sums, fine_count),
-        fine_weights,
-        np.tile(middles, group_count),
-    )
-    fine_n, fine_r = effective_counts(groups=fine_cells[labels.cells], group_count=fine_count, **counts)
     shape = (group_count, bin_count)
-    bins = bin_beliefs(
-        prior, scores=fine_scores.reshape(shape), labels=fine_n.reshape(shape), correct=fine_r.reshape(shape)
+    fine_weights = sums(fine_cells, traffic.weights, fine_count)
+    middles = np.tile((np.arange(bin_count) + 0.5) / bin_count, group_count)
+    fine_scores = _ratio(sums(fine_cells, traffic.score_sums, fine_count), fine_weights, middles)
+    cells = Cells(
+        # A group without traffic is taken to be spread evenly, to have an accuracy to speak of.
+        shares=_ratio(fine_weights.reshape(shape), weights[:, None], 1 / bin_count),
+        scores=fine_scores.reshape(shape),
+        group_shares=weights / total if total > 0 else np.zeros(group_count),
     )
+    in_bins = effective_counts(groups=fine_cells[labels.cells], group_count=fine_count, **counts)
+    binned = in_bins[0].reshape(shape), in_bins[1].reshape(shape)
+    fit = plausible_fit(LearnedCurve(), cells, *binned) if prior == "learned" else None
+    if fit is None:
+        bins, accuracy, whole = _conjugate(FIXED_PRIORS[prior], cells, scores, effective, binned)
+    else:
+        bins, accuracy, whole = binwise(fit), single(fit.groups()), single(fit.overall())
     return GroupingBeliefs(
-        shares=weights / total if total > 0 else np.zeros(group_count),
+        cells=cells,
+        shares=cells.group_shares,
         scores=scores,
-        labels=n,
+        labels=effective[0],
         labels_counted=np.bincount(groups, minlength=group_count),
-        accuracy=group_prior(prior).posterior(scores=scores, labels=n, correct=r),
-        ece=calibration_error(
-            beliefs=bins,
-            scores=fine_scores.reshape(shape),
-            shares=_ratio(fine_weights.reshape(shape), weights[:, None], 0.0),
-        ),
+        accuracy=whole if group_count == 1 else accuracy,
+        overall=whole,
+        bins=bins,
+        ece=calibration_error(beliefs=bins, scores=cells.scores, shares=cells.shares),
+        fit=fit,
     )
+
+
+def _conjugate(
+    prior: FixedPrior,
+    cells: Cells,
+    scores: Floats,
+    counts: tuple[Floats, Floats],
+    binned: tuple[Floats, Floats],
+) -> tuple[BetaMixture, BetaMixture, BetaMixture]:
+    """Beliefs about cells, groups and all traffic under a fixed prior; counts: labels, correct ones."""
+    alpha, beta = _updated(prior.parameters(cells.scores), binned)
+    shares = cells.group_shares[:, None] * cells.shares
+    mean = (shares * betas.mean(alpha, beta)).sum()
+    variance = (shares**2 * betas.variance(alpha, beta)).sum()
+    whole = betas.matching(np.atleast_1d(mean), np.atleast_1d(variance))
+    groups = _updated(prior.parameters(scores), counts)
+    return _plain(alpha.ravel(), beta.ravel()), _plain(*groups), _plain(*whole)
+
+
+def _updated(parameters: tuple[Floats, Floats], counts: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    (alpha, beta), (labels, correct) = parameters, counts
+    return alpha + correct, beta + np.maximum(labels - correct, 0.0)
+
+
+def _plain(alpha: Floats, beta: Floats) -> BetaMixture:
+    return BetaMixture(np.ones(1), alpha[None], beta[None])
 
 
 def _ratio(numerator: Floats, denominator: Floats, otherwise: Floats | float) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import Self
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from scipy import special
 
 from service.assessment import beta as betas
+from service.assessment import ranking
 
 Floats = npt.NDArray[np.float64]
 
@@ -18,6 +20,9 @@ _QUANTILE_MASS = 1e-6
 
 _LOGIT_RANGE = 37.0
 """Quantiles are sought within expit(+-37): as near to 0, and nearer to 1, than doubles can tell."""
+
+_BISECTED = 4
+"""Every so many steps the bracket is halved, however Newton's method goes."""
 
 _LOGIT_STEP = 1e-9
 """Where the mass jumps, as it does for tiny parameters, a quantile is known to so much on the logit scale."""
@@ -29,11 +34,12 @@ class BetaMixture:
 
     A fixed prior has one component. With a learned prior the components are the hyperparameters
     that the labels leave plausible; they make groups dependent: what one group teaches, others learn.
+    Any number of independent runs can be held at once, on leading axes.
 
     Attributes:
-        weights: of the components [J], summing to 1.
-        alpha: [J, G].
-        beta: [J, G].
+        weights: of the components [..., J], summing to 1.
+        alpha: [..., J, G].
+        beta: [..., J, G].
     """
 
     weights: Floats
@@ -43,39 +49,45 @@ class BetaMixture:
     @property
     def size(self) -> int:
         """Number of groups G."""
-        return int(self.alpha.shape[1])
+        return int(self.alpha.shape[-1])
 
     def mean(self) -> Floats:
-        """Posterior mean of every group [G]."""
-        return self.weights @ betas.mean(self.alpha, self.beta)
+        """Posterior mean of every group [..., G]."""
+        return self._mixed(betas.mean(self.alpha, self.beta))
 
     def variance(self) -> Floats:
-        """Posterior variance of every group [G], by the law of total variance."""
+        """Posterior variance of every group [..., G], by the law of total variance."""
         means = betas.mean(self.alpha, self.beta)
-        within = self.weights @ betas.variance(self.alpha, self.beta)
-        between = self.weights @ (means - self.weights @ means) ** 2
-        return within + between
+        between = (means - self._mixed(means)[..., None, :]) ** 2
+        return self._mixed(betas.variance(self.alpha, self.beta) + between)
 
     def interval(self, mass: float) -> tuple[Floats, Floats]:
-        """Equal-tailed interval of every group [G], exact."""
+        """Equal-tailed interval of every group [..., G], exact."""
         tail = (1 - mass) / 2
-        return self.quantile(tail), self.quantile(1 - tail)
+        upper = self.quantile(1 - tail)
+        # Both are found but for rounding.
+        return np.minimum(self.quantile(tail), upper), upper
 
     def quantile(self, probability: float) -> Floats:
-        """The value of every group [G] below which it lies with this probability.
+        """The value of every group [..., G] below which it lies with this probability.
 
         Newton's method on probit(P(theta < expit(t))), which is nearly linear in t, from the quantile of the
         Beta with the mixture's moments. That Beta alone would not do: at few labels, where components
         disagree, its 95 % interval holds as little as 75 % of the mixture.
         """
-        alpha, beta = betas.matching(self.mean(), self.variance())
+        mean = self.mean()
+        alpha, beta = betas.matching(mean.ravel(), self.variance().ravel())
         guess = special.logit(special.betaincinv(alpha, beta, probability))
         t: Floats = np.clip(guess, -_LOGIT_RANGE, _LOGIT_RANGE, dtype=np.float64)
-        low, high = np.full(self.size, -_LOGIT_RANGE), np.full(self.size, _LOGIT_RANGE)
+        low, high = np.full(t.size, -_LOGIT_RANGE), np.full(t.size, _LOGIT_RANGE)
         target = special.ndtri(probability)
-        sought = np.arange(self.size)
-        while sought.size:
-            below, density = self._mass_below(sought, t[sought])
+        columns = self._columns()
+        sought = np.arange(t.size)
+        for step in count(1):
+            if not sought.size:
+                break
+            weights, alphas, others = (column[:, sought] for column in columns)
+            below, density = _mass_below(weights, alphas, others, t[sought])
             short = below < probability
             low[sought[short]] = t[sought[short]]
             high[sought[~short]] = t[sought[~short]]
@@ -84,13 +96,14 @@ class BetaMixture:
             sought, score, density = sought[~found], special.ndtri(below[~found]), density[~found]
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 newton = t[sought] + (target - score) * np.exp(-0.5 * score**2) / np.sqrt(2 * np.pi) / density
-            inside = (newton > low[sought]) & (newton < high[sought])
+            # Where the mass jumps, Newton's steps stay inside and come no nearer.
+            inside = (newton > low[sought]) & (newton < high[sought]) & (step % _BISECTED != 0)
             t[sought] = np.where(inside, newton, (low[sought] + high[sought]) / 2)
-        return np.asarray(special.expit(t), np.float64)
+        return np.asarray(special.expit(t), np.float64).reshape(mean.shape)
 
-    def probability_below(self, threshold: float) -> Floats:
-        """P(theta_g < threshold) of every group [G], exact."""
-        return self.weights @ special.betainc(self.alpha, self.beta, threshold)
+    def probability_below(self, threshold: float | Floats) -> Floats:
+        """P(theta_g < threshold) of every group [..., G], exact; one threshold, or one a group [G]."""
+        return self._mixed(np.asarray(special.betainc(self.alpha, self.beta, threshold), np.float64))
 
     def sample(self, rng: np.random.Generator, size: int) -> Floats:
         """Joint draws of all groups [size, G]."""
@@ -118,13 +131,26 @@ class BetaMixture:
         """
         if top_m >= self.size:
             return np.ones(self.size)
-        lowest = np.argpartition(self.sample(rng, draws), top_m - 1, axis=1)[:, :top_m]
-        return np.bincount(lowest.ravel(), minlength=self.size) / draws
+        return ranking.extreme_probabilities(self.sample(rng, draws), top_m)
 
-    def _mass_below(self, groups: npt.NDArray[np.intp], t: Floats) -> tuple[Floats, Floats]:
-        """P(theta < expit(t)) of the given groups, and its derivative by t."""
-        alpha, beta = self.alpha[:, groups], self.beta[:, groups]
-        logs = alpha * special.log_expit(t) + beta * special.log_expit(-t)
-        norms = special.gammaln(alpha) + special.gammaln(beta) - special.gammaln(alpha + beta)
-        below = self.weights @ special.betainc(alpha, beta, special.expit(t))
-        return below, self.weights @ np.exp(logs - norms)
+    def _mixed(self, values: Floats) -> Floats:
+        """Weighted mean over the components."""
+        mixed: Floats = (self.weights[..., None, :] @ values)[..., 0, :]
+        return mixed
+
+    def _columns(self) -> tuple[Floats, Floats, Floats]:
+        """Weights, alpha and beta, a column for every group of every run [J, ... * G]."""
+        weights = np.broadcast_to(self.weights[..., None], self.alpha.shape)
+        weights, alpha, beta = (
+            np.moveaxis(values, -2, 0).reshape(self.alpha.shape[-2], -1)
+            for values in (weights, self.alpha, self.beta)
+        )
+        return weights, alpha, beta
+
+
+def _mass_below(weights: Floats, alpha: Floats, beta: Floats, t: Floats) -> tuple[Floats, Floats]:
+    """P(theta < expit(t)) of every column [J, n], and its derivative by t."""
+    logs = alpha * special.log_expit(t) + beta * special.log_expit(-t)
+    norms = special.gammaln(alpha) + special.gammaln(beta) - special.gammaln(alpha + beta)
+    below = (weights * special.betainc(alpha, beta, special.expit(t))).sum(axis=0)
+    return below, (weights * np.exp(logs - norms)).sum(axis=0)

@@ -9,6 +9,7 @@ from service.demo.world import CLASSES, MODEL
 WEAKEST_CAMERA = "weakest-camera"
 ACCURACY_BY_CLASS = "accuracy-by-class"
 MIN_ACCURACY = 0.8
+SCORE_BINS = 10
 MIN_SECONDS = 20.0
 
 _LABELS_PER_SECOND = 4
@@ -70,7 +71,7 @@ def configuration(
         "models": {
             MODEL: {
                 "classes": list(CLASSES),
-                "score_bins": 10,
+                "score_bins": SCORE_BINS,
                 "groupings": {
                     "camera": {"by": "attribute", "attribute": "camera"},
                     "class": {"by": "predicted_class"},

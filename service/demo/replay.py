@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.assessment.priors import group_prior
-from service.assessment.weights import effective_counts
+from service.assessment.groups import CellTraffic, Labels, assess_grouping
+from service.assessment.weights import sums
+from service.demo.configuration import SCORE_BINS
 from service.demo.history import Stream
 from service.demo.world import CAMERAS, DEGRADED_CAMERA, Floats, Indices
 
@@ -65,19 +66,27 @@ def _labels_needed(recording: Recording, rng: np.random.Generator) -> int | None
         recording.stream.times, moments, half_life_seconds=recording.traffic_half_life_seconds, rng=rng
     )
     freshness = np.exp2((recording.stream.times[items] - recording.at) / recording.label_half_life_seconds)
-    scores = _mean_scores(recording)
+    cells = _cells(recording.stream)
+    traffic = _traffic(recording, cells)
 
     def is_enough(count: int) -> bool:
         drawn = items[:count]
-        labels, correct = effective_counts(
-            groups=recording.stream.cameras[drawn],
+        beliefs = assess_grouping(
+            cell_groups=np.repeat(np.arange(len(CAMERAS)), SCORE_BINS),
+            cell_bins=np.tile(np.arange(SCORE_BINS), len(CAMERAS)),
             group_count=len(CAMERAS),
-            weights=np.ones(count),
-            freshness=freshness[:count],
-            correct=recording.stream.correct[drawn].astype(np.float64),
+            bin_count=SCORE_BINS,
+            traffic=traffic,
+            labels=Labels(
+                cells=cells[drawn],
+                correct=recording.stream.correct[drawn].astype(np.float64),
+                weights=np.ones(count),
+                freshness=freshness[:count],
+                true_classes=np.full(count, -1),
+            ),
+            prior="learned",
         )
-        beliefs = group_prior("learned").posterior(scores=scores, labels=labels, correct=correct)
-        lower, upper = beliefs.interval(_INTERVAL)
+        lower, upper = beliefs.accuracy.interval(_INTERVAL)
         weakest = CAMERAS.index(DEGRADED_CAMERA)
         return bool(upper[weakest] - lower[weakest] <= recording.width)
 
@@ -118,10 +127,15 @@ def draw_recent(
     return drawn
 
 
-def _mean_scores(recording: Recording) -> Floats:
+def _cells(stream: Stream) -> Indices:
+    """Cell of every prediction: its camera and score bin."""
+    bins = np.minimum((stream.scores * SCORE_BINS).astype(np.intp), SCORE_BINS - 1)
+    cells: Indices = stream.cameras * SCORE_BINS + bins
+    return cells
+
+
+def _traffic(recording: Recording, cells: Indices) -> CellTraffic:
     stream = recording.stream
     weights = np.exp2((stream.times - recording.at) / recording.traffic_half_life_seconds)
-    total = np.bincount(stream.cameras, weights=weights, minlength=len(CAMERAS))
-    scores = np.bincount(stream.cameras, weights=weights * stream.scores, minlength=len(CAMERAS))
-    means: Floats = np.divide(scores, total, out=np.full(len(CAMERAS), 0.5), where=total > 0)
-    return means
+    count = len(CAMERAS) * SCORE_BINS
+    return CellTraffic(sums(cells, weights, count), sums(cells, weights * stream.scores, count))

@@ -22,6 +22,9 @@ from service.settings_file import ENVIRONMENT_PREFIX, PLAIN_TEXT_KEYS, RESERVED_
 
 KeyPath = tuple[str, ...]
 
+_KEYS: dict[Any, KeyPath] = {dict: ("<name>",), list: ("<number>",)}
+"""What stands in a path for the entries of maps and lists."""
+
 
 class _Nested(NamedTuple):
     """A model inside another one.
@@ -53,8 +56,15 @@ _EXAMPLE_MODELS: dict[str, Any] = {
                 "grouping": "class",
                 "budget": {"labels": 200},
             },
+            "cats-or-dogs": {
+                "task": "comparison",
+                "between": ["cat", "dog"],
+                "grouping": "class",
+                "budget": {"labels": 100},
+            },
         },
         "alerts": {"min_accuracy": 0.9, "max_ece": 0.1},
+        "costs": {"mistakes": [{"true": "cat", "predicted": "dog", "cost": 10}]},
     }
 }
 
@@ -93,7 +103,7 @@ def _sections(path: KeyPath, model: type[BaseModel]) -> Iterator[tuple[KeyPath, 
 
 
 def _nested(field: FieldInfo) -> _Nested | None:
-    keys = ("<name>",) if get_origin(field.annotation) is dict else ()
+    keys = _KEYS.get(get_origin(field.annotation), ())
     for candidate in (field.annotation, *get_args(field.annotation)):
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):
             return _Nested(candidate, keys)
@@ -118,6 +128,8 @@ def _type(field: FieldInfo, schema: Schema) -> str:
     nested = _nested(field)
     if nested is None:
         return in_words(schema)
+    if get_origin(field.annotation) is list:
+        return "list of sections"
     return "sections by name" if nested.keys else "section"
 
 
@@ -165,7 +177,7 @@ _PAGE = """\
 # Configuration
 
 Credence reads one YAML file and the `{prefix}*` environment once, when it starts. This page is made from
-the models that check them: `service/settings.py`.
+the models that check them: `service/settings.py` and `service/model_settings.py`.
 
 ## A complete example
 

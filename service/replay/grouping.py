@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -70,6 +70,11 @@ class Grouper:
         """A group for every score bin [B]."""
         bins = score_bins(recording.scores, self.bin_count, self.binning)
         return self._grouped(recording, self._bin_names(recording.scores, bins), bins)
+
+    def bins_alone(self, recording: Recording) -> Grouped:
+        """A group for every score bin [B], without bins within: for the binwise accuracy itself."""
+        grouped = self.by_score_bin(recording)
+        return replace(grouped, bins=np.zeros(recording.size, dtype=np.intp), bin_count=1)
 
     def by_superclass(self, recording: Recording, superclasses: Mapping[str, Sequence[int]]) -> Grouped:
         """A group for every superclass, of the items whose predicted class is in it.

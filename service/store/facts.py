@@ -7,12 +7,17 @@ from dataclasses import dataclass
 import msgspec
 
 from service.cells import Combination
-from service.shard import Traffic, merge_traffic
+from service.shard import Floats, Traffic, merge_probability_sums, merge_traffic
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
 from service.store.records import Fact, decode_fact
 from service.store.requests import OpenRequest
-from service.store.shards import TRAFFIC_FIELDS, decode_combination, unpack_traffic
+from service.store.shards import (
+    TRAFFIC_FIELDS,
+    decode_combination,
+    unpack_probability_sums,
+    unpack_traffic,
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,8 @@ class TrafficFacts:
         traffic: merged, [cells].
         pool_sizes: pooled items per partition.
         offsets: next offset per partition.
+        probability_sums: per predicted class with any, the weighted sums of its class probabilities
+            [classes].
     """
 
     combinations: list[Combination]
@@ -57,6 +64,7 @@ class TrafficFacts:
     traffic: Traffic
     pool_sizes: dict[int, int]
     offsets: dict[int, int]
+    probability_sums: dict[int, Floats]
 
 
 @dataclass(frozen=True)
@@ -96,22 +104,28 @@ class FactReader:
         client, keys = self._connection.client, self._keys
         with unavailable_when_away():
             partitions = sorted(int(p) for p in client.smembers(keys.partitions))
-            pipeline = client.pipeline(transaction=False)
+            # In one go, because a shard's sums are told at its landmark.
+            pipeline = client.pipeline(transaction=True)
             for partition in partitions:
                 pipeline.hmget(keys.shard(partition), "next_offset", *TRAFFIC_FIELDS)
                 pipeline.hlen(keys.pool(partition))
+                pipeline.hgetall(keys.sums(partition))
             # Last, so that every cell of the shards has its combination.
             pipeline.lrange(keys.combinations, 0, -1)
             *replies, combination_texts = pipeline.execute()
         combinations = [decode_combination(text) for text in combination_texts]
         cells = len(combinations) * self._cells_per_combination
-        shards = [unpack_traffic(fields[1:]) for fields in replies[::2]]
+        shards = [unpack_traffic(fields[1:]) for fields in replies[::3]]
+        sums = [unpack_probability_sums(fields) for fields in replies[2::3]]
         return TrafficFacts(
             combinations=combinations,
             partitions=partitions,
             traffic=merge_traffic(shards, self._decay, cells),
-            pool_sizes=dict(zip(partitions, replies[1::2], strict=True)),
-            offsets={p: int(f[0] or 0) for p, f in zip(partitions, replies[::2], strict=True)},
+            pool_sizes=dict(zip(partitions, replies[1::3], strict=True)),
+            offsets={p: int(f[0] or 0) for p, f in zip(partitions, replies[::3], strict=True)},
+            probability_sums=merge_probability_sums(
+                [(shard.landmark, told) for shard, told in zip(shards, sums, strict=True)], self._decay
+            ),
         )
 
     def requests(self) -> RequestFacts:

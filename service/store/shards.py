@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -30,6 +30,11 @@ def unpack_traffic(fields: Sequence[bytes | None]) -> Traffic:
         np.frombuffer(weights, "<f8").astype(np.float64),
         np.frombuffer(score_sums, "<f8").astype(np.float64),
     )
+
+
+def unpack_probability_sums(fields: Mapping[bytes, bytes]) -> dict[int, Floats]:
+    """Class-probability sums by predicted class, as they are stored."""
+    return {int(c): np.frombuffer(v, "<f8").astype(np.float64) for c, v in fields.items()}
 
 
 class DirectoryStore:
@@ -140,7 +145,7 @@ class ShardStore:
             pool=self._unpack_pool(pooled, len(traffic.counts)),
             decay=self._decay,
             hash_key=self._hash_key,
-            probability_sums={int(c): np.frombuffer(v, "<f8").copy() for c, v in sums.items()},
+            probability_sums=unpack_probability_sums(sums),
         )
         return shard, next_offset is not None, int(base or 0) + drawn
 

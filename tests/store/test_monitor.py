@@ -14,6 +14,7 @@ import redis
 from scipy.stats import chisquare
 from store_site import NOW, Record, Site, message, record, restore, save
 
+from service.assessment.policies import POLICIES
 from service.clients import build_redis
 from service.contract import LabelRequest
 from service.embedded import Child, EmbeddedRedis, _redis_binary, free_port
@@ -396,3 +397,83 @@ def test_everything_runs_on_a_redis_cluster(cluster: Connection) -> None:
     labels.flush(0, NOW)
     assert monitor.refresh(NOW).outcomes == 2
     assert site.facts("m").offsets == {0: 60, 1: 50}
+
+
+BY_CLASS = {**REGION, "class": {"by": "predicted_class"}}
+EVERY_QUESTION = {
+    "accuracy": {"grouping": "class"},
+    "overall": {"metric": "overall_accuracy"},
+    "calibration": {"metric": "calibration", "grouping": "region"},
+    "confusion": {"metric": "confusion", "grouping": "class"},
+    "worst": {"task": "identification", "grouping": "class", "top_m": 2},
+    "least-calibrated": {"task": "identification", "metric": "calibration", "grouping": "region"},
+    "dearest": {"task": "identification", "metric": "cost", "grouping": "class"},
+    "compare": {"task": "comparison", "grouping": "class", "between": ["cat", "owl"]},
+}
+
+
+@pytest.mark.parametrize("prior", ["learned", "informed_jeffreys"])
+@pytest.mark.parametrize("policy", list(POLICIES))
+def test_every_policy_asks_every_question(connection: Connection, policy: str, prior: str) -> None:
+    questions = {
+        name: asking(**question, policy=policy, max_in_flight=6) for name, question in EVERY_QUESTION.items()
+    }
+    site = Site(
+        connection,
+        model(questions, groupings=BY_CLASS, costs={"default": 2}, prior=prior),
+        bounds={"slots_per_cell": 64},
+    )
+    site.take_in(stream(600))
+    monitor = site.monitor("m")
+    assert ask(monitor).issued == dict.fromkeys(questions, 6)
+    answer(site, 30)
+    assert sum(ask(monitor).issued.values()) == 30
+    assert {one.group for one in opened(site).values() if one.assessment == "compare"} <= {"cat", "owl"}
+
+
+def test_overall_accuracy_is_asked_by_score_bin_and_its_labels_say_so(connection: Connection) -> None:
+    question = asking(metric="overall_accuracy", policy="thompson", max_in_flight=40)
+    site = Site(connection, model({"ask": question}), bounds={"slots_per_cell": 64})
+    site.take_in(stream(400))
+    assert ask(site.monitor("m")).issued == {"ask": 40}
+    bins = {"[0,0.25)", "[0.25,0.5)", "[0.5,0.75)", "[0.75,1]"}
+    assert {one.group for one in opened(site).values()} == bins
+    answer(site, 40)
+    _, entries = site.reader("m").outcomes("0-0")
+    assert {(one.grouping, one.group) for one in entries} == {("score_bin", name) for name in bins}
+
+
+def test_what_was_named_in_a_round_counts_as_answered(connection: Connection) -> None:
+    even = asking(grouping="region", policy="epsilon_greedy", max_in_flight=40)
+    site = Site(
+        connection, model({"ask": even}, prior="uniform", score_bins=1), bounds={"slots_per_cell": 64}
+    )
+    items = [message(i, attributes={"region": "north" if i < 60 else "south"}) for i in range(100)]
+    site.take_in([record(0, *items)])
+    ask(site.monitor("m"))
+    groups = Counter(one.group for one in opened(site).values())
+    # Without counting, the group of more traffic would be asked all the time, but for one label in 20.
+    assert min(groups.values()) >= 12
+
+
+def test_a_comparison_waits_until_both_groups_have_traffic(connection: Connection) -> None:
+    question = asking(task="comparison", grouping="region", between=["north", "west"])
+    site = Site(connection, model({"ask": question}))
+    site.take_in(stream(50))
+    assert ask(site.monitor("m")).issued == {"ask": 0}
+
+
+def test_class_probabilities_of_all_partitions_come_together(connection: Connection) -> None:
+    site = Site(connection, model({}, groupings=BY_CLASS, traffic_half_life_days=1))
+    told = {"predicted_class": ..., "score": ...}
+    later = {"time": "2027-01-02T00:00:00Z"}
+    site.take_in([record(0, message(1, probabilities=[0.7, 0.2, 0.1], time="2027-01-01T00:00:00Z", **told))])
+    site.take_in([record(0, message(2, probabilities=[0.5, 0.5, 0.0], **later, **told))], partition=1)
+    site.take_in([record(0, message(3, predicted_class="owl", **later))], partition=2)
+    facts = site.reader("m").traffic()
+    assert list(facts.probability_sums) == [0]
+    # The first is a half-life older than the second.
+    expected = 0.5 * np.array([0.7, 0.2, 0.1]) + [0.5, 0.5, 0.0]
+    found = facts.probability_sums[0]
+    np.testing.assert_allclose(found / found.sum(), expected / expected.sum(), rtol=1e-9)
+    assert site.monitor("m").refresh(NOW).groupings["class"].confusion is not None

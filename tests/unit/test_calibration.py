@@ -67,7 +67,7 @@ def grouping_beliefs(cell_groups: np.ndarray, group_count: int) -> object:
         group_count=group_count,
         bin_count=5,
         traffic=traffic,
-        labels=Labels(cells, correct, np.ones(200), np.ones(200)),
+        labels=Labels(cells, correct, np.ones(200), np.ones(200), np.full(200, -1)),
         prior="uniform",
     )
 
@@ -89,7 +89,7 @@ def test_a_group_without_labels_or_traffic_gives_no_warning_and_proper_beliefs()
         group_count=2,
         bin_count=2,
         traffic=CellTraffic(np.array([1.0, 1.0, 0.0, 0.0]), np.array([0.2, 0.8, 0.0, 0.0])),
-        labels=Labels(np.empty(0, np.intp), np.empty(0), np.empty(0), np.empty(0)),
+        labels=Labels(np.empty(0, np.intp), np.empty(0), np.empty(0), np.empty(0), np.empty(0, np.intp)),
         prior="learned",
     )
     assert believed.shares.tolist() == [1.0, 0.0]

@@ -77,9 +77,9 @@ def test_an_outcome_waits_until_its_combination_is_seen_in_traffic() -> None:
     ledger = OutcomeLedger(SPACE)
     ledger.fold([entry(1, "answered", "cat")])
     ledger.place(CombinationDirectory(SPACE, [("__other__",)]))
-    assert ledger.columns()[0].size == 0
+    assert ledger.columns().cells.size == 0
     ledger.place(DIRECTORY)
-    assert ledger.columns()[0].size == 1
+    assert ledger.columns().cells.size == 1
 
 
 def test_an_outcome_of_a_class_that_the_model_no_longer_has_is_left_out() -> None:
@@ -87,7 +87,7 @@ def test_an_outcome_of_a_class_that_the_model_no_longer_has_is_left_out() -> Non
     ledger = OutcomeLedger(SPACE)
     ledger.fold([OutcomeEntry("r", "answered", "a", "region", "north", fact, "yak", 1.0)])
     ledger.place(DIRECTORY)
-    assert ledger.columns()[0].size == 0
+    assert ledger.columns().cells.size == 0
 
 
 def test_who_asked_is_kept_with_the_grouping_of_then() -> None:
@@ -95,11 +95,11 @@ def test_who_asked_is_kept_with_the_grouping_of_then() -> None:
     ledger.fold([entry(1, "answered", "cat"), entry(2, "answered", "cat"), entry(3, "answered", "cat")])
     ledger.place(DIRECTORY)
     assert ledger.sources == [("a1", "region"), ("a0", "region")]
-    assert ledger.columns()[3].tolist() == [0, 1, 0]
+    assert ledger.columns().sources.tolist() == [0, 1, 0]
 
 
 def test_many_outcomes_fit() -> None:
     ledger = OutcomeLedger(SPACE)
     ledger.fold(entry(number, "answered", "cat") for number in range(1_000))
     ledger.place(DIRECTORY)
-    np.testing.assert_array_equal(ledger.columns()[2], np.arange(1_000.0))
+    np.testing.assert_array_equal(ledger.columns().predicted_at, np.arange(1_000.0))

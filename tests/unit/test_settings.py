@@ -13,15 +13,14 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from service.cells import ALL, SCORE_BIN
 from service.errors import ConfigurationError
+from service.model_settings import ModelSettings, decay_per_second
 from service.reference.configuration import configuration_page
 from service.reference.schemas import in_words
 from service.settings import (
     KafkaSettings,
-    ModelSettings,
     RedisSettings,
     ScheduleSettings,
     Settings,
-    decay_per_second,
 )
 from service.settings_file import load_settings
 
@@ -508,6 +507,109 @@ def test_a_secret_file_that_is_no_text_is_named_by_its_variable(tmp_path: Path) 
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     error = refused(tmp_path, MODEL, {"CREDENCE_REDIS__URL_FILE": str(tmp_path / "binary")})
     assert paths(error) == ["CREDENCE_REDIS__URL_FILE"]
+
+
+# Tasks and metrics
+
+ANIMALS = """
+models:
+  animals:
+    classes: [cat, dog, owl]
+    groupings:
+      class: {{by: predicted_class}}
+      kind: {{by: superclass, superclasses: {{pet: [cat, dog], bird: [owl]}}}}
+      region: {{by: attribute, attribute: region}}
+    {costs}
+    assessments: {{ask: {{budget: {{labels: 9}}, {keys}}}}}
+"""
+COSTS = "costs: {mistakes: [{true: cat, predicted: dog, cost: 10}]}"
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "metric: overall_accuracy",
+        "metric: calibration, grouping: region",
+        "metric: confusion, grouping: class",
+        "task: identification, metric: cost, grouping: class, top_m: 2",
+        "task: identification, metric: calibration, extreme: lowest, grouping: kind",
+        "task: comparison, between: [pet, bird], grouping: kind",
+        "task: comparison, between: [north, south], region: 0.1, grouping: region",
+        "task: comparison, between: ['[0,0.1)', '[0.9,1]'], grouping: score_bin",
+    ],
+)
+def test_what_makes_sense_is_accepted(tmp_path: Path, keys: str) -> None:
+    assert load(tmp_path, ANIMALS.format(costs=COSTS, keys=keys))
+
+
+@pytest.mark.parametrize(
+    ("keys", "path"),
+    [
+        ("task: comparison, grouping: class", "between"),
+        ("between: [cat, dog], grouping: class", "between"),
+        ("task: comparison, between: [cat, yak], grouping: class", "between"),
+        ("task: comparison, between: [pet, cat], grouping: kind", "between"),
+        ("task: comparison, between: [cat, cat], grouping: class", "between"),
+        ("task: comparison, between: [cat, dog]", "grouping"),
+        ("task: comparison, between: [cat], grouping: class", "between"),
+        ("task: comparison, between: [cat, dog], region: 0, grouping: class", "region"),
+        ("task: comparison, metric: cost, between: [cat, dog], grouping: class", "metric"),
+        ("task: identification, metric: confusion, grouping: class", "metric"),
+        ("task: identification, metric: overall_accuracy", "metric"),
+        ("metric: cost, grouping: class", "metric"),
+        ("task: identification, metric: cost, grouping: region", "grouping"),
+        ("metric: confusion, grouping: kind", "grouping"),
+        ("metric: confusion", "grouping"),
+        ("metric: overall_accuracy, grouping: class", "grouping"),
+        ("extreme: lowest, grouping: class", "extreme"),
+        ("task: identification, grouping: class, top_m: 4", "top_m"),
+        ("policy: greedy", "policy"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_its_key(tmp_path: Path, keys: str, path: str) -> None:
+    error = refused(tmp_path, ANIMALS.format(costs=COSTS, keys=keys))
+    assert paths(error) == [f"models.animals.assessments.ask.{path}"]
+
+
+def test_cost_without_costs_is_refused(tmp_path: Path) -> None:
+    keys = "task: identification, metric: cost, grouping: class"
+    error = refused(tmp_path, ANIMALS.format(costs="", keys=keys))
+    assert error.problems == [("models.animals.assessments.ask.metric", "cost needs the model's `costs`")]
+
+
+@pytest.mark.parametrize(
+    ("mistakes", "path"),
+    [
+        ("[{true: yak, predicted: dog, cost: 1}]", "mistakes.0.true"),
+        ("[{true: dog, predicted: yak, cost: 1}]", "mistakes.0.predicted"),
+        ("[{true: dog, predicted: dog, cost: 1}]", "mistakes.0"),
+        ("[{true: dog, predicted: cat, cost: 1}, {true: dog, predicted: cat, cost: 2}]", "mistakes.1"),
+        ("[{true: dog, predicted: cat, cost: -1}]", "mistakes.0.cost"),
+    ],
+)
+def test_costs_of_what_is_no_mistake_are_refused(tmp_path: Path, mistakes: str, path: str) -> None:
+    error = refused(tmp_path, ANIMALS.format(costs=f"costs: {{mistakes: {mistakes}}}", keys=""))
+    assert paths(error) == [f"models.animals.costs.{path}"]
+
+
+def test_costs_without_a_grouping_by_predicted_class_are_refused(tmp_path: Path) -> None:
+    assert paths(refused(tmp_path, model_text(costs="{default: 2}"))) == ["models.animals.costs"]
+
+
+def test_confusion_of_very_many_classes_is_refused(tmp_path: Path) -> None:
+    classes = ", ".join(f"c{i}" for i in range(1_001))
+    keys = "{ask: {metric: confusion, grouping: class, budget: {labels: 1}}}"
+    text = model_text(classes=f"[{classes}]", groupings="{class: {by: predicted_class}}", assessments=keys)
+    assert paths(refused(tmp_path, text)) == ["models.animals.assessments.ask.metric"]
+
+
+@pytest.mark.parametrize(("metric", "end"), [("accuracy", "lowest"), ("calibration", "highest")])
+def test_the_end_that_is_looked_for_is_the_worse_one_by_default(
+    tmp_path: Path, metric: str, end: str
+) -> None:
+    keys = f"task: identification, metric: {metric}, grouping: class"
+    settings = load(tmp_path, ANIMALS.format(costs="", keys=keys))
+    assert settings.models["animals"].assessments["ask"].end == end
 
 
 # Secrets

@@ -1,0 +1,206 @@
+"""How one assessment stands: what it asks, what is in flight, what it has found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from service.assessment import ranking
+from service.assessment.comparison import mixture_rope_probabilities
+from service.assessment.tasks import TASKS, Question, Task
+from service.grouping_snapshot import GroupingSnapshot
+from service.model_settings import AssessmentSettings
+from service.store.facts import RequestFacts
+
+Floats = npt.NDArray[np.float64]
+
+MOST_DRAWS = 2_000
+"""Joint draws behind probabilities of ranks: standard errors of 0.011 at most."""
+
+_DRAWN_NUMBERS = 1_000_000
+"""Of very many groups so many numbers are drawn in all, …"""
+
+_FEWEST_DRAWS = 200
+"""… but so many times at least: standard errors of 0.035 at most."""
+
+EVENTS = ("issued", "reissued", "answered", "corrected", "retracted", "skipped", "expired")
+"""What can happen to a label request."""
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Where groups stand, counted from 1, the end that is looked for; arrays are [G]."""
+
+    lower: Floats
+    mean: Floats
+    upper: Floats
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How two groups compare.
+
+    Attributes:
+        first: name of the first group.
+        second: name of the second group.
+        below: P(the first is less accurate, by more than the region).
+        within: P(they differ by the region at most).
+        above: P(the first is more accurate, by more than the region).
+    """
+
+    first: str
+    second: str
+    below: float
+    within: float
+    above: float
+
+
+@dataclass(frozen=True)
+class AssessmentSnapshot:
+    """How one assessment stands.
+
+    Attributes:
+        grouping: name of the grouping that labels are asked for.
+        groups: names of its groups [G].
+        in_flight: requests waiting for an answer, per group [G].
+        open_requests: the same in all, those for groups that are no more included.
+        window: field of the budget that pays now.
+        budget_remaining: labels left in this window.
+        events: how often what happened to its requests.
+        end: with identification: which end is looked for.
+        extreme: P(group is among the top m) [G], for identification.
+        ranks: of the groups, for identification.
+        compared: for comparison, once both groups have traffic.
+    """
+
+    grouping: str
+    groups: list[str]
+    in_flight: Floats
+    open_requests: int
+    window: str
+    budget_remaining: int
+    events: dict[str, int]
+    end: str
+    extreme: Floats | None
+    ranks: Ranks | None
+    compared: Compared | None
+
+
+def assessment_snapshot(
+    name: str,
+    settings: AssessmentSettings,
+    groupings: Mapping[str, GroupingSnapshot],
+    requests: RequestFacts,
+    *,
+    interval: float,
+    now: float,
+    rng: np.random.Generator,
+) -> AssessmentSnapshot:
+    """How an assessment stands, from beliefs and requests.
+
+    Args:
+        name: the assessment's.
+        settings: its settings.
+        groupings: snapshots of the groupings that have traffic.
+        requests: label requests of the model.
+        interval: probability inside intervals of ranks.
+        now: seconds since the epoch.
+        rng: for joint draws.
+    """
+    grouping = groupings.get(settings.asked_grouping)
+    names = grouping.groups if grouping else []
+    index = {group: i for i, group in enumerate(names)}
+    in_flight = np.zeros(len(names))
+    opened = [request.group for request in requests.open.values() if request.assessment == name]
+    for group in opened:
+        if group in index:
+            in_flight[index[group]] += 1
+    window = budget_window(name, settings, now)
+    extreme, ranks = None, None
+    if settings.task == "identification" and grouping:
+        draws = _draws(settings, grouping, rng)
+        extreme = ranking.extreme_probabilities(draws, settings.top_m, lowest=settings.end == "lowest")
+        mean, lower, upper = ranking.mean_rank(draws if settings.end == "lowest" else -draws, interval)
+        ranks = Ranks(lower + 1, mean + 1, upper + 1)
+    return AssessmentSnapshot(
+        grouping=settings.asked_grouping,
+        groups=names,
+        in_flight=in_flight,
+        open_requests=len(opened),
+        window=window,
+        budget_remaining=max(0, settings.budget.labels - requests.budget.get(window, 0)),
+        events={event: requests.tallies.get((event, name), 0) for event in EVENTS},
+        end=settings.end,
+        extreme=extreme,
+        ranks=ranks,
+        compared=_compared(settings, grouping) if grouping else None,
+    )
+
+
+def task_of(settings: AssessmentSettings, grouping: GroupingSnapshot) -> Task[Any] | None:
+    """The task of an assessment; None while a group that it compares has no traffic.
+
+    Args:
+        settings: the assessment's.
+        grouping: the one that labels are asked for.
+    """
+    pair = np.array([0, 1])
+    if settings.between is not None:
+        if not set(settings.between) <= set(grouping.groups):
+            return None
+        pair = np.array([grouping.groups.index(name) for name in settings.between])
+    cost = grouping.confusion.cost if grouping.confusion else None
+    question = Question(
+        cells=grouping.beliefs.cells,
+        top_m=settings.top_m,
+        extreme=settings.end,
+        costs=cost.costs if cost else None,
+        pair=pair,
+        region=settings.region,
+    )
+    return TASKS[settings.task, settings.metric](question)
+
+
+def standing_beliefs(task: Task[Any], grouping: GroupingSnapshot) -> Any:
+    """The beliefs that a task reads; a copy, so that what is in flight can be counted."""
+    if task.kind == "accuracy":
+        return grouping.beliefs.accuracy_beliefs()
+    if task.kind == "bins":
+        return grouping.beliefs.bin_beliefs()
+    if grouping.confusion is None:
+        raise ValueError("confusion is known of groupings by predicted class alone")
+    return grouping.confusion.beliefs.standing()
+
+
+def budget_window(assessment: str, settings: AssessmentSettings, now: float) -> str:
+    """Field of the budget that pays for labels asked now: one per window of `per_days`."""
+    days = settings.budget.per_days
+    return f"{assessment}|{0 if days is None else int(now // (days * 86_400))}"
+
+
+def _draws(settings: AssessmentSettings, grouping: GroupingSnapshot, rng: np.random.Generator) -> Floats:
+    """Joint draws of what the groups are ranked by [S, G]."""
+    size = max(_FEWEST_DRAWS, min(MOST_DRAWS, _DRAWN_NUMBERS // len(grouping.groups)))
+    if settings.metric == "calibration":
+        return grouping.beliefs.ece.beliefs.sample(rng, size)
+    if settings.metric == "cost" and grouping.confusion is not None and grouping.confusion.cost is not None:
+        return grouping.confusion.cost.beliefs.sample(rng, size)
+    return grouping.beliefs.accuracy.sample(rng, size)
+
+
+def _compared(settings: AssessmentSettings, grouping: GroupingSnapshot) -> Compared | None:
+    if settings.between is None or not set(settings.between) <= set(grouping.groups):
+        return None
+    first, second = (grouping.groups.index(name) for name in settings.between)
+    accuracy = grouping.beliefs.accuracy
+    below, within, above = mixture_rope_probabilities(
+        accuracy.weights,
+        (accuracy.alpha[:, first], accuracy.beta[:, first]),
+        (accuracy.alpha[:, second], accuracy.beta[:, second]),
+        region=settings.region,
+    ).tolist()
+    return Compared(grouping.groups[first], grouping.groups[second], below, within, above)

@@ -1,0 +1,208 @@
+"""Settings of one model: its classes, groupings, costs, and what is asked about it; frozen."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from service.cells import ALL, SCORE_BIN
+
+_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+Name = Annotated[str, Field(pattern=_NAME_PATTERN, max_length=128)]
+# YAML reads 0, 1, 2 as numbers and yes, no as booleans; classes are always text on the wire.
+ClassName = Annotated[
+    str, BeforeValidator(lambda v: str(v) if type(v) is int else v), Field(min_length=1, max_length=256)
+]
+Probability = Annotated[float, Field(ge=0, le=1)]
+PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+Task = Literal["estimation", "identification", "comparison"]
+Metric = Literal["accuracy", "overall_accuracy", "calibration", "confusion", "cost"]
+Extreme = Literal["lowest", "highest"]
+Policy = Literal["thompson", "random", "multiple_play", "top_two", "epsilon_greedy", "bayes_ucb"]
+
+METRICS: dict[Task, tuple[Metric, ...]] = {
+    "estimation": ("accuracy", "overall_accuracy", "calibration", "confusion"),
+    "identification": ("accuracy", "calibration", "cost"),
+    "comparison": ("accuracy",),
+}
+"""What every task can be about."""
+
+CONFUSION_CLASSES = 1_000
+"""Confusion and cost, which take arrays of classes by classes, are known of models with so many at most."""
+
+
+class Frozen(BaseModel):
+    """Cannot be changed, and takes no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class GroupingSettings(Frozen):
+    """A partition of a model's traffic."""
+
+    by: Literal["predicted_class", "superclass", "attribute"] = Field(description="what tells groups apart")
+    attribute: Name | None = Field(default=None, description="with `by: attribute`: its name")
+    superclasses: dict[Name, list[ClassName]] | None = Field(
+        default=None, description="with `by: superclass`: the classes of every superclass"
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if (self.by == "attribute") != (self.attribute is not None):
+            raise ValueError("`attribute` is given with `by: attribute`, and only then")
+        if (self.by == "superclass") != (self.superclasses is not None):
+            raise ValueError("`superclasses` is given with `by: superclass`, and only then")
+        return self
+
+
+class Budget(Frozen):
+    """How many labels an assessment may cost."""
+
+    labels: int = Field(ge=1, description="labels, requests in flight included")
+    per_days: float | None = Field(
+        default=None, gt=0, description="the budget renews after so many days (UTC); never, if absent"
+    )
+
+
+class AssessmentSettings(Frozen):
+    """One standing question about a model."""
+
+    task: Task = Field(
+        default="estimation", description="know every group, find the extreme ones, or compare two groups"
+    )
+    metric: Metric = Field(default="accuracy", description="what is asked about")
+    extreme: Extreme | None = Field(
+        default=None,
+        description="with identification: which end; if absent the worse one: the lowest accuracy, "
+        "the highest calibration error or cost",
+    )
+    top_m: int = Field(default=1, ge=1, description="with identification: how many groups")
+    between: list[ClassName] | None = Field(
+        default=None, min_length=2, max_length=2, description="with comparison: names of the two groups"
+    )
+    region: float = Field(
+        default=0.05, gt=0, lt=1, description="with comparison: difference of accuracies that does not matter"
+    )
+    grouping: Name = Field(
+        default=ALL, description="one of the model's groupings; `all` and `score_bin` are always there"
+    )
+    policy: Policy = Field(default="thompson", description="who is labelled next")
+    budget: Budget
+    max_in_flight: int = Field(default=20, ge=1, description="requests waiting for an answer, at the most")
+    lease_seconds: PositiveSeconds = Field(
+        default=3_600.0, description="time to answer before a request expires"
+    )
+    max_attempts: int = Field(default=2, ge=1, le=100, description="how often one item is asked for")
+    reveal_prediction: bool = Field(
+        default=False, description="show labellers what the model predicted (this sways them)"
+    )
+
+    @property
+    def end(self) -> Extreme:
+        """The end that identification looks for."""
+        return self.extreme or ("lowest" if self.metric == "accuracy" else "highest")
+
+    @property
+    def asked_grouping(self) -> str:
+        """The grouping that labels are asked for: the score bins, where it is overall accuracy."""
+        return SCORE_BIN if self.metric == "overall_accuracy" else self.grouping
+
+
+class AlertSettings(Frozen):
+    """Thresholds that alerts compare beliefs with."""
+
+    min_accuracy: Probability | None = Field(default=None, description="of every group")
+    max_ece: Probability | None = Field(default=None, description="of every group")
+
+
+class Mistake(Frozen):
+    """What one kind of mistake costs."""
+
+    true: ClassName = Field(description="what it is")
+    predicted: ClassName = Field(description="what the model says")
+    cost: float = Field(ge=0, allow_inf_nan=False, description="in any unit")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _true_is_a_name(cls, given: Any) -> Any:
+        # YAML takes the key for a truth value.
+        if isinstance(given, dict):
+            return {"true" if key is True else key: value for key, value in given.items()}
+        return given
+
+
+class CostSettings(Frozen):
+    """What wrong predictions cost; right ones cost nothing."""
+
+    default: float = Field(default=1.0, ge=0, allow_inf_nan=False, description="of a mistake not listed")
+    mistakes: list[Mistake] = Field(default=[], description="those that cost more, or less")
+
+
+class ModelSettings(Frozen):
+    """One deployed classifier."""
+
+    classes: list[ClassName] = Field(min_length=2, max_length=10_000, description="label set, in order")
+    score_bins: int | list[float] = Field(
+        default=10, description="number of equal-width bins, or their inner edges"
+    )
+    groupings: dict[Name, GroupingSettings] = Field(
+        default_factory=dict, description="partitions of the model's traffic, by name"
+    )
+    assessments: dict[Name, AssessmentSettings] = Field(
+        default_factory=dict, description="standing questions about the model, by name"
+    )
+    alerts: AlertSettings = AlertSettings()
+    costs: CostSettings | None = Field(
+        default=None, description="of mistakes, for a model with a grouping by predicted class"
+    )
+    prior: Literal["learned", "informed", "informed_jeffreys", "uniform", "vague"] = Field(
+        default="learned", description="belief about a group before its labels"
+    )
+    interval: float = Field(default=0.95, gt=0, lt=1, description="probability inside credible intervals")
+    interval_kind: Literal["equal_tailed", "highest_density"] = Field(
+        default="equal_tailed",
+        description="of accuracy and cost: as much probability on either side, or the shortest interval",
+    )
+    traffic_half_life_days: float | None = Field(
+        default=7.0, gt=0, description="traffic counts half after this time; never less, if null"
+    )
+    label_half_life_days: float | None = Field(
+        default=None, gt=0, description="a label counts half after this time; never less, if null"
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if len(set(self.classes)) != len(self.classes):
+            raise ValueError("classes must differ from one another")
+        too_few = isinstance(self.score_bins, int) and self.score_bins < 1
+        limits = (0.0, *self.score_edges, 1.0)
+        if too_few or not all(low < high for low, high in itertools.pairwise(limits)):
+            raise ValueError("score_bins must be at least 1, or inner edges that ascend within (0, 1)")
+        return self
+
+    @property
+    def score_edges(self) -> tuple[float, ...]:
+        """Inner edges of the score bins."""
+        if isinstance(self.score_bins, int):
+            return tuple(i / self.score_bins for i in range(1, max(self.score_bins, 0)))
+        return tuple(self.score_bins)
+
+    @property
+    def traffic_decay_per_second(self) -> float:
+        """The design's lambda, in 1/s; 0 without a half-life."""
+        return decay_per_second(self.traffic_half_life_days)
+
+    @property
+    def label_decay_per_second(self) -> float:
+        """How fast labels lose weight, in 1/s; 0 without a half-life."""
+        return decay_per_second(self.label_half_life_days)
+
+
+def decay_per_second(half_life_days: float | None) -> float:
+    """Rate of exponential decay in 1/s for a half-life in days; 0 for None."""
+    return 0.0 if half_life_days is None else math.log(2) / (half_life_days * 86_400)

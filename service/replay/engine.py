@@ -1,0 +1,115 @@
+"""Many replays at once: label item after item as a policy wishes, and measure what is believed on the way.
+
+What the paper leaves open is settled so: shares, scores and truth are those of the whole pool; an item is
+labelled once; a group without items is skipped; ties are decided by chance; budgets are counted in labels,
+also where a step asks for several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from service.assessment.beliefs import Beliefs
+from service.assessment.policies import NONE, POLICIES, Policy, Situation
+from service.assessment.tasks import Task
+from service.replay.pool import Pool, Shuffled
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to assess: `prior` is what is believed before labels, `policy` who is labelled next."""
+
+    prior: str
+    policy: str
+
+    def __str__(self) -> str:
+        return f"{self.prior}+{self.policy}"
+
+
+class Measure(Protocol):
+    """Something measured on the way, over R runs."""
+
+    def record(self, used: int, beliefs: Any) -> None:
+        """Look at the beliefs after so many labels of every run; called before the first, and after each."""
+
+
+def run(
+    pool: Pool,
+    task: Task[Any],
+    beliefs: Beliefs,
+    policy: str,
+    *,
+    runs: int,
+    budget: int,
+    measures: Sequence[Measure],
+    rng: np.random.Generator,
+    progress: Callable[[int], None] | None = None,
+) -> None:
+    """Replay.
+
+    Args:
+        pool: the items.
+        task: what is asked.
+        beliefs: before the first label; owned.
+        policy: its name.
+        runs: how many runs R.
+        budget: labels of every run, at most the pool's.
+        measures: told after every label.
+        rng: for the order of items, and the policy.
+        progress: told the labels of every step.
+    """
+    orders, chances = rng.spawn(2)
+    shuffled = Shuffled(pool, runs, orders)
+    plays = _Plays(task, POLICIES[policy](), runs)
+    for measure in measures:
+        measure.record(0, beliefs)
+    for used in range(1, budget + 1):
+        groups = plays.next(beliefs, shuffled.left, chances)
+        going = np.flatnonzero(groups != NONE)
+        if going.size:
+            asked = groups[going]
+            beliefs.observe(going, asked, shuffled.label(going, asked))
+        for measure in measures:
+            measure.record(used, beliefs)
+        if progress is not None:
+            progress(runs)
+
+
+class _Plays:
+    """The groups that a policy has named and that are still to be asked, of every run.
+
+    A step of multiple plays names fewer groups in a run where fewer have items left; that run then takes its
+    next step earlier, so all runs have as many labels at any time.
+    """
+
+    def __init__(self, task: Task[Any], policy: Policy, runs: int) -> None:
+        self._task, self._policy = task, policy
+        self._relevant = task.relevant(runs)
+        self._named = np.full((runs, 1), NONE)
+        self._cursor = np.zeros(runs, dtype=np.intp)
+        self._every = np.arange(runs)
+
+    def next(self, beliefs: Any, left: npt.NDArray[np.int64], rng: np.random.Generator) -> Indices:
+        """The next group of every run [R]; `NONE` where no item is left."""
+        width = self._named.shape[1]
+        wanting = self._cursor >= width
+        wanting |= self._named[self._every, np.minimum(self._cursor, width - 1)] == NONE
+        if wanting.any():
+            if self._relevant is not None:
+                left = np.where(self._relevant, left, 0)
+            situation = Situation(beliefs, left.astype(np.float64), left > 0)
+            fresh = self._policy.choose(self._task, situation, rng)
+            if fresh.shape != self._named.shape:
+                self._named = np.full(fresh.shape, NONE)
+            self._named[wanting], self._cursor[wanting] = fresh[wanting], 0
+        groups: Indices = self._named[self._every, self._cursor]
+        self._cursor += 1
+        return groups

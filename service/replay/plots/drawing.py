@@ -1,0 +1,116 @@
+"""What all plots share: a figure without pyplot, one look, and names that stay names.
+
+Nothing is taken from pyplot, so that no state outlives a figure. matplotlib is an extra, and slow to import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from service.errors import RecordingError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Floats = npt.NDArray[np.float64]
+Intervals = tuple[Floats, Floats, Floats]
+"""Lower end, mean and upper end, of the same shape; the mean need not lie between the ends."""
+
+DPI = 150
+
+# Okabe and Ito's colours, which colour-blind readers tell apart.
+BLACK, GREY, PALE = "#000000", "#8C8C8C", "#E6E6E6"
+BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+ORANGE, SKY = "#E69F00", "#56B4E9"
+
+SMALL, NORMAL, LARGE = 8.0, 9.0, 10.5
+
+PLAIN: dict[str, Any] = {"fontfamily": "DejaVu Sans", "fontsize": SMALL, "parse_math": False, "color": BLACK}
+"""Properties of texts: the font that comes with matplotlib, and a $ is a dollar."""
+
+_NAME_LENGTH = 28
+
+_HARDLY_UNCERTAIN = 0.001
+
+
+def blank(width: float, height: float, title: str) -> Figure:
+    """An empty figure; width and height in inches.
+
+    Raises:
+        RecordingError: matplotlib is missing.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - an extra, slow to import
+        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, slow to import
+    except ImportError as error:
+        raise RecordingError(
+            "plots", "drawing them needs matplotlib; run: pip install 'credence[replay]'"
+        ) from error
+    figure = Figure(figsize=(width, height), dpi=DPI, facecolor="white", layout="constrained")
+    FigureCanvasAgg(figure)
+    if title:
+        wrapped = fill(printable(title), int(width * 12.5))
+        figure.suptitle(wrapped, x=0.01, ha="left", **PLAIN | {"fontsize": LARGE})
+    return figure
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a PNG; the same figure gives the same bytes."""
+    # By default the file would name the version of matplotlib.
+    figure.savefig(path, format="png", dpi=DPI, facecolor="white", metadata={"Software": None})
+
+
+def dressed(axes: Axes, x_label: str, y_label: str) -> None:
+    """Label the axes, and leave away what tells nothing."""
+    axes.set_facecolor("white")
+    axes.set_xlabel(x_label, **PLAIN | {"fontsize": NORMAL})
+    axes.set_ylabel(y_label, **PLAIN | {"fontsize": NORMAL})
+    axes.tick_params(which="both", labelsize=SMALL, labelfontfamily="DejaVu Sans", color=GREY, width=0.6)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in {"left", "bottom"})
+        spine.set(color=GREY, linewidth=0.6)
+
+
+def scaled(factor: float, offset: float = 0.0) -> Callable[[float, object], str]:
+    """Formatter of ticks that shows values times a factor and plus an offset, as in 1,000 or 0.25."""
+
+    def shown(value: float, _place: object) -> str:
+        number = round(value * factor + offset, 9) + 0.0
+        words = f"{number:,.0f}" if number == int(number) else f"{number:g}"
+        return words.replace("-", "\N{MINUS SIGN}")
+
+    return shown
+
+
+def percent(probability: float) -> str:
+    """A probability for reading, never rounded to a certainty that it is not."""
+    for certain, words in ((0.0, "< 0.1 %"), (1.0, "> 99.9 %")):
+        if 0 < abs(probability - certain) < _HARDLY_UNCERTAIN:
+            return words
+    fine = 0 < min(probability, 1 - probability) < 10 * _HARDLY_UNCERTAIN
+    return f"{100 * probability:.{1 if fine else 0}f} %"
+
+
+def printable(text: str) -> str:
+    """Text on one line, with a box for every character that the font lacks."""
+    from matplotlib.font_manager import findfont, get_font  # noqa: PLC0415 - an extra, slow to import
+
+    font = get_font(findfont("DejaVu Sans"))
+    return "".join(
+        letter if font.get_char_index(ord(letter)) else "\N{WHITE SQUARE}"
+        for letter in " ".join(text.split())
+    )
+
+
+def short(name: str, length: int = _NAME_LENGTH) -> str:
+    """A name of at most so many characters: its start and its end, by which names differ."""
+    text = printable(name)
+    head = (length - 1) // 2
+    return text if len(text) <= length else f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"

@@ -1,0 +1,230 @@
+"""Plots of beliefs about groups: accuracy, calibration, and how two groups differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from service.replay.plots.drawing import (
+    BLACK,
+    BLUE,
+    GREY,
+    LARGE,
+    ORANGE,
+    PALE,
+    PLAIN,
+    SMALL,
+    VERMILLION,
+    Floats,
+    Intervals,
+    blank,
+    dressed,
+    percent,
+    scaled,
+    short,
+)
+from service.replay.plots.naming import name_points
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MOST_NAMED = 8
+
+_MANY = 200
+"""Of more groups than so many, those in the middle are drawn fainter."""
+
+_SIDE_NAME_LENGTH = 22
+
+
+def accuracy_against_calibration(
+    names: Sequence[str], accuracy: Intervals, ece: Intervals, highlighted: int = 10, title: str = ""
+) -> Figure:
+    """Accuracy and expected calibration error of every group, with intervals (Ji et al. 2021, figure 1).
+
+    Args:
+        names: of the groups [G].
+        accuracy: [G] each.
+        ece: [G] each.
+        highlighted: groups in colour at either end, fewer where there are fewer than twice as many groups.
+        title: a sentence.
+
+    Raises:
+        RecordingError: matplotlib is missing.
+    """
+    figure = blank(6.6, 4.6, title)
+    axes = figure.add_subplot()
+    dressed(axes, "Accuracy (%)", "Expected calibration error (%)")
+    axes.xaxis.set_major_formatter(scaled(100))
+    axes.yaxis.set_major_formatter(scaled(100))
+    order = np.argsort(accuracy[1], kind="stable")
+    count = min(highlighted, len(order) // 2)
+    kinds = [
+        (order[count : len(order) - count], "other groups", GREY, "o"),
+        (order[len(order) - count :], "most accurate", BLUE, "^"),
+        (order[:count], "least accurate", VERMILLION, "v"),
+    ]
+    faint = 0.25 if len(order) > _MANY else 0.6
+    for layer, (groups, words, colour, marker) in enumerate(kinds):
+        if not groups.size:
+            continue
+        (left, x, right), (low, y, high) = ([end[groups] for end in ends] for ends in (accuracy, ece))
+        look: dict[str, Any] = {
+            "color": colour,
+            "linewidth": 0.8,
+            "alpha": 0.75 if layer else faint,
+            "zorder": 2 + layer,
+        }
+        axes.hlines(y, left, right, **look)
+        axes.vlines(x, low, high, **look)
+        size = 22 if layer else 10
+        label = f"{groups.size:,} {words}"
+        axes.scatter(x, y, s=size, color=colour, marker=marker, label=label, linewidths=0, zorder=6 + layer)
+    handles, labels = axes.get_legend_handles_labels()
+    if count:
+        axes.legend(
+            handles[::-1],
+            labels[::-1],
+            loc="lower left",
+            bbox_to_anchor=(0, 1),
+            ncols=3,
+            frameon=False,
+            prop={"family": "DejaVu Sans", "size": SMALL},
+            borderaxespad=0.2,
+            handletextpad=0.1,
+        )
+    axes.set_ylim(bottom=max(0.0, axes.get_ylim()[0]))
+    (left, x, right), (low, y, high) = accuracy, ece
+    flat = np.stack([np.column_stack([left, y]), np.column_stack([right, y])], axis=1)
+    upright = np.stack([np.column_stack([x, low]), np.column_stack([x, high])], axis=1)
+    named = order if len(order) <= _MOST_NAMED else order[: min(_MOST_NAMED, count)]
+    points, bars = np.column_stack([x, y])[order], np.concatenate([flat, upright])
+    name_points(axes, [names[group] for group in named], points, bars)
+    return figure
+
+
+def reliability_diagram(
+    scores: Floats, shares: Floats, accuracy: Intervals, ece: tuple[float, float, float], title: str = ""
+) -> Figure:
+    """Accuracy against score of every bin, and its traffic (Ji et al. 2021, supplement, figure 1).
+
+    Bins without traffic are left out: nothing is known of them but the prior.
+
+    Args:
+        scores: mean score of every bin [B].
+        shares: traffic of every bin, summing to 1 [B].
+        accuracy: [B] each.
+        ece: lower end, mean and upper end.
+        title: a sentence.
+
+    Raises:
+        RecordingError: matplotlib is missing.
+    """
+    used = shares > 0
+    s, share = scores[used], shares[used]
+    low, mean, high = (end[used] for end in accuracy)
+    figure = blank(4.6, 5.6, title)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
+    dressed(upper, "", "Accuracy (%)")
+    dressed(lower, "Mean score of a bin (%)", "Traffic (%)")
+    for axis in (upper.yaxis, lower.xaxis, lower.yaxis):
+        axis.set_major_formatter(scaled(100))
+    # Bars may not cover one another, however near the scores of two bins are.
+    width = np.full(s.size, 1 / scores.size)
+    if s.size > 1:
+        apart = np.abs(s[:, None] - s) + np.eye(s.size)
+        width = np.minimum(width, apart.min(axis=1))
+    upper.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle="--", zorder=1)
+    upper.bar(s, mean - s, 0.9 * width, s, color=ORANGE, alpha=0.35, linewidth=0, label="gap", zorder=2)
+    upper.vlines(s, low, high, color=VERMILLION, linewidth=1.2, zorder=3, clip_on=False)
+    upper.scatter(s, mean, s=20, color=VERMILLION, linewidths=0, zorder=4, clip_on=False)
+    lower.bar(s, share, 0.9 * width, color=BLUE, linewidth=0)
+    upper.set(xlim=(0, 1), ylim=(0, 1))
+    lower.set_ylim(0, 1.05 * share.max(initial=0.01))
+    # The corner that the points do not go to: overconfident ones lie below the diagonal.
+    below = float(share @ (mean - s)) < 0
+    upper.text(
+        0.03 if below else 0.97,
+        0.97 if below else 0.03,
+        f"Expected calibration error {100 * ece[1]:.1f} %\n95 %: {100 * ece[0]:.1f} to {100 * ece[2]:.1f} %",
+        transform=upper.transAxes,
+        ha="left" if below else "right",
+        va="top" if below else "bottom",
+        **PLAIN,
+    )
+    return figure
+
+
+def difference_density(
+    points: Floats,
+    density: Floats,
+    region: float,
+    probabilities: Floats,
+    names: tuple[str, str],
+    *,
+    truth: float | None = None,
+    title: str = "",
+) -> Figure:
+    """Density of how much more accurate one group is than another (Ji et al. 2021, supplement, figure 5).
+
+    Args:
+        points: differences of accuracy, ascending, within -1 and 1 [T].
+        density: at the points [T]; may be infinite.
+        region: difference that does not matter.
+        probabilities: that the first group is worse, alike within the region, and better [3].
+        names: of the two groups.
+        truth: the difference in all labels, where it is known.
+        title: a sentence.
+
+    Raises:
+        RecordingError: matplotlib is missing.
+    """
+    figure = blank(6.6, 3.6, title)
+    axes = figure.add_subplot()
+    first, second = (short(name, _SIDE_NAME_LENGTH) for name in names)
+    dressed(axes, f"Accuracy of {first}\nless that of {second} (percentage points)", "Density")
+    axes.xaxis.set_major_formatter(scaled(100))
+    axes.set_yticks([])
+    peak = float(density[np.isfinite(density)].max(initial=0.0)) or 1.0
+    drawn = np.minimum(density, 2 * peak)
+    axes.plot(points, drawn, color=BLACK, linewidth=1.2, zorder=3)
+    # Areas meet at the ends of the region, wherever the points are.
+    across = np.union1d(points, [-region, region])
+    filled = np.interp(across, points, drawn)
+    sides = [
+        (across <= -region, VERMILLION, f"{first} is worse"),
+        (np.abs(across) <= region, GREY, f"alike within {100 * region:g} points"),
+        (across >= region, BLUE, f"{first} is better"),
+    ]
+    axes.axvspan(-region, region, color=PALE, linewidth=0, zorder=0)
+    for place, (where, colour, words) in enumerate(sides):
+        axes.fill_between(across, filled, where=where, color=colour, alpha=0.55, linewidth=0, zorder=2)
+        for height, text, size in ((1.14, percent(float(probabilities[place])), LARGE), (1.05, words, SMALL)):
+            axes.text(
+                place / 2,
+                height,
+                text,
+                transform=axes.transAxes,
+                ha=("left", "center", "right")[place],
+                **PLAIN | {"fontsize": size, "color": BLACK if colour == GREY else colour},
+            )
+    seen = points[drawn > peak / 1_000]
+    marks = np.array([-region, region, *([] if truth is None else [truth])])
+    start, end = min(seen.min(initial=1), marks.min()), max(seen.max(initial=-1), marks.max())
+    margin = 0.03 * (end - start)
+    axes.set(xlim=(start - margin, end + margin), ylim=(0, 1.15 * peak))
+    if truth is not None:
+        axes.axvline(truth, color=BLACK, linewidth=1, linestyle="--", zorder=4)
+        towards = 1 if 2 * truth < start + end else -1
+        axes.annotate(
+            f"truth {scaled(100)(round(truth, 3), None)}",
+            (truth, 1),
+            xycoords=axes.get_xaxis_transform(),
+            xytext=(4 * towards, -2),
+            textcoords="offset points",
+            ha="left" if towards > 0 else "right",
+            va="top",
+            **PLAIN,
+        )
+    return figure

@@ -1,0 +1,134 @@
+"""The pool of a recording: its items by group, and what they truly are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from service.assessment.beliefs import Outcomes
+from service.assessment.laplace import Cells
+from service.assessment.weights import sums
+from service.replay.grouping import Grouped
+from service.replay.recording import Recording
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A recording's items under one grouping.
+
+    Attributes:
+        recording: the items.
+        grouped: their groups and score bins.
+    """
+
+    recording: Recording
+    grouped: Grouped
+
+    @property
+    def names(self) -> list[str]:
+        """Of the groups [G]."""
+        return self.grouped.names
+
+    @cached_property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Items of every group [G]."""
+        return np.bincount(self.grouped.groups, minlength=len(self.names)).astype(np.int64)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """What the items tell without their labels."""
+        shape = len(self.names), self.grouped.bin_count
+        fine = self.grouped.groups * shape[1] + self.grouped.bins
+        counts = sums(fine, np.ones(len(fine)), shape[0] * shape[1])
+        totals = sums(fine, self.recording.scores, shape[0] * shape[1])
+        middles = np.tile((np.arange(shape[1]) + 0.5) / shape[1], shape[0])
+        scores = np.divide(totals, counts, out=middles, where=counts > 0)
+        return Cells(
+            shares=counts.reshape(shape) / self.sizes[:, None],
+            scores=scores.reshape(shape),
+            group_shares=self.sizes / self.sizes.sum(),
+        )
+
+    @cached_property
+    def accuracy(self) -> Floats:
+        """True accuracy of every group [G]."""
+        return self._mean(self.recording.correct.astype(np.float64))
+
+    @cached_property
+    def bin_counts(self) -> tuple[Floats, Floats]:
+        """Items, and correctly predicted ones, of every group's bins [G, B]."""
+        shape = len(self.names), self.grouped.bin_count
+        fine = self.grouped.groups * shape[1] + self.grouped.bins
+        items = sums(fine, np.ones(len(fine)), shape[0] * shape[1])
+        correct = sums(fine, self.recording.correct.astype(np.float64), shape[0] * shape[1])
+        return items.reshape(shape), correct.reshape(shape)
+
+    @cached_property
+    def predicted(self) -> Indices:
+        """Predicted class of every group [G], if groups are predicted classes."""
+        first = np.full(len(self.names), -1, dtype=np.intp)
+        first[self.grouped.groups] = self.recording.predicted
+        return first
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """Mean probability of every class in every group [G, K]: the confusion that scores alone tell."""
+        columns = [self._mean(column) for column in self.recording.probabilities.T]
+        means = np.stack(columns, axis=1)
+        return np.asarray(means / means.sum(axis=1, keepdims=True), np.float64)
+
+    @cached_property
+    def confusion(self) -> Floats:
+        """Share of every true class among the items of every group [G, K]."""
+        classes = self.recording.classes
+        fine = self.grouped.groups * classes + self.recording.labels
+        counts = sums(fine, np.ones(len(fine)), len(self.names) * classes)
+        return counts.reshape(-1, classes) / self.sizes[:, None]
+
+    def _mean(self, values: Floats) -> Floats:
+        return sums(self.grouped.groups, values, len(self.names)) / self.sizes
+
+
+class Shuffled:
+    """The items of every group, drawn in random order without replacement, in every run.
+
+    Args:
+        pool: the items.
+        runs: how many runs R.
+        rng: for the order.
+
+    Attributes:
+        left: items of every group that have no label yet [R, G].
+    """
+
+    def __init__(self, pool: Pool, runs: int, rng: np.random.Generator) -> None:
+        recording, grouped = pool.recording, pool.grouped
+        self._correct = recording.correct.astype(np.float64)
+        self._bins, self._classes = grouped.bins, recording.labels.astype(np.intp)
+        by_group = np.argsort(grouped.groups, kind="stable").astype(np.int32)
+        self._items = np.tile(by_group, (runs, 1))
+        self._next = np.tile(np.cumsum(pool.sizes) - pool.sizes, (runs, 1))
+        self._rng = rng
+        self.left = np.tile(pool.sizes, (runs, 1))
+
+    def label(self, runs: Indices, groups: Indices) -> Outcomes:
+        """Label a random item of a group in some runs.
+
+        Args:
+            runs: which runs [n].
+            groups: that have an item left [n].
+        """
+        # A step of Fisher and Yates: few items are ever drawn of a large pool, and shuffling all is dear.
+        place, left = self._next[runs, groups], self.left[runs, groups]
+        drawn = place + (self._rng.random(len(runs)) * left).astype(np.intp)
+        items = self._items[runs, drawn]
+        self._items[runs, drawn] = self._items[runs, place]
+        self._next[runs, groups] = place + 1
+        self.left[runs, groups] = left - 1
+        return Outcomes(self._correct[items], self._bins[items], self._classes[items])

@@ -1,0 +1,90 @@
+"""Tables of results: printed in the terminal, written as Markdown or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import rich.table
+
+Cell = float | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of figures.
+
+    Attributes:
+        title: what it shows, with the unit.
+        corner: what the rows are.
+        columns: of the figures.
+        rows: name of every row, and its figures; None where there is none.
+        marked: columns whose lowest figure is the best one, and is marked.
+        notes: what a reader must know.
+    """
+
+    title: str
+    corner: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, tuple[Cell, ...]]]
+    marked: frozenset[str] = frozenset()
+    notes: Sequence[str] = field(default_factory=tuple)
+
+    def cells(self) -> list[list[str]]:
+        """All rows as text; the best figure of a marked column in **."""
+        lowest = [self._lowest(place) for place in range(len(self.columns))]
+        return [
+            [name, *(_written(value, best) for value, best in zip(figures, lowest, strict=True))]
+            for name, figures in self.rows
+        ]
+
+    def _lowest(self, place: int) -> float | None:
+        if self.columns[place] not in self.marked or len(self.rows) == 1:
+            return None
+        return min((value for _, figures in self.rows if (value := figures[place]) is not None), default=None)
+
+    def markdown(self) -> str:
+        """As Markdown."""
+        head = [self.corner, *self.columns]
+        rule = ["---", *["---:"] * len(self.columns)]
+        lines = [" | ".join(row) for row in (head, rule, *self.cells())]
+        notes = ["", *self.notes] if self.notes else []
+        return "\n".join([f"**{self.title}**", "", *(f"| {line} |" for line in lines), *notes])
+
+    def rich(self) -> rich.table.Table:
+        """For the terminal."""
+        table = rich.table.Table(
+            title=self.title,
+            title_justify="left",
+            caption="\n".join(self.notes) or None,
+            caption_justify="left",
+        )
+        table.add_column(self.corner)
+        for name in self.columns:
+            table.add_column(name, justify="right")
+        for row in self.cells():
+            table.add_row(*(_marked(cell) for cell in row))
+        return table
+
+    def document(self) -> Mapping[str, Any]:
+        """For JSON."""
+        return {
+            "title": self.title,
+            "rows": [
+                {self.corner: name} | dict(zip(self.columns, figures, strict=True))
+                for name, figures in self.rows
+            ],
+            "notes": list(self.notes),
+        }
+
+
+def _written(value: Cell, lowest: float | None) -> str:
+    if value is None:
+        return "-"
+    text = f"{value:.3g}" if abs(value) < 1 else f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"  # noqa: PLR2004 - three digits
+    return f"**{text}**" if lowest is not None and value == lowest else text
+
+
+def _marked(cell: str) -> str:
+    return f"[bold]{cell.strip('*')}[/bold]" if cell.startswith("**") else cell
