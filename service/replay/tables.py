@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import rich.table
+from rich.markup import escape
 
 Cell = float | None
 
@@ -55,9 +56,9 @@ class Table:
     def rich(self) -> rich.table.Table:
         """For the terminal."""
         table = rich.table.Table(
-            title=self.title,
+            title=escape(self.title),
             title_justify="left",
-            caption="\n".join(self.notes) or None,
+            caption=escape("\n".join(self.notes)) or None,
             caption_justify="left",
         )
         table.add_column(self.corner)
