@@ -61,7 +61,7 @@ class Table:
             caption=escape("\n".join(self.notes)) or None,
             caption_justify="left",
         )
-        table.add_column(self.corner)
+        table.add_column(self.corner, min_width=max(len(name) for name, _ in self.rows))
         for name in self.columns:
             table.add_column(name, justify="right")
         for row in self.cells():
