@@ -61,9 +61,9 @@ class Table:
             caption=escape("\n".join(self.notes)) or None,
             caption_justify="left",
         )
-        table.add_column(self.corner, min_width=max(len(name) for name, _ in self.rows))
+        table.add_column(self.corner, overflow="fold")
         for name in self.columns:
-            table.add_column(name, justify="right")
+            table.add_column(name, justify="right", overflow="fold")
         for row in self.cells():
             table.add_row(*(_marked(cell) for cell in row))
         return table
