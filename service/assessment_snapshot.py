@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from service.assessment import ranking
 from service.assessment.comparison import mixture_rope_probabilities
+from service.assessment.confusion import Estimate
 from service.assessment.tasks import TASKS, Question, Task
 from service.grouping_snapshot import GroupingSnapshot
 from service.model_settings import AssessmentSettings
@@ -29,15 +30,6 @@ _FEWEST_DRAWS = 200
 
 EVENTS = ("issued", "reissued", "answered", "corrected", "retracted", "skipped", "expired")
 """What can happen to a label request."""
-
-
-@dataclass(frozen=True)
-class Ranks:
-    """Where groups stand, counted from 1, the end that is looked for; arrays are [G]."""
-
-    lower: Floats
-    mean: Floats
-    upper: Floats
 
 
 @dataclass(frozen=True)
@@ -73,7 +65,7 @@ class AssessmentSnapshot:
         events: how often what happened to its requests.
         end: with identification: which end is looked for.
         extreme: P(group is among the top m) [G], for identification.
-        ranks: of the groups, for identification.
+        ranks: of the groups [G], counted from 1 at the end that is looked for; for identification.
         compared: for comparison, once both groups have traffic.
     """
 
@@ -86,7 +78,7 @@ class AssessmentSnapshot:
     events: dict[str, int]
     end: str
     extreme: Floats | None
-    ranks: Ranks | None
+    ranks: Estimate | None
     compared: Compared | None
 
 
@@ -125,7 +117,7 @@ def assessment_snapshot(
         draws = _draws(settings, grouping, rng)
         extreme = ranking.extreme_probabilities(draws, settings.top_m, lowest=settings.end == "lowest")
         mean, lower, upper = ranking.mean_rank(draws if settings.end == "lowest" else -draws, interval)
-        ranks = Ranks(lower + 1, mean + 1, upper + 1)
+        ranks = Estimate(lower + 1, mean + 1, upper + 1)
     return AssessmentSnapshot(
         grouping=settings.asked_grouping,
         groups=names,

@@ -75,6 +75,13 @@ class AccuracyBeliefs:
             )
         )
 
+    @classmethod
+    def of_one(cls, mixture: BetaMixture) -> Self:
+        """Of one run: weights [J], alpha and beta [J, G]; copied."""
+        return cls(
+            BetaMixture(mixture.weights[None].copy(), mixture.alpha[None].copy(), mixture.beta[None].copy())
+        )
+
     def refresh(self) -> None:
         """Make the beliefs as good as the labels allow, before they are looked at closely."""
 

@@ -139,16 +139,6 @@ def matching(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
     return centre * strength, (1 - centre) * strength
 
 
-def merged(
-    share: Floats, first: tuple[Floats, Floats], second: tuple[Floats, Floats]
-) -> tuple[Floats, Floats]:
-    """Parameters of the one Beta with the moments of two: `share` of the first, the rest of the second."""
-    means, others = mean(*first), mean(*second)
-    centre = share * means + (1 - share) * others
-    within = share * variance(*first) + (1 - share) * variance(*second)
-    return matching(centre, within + share * (1 - share) * (means - others) ** 2)
-
-
 def distance_moments(alpha: Floats, beta: Floats, score: Floats) -> tuple[Floats, Floats]:
     """Mean and variance of |theta - s| for theta ~ Beta(alpha, beta).
 

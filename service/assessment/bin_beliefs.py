@@ -8,7 +8,7 @@ from scipy import special
 
 from service.assessment import beta as betas
 from service.assessment.beliefs import GrowingCurve, Outcomes, components
-from service.assessment.curves import CENTRE_MARGIN, LearnedCurve
+from service.assessment.curves import CENTRE_MARGIN, CurveFit, LearnedCurve
 from service.assessment.laplace import Cells
 
 Floats = npt.NDArray[np.float64]
@@ -75,11 +75,57 @@ class BinBeliefs:
         self._distances = None
 
 
-class LearnedBins(BinBeliefs):
-    """About the accuracy in every score bin of every group, under the learned prior.
+class FittedBins(BinBeliefs):
+    """About the accuracy in every score bin of every group, by a fit of the learned prior.
 
     Every cell's parameters are those of the Beta with the mean and variance of the mixture; draws are from
     the mixture itself, in which a group's cells hang together.
+
+    Args:
+        fit: to the labels so far.
+    """
+
+    def __init__(self, fit: CurveFit) -> None:
+        shape = fit.cells.scores.shape
+        super().__init__(fit.cells, np.ones(shape), np.ones(shape), len(fit.weights))
+        self._follow(fit)
+
+    def draw(self, rng: np.random.Generator) -> Floats:
+        """Accuracy of every cell [R, G, B]."""
+        fit = self._fit
+        drawn = self._every, components(fit.weights, rng)
+        centres = fit.centres[drawn]
+        points = rng.standard_normal(centres.shape[:2])[:, :, None]
+        centres = special.expit(centres + points * fit.deviations[drawn])
+        strengths = fit.strengths[drawn[1]][:, None, None]
+        alpha = strengths * np.clip(centres, CENTRE_MARGIN, 1 - CENTRE_MARGIN) + self._correct
+        return rng.beta(alpha, strengths + self._labels - alpha)
+
+    def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
+        """Take in one label of each of some runs, the fit left as it is."""
+        super().observe(runs, groups, outcomes)
+        cell = runs, groups, outcomes.bins
+        self._labels[cell] += 1
+        self._correct[cell] += outcomes.correct
+
+    def expect(self, groups: Indices) -> None:
+        """Count a label of a group as having said what is expected, in every bin by its traffic."""
+        cell, share = (self._every, groups), self.cells.shares[groups]
+        mean = betas.mean(self.alpha[cell], self.beta[cell])
+        super().expect(groups)
+        self._labels[cell] += share
+        self._correct[cell] += share * mean
+
+    def _follow(self, fit: CurveFit) -> None:
+        """Believe what a fit says."""
+        self._fit = fit
+        self.alpha, self.beta = fit.cells_matched()
+        self._labels, self._correct = fit.labels.copy(), fit.correct.copy()
+        self._distances = None
+
+
+class LearnedBins(FittedBins):
+    """About the accuracy in every score bin of every group, under the learned prior, fitted as labels come.
 
     Args:
         prior: the learned prior.
@@ -88,33 +134,17 @@ class LearnedBins(BinBeliefs):
     """
 
     def __init__(self, prior: LearnedCurve, cells: Cells, runs: int) -> None:
-        super().__init__(cells, np.ones(cells.scores.shape), np.ones(cells.scores.shape), runs)
         self._curve = GrowingCurve(prior, cells, runs)
-        self._summarise()
+        super().__init__(self._curve.fit)
 
     def refresh(self) -> None:
         """Fit the curve to all labels that have come."""
         if self._curve.refit():
-            self._summarise()
-
-    def draw(self, rng: np.random.Generator) -> Floats:
-        """Accuracy of every cell [R, G, B]."""
-        fit = self._curve.fit
-        drawn = self._every, components(fit.weights, rng)
-        centres = fit.centres[drawn]
-        points = rng.standard_normal(centres.shape[:2])[:, :, None]
-        centres = special.expit(centres + points * fit.deviations[drawn])
-        strengths = fit.strengths[drawn[1]][:, None, None]
-        alpha = strengths * np.clip(centres, CENTRE_MARGIN, 1 - CENTRE_MARGIN) + self._curve.correct
-        return rng.beta(alpha, strengths + self._curve.labels - alpha)
+            self._follow(self._curve.fit)
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
         """Take in one label of each of some runs."""
         if self._curve.observe(runs, groups, outcomes):
-            self._summarise()
+            self._follow(self._curve.fit)
         else:
             super().observe(runs, groups, outcomes)
-
-    def _summarise(self) -> None:
-        self.alpha, self.beta = self._curve.fit.cells_matched()
-        self._distances = None

@@ -22,7 +22,7 @@ from scipy import special
 from service.assessment import beta as betas
 from service.assessment import dirichlet
 from service.assessment.beliefs import AccuracyBeliefs, Outcomes
-from service.assessment.confusion_beliefs import DOUBTS, STRENGTHS, ConfusionBeliefs
+from service.assessment.confusion_beliefs import DOUBTS, STRENGTHS, ConfusionBeliefs, joined
 from service.assessment.groups import GroupingBeliefs, Labels
 from service.assessment.mixture import BetaMixture
 from service.assessment.priors import FIXED_PRIORS, PriorName
@@ -157,27 +157,23 @@ class FittedConfusion(ConfusionBeliefs):
     """
 
     def __init__(self, accuracy: BetaMixture, alpha: Floats, predicted: Indices) -> None:
-        self._right = AccuracyBeliefs(
-            BetaMixture(
-                accuracy.weights[None].copy(), accuracy.alpha[None].copy(), accuracy.beta[None].copy()
-            )
-        )
+        self._right = AccuracyBeliefs.of_one(accuracy)
         self._wrong = alpha[None].copy()
         self._predicted = predicted
 
     def parameters(self) -> Floats:
         """Parameters of the Dirichlet of the same means, as sure of a class as of its accuracy [1, G, K]."""
         alpha, beta = self._right.matched()
-        joined = self._joined(betas.mean(alpha, beta), dirichlet.mean(self._wrong))
-        return np.maximum(joined, _LEAST) * (alpha + beta)[..., None]
+        means = joined(betas.mean(alpha, beta), dirichlet.mean(self._wrong), self._predicted)
+        return np.maximum(means, _LEAST) * (alpha + beta)[..., None]
 
     def mean(self) -> Floats:
         """Mean probability of every true class [1, G, K]."""
-        return self._joined(self._right.mixture.mean(), dirichlet.mean(self._wrong))
+        return joined(self._right.mixture.mean(), dirichlet.mean(self._wrong), self._predicted)
 
     def draw(self, rng: np.random.Generator) -> Floats:
         """Probability of every true class [1, G, K]."""
-        return self._joined(rng.beta(*self._right.draw(rng)), dirichlet.sample(self._wrong, rng))
+        return joined(rng.beta(*self._right.draw(rng)), dirichlet.sample(self._wrong, rng), self._predicted)
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
         """Take in a label."""
@@ -191,11 +187,6 @@ class FittedConfusion(ConfusionBeliefs):
         expected = self._wrong[0, groups] * ((1 - right) / self._wrong[0, groups].sum(axis=1))[:, None]
         self._right.expect(groups)
         self._wrong[0, groups] += expected
-
-    def _joined(self, accuracy: Floats, others: Floats) -> Floats:
-        joined: Floats = others * (1 - accuracy)[:, :, None]
-        joined[:, np.arange(len(self._predicted)), self._predicted] = accuracy
-        return joined
 
 
 def assess_confusion(

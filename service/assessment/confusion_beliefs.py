@@ -95,19 +95,19 @@ class LearnedConfusion(ConfusionBeliefs):
         """Parameters [R, G, K] of Dirichlets with the same means, as sure as of the accuracy."""
         alpha, beta = self.accuracy.matched()
         return (
-            np.maximum(self._joined(betas.mean(alpha, beta), self._others()), 1e-9)
+            np.maximum(joined(betas.mean(alpha, beta), self._others(), self._predicted), 1e-9)
             * (alpha + beta)[..., None]
         )
 
     def mean(self) -> Floats:
         """Mean probability of every true class [R, G, K]."""
-        return self._joined(self.accuracy.mixture.mean(), self._others())
+        return joined(self.accuracy.mixture.mean(), self._others(), self._predicted)
 
     def draw(self, rng: np.random.Generator) -> Floats:
         """Probability of every true class [R, G, K]."""
         accuracy = rng.beta(*self.accuracy.draw(rng))
         parameters = np.maximum(self._priors[self._log_weights.argmax(axis=1)] + self._counts, 1e-9)
-        return self._joined(accuracy, dirichlet.sample(parameters, rng))
+        return joined(accuracy, dirichlet.sample(parameters, rng), self._predicted)
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
         """Take in one label of each of some runs."""
@@ -129,7 +129,15 @@ class LearnedConfusion(ConfusionBeliefs):
         alpha = self._priors[self._log_weights.argmax(axis=1)] + self._counts
         return np.asarray(alpha / alpha.sum(axis=2, keepdims=True), np.float64)
 
-    def _joined(self, accuracy: Floats, others: Floats) -> Floats:
-        joined = others * (1 - accuracy)[:, :, None]
-        joined[:, np.arange(len(self._predicted)), self._predicted] = accuracy
-        return joined
+
+def joined(accuracy: Floats, others: Floats, predicted: Indices) -> Floats:
+    """Probability of every true class [R, G, K], from that of being right, and of the others if wrong.
+
+    Args:
+        accuracy: of every group [R, G].
+        others: of every class, if the prediction is wrong [R, G, K].
+        predicted: class of every group [G].
+    """
+    probabilities: Floats = others * (1 - accuracy)[:, :, None]
+    probabilities[:, np.arange(len(predicted)), predicted] = accuracy
+    return probabilities

@@ -46,13 +46,9 @@ _GROUP_TAIL = 4.0
 """Degrees of freedom of the group offsets' prior."""
 
 
-def _normal_points(count: int) -> tuple[tuple[float, float], ...]:
-    """Points that stand for a normal distribution, in standard deviations, with their weights."""
-    points, weights = np.polynomial.hermite_e.hermegauss(count)
-    return tuple(zip(points.tolist(), (weights / weights.sum()).tolist(), strict=True))
-
-
-_POINTS = _normal_points(5)
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
+POINTS = tuple(zip(_NODES.tolist(), (_WEIGHTS / _WEIGHTS.sum()).tolist(), strict=True))
+"""Points that stand for a normal distribution, in standard deviations, with their weights."""
 
 
 @dataclass(frozen=True)
@@ -145,12 +141,12 @@ class _Search:
         """
         eta, deviations = self._regressors.eta(means), np.sqrt(curvature.eta_variances())
         centres, spread = np.zeros_like(eta), np.zeros_like(eta)
-        for point, weight in _POINTS:
+        for point, weight in POINTS:
             at = special.expit(eta + point * deviations)
             centres += weight * at
             spread += weight * at * (1 - at)
         precisions = self._precisions(
-            means.coefficients[..., 0] ** 2 + curvature.covariance()[..., 0, 0],
+            means.coefficients[..., 0] ** 2 + curvature.covariance[..., 0, 0],
             means.offsets**2 + curvature.offset_variances(),
         )
         refined = Curvature.at(self._regressors, self._worth * spread, precisions)
@@ -234,7 +230,7 @@ class CurveFit:
         """
         first, second, within = (np.zeros(self.modes.offsets.shape) for _ in range(3))
         shares, squares = self.cells.shares, self.cells.shares**2
-        for point, weight in _POINTS:
+        for point, weight in POINTS:
             theta = self._cell_means(point)
             accuracy = np.einsum("rjgb,gb->rjg", theta, shares)
             first += weight * accuracy
@@ -252,7 +248,7 @@ class CurveFit:
         """
         shares = self.cells.group_shares[:, None] * self.cells.shares
         first, second, within = (np.zeros(self.weights.shape) for _ in range(3))
-        for point, weight in _POINTS:
+        for point, weight in POINTS:
             theta = self._cell_means(point)
             accuracy = np.einsum("rjgb,gb->rj", theta, shares)
             first += weight * accuracy
@@ -272,20 +268,20 @@ class CurveFit:
         Given the component, cells are independent Betas.
         """
         runs, points = self.weights.shape
-        shape = (runs, points * len(_POINTS), self.labels[0].size)
+        shape = (runs, points * len(POINTS), self.labels[0].size)
         alphas, totals = [], []
-        for point, _ in _POINTS:
+        for point, _ in POINTS:
             centres = self._strengths * self._prior_means(point)
             alphas.append(centres + self.correct[:, None])
             totals.append(np.broadcast_to(self._sizes, centres.shape))
         alpha = np.stack(alphas, axis=2).reshape(shape)
-        weights = self.weights[:, :, None] * [weight for _, weight in _POINTS]
+        weights = self.weights[:, :, None] * [weight for _, weight in POINTS]
         return BetaMixture(weights.reshape(runs, -1), alpha, np.stack(totals, axis=2).reshape(shape) - alpha)
 
     def cells_matched(self) -> tuple[Floats, Floats]:
         """Parameters [R, G, B] of the Betas with the mean and variance of every cell."""
         first, second, within = (np.zeros(self.labels.shape) for _ in range(3))
-        for point, weight in _POINTS:
+        for point, weight in POINTS:
             theta = self._cell_means(point)
             mixed = weight * self.weights
             first += np.einsum("rj,rjgb->rgb", mixed, theta)

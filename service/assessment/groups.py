@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from service.assessment import beta as betas
 from service.assessment.beliefs import AccuracyBeliefs
-from service.assessment.bin_beliefs import BinBeliefs
+from service.assessment.bin_beliefs import BinBeliefs, FittedBins
 from service.assessment.calibration import CalibrationError, calibration_error
 from service.assessment.curves import CurveFit, LearnedCurve
 from service.assessment.laplace import Cells
 from service.assessment.mixture import BetaMixture
-from service.assessment.posterior import FittedBins, binwise, plausible_fit, single
+from service.assessment.posterior import binwise, plausible_fit, single
 from service.assessment.priors import FIXED_PRIORS, FixedPrior, PriorName
 from service.assessment.weights import effective_counts, sums
 
@@ -79,10 +79,7 @@ class GroupingBeliefs:
 
     def accuracy_beliefs(self) -> AccuracyBeliefs:
         """The same for a task to read, as the one run; a copy, so that what is in flight can be counted."""
-        mixture = self.accuracy
-        return AccuracyBeliefs(
-            BetaMixture(mixture.weights[None].copy(), mixture.alpha[None].copy(), mixture.beta[None].copy())
-        )
+        return AccuracyBeliefs.of_one(self.accuracy)
 
     def bin_beliefs(self) -> BinBeliefs:
         """The same of score bins."""

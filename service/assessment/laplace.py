@@ -7,6 +7,7 @@ is an arrow: offsets are eliminated one by one, and what is left is three by thr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -134,19 +135,21 @@ class Curvature:
                 coefficients[..., i, i] += of_coefficients[..., i]
         return cls(regressors, offsets, crossed, coefficients)
 
+    @cached_property
     def covariance(self) -> Floats:
         """Of the coefficients [R, J, 3, 3]."""
         return np.asarray(np.linalg.inv(self.coefficients), np.float64)
 
+    @cached_property
     def pull(self) -> Floats:
         """How far a group's offset moves back as the coefficients move [R, J, G, 3]."""
         return np.asarray(self.crossed / self.offsets[..., None], np.float64)
 
     def offset_variances(self) -> Floats:
         """Of the offset of every group [R, J, G]."""
-        pull = self.pull()
+        pull = self.pull
         return np.asarray(
-            1 / self.offsets + np.einsum("rjgp,rjpq,rjgq->rjg", pull, self.covariance(), pull), np.float64
+            1 / self.offsets + np.einsum("rjgp,rjpq,rjgq->rjg", pull, self.covariance, pull), np.float64
         )
 
     def log_determinant(self) -> Floats:
@@ -156,7 +159,7 @@ class Curvature:
 
     def eta_variances(self) -> Floats:
         """Of eta of every cell [R, J, G, B]."""
-        pull, covariance = self.pull(), self.covariance()
+        pull, covariance = self.pull, self.covariance
         # eta_gb = (1, x, z) . coefficients + offset, and the offset moves by -pull . coefficients
         base = self.regressors.by_coefficient(np.ones_like(self.offsets), np.zeros_like(self.offsets)) - pull
         scored = np.einsum("rjgp,rjp->rjg", base, covariance[..., 1])
@@ -171,7 +174,7 @@ class Curvature:
         """Variance of sum_gb slopes_gb eta_gb [R, J]."""
         of_group = slopes.sum(axis=-1)
         direct = self.regressors.by_coefficient(of_group, (slopes * self.regressors.scores).sum(axis=-1))
-        by_coefficient = (direct - of_group[..., None] * self.pull()).sum(axis=-2)
+        by_coefficient = (direct - of_group[..., None] * self.pull).sum(axis=-2)
         solved = np.linalg.solve(self.coefficients, by_coefficient[..., None])[..., 0]
         own = (of_group**2 / self.offsets).sum(axis=-1)
         return np.asarray((by_coefficient * solved).sum(axis=-1) + own, np.float64)

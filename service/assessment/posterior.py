@@ -13,14 +13,11 @@ import numpy.typing as npt
 from scipy import special
 
 from service.assessment import beta as betas
-from service.assessment.beliefs import Outcomes, components
-from service.assessment.bin_beliefs import BinBeliefs
-from service.assessment.curves import CENTRE_MARGIN, CurveFit, LearnedCurve
+from service.assessment.curves import CENTRE_MARGIN, POINTS, CurveFit, LearnedCurve
 from service.assessment.laplace import Cells, Curvature, Modes
 from service.assessment.mixture import BetaMixture
 
 Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 NEGLIGIBLE = 1e-3
 """Grid points that weigh less than this part of the best are dropped."""
@@ -30,9 +27,6 @@ _ROUGHLY_NEGLIGIBLE = 1e-5
 
 _ROUGH_STEPS = 4
 """Newton steps of the rough look."""
-
-_POINTS, _POINT_WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
-_POINT_WEIGHTS = _POINT_WEIGHTS / _POINT_WEIGHTS.sum()
 
 
 def plausible_fit(prior: LearnedCurve, cells: Cells, labels: Floats, correct: Floats) -> CurveFit:
@@ -99,7 +93,7 @@ def binwise(fit: CurveFit) -> BetaMixture:
     weights, strengths = fit.weights[0], fit.strengths[:, None, None]
     sizes = strengths + fit.labels
     alphas, others = [], []
-    for point in _POINTS:
+    for point, _ in POINTS:
         means = np.clip(
             special.expit(fit.centres[0] + point * fit.deviations[0]), CENTRE_MARGIN, 1 - CENTRE_MARGIN
         )
@@ -110,46 +104,4 @@ def binwise(fit: CurveFit) -> BetaMixture:
         alpha, beta = betas.matching(mean, within + between)
         alphas.append(alpha.ravel())
         others.append(beta.ravel())
-    return BetaMixture(_POINT_WEIGHTS, np.stack(alphas), np.stack(others))
-
-
-class FittedBins(BinBeliefs):
-    """About the accuracy in every score bin of every group, of one run.
-
-    Cells are read as the Betas of their mean and variance; draws are from the mixture itself, in which a
-    group's cells hang together.
-
-    Args:
-        fit: of the run.
-    """
-
-    def __init__(self, fit: CurveFit) -> None:
-        super().__init__(fit.cells, np.ones(fit.cells.scores.shape), np.ones(fit.cells.scores.shape), 1)
-        self.alpha, self.beta = (parameters.copy() for parameters in fit.cells_matched())
-        self._fit = fit
-        self._labels, self._correct = fit.labels.copy(), fit.correct.copy()
-
-    def draw(self, rng: np.random.Generator) -> Floats:
-        """Accuracy of every cell [1, G, B]."""
-        fit = self._fit
-        drawn = components(fit.weights, rng)[0]
-        centres, strength = fit.centres[:, drawn], fit.strengths[drawn]
-        points = rng.standard_normal(centres.shape[:2])[:, :, None]
-        centres = special.expit(centres + points * fit.deviations[:, drawn])
-        alpha = strength * np.clip(centres, CENTRE_MARGIN, 1 - CENTRE_MARGIN) + self._correct
-        return np.asarray(rng.beta(alpha, strength + self._labels - alpha), np.float64)
-
-    def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
-        """Take in a label, the fit left as it is."""
-        super().observe(runs, groups, outcomes)
-        cell = runs, groups, outcomes.bins
-        self._labels[cell] += 1
-        self._correct[cell] += outcomes.correct
-
-    def expect(self, groups: Indices) -> None:
-        """Count a label of a group as having said what is expected, in every bin by its traffic."""
-        share = self.cells.shares[groups]
-        mean = betas.mean(self.alpha[:, groups[0]], self.beta[:, groups[0]])
-        super().expect(groups)
-        self._labels[:, groups[0]] += share
-        self._correct[:, groups[0]] += share * mean
+    return BetaMixture(np.array([weight for _, weight in POINTS]), np.stack(alphas), np.stack(others))

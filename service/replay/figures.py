@@ -13,6 +13,7 @@ from service.assessment.calibration import calibration_error
 from service.assessment.comparison import difference_density, rope_probabilities
 from service.assessment.curves import LearnedCurve
 from service.assessment.mixture import BetaMixture
+from service.assessment.posterior import single
 from service.assessment.ranking import mean_rank
 from service.assessment.weights import sums
 from service.replay import plots
@@ -94,12 +95,12 @@ def draw_pool(study: Study, directory: Path) -> None:
         return
     items, correct = pool.bin_counts
     fit = LearnedCurve().fit(pool.cells, items[None], correct[None])
-    accuracy = _single(fit.groups())
+    accuracy = single(fit.groups())
     lower, upper = accuracy.interval(study.mass)
     means, every = accuracy.mean(), _all_labels(pool)
     if pool.grouped.bin_count > 1:
         ece = calibration_error(
-            beliefs=_single(fit.bins()), scores=pool.cells.scores, shares=pool.cells.shares
+            beliefs=single(fit.bins()), scores=pool.cells.scores, shares=pool.cells.shares
         )
         ece_lower, ece_upper = ece.interval(study.mass)
         figure = plots.accuracy_against_calibration(
@@ -136,7 +137,7 @@ def _draw_reliability(pool: Pool, seed: int, directory: Path) -> None:
         (*whole.bin_counts, f"reliability, {_all_labels(pool)}", "reliability"),
         (of_sample[None], right[None], f"reliability, {few} random labels", "reliability-few-labels"),
     ):
-        beliefs = _single(LearnedCurve().fit(whole.cells, items[None], correct[None]).bins())
+        beliefs = single(LearnedCurve().fit(whole.cells, items[None], correct[None]).bins())
         lower, upper = beliefs.interval(_RELIABILITY_MASS)
         ece = calibration_error(beliefs=beliefs, scores=whole.cells.scores, shares=whole.cells.shares)
         ece_lower, ece_upper = ece.interval(_RELIABILITY_MASS)
@@ -210,8 +211,3 @@ def _asked(study: Study) -> str:
 
 def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-
-
-def _single(mixture: BetaMixture) -> BetaMixture:
-    """The only run of a mixture."""
-    return BetaMixture(mixture.weights[0], mixture.alpha[0], mixture.beta[0])
