@@ -17,69 +17,88 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from service import __version__
 
 Kind = Literal["counter", "gauge", "histogram"]
+Unit = Literal["", "ratio", "seconds", "labels", "records", "items", "requests", "predictions", "groups", "combinations", "messages", "cost"]
 
 _GROUP = ("model", "grouping", "group")
+_GROUPING = ("model", "grouping")
 _ASSESSMENT = ("model", "assessment")
+_ASSESSMENT_GROUP = (*_ASSESSMENT, "group")
 _PAIR = (*_ASSESSMENT, "first", "second")
+_PARTITION = ("topic", "partition")
 
 
 @dataclass(frozen=True)
 class MetricSpec:
-    """One metric: full name as scraped, type, labels, meaning."""
+    """One metric: full name as scraped, type, unit (none where it says nothing), labels, meaning."""
 
     name: str
     kind: Kind
+    unit: Unit
     labels: tuple[str, ...]
     meaning: str
 
 
 CATALOGUE: tuple[MetricSpec, ...] = (
-    MetricSpec("credence_group_accuracy_lower_ratio", "gauge", _GROUP, "Lower end of the credible interval of accuracy; of grouping `all`, of the overall accuracy."),
-    MetricSpec("credence_group_accuracy_mean_ratio", "gauge", _GROUP, "Posterior mean of accuracy."),
-    MetricSpec("credence_group_accuracy_upper_ratio", "gauge", _GROUP, "Upper end of the credible interval of accuracy."),
-    MetricSpec("credence_group_accuracy_below_threshold_probability_ratio", "gauge", _GROUP, "Posterior probability that accuracy is below alerts.min_accuracy; absent without one."),
-    MetricSpec("credence_group_ece_lower_ratio", "gauge", _GROUP, "Lower end of the credible interval of the expected calibration error."),
-    MetricSpec("credence_group_ece_mean_ratio", "gauge", _GROUP, "Posterior mean of the expected calibration error."),
-    MetricSpec("credence_group_ece_upper_ratio", "gauge", _GROUP, "Upper end of the credible interval of the expected calibration error."),
-    MetricSpec("credence_group_ece_above_threshold_probability_ratio", "gauge", _GROUP, "Posterior probability that the expected calibration error is above alerts.max_ece; absent without one."),
-    MetricSpec("credence_group_cost_lower", "gauge", _GROUP, "Lower end of the credible interval of the expected cost of a prediction, in the unit of costs; of predicted classes, absent without costs."),
-    MetricSpec("credence_group_cost_mean", "gauge", _GROUP, "Posterior mean of the expected cost of a prediction."),
-    MetricSpec("credence_group_cost_upper", "gauge", _GROUP, "Upper end of the credible interval of the expected cost of a prediction."),
-    MetricSpec("credence_group_score_mean_ratio", "gauge", _GROUP, "Mean score: what the model itself says of its accuracy."),
-    MetricSpec("credence_group_traffic_share_ratio", "gauge", _GROUP, "Share of the model's traffic, recent traffic counting more."),
-    MetricSpec("credence_group_labels", "gauge", _GROUP, "Labelled predictions in the group, whoever asked for them."),
-    MetricSpec("credence_group_effective_labels", "gauge", _GROUP, "What the group's labels are worth after weighting and forgetting."),
-    MetricSpec("credence_assessment_group_extreme_probability_ratio", "gauge", ("model", "assessment", "group"), "Posterior probability that the group is among the top_m that an identification looks for."),
-    MetricSpec("credence_assessment_comparison_below_probability_ratio", "gauge", _PAIR, "Posterior probability that the first group is less accurate than the second, by more than the comparison's region."),
-    MetricSpec("credence_assessment_comparison_within_probability_ratio", "gauge", _PAIR, "Posterior probability that the two groups' accuracies differ by the region at most."),
-    MetricSpec("credence_assessment_comparison_above_probability_ratio", "gauge", _PAIR, "Posterior probability that the first group is more accurate than the second, by more than the comparison's region."),
-    MetricSpec("credence_assessment_budget_remaining_labels", "gauge", _ASSESSMENT, "Labels that the budget still allows in this window."),
-    MetricSpec("credence_requests_open", "gauge", _ASSESSMENT, "Label requests that wait for an answer."),
-    MetricSpec("credence_requests_total", "counter", (*_ASSESSMENT, "event"), "Events in the life of label requests, of all replicas together: issued, reissued, answered, corrected, retracted, skipped, expired."),
-    MetricSpec("credence_traffic_predictions_total", "counter", ("model",), "Predictions in the traffic, of all consumers together; starts anew when cells change their meaning."),
-    MetricSpec("credence_attribute_combinations", "gauge", ("model",), "Combinations of attribute values that are told apart."),
-    MetricSpec("credence_attribute_combinations_limit", "gauge", ("model",), "Combinations that fit bounds.cells; beyond it, attributes fold into __other__."),
-    MetricSpec("credence_pool_items", "gauge", ("model",), "Unlabelled items in the pool."),
-    MetricSpec("credence_outbox_requests", "gauge", ("model",), "Label requests that wait to be published."),
-    MetricSpec("credence_outcomes", "gauge", ("model",), "Outcomes in the beliefs."),
-    MetricSpec("credence_last_label_timestamp_seconds", "gauge", ("model",), "When the newest label was given; absent before the first."),
-    MetricSpec("credence_snapshot_timestamp_seconds", "gauge", ("model",), "When the beliefs shown here were computed."),
-    MetricSpec("credence_snapshot_duration_seconds", "histogram", (), "Time to read the facts and compute the beliefs of all models."),
-    MetricSpec("credence_rounds_failed_total", "counter", ("part",), "Rounds given up because a part was away; the next round tries again."),
-    MetricSpec("credence_leader", "gauge", (), "1 on the replica that asks for labels."),
-    MetricSpec("credence_requests_published_total", "counter", ("model",), "Label requests sent to Kafka by this process, repeated ones included."),
-    MetricSpec("credence_draws_short_total", "counter", _ASSESSMENT, "Labels that were wanted but found no item in the pool."),
-    MetricSpec("credence_predictions_consumed_total", "counter", ("model",), "Predictions taken in by this process, repeated ones after a restart included."),
-    MetricSpec("credence_labels_consumed_total", "counter", ("result",), "Labels taken in by this process: applied or duplicate."),
-    MetricSpec("credence_dead_letters_total", "counter", ("topic", "reason"), "Messages sent to the dead-letter topic by this process."),
-    MetricSpec("credence_consumer_flooded", "gauge", ("topic",), "1 when a flood of bad messages has stopped the consumer."),
-    MetricSpec("credence_consumer_lag_records", "gauge", ("topic", "partition"), "Records behind the partition's end when last read."),
-    MetricSpec("credence_consumer_record_timestamp_seconds", "gauge", ("topic", "partition"), "Time of the last record read."),
-    MetricSpec("credence_consumer_backoffs_total", "counter", ("topic", "part"), "How often the consumer waited because a part was away."),
-    MetricSpec("credence_records_lost_total", "counter", ("topic",), "Records that the topic's retention deleted before they were read."),
-    MetricSpec("credence_flush_duration_seconds", "histogram", ("topic",), "Time to store what was taken in."),
-    MetricSpec("credence_flushes_refused_total", "counter", ("topic",), "Flushes refused because another owner had moved on, or Redis had lost data; nothing is counted twice."),
-    MetricSpec("credence_build_info", "gauge", ("version",), "Always 1."),
+    MetricSpec("credence_group_accuracy_lower_ratio", "gauge", "ratio", _GROUP, "Lower end of the credible interval of accuracy; of grouping `all`, of the overall accuracy."),
+    MetricSpec("credence_group_accuracy_mean_ratio", "gauge", "ratio", _GROUP, "Posterior mean of accuracy."),
+    MetricSpec("credence_group_accuracy_upper_ratio", "gauge", "ratio", _GROUP, "Upper end of the credible interval of accuracy."),
+    MetricSpec("credence_group_accuracy_below_threshold_probability_ratio", "gauge", "ratio", _GROUP, "Posterior probability that accuracy is below alerts.min_accuracy; absent without one. Of `other`, the highest among its groups."),
+    MetricSpec("credence_group_ece_lower_ratio", "gauge", "ratio", _GROUP, "Lower end of the credible interval of the expected calibration error."),
+    MetricSpec("credence_group_ece_mean_ratio", "gauge", "ratio", _GROUP, "Posterior mean of the expected calibration error."),
+    MetricSpec("credence_group_ece_upper_ratio", "gauge", "ratio", _GROUP, "Upper end of the credible interval of the expected calibration error."),
+    MetricSpec("credence_group_ece_above_threshold_probability_ratio", "gauge", "ratio", _GROUP, "Posterior probability that the expected calibration error is above alerts.max_ece; absent without one. Of `other`, the highest among its groups."),
+    MetricSpec("credence_group_calibration_gap_ratio", "gauge", "ratio", _GROUP, "Mean score less the posterior mean of accuracy: positive where the model is overconfident, negative where it is underconfident."),
+    MetricSpec("credence_group_cost_lower", "gauge", "cost", _GROUP, "Lower end of the credible interval of the expected cost of a prediction, in the unit of costs; of predicted classes, absent without costs."),
+    MetricSpec("credence_group_cost_mean", "gauge", "cost", _GROUP, "Posterior mean of the expected cost of a prediction."),
+    MetricSpec("credence_group_cost_upper", "gauge", "cost", _GROUP, "Upper end of the credible interval of the expected cost of a prediction."),
+    MetricSpec("credence_group_score_mean_ratio", "gauge", "ratio", _GROUP, "Mean score: what the model itself says of its accuracy."),
+    MetricSpec("credence_group_traffic_share_ratio", "gauge", "ratio", _GROUP, "Share of the model's traffic, recent traffic counting more."),
+    MetricSpec("credence_group_labels", "gauge", "labels", (*_GROUP, "outcome"), "Labelled predictions in the group, whoever asked for them, by outcome: correct or incorrect."),
+    MetricSpec("credence_group_effective_labels", "gauge", "labels", _GROUP, "What the group's labels are worth after weighting and forgetting."),
+    MetricSpec("credence_group_verdict_labels", "gauge", "labels", _GROUP, "Labels that the group still needs, in the median of what is believed, until it is known with alerts.confidence on which side of alerts.min_accuracy it lies; 0 once it is known, absent without a threshold."),
+    MetricSpec("credence_group_verdict_seconds", "gauge", "seconds", _GROUP, "Time to that many labels, if all budgets are spent and the group goes on to get its share of the labels; absent without a budget that renews."),
+    MetricSpec("credence_grouping_groups", "gauge", "groups", _GROUPING, "Groups that have had traffic."),
+    MetricSpec("credence_grouping_groups_omitted", "gauge", "groups", _GROUPING, "Groups folded into `other`, as there are more than bounds.metric_groups; the worst, the most uncertain and those that alert are told one by one."),
+    MetricSpec("credence_alert_min_accuracy_ratio", "gauge", "ratio", ("model",), "The configured alerts.min_accuracy; absent without one."),
+    MetricSpec("credence_alert_max_ece_ratio", "gauge", "ratio", ("model",), "The configured alerts.max_ece; absent without one."),
+    MetricSpec("credence_alert_confidence_ratio", "gauge", "ratio", ("model",), "The configured alerts.confidence: the posterior probability from which a threshold counts as crossed."),
+    MetricSpec("credence_assessment_group_extreme_probability_ratio", "gauge", "ratio", _ASSESSMENT_GROUP, "Posterior probability that the group is among the top_m that an identification looks for. Of `other`, the highest among its groups."),
+    MetricSpec("credence_assessment_group_next_probability_ratio", "gauge", "ratio", _ASSESSMENT_GROUP, "Probability that the policy asks for a label of the group next."),
+    MetricSpec("credence_assessment_comparison_below_probability_ratio", "gauge", "ratio", _PAIR, "Posterior probability that the first group is less accurate than the second, by more than the comparison's region."),
+    MetricSpec("credence_assessment_comparison_within_probability_ratio", "gauge", "ratio", _PAIR, "Posterior probability that the two groups' accuracies differ by the region at most."),
+    MetricSpec("credence_assessment_comparison_above_probability_ratio", "gauge", "ratio", _PAIR, "Posterior probability that the first group is more accurate than the second, by more than the comparison's region."),
+    MetricSpec("credence_assessment_budget_labels", "gauge", "labels", _ASSESSMENT, "Labels that the budget allows in one window."),
+    MetricSpec("credence_assessment_budget_remaining_labels", "gauge", "labels", _ASSESSMENT, "Labels that the budget still allows in this window."),
+    MetricSpec("credence_requests_open", "gauge", "requests", _ASSESSMENT, "Label requests that wait for an answer."),
+    MetricSpec("credence_requests_oldest_timestamp_seconds", "gauge", "seconds", _ASSESSMENT, "When the oldest label request that waits for an answer was first issued; absent while none waits."),
+    MetricSpec("credence_requests_total", "counter", "requests", (*_ASSESSMENT, "event"), "Events in the life of label requests, of all replicas together: issued, reissued, answered, corrected, retracted, skipped, expired."),
+    MetricSpec("credence_traffic_predictions_total", "counter", "predictions", ("model",), "Predictions in the traffic, of all consumers together; starts anew when cells change their meaning."),
+    MetricSpec("credence_attribute_combinations", "gauge", "combinations", ("model",), "Combinations of attribute values that are told apart."),
+    MetricSpec("credence_attribute_combinations_limit", "gauge", "combinations", ("model",), "Combinations that fit bounds.cells; beyond it, attributes fold into `__other__`."),
+    MetricSpec("credence_pool_items", "gauge", "items", ("model",), "Unlabelled items in the pool."),
+    MetricSpec("credence_pool_item_age_seconds", "gauge", "seconds", ("model",), "Median age of the items in the pool, from a sample; absent while it is empty."),
+    MetricSpec("credence_outbox_requests", "gauge", "requests", ("model",), "Label requests that wait to be published."),
+    MetricSpec("credence_outcomes", "gauge", "labels", ("model",), "Outcomes in the beliefs."),
+    MetricSpec("credence_last_label_timestamp_seconds", "gauge", "seconds", ("model",), "When the newest label was given; absent before the first."),
+    MetricSpec("credence_snapshot_timestamp_seconds", "gauge", "seconds", ("model",), "When the beliefs shown here were computed."),
+    MetricSpec("credence_snapshot_duration_seconds", "histogram", "seconds", (), "Time to read the facts and compute the beliefs of all models."),
+    MetricSpec("credence_rounds_failed_total", "counter", "", ("part",), "Rounds given up because a part was away; the next round tries again."),
+    MetricSpec("credence_leader", "gauge", "", (), "1 on the replica that asks for labels, else 0."),
+    MetricSpec("credence_requests_published_total", "counter", "requests", ("model",), "Label requests sent to Kafka by this process, repeated ones included."),
+    MetricSpec("credence_draws_short_total", "counter", "labels", _ASSESSMENT, "Labels that were wanted but found no item in the pool."),
+    MetricSpec("credence_predictions_consumed_total", "counter", "predictions", ("model",), "Predictions taken in by this process, repeated ones after a restart included."),
+    MetricSpec("credence_labels_consumed_total", "counter", "labels", ("result",), "Labels taken in by this process: applied or duplicate."),
+    MetricSpec("credence_label_delay_seconds", "histogram", "seconds", ("model",), "Time from the first issue of a label request to the label that closed it."),
+    MetricSpec("credence_dead_letters_total", "counter", "messages", ("topic", "reason"), "Messages sent to the dead-letter topic by this process."),
+    MetricSpec("credence_consumer_flooded", "gauge", "", ("topic",), "1 when a flood of bad messages has stopped the consumer."),
+    MetricSpec("credence_consumer_lag_records", "gauge", "records", _PARTITION, "Records behind the partition's end when last read; of partitions that this process owns."),
+    MetricSpec("credence_consumer_lag_seconds", "gauge", "seconds", _PARTITION, "Age of the last record that was stored, while others wait behind it; 0 while none waits."),
+    MetricSpec("credence_consumer_record_timestamp_seconds", "gauge", "seconds", _PARTITION, "Time of the last record read."),
+    MetricSpec("credence_consumer_backoffs_total", "counter", "", ("topic", "part"), "How often the consumer waited because a part was away."),
+    MetricSpec("credence_records_lost_total", "counter", "records", ("topic",), "Records that the topic's retention deleted before they were read."),
+    MetricSpec("credence_flush_duration_seconds", "histogram", "seconds", ("topic",), "Time to store what was taken in."),
+    MetricSpec("credence_flushes_refused_total", "counter", "", ("topic",), "Flushes refused because another owner had moved on, or Redis had lost data; nothing is counted twice."),
+    MetricSpec("credence_build_info", "gauge", "", ("version",), "Always 1."),
 )  # fmt: skip
 
 SPECS = {spec.name: spec for spec in CATALOGUE}

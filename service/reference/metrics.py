@@ -13,15 +13,15 @@ Probabilities, shares and accuracies are ratios between 0 and 1, times are secon
 Metrics with a `group` come from the latest snapshot, so every replica that takes snapshots shows them:
 aggregate over replicas with `max`, not with `sum`.
 
-| metric | type | labels | meaning |
-| --- | --- | --- | --- |
+| metric | type | unit | labels | meaning |
+| --- | --- | --- | --- | --- |
 """
 
 
 def metrics_page() -> str:
     """The page as Markdown."""
     rows = (
-        f"| `{spec.name}` | {spec.kind} | {', '.join(f'`{label}`' for label in spec.labels) or 'none'} "
+        f"| `{spec.name}` | {spec.kind} | {spec.unit} | {', '.join(f'`{label}`' for label in spec.labels) or 'none'} "
         f"| {spec.meaning.replace('__other__', '`__other__`')} |"
         for spec in CATALOGUE
     )
