@@ -132,6 +132,7 @@ class Rounds:
         began = self._clock()
         for name, monitor in self._monitors.items():
             self._snapshots[name] = monitor.refresh(self._clock())
+            monitor.recall(self._clock())
         self._metrics.snapshot_taken(self._clock() - began)
 
     def _ask(self) -> None:

@@ -92,6 +92,8 @@ def model_monitor(
         slots=settings.bounds.slots_per_cell,
         hash_key=hash_key,
         rng=rng,
+        metric_groups=settings.bounds.metric_groups,
+        history_seconds=settings.http.history_hours * 3_600,
     )
 
 
@@ -113,7 +115,7 @@ class Application:
         self._stopping = threading.Event()
         self._failed = False
         self._registry = CollectorRegistry()
-        self._metrics = PipelineMetrics(self._registry)
+        self._metrics = PipelineMetrics(self._registry, clock)
         self._health = Health()
         self._connection = Connection(build_redis(settings.redis), settings.redis.prefix)
 
