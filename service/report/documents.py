@@ -44,7 +44,7 @@ class Finding(Document):
     share: float = Field(description="the group's share of the traffic")
     value: Interval = Field(description="accuracy, or expected calibration error")
     threshold: float
-    since: Seconds | None = Field(description="when this was first believed without a break, if remembered")
+    since: Seconds = Field(description="when this was first believed without a break, as far as remembered")
     since_or_earlier: bool = Field(description="whether it may have begun before `since`")
     sentence: str = Field(description="the same in words")
 
