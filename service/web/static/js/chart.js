@@ -32,12 +32,13 @@ export function bottomAxis(x, of, format) {
   return drawn(format ? axis.tickFormat(format) : axis, "x", `translate(0,${of.bottom})`);
 }
 
-/** A chart with its caption. @param {Frame} of @param {{title: string, label: string, note?: any}} words @param {any[]} marks */
-export function figure(of, { title, label, note }, ...marks) {
+/** A chart with its caption. @param {Frame} of @param {any[]} marks
+ * @param {{title: string, label: string, note?: any, heading?: string}} words */
+export function figure(of, { title, label, note, heading = "h4" }, ...marks) {
   return h(
     "figure",
     { class: "chart" },
-    h("figcaption", {}, h("h4", {}, title)),
+    h("figcaption", {}, h(heading, {}, title)),
     s("svg", { viewBox: `0 0 ${of.width} ${of.height}`, role: "img", "aria-label": label }, marks),
     note && h("p", { class: "note" }, note),
   );

@@ -75,7 +75,6 @@ const fact = (term, value) => h("div", {}, h("dt", {}, term), h("dd", {}, value)
 
 /** @param {any} finding */
 function since(finding) {
-  if (finding.since === null) return "now";
   return ["for ", when(finding.since, "since"), finding.since_or_earlier ? " or longer" : ""];
 }
 

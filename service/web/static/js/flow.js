@@ -8,7 +8,7 @@ import { count, counted, moment } from "./format.js";
 export function flowView(flow, width) {
   const sum = (/** @type {"correct" | "incorrect"} */ kind) => flow.reduce((total, bin) => total + bin[kind], 0);
   const [correct, incorrect] = [sum("correct"), sum("incorrect")];
-  const words = { title: "Labels over time", note: `${counted(correct + incorrect, "label")}: ${count(correct)} correct (plain), ${count(incorrect)} incorrect (hatched)` };
+  const words = { title: "Labels over time", heading: "h3", note: `${counted(correct + incorrect, "label")}: ${count(correct)} correct (plain), ${count(incorrect)} incorrect (hatched)` };
   if (!flow.length) return figure(frame(width, 30), { ...words, label: "No labels", note: "No labels yet." });
   const of = frame(width, 170);
   const [begin, end] = [flow[0].begin, flow[flow.length - 1].end];

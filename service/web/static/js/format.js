@@ -18,8 +18,8 @@ export const percent = (ratio) => `${hundredths(ratio)}${NBSP}%`;
 
 /** A probability: never said to be certain. @param {number} ratio */
 export function probability(ratio) {
-  if (ratio > 0.9994) return `>${NBSP}99.9${NBSP}%`;
-  if (ratio < 0.0006) return `<${NBSP}0.1${NBSP}%`;
+  if (ratio > 0.999) return `over${NBSP}99.9${NBSP}%`;
+  if (ratio < 0.001) return `under${NBSP}0.1${NBSP}%`;
   return percent(ratio);
 }
 
@@ -56,7 +56,7 @@ export function duration(seconds) {
   const [unit, size] = UNITS[index];
   const value = Math.floor(whole / size);
   const text = `${value}${NBSP}${unit}`;
-  if (value >= 4 || index === UNITS.length - 1) return text;
+  if (value >= 4 || size < 3600) return text;
   const [lesser, lesserSize] = UNITS[index + 1];
   const rest = Math.floor((whole % size) / lesserSize);
   return rest ? `${text}${NBSP}${rest}${NBSP}${lesser}` : text;
