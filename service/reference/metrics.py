@@ -14,8 +14,8 @@ Metrics of a model come from the latest snapshot, so every replica that takes sn
 over replicas with `max`, not with `sum`; never average ratios. A scrape computes nothing.
 
 Of a grouping with more groups than `bounds.metric_groups`, those that alert, the least accurate and the least
-known for their traffic have series of their own; group `other` stands for the rest. `/metrics` speaks OpenMetrics
-and the classic text format, whichever is asked for.
+known for their traffic have series of their own; group `other` stands for the rest. `/metrics` speaks
+OpenMetrics and the classic text format, whichever is asked for.
 
 | metric | type | unit | labels | meaning |
 | --- | --- | --- | --- | --- |
