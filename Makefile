@@ -21,6 +21,7 @@ check: $(VENV)/dev.installed  ## lint, format, types, import direction, generate
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy benchmarks
+	$(BIN)/mypy docs/screenshots.py
 	$(BIN)/lint-imports
 	$(BIN)/credence contract --check
 	$(BIN)/credence reference configuration --check

@@ -10,7 +10,7 @@ const SHOWN = 6;
 export function assessmentsView(state) {
   return [
     h("div", { class: "title" }, h("h2", { id: "assessments-title" }, "Questions asked with labels"), help(ASSESSMENTS_HELP)),
-    h("div", { class: "cards" }, state.assessments.map((/** @type {any} */ assessment) => card(assessment))),
+    h("div", { class: `cards${state.assessments.length < 3 ? " few" : ""}` }, state.assessments.map((/** @type {any} */ assessment) => card(assessment))),
   ];
 }
 
@@ -23,7 +23,7 @@ function card(assessment) {
     { key: assessment.name, class: "card" },
     h("p", { class: "over" }, `${assessment.name} · ${assessment.task} of ${assessment.metric.replaceAll("_", " ")} · by ${assessment.grouping}`),
     h("h3", {}, assessment.question),
-    h("p", { class: "found" }, assessment.found || "Nothing can be said yet."),
+    assessment.found && h("p", { class: "found" }, assessment.found),
     assessment.ranking.length > 0 && ranking(assessment.ranking),
     assessment.comparison && comparison(assessment.comparison),
     assessment.next.length > 0 && nextGroups(assessment),

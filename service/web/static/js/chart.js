@@ -26,10 +26,10 @@ export function countAxis(y, of) {
   return drawn(axis, "y", `translate(${of.left},0)`);
 }
 
-/** @param {any} x @param {Frame} of @param {(value: any) => string} [format] */
-export function bottomAxis(x, of, format) {
-  const axis = d3.axisBottom(x).ticks(Math.max(3, Math.round((of.right - of.left) / 90))).tickSizeOuter(0);
-  return drawn(format ? axis.tickFormat(format) : axis, "x", `translate(0,${of.bottom})`);
+/** @param {any} x @param {Frame} of @param {(value: any) => string} format @param {number} [spacing] room for one label */
+export function bottomAxis(x, of, format, spacing = 130) {
+  const axis = d3.axisBottom(x).ticks(Math.max(3, Math.floor((of.right - of.left) / spacing))).tickSizeOuter(0);
+  return drawn(axis.tickFormat(format), "x", `translate(0,${of.bottom})`);
 }
 
 /** A chart with its caption. @param {Frame} of @param {any[]} marks

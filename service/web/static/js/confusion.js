@@ -5,6 +5,7 @@ import { bounds, interval, percent } from "./format.js";
 import { CONFUSION_HELP, help } from "./help.js";
 
 const LEVELS = 6;
+const MISTAKES = 8;
 
 /** @param {any} matrix */
 export function confusionView(matrix) {
@@ -53,7 +54,7 @@ function mistakes(matrix) {
   return h(
     "ol",
     {},
-    matrix.mistakes.slice(0, 10).map((/** @type {any} */ mistake) =>
+    matrix.mistakes.slice(0, MISTAKES).map((/** @type {any} */ mistake) =>
       h(
         "li",
         {},

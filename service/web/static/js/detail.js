@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 import { counted, duration, interval, percent, points, probability, threshold, when } from "./format.js";
+import { runbookPath } from "./runbooks.js";
 import { reliabilityView } from "./reliability.js";
 import { timelineView } from "./timeline.js";
 
@@ -31,7 +32,7 @@ export function detailView(group, detail, data) {
 function advice(group, state, grouping) {
   const { min_accuracy: wanted, max_ece: most, confidence } = state.thresholds;
   const said = [];
-  if (group.verdict === "fails") said.push(...failing(group, state, wanted));
+  if (group.verdict === "fails") said.push(...failing(group, state, grouping));
   if (group.verdict === "open") said.push(undecided(group, wanted));
   if (group.verdict === "meets") {
     said.push(`Nothing for accuracy: it is ${threshold(wanted)} or more with a probability of ${probability(1 - group.accuracy_below)}.`);
@@ -43,7 +44,7 @@ function advice(group, state, grouping) {
     said.push([
       `Do not trust its scores: they are ${group.calibration_gap > 0 ? "too high" : "off"}, by ${points(Math.abs(group.calibration_gap)).slice(1)} in the mean, and the ` +
         `calibration error is above ${threshold(most)} with a probability of ${probability(group.ece_above)}. Recalibrate the model, or raise the score that is acted on. `,
-      runbook("CredenceGroupMiscalibrated"),
+      runbook("miscalibrated", grouping),
     ]);
   }
   const next = state.assessments.flatMap((/** @type {any} */ a) => (a.grouping === grouping ? a.next.map((/** @type {any} */ n) => ({ ...n, name: a.name })) : []));
@@ -52,15 +53,15 @@ function advice(group, state, grouping) {
   return said;
 }
 
-/** @param {any} group @param {any} state @param {number} wanted */
-function failing(group, state, wanted) {
+/** @param {any} group @param {any} state @param {string} grouping */
+function failing(group, state, grouping) {
   const missed = state.accuracy ? (group.share * (1 - group.accuracy.mean)) / Math.max(1e-9, 1 - state.accuracy.mean) : null;
   return [
     [
-      `Act: accuracy is below ${threshold(wanted)} with a probability of ${probability(group.accuracy_below)}`,
+      `Act: accuracy is below ${threshold(state.thresholds.min_accuracy)} with a probability of ${probability(group.accuracy_below)}`,
       group.low_since === null ? "" : [", for ", when(group.low_since, "since")],
       ". ",
-      runbook("CredenceGroupAccuracyLow"),
+      runbook("accuracy_low", grouping),
     ].flat(),
     `The group is ${percent(group.share)} of the traffic` + (missed === null ? "." : ` and about ${percent(Math.min(1, missed))} of all mistakes. Until it is mended, let people check its predictions, or send them to another model.`),
   ];
@@ -75,5 +76,5 @@ function undecided(group, wanted) {
   return `${words}${needed}, in about ${duration(group.verdict_seconds)} at the present budgets.`;
 }
 
-/** @param {string} alert */
-const runbook = (alert) => h("a", { href: `/docs/runbooks/${alert}` }, "Runbook");
+/** @param {"accuracy_low" | "miscalibrated"} kind @param {string} grouping */
+const runbook = (kind, grouping) => h("a", { href: runbookPath(kind, grouping) }, "Runbook");

@@ -4,18 +4,18 @@ import { h } from "./dom.js";
 import { span } from "./forest.js";
 import { count, counted, interval, percent, probability, threshold, when } from "./format.js";
 import { address, follow } from "./place.js";
+import { runbookPath } from "./runbooks.js";
 
-const RUNBOOKS = { accuracy_low: "CredenceGroupAccuracyLow", miscalibrated: "CredenceGroupMiscalibrated" };
 const SHOWN = 6;
 
 /** @param {any} finding */
 const what = (finding) => (finding.kind === "accuracy_low" ? "not accurate enough" : "miscalibrated");
 
-/** @param {any} state @param {(grouping: string, group: string) => void} go */
-export function findingsView(state, go) {
+/** @param {any} state @param {any} table groups of the grouping shown @param {(grouping: string, group: string) => void} go */
+export function findingsView(state, table, go) {
   const found = state.findings;
   const title = h("h1", { id: "model-name", class: "unseen" }, `State of ${state.model}`);
-  if (!found.length) return [title, calm(state)];
+  if (!found.length) return [title, calm(state, table)];
   const rest = found.slice(SHOWN);
   const card = (/** @type {any} */ finding) => findingCard(state, finding, go);
   return [
@@ -50,7 +50,7 @@ function findingCard(state, finding, go) {
       h(
         "p",
         { class: "actions" },
-        h("a", { class: "button", href: `/docs/runbooks/${RUNBOOKS[finding.kind]}` }, "What to do: runbook"),
+        h("a", { class: "button", href: runbookPath(finding.kind, grouping) }, "What to do", h("span", { class: "unseen" }, ": runbook")),
         h(
           "a",
           { class: "button quiet", href: address({ model: state.model, grouping, group }), onclick: follow(() => go(grouping, group)) },
@@ -78,14 +78,15 @@ function since(finding) {
   return ["for ", when(finding.since, "since"), finding.since_or_earlier ? " or longer" : ""];
 }
 
-/** @param {any} state */
-function calm(state) {
+/** @param {any} state @param {any} table */
+function calm(state, table) {
   const { min_accuracy: accuracy, max_ece: ece } = state.thresholds;
   const unwatched = accuracy === null && ece === null;
   const groups = state.groupings.reduce((/** @type {number} */ sum, /** @type {any} */ g) => sum + g.groups, 0);
+  if (!groups) return h("div", { class: "calm" }, h("h2", {}, "No traffic has been seen yet"), h("p", {}, "Once predictions of this model arrive, what is known of them stands here."));
   return h(
     "div",
-    { class: "calm" },
+    { class: unwatched ? "calm" : "calm well" },
     h("h2", {}, unwatched ? "No threshold is configured" : "Nothing is known to be wrong"),
     h(
       "p",
@@ -93,7 +94,16 @@ function calm(state) {
       unwatched
         ? "Set alerts.min_accuracy or alerts.max_ece, and groups that cross it are named here."
         : `None of ${counted(groups, "group")} is believed with ${threshold(state.thresholds.confidence)} to cross a threshold. ` +
-            "The groups below marked “open” could still be on either side.",
+            stillOpen(table),
     ),
   );
+}
+
+/** @param {any} table */
+function stillOpen(table) {
+  const told = table?.groups ?? [];
+  const open = told.filter((/** @type {any} */ group) => group.verdict === "open").length;
+  if (!open) return "";
+  const all = told.length === table.total ? "" : " at least";
+  return `By ${table.grouping},${all} ${counted(open, "group is", "groups are")} still open: more labels will tell on which side.`;
 }

@@ -83,7 +83,7 @@ export function groupsView(data, place, go, more) {
   const shown = columns(state, table, axis);
   return [
     h("div", { class: "title" }, h("h2", { id: "groups-title" }, "Groups"), groupsHelp(state)),
-    h("nav", { class: "tabs", "aria-label": "Groupings" }, state.groupings.map((/** @type {any} */ grouping) => tab(grouping, state, table, go))),
+    h("nav", { class: "tabs", "aria-label": "Groupings" }, ownFirst(state.groupings).map((grouping) => tab(grouping, state, table, go))),
     tools(data, shown, place, go),
     h(
       "div",
@@ -106,6 +106,12 @@ export function groupsView(data, place, go, more) {
   ];
 }
 
+/** What people have configured, before what every model has. @param {any[]} groupings */
+function ownFirst(groupings) {
+  const common = (/** @type {any} */ grouping) => grouping.by === "all" || grouping.by === "score_bin";
+  return [...groupings.filter((grouping) => !common(grouping)), ...groupings.filter(common)];
+}
+
 /** @param {any} grouping @param {any} state @param {any} table @param {Go} go */
 function tab(grouping, state, table, go) {
   const { name, groups, findings } = grouping;
@@ -117,7 +123,7 @@ function tab(grouping, state, table, go) {
       "aria-current": name === table.grouping ? "true" : null,
       onclick: follow(() => go({ grouping: name, group: null, search: null })),
     },
-    name,
+    name.replaceAll("_", " "),
     h("span", { class: "number", title: counted(groups, "group") }, count(groups)),
     findings > 0 && h("span", { class: "badge fails" }, count(findings), h("span", { class: "unseen" }, counted(findings, " finding"))),
   );

@@ -79,7 +79,7 @@ function show() {
   for (const section of document.querySelectorAll("main > section")) /** @type {HTMLElement} */ (section).hidden = !state;
   if (!state) return;
   data.width = part("groups").clientWidth;
-  update(part("findings"), findingsView(state, (grouping, group) => { toGroup = true; go({ grouping, group, search: null }); }));
+  update(part("findings"), findingsView(state, table, (grouping, group) => { toGroup = true; go({ grouping, group, search: null }); }));
   update(part("vitals"), vitalsView(state));
   section("groups", table && groupsView(data, place, go, () => { pages += 1; look(); }));
   section("assessments", state.assessments.length > 0 && assessmentsView(state));
@@ -116,6 +116,7 @@ function notice() {
   const words = unreachableSince === null ? noticed() : `Credence has not answered for ${duration(now() - unreachableSince)}. ${data ? "What was last known stays here. " : ""}${problem ? `(${problem})` : ""}`;
   const box = part("notice");
   box.hidden = !words;
+  box.classList.toggle("mild", unreachableSince === null);
   if (box.textContent !== words) box.textContent = words;
   if (!data) return;
   const age = freshness(data.summary?.taken_at ?? null, data.overview.tick_seconds);

@@ -20,7 +20,7 @@ export function reliabilityView(reliability, width) {
       note: `Below the diagonal the model promises too much. ECE ${interval(reliability.ece)}. Bars: share of traffic.`,
     },
     percentAxis(y, of),
-    bottomAxis(x, of, (value) => `${Math.round(100 * value)}`),
+    bottomAxis(x, of, (value) => `${Math.round(100 * value)}`, 60),
     reliability.bins.map((/** @type {any} */ bin) => shareBar(bin, x, of, most)),
     s("line", { class: "diagonal", x1: x(0), y1: y(0), x2: x(1), y2: y(1) }),
     reliability.bins.map((/** @type {any} */ bin) => marks(bin, x, y)),
