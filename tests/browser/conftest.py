@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from harness import Deployment, Labeller, Process, prediction, wait_for
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from service.embedded import EmbeddedBroker, EmbeddedRedis
 
@@ -106,17 +106,22 @@ def complaints() -> list[str]:
     return []
 
 
+@pytest.fixture(scope="session")
+def desk(chromium: Browser) -> Iterator[BrowserContext]:
+    """A browser with a large window; what it has loaded once it remembers, as people's browsers do."""
+    with closing(chromium.new_context(reduced_motion="reduce")) as context:
+        yield context
+
+
 @pytest.fixture
-def visit(chromium: Browser, site: Site, complaints: list[str]) -> Iterator[Open]:
-    """Opens a place of the page in a browser window of its own, and waits until its groups are shown."""
+def visit(chromium: Browser, desk: BrowserContext, site: Site, complaints: list[str]) -> Iterator[Open]:
+    """Opens a place of the page in a window, and waits until its groups are shown."""
     with ExitStack() as stack:
 
         def visit(place: str = "/", *, url: str = site.url, **options: Any) -> Page:
-            context = stack.enter_context(
-                closing(chromium.new_context(**{"reduced_motion": "reduce"} | options))
-            )
+            context = stack.enter_context(closing(chromium.new_context(**options))) if options else desk
             context.set_default_timeout(_PATIENCE_MS)
-            page = context.new_page()
+            page = stack.enter_context(closing(context.new_page()))
             page.on(
                 "console",
                 lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None,

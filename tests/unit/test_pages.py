@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from email.message import Message
+from importlib.resources import files
 
 import pytest
 from starlette.applications import Starlette
@@ -55,6 +56,12 @@ def test_every_file_that_the_page_names_is_served_with_its_type(server: WebServe
     for path, kind in kinds.items():
         assert path in body
         assert get(server, path)[1]["Content-Type"].startswith(kind)
+
+
+def test_every_module_is_fetched_at_once_and_not_one_after_the_other(server: WebServer) -> None:
+    body = get(server, "/")[2]
+    for module in (files("service.web") / "static" / "js").iterdir():
+        assert f'"/static/js/{module.name}"' in body
 
 
 def test_what_a_browser_has_already_is_not_sent_again(server: WebServer) -> None:
