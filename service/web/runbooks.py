@@ -23,7 +23,9 @@ _PAGE = """<!doctype html>
 <link rel="stylesheet" href="/static/style.css">
 </head>
 <body class="document">
-<header class="bar"><a class="brand" href="/">Credence</a><a href="/docs/runbooks/">Runbooks</a></header>
+<header class="bar"><a class="brand" href="/">
+<img src="/static/icon.svg" alt="" width="24" height="24">Credence</a>
+<a href="/docs/runbooks/">Runbooks</a></header>
 <main class="prose">
 {body}
 </main>
@@ -58,7 +60,7 @@ def runbook_page(name: str, runbooks: Mapping[str, str]) -> str:
 def runbook_index(runbooks: Mapping[str, str]) -> str:
     """The list of all runbooks as HTML; the text of `README.md` where there is one."""
     if "README" in runbooks:
-        return runbook_page("README", runbooks)
+        return _PAGE.format(title="Runbooks", body=_rendered(runbooks["README"], runbooks))
     items = "\n".join(
         f'<li><a href="/docs/runbooks/{quote(name, safe="")}">{html.escape(name)}</a></li>'
         for name in runbooks

@@ -32,8 +32,8 @@ export function bottomAxis(x, of, format, spacing = 130) {
   return drawn(axis.tickFormat(format), "x", `translate(0,${of.bottom})`);
 }
 
-/** A chart with its caption. @param {Frame} of @param {any[]} marks
- * @param {{title: string, label: string, note?: any, heading?: string}} words */
+/** A chart with its caption. @param {Frame} of
+ * @param {{title: string, label: string, note?: any, heading?: string}} words @param {any[]} marks */
 export function figure(of, { title, label, note, heading = "h4" }, ...marks) {
   return h(
     "figure",

@@ -65,7 +65,7 @@ function patchChildren(parent, wanted) {
     if (!match || !alike(match, node)) {
       parent.insertBefore(node, cursor);
     } else {
-      if (match === cursor) cursor = cursor.nextSibling;
+      if (match === cursor) cursor = match.nextSibling;
       else parent.insertBefore(match, cursor);
       patch(match, node);
     }
