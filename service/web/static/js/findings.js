@@ -7,6 +7,7 @@ import { address, follow } from "./place.js";
 import { runbookPath } from "./runbooks.js";
 
 const SHOWN = 6;
+const UNFOLDED = 50;
 
 /** @param {any} finding */
 const what = (finding) => (finding.kind === "accuracy_low" ? "not accurate enough" : "miscalibrated");
@@ -16,14 +17,15 @@ export function findingsView(state, table, go) {
   const found = state.findings;
   const title = h("h1", { id: "model-name", class: "unseen" }, `State of ${state.model}`);
   if (!found.length) return [title, calm(state, table)];
-  const rest = found.slice(SHOWN);
+  const rest = found.slice(SHOWN, SHOWN + UNFOLDED);
+  const more = found.length - SHOWN;
   const card = (/** @type {any} */ finding) => findingCard(state, finding, go);
   return [
     title,
     h("h2", { class: "alarm" }, `${counted(found.length, "thing is", "things are")} known to be wrong`),
     h("ol", { class: "findings" }, found.slice(0, SHOWN).map(card)),
     rest.length > 0 &&
-      h("details", { class: "more" }, h("summary", {}, `${count(rest.length)} more`), h("ol", { class: "findings" }, rest.map(card))),
+      h("details", { class: "more" }, h("summary", {}, `${count(more)} more`), h("ol", { class: "findings" }, rest.map(card)), more > UNFOLDED && h("p", { class: "note" }, "The others stand in the tables of groups below.")),
   ];
 }
 

@@ -90,7 +90,7 @@ export function groupsView(data, place, go, more) {
       { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of groups" },
       h(
         "table",
-        { class: "groups" },
+        { class: `groups${shown.some((column) => column.key === "cost") ? " costly" : ""}` },
         h("caption", { class: "unseen" }, `Groups by ${table.grouping}: accuracy, calibration, traffic and labels`),
         h("thead", {}, h("tr", {}, shown.map((column) => header(column, place, go, column.key === "plot" && axisView(axis, wanted))))),
         h("tbody", {}, rows.flatMap((/** @type {any} */ group) => groupRows(group, shown, data, place, go))),
@@ -153,7 +153,8 @@ function groupRows(group, shown, data, place, go) {
   const href = address({ model: state.model, grouping: table.grouping, group: open ? null : group.group });
   const name = h("th", { scope: "row", class: "group" }, h("a", { href, "aria-expanded": String(open), onclick: follow(toggle) }, h("span", { class: "chevron", "aria-hidden": "true" }, "›"), h("span", { class: "name" }, group.group)));
   const cells = shown.slice(1).map((column) => h("td", { class: column.key, "data-title": column.title }, column.cell(group)));
-  const row = h("tr", { key: `g ${group.group}`, class: `row ${group.verdict}${open ? " expanded" : ""}`, onclick: toggle }, name, cells);
+  // Who marks a number to copy it does not want the row to fold.
+  const row = h("tr", { key: `g ${group.group}`, class: `row ${group.verdict}${open ? " expanded" : ""}`, onclick: () => getSelection()?.isCollapsed && toggle() }, name, cells);
   if (!open) return [row];
   return [row, h("tr", { key: "detail", class: "detail" }, h("td", { colspan: shown.length }, detailView(group, detail, data)))];
 }
