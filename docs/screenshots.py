@@ -22,6 +22,7 @@ from playwright.sync_api import Browser, FloatRect, Page, sync_playwright
 FOLDER = Path(__file__).parent / "images"
 DEMO_SECONDS = 120
 FINDING_SECONDS = 150
+SETTLING_SECONDS = 20
 COLOURS = 256
 
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1360, "height": 900}}
@@ -40,7 +41,8 @@ def main() -> None:
         picture(options.url.rstrip("/"), options.folder)
         return
     with demo() as url:
-        picture(url, options.folder)
+        # A finding is surer, and its history longer, a while after it is first made.
+        picture(url, options.folder, settling_seconds=SETTLING_SECONDS)
 
 
 @contextmanager
@@ -61,12 +63,13 @@ def demo() -> Iterator[str]:
             process.communicate()
 
 
-def picture(url: str, folder: Path) -> None:
+def picture(url: str, folder: Path, *, settling_seconds: float = 0.0) -> None:
     """Take the pictures of a running Credence.
 
     Args:
         url: where it serves.
         folder: where they go.
+        settling_seconds: to wait after something is found.
     """
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
@@ -76,6 +79,7 @@ def picture(url: str, folder: Path) -> None:
         closing(playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])) as browser,
     ):
         with opened(browser, url, **DESKTOP) as page:
+            page.wait_for_timeout(1000 * settling_seconds)
             open_weakest(page)
             save(page, folder / "status-light.png", "main", "#groups")
         with opened(browser, url, color_scheme="dark", **DESKTOP) as page:
