@@ -15,8 +15,8 @@ _OVERALL = 'grouping="all"'
 _ANSWERED = 'event="answered"'
 _BELOW = "credence_group_accuracy_below_threshold_probability_ratio"
 _MISCALIBRATED = "credence_group_ece_above_threshold_probability_ratio"
-# The lowest score bins are as inaccurate as the model says itself; the worst group is one of people's making.
-_WORST = shown(_BELOW, 'grouping!~"all|score_bin"')
+_GROUPS_BELOW = crossed(_BELOW, promql.OF_PEOPLE)
+_GROUPS_MISCALIBRATED = crossed(_MISCALIBRATED, promql.NOT_ALL)
 
 
 def fleet() -> build.Dashboard:
@@ -39,14 +39,14 @@ def fleet() -> build.Dashboard:
             number(
                 Says(
                     "Groups probably below target",
-                    "Groups, of all groupings of all models, whose accuracy is below alerts.min_accuracy "
-                    "with at least the configured confidence. Above 0, look at the worst groups in the "
-                    "table.",
+                    "Groups, of all models and all groupings that you configured, whose accuracy is below "
+                    "alerts.min_accuracy with at least the configured confidence. Above 0, look at the "
+                    "worst groups in the table.",
                     looks.COUNT,
                     0,
                     steps=looks.ANY_IS_BAD,
                 ),
-                Query(f"sum({crossed(_BELOW)}) or vector(0)"),
+                Query(f"sum({_GROUPS_BELOW}) or vector(0)"),
             )
         )
         .with_panel(
@@ -103,7 +103,7 @@ def fleet() -> build.Dashboard:
             )
         )
         .with_panel(_models())
-        .with_panel(firing_alerts(promql.FIRING, [link_to_model("Model", "Grouping", "Group")]))
+        .with_panel(firing_alerts(promql.FIRING))
         .with_row(build.Row("Over time"))
         .with_panel(
             lines(
@@ -127,7 +127,7 @@ def fleet() -> build.Dashboard:
                     0,
                     nothing="no model has alerts.min_accuracy",
                 ),
-                Query(crossed(_BELOW), "{{model}}"),
+                Query(_GROUPS_BELOW, "{{model}}"),
             )
         )
         .with_panel(
@@ -162,9 +162,15 @@ def _models() -> table.Panel:
         ),
         {"model": "Model", "grouping": "Worst group's grouping", "group": "Worst group"},
         [
-            Column("Probability", f"topk by (model) (1, {_WORST})", looks.RATIO, 1, looks.PROBABILITY),
-            Column("Groups below target", crossed(_BELOW), looks.COUNT, 0, looks.ANY_IS_BAD),
-            Column("Groups miscalibrated", crossed(_MISCALIBRATED), looks.COUNT, 0, looks.ANY_IS_BAD),
+            Column(
+                "Probability",
+                f"topk by (model) (1, {shown(_BELOW, promql.OF_PEOPLE)})",
+                looks.RATIO,
+                1,
+                looks.PROBABILITY,
+            ),
+            Column("Groups below target", _GROUPS_BELOW, looks.COUNT, 0, looks.ANY_IS_BAD),
+            Column("Groups miscalibrated", _GROUPS_MISCALIBRATED, looks.COUNT, 0, looks.ANY_IS_BAD),
             *(
                 Column(
                     f"Accuracy {end}",

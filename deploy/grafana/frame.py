@@ -15,7 +15,11 @@ FLEET = "credence-fleet"
 MODEL = "credence-model"
 PIPELINE = "credence-pipeline"
 
-_KEPT = "${datasource:queryparam}&${job:queryparam}&${credence_url:queryparam}&${__url_time_range}"
+_KEPT = (
+    "${datasource:queryparam}&${job:queryparam}&${credence_url:queryparam}&${runbooks_url:queryparam}"
+    "&${__url_time_range}"
+)
+_PAGE = "${credence_url:raw}/"
 _TITLES = {FLEET: "All models", MODEL: "One model", PIPELINE: "Pipeline"}
 
 
@@ -44,7 +48,14 @@ def link_to_group(group_field: str) -> list[dict[str, object]]:
     """Data links from a row of a table of one model's groups: to the group's rows, and to Credence's page."""
     group = f'${{__data.fields["{group_field}"]:percentencode}}'
     here = f"/d/{MODEL}?${{model:queryparam}}&${{grouping:queryparam}}&var-group={group}&{_KEPT}"
-    return [{"title": "Draw this group", "url": here}]
+    page = f"{_PAGE}?model=${{model:percentencode}}&grouping=${{grouping:percentencode}}&group={group}"
+    return [{"title": "Draw this group", "url": here}, {"title": "Credence's page", "url": page}]
+
+
+def link_to_runbook(alert_field: str) -> dict[str, object]:
+    """A data link from an alert's name to what to do about it."""
+    name = f'${{__data.fields["{alert_field}"]:percentencode}}'
+    return {"title": "Runbook", "url": f"${{runbooks_url:raw}}/{name}"}
 
 
 class _AlertAnnotation(model.AnnotationQuery):
@@ -125,6 +136,11 @@ def dashboard(
         .label("Credence's page")
         .description("Where links to Credence's own page lead: the address of one of its processes.")
         .default_value("http://127.0.0.1:8400")
+    ).with_variable(
+        build.TextBoxVariable("runbooks_url")
+        .label("Runbooks")
+        .description("Where the runbooks are; an alert's name is added.")
+        .default_value("https://credence.example/docs/runbooks")
     )
     for other, other_title in _TITLES.items():
         if other != uid:
@@ -136,4 +152,12 @@ def dashboard(
                 .include_vars(True)
                 .keep_time(True)
             )
+    page = f"{_PAGE}?model=${{model:percentencode}}&grouping=${{grouping:percentencode}}"
+    for name, url in {
+        "Credence's page": page if uid == MODEL else _PAGE,
+        "Runbooks": "${runbooks_url:raw}",
+    }.items():
+        board = board.link(
+            build.DashboardLink(name).type(model.DashboardLinkType.LINK).icon("external link").url(url)
+        )
     return board.annotation(_Alerts(alerts))

@@ -7,7 +7,7 @@ from grafana_foundation_sdk.builders import timeseries
 from grafana_foundation_sdk.models import dashboard as kinds
 
 from deploy.grafana import looks, model_groups, model_questions, promql
-from deploy.grafana.frame import MODEL, dashboard, link_to_model, variable
+from deploy.grafana.frame import MODEL, dashboard, variable
 from deploy.grafana.panels import Query, Says, band, number
 from deploy.grafana.promql import age, crossed, shown, shown_rate
 from deploy.grafana.tables import firing_alerts
@@ -22,10 +22,9 @@ _MEAN = "credence_group_accuracy_mean_ratio"
 def _variables() -> list[build.QueryVariable]:
     # The likeliest trouble stands first, and is what the dashboard opens with; the groupings that nobody
     # configured stand last. What was shown last counts, so that the lists survive an outage.
-    of_people = 'grouping!~"all|score_bin"'
     groupings = (
-        f"{shown(_BELOW, _MODEL, of_people, by='grouping', over='$__range')}"
-        f" or 0 * {shown(_MEAN, _MODEL, of_people, by='grouping', over='$__range')} - 1"
+        f"{shown(_BELOW, _MODEL, promql.OF_PEOPLE, by='grouping', over='$__range')}"
+        f" or 0 * {shown(_MEAN, _MODEL, promql.OF_PEOPLE, by='grouping', over='$__range')} - 1"
         f" or 0 * {shown(_MEAN, _MODEL, by='grouping', over='$__range')} - 2"
     )
     at = (_MODEL, 'grouping="$grouping"')
@@ -90,9 +89,7 @@ def model() -> build.Dashboard:
         board = board.with_panel(number(says, Query(expression), width=3))
     for panel in _overall():
         board = board.with_panel(panel)
-    board = board.with_panel(
-        firing_alerts(_FIRING, [link_to_model("Model", "Grouping", "Group")], width=8, height=8)
-    )
+    board = board.with_panel(firing_alerts(_FIRING, width=8, height=8))
     return model_questions.rows(model_groups.rows(board))
 
 
@@ -101,13 +98,13 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Groups below target",
-                "Groups of all groupings whose accuracy is below alerts.min_accuracy with the configured "
-                "confidence.",
+                "Groups, of all groupings that you configured, whose accuracy is below "
+                "alerts.min_accuracy with the configured confidence.",
                 looks.COUNT,
                 0,
                 steps=looks.ANY_IS_BAD,
             ),
-            f"sum({crossed(_BELOW, _MODEL)}) or vector(0)",
+            f"sum({crossed(_BELOW, _MODEL, promql.OF_PEOPLE)}) or vector(0)",
         ),
         (
             Says(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard as build
 
 from deploy.grafana import looks, promql
-from deploy.grafana.frame import link_to_model
 from deploy.grafana.panels import Query, Says, lines, quantile_lines
 from deploy.grafana.promql import age, counted_rate, or_zero, series, shown, shown_rate
 from deploy.grafana.tables import Column, firing_alerts, grid
@@ -114,12 +113,15 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Age of snapshots",
-                    "How old the beliefs of each model are.",
+                    "How old the beliefs of each model are, as each process shows them. A process that "
+                    "stays behind the others is stuck.",
                     looks.SECONDS,
                     1,
                     nothing="no snapshot yet",
                 ),
-                Query(age("credence_snapshot_timestamp_seconds"), "{{model}}"),
+                Query(
+                    age("credence_snapshot_timestamp_seconds", by="model, instance"), "{{model}} {{instance}}"
+                ),
                 width=6,
             )
         )
@@ -231,5 +233,5 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
                 height=6,
             )
         )
-        .with_panel(firing_alerts(promql.FIRING, [link_to_model("Model", "Grouping", "Group")], width=12))
+        .with_panel(firing_alerts(promql.FIRING, width=12))
     )

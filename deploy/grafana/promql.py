@@ -10,8 +10,17 @@ import re
 
 from service.metrics import SPECS
 
-FIRING = 'ALERTS{alertstate="firing",alertname=~"Credence.*"}'
-"""Alerts have lost the job of what they are about, so no query selects them by it."""
+FIRING = 'ALERTS{alertstate="firing",alertname=~"Credence.*",job=~"$job|"}'
+"""Of the chosen jobs, or of none: that nothing answers at all is told of no job."""
+
+OF_PEOPLE = 'grouping!~"all|score_bin"'
+"""The groupings that people configured, which are those of the alerts on the accuracy of groups.
+
+Where the model says itself that it is unsure, it is right less often, as it should be.
+"""
+
+NOT_ALL = 'grouping!="all"'
+"""All but the whole: the groupings of the alerts on the calibration of groups."""
 
 PER_HOUR = 3_600
 """Labels come a few an hour; per second they would be unreadable."""
@@ -83,7 +92,7 @@ def or_zero(expression: str, label: str) -> str:
     return f'{expression} or on() label_replace(vector(0), "{label}", "none yet", "", "")'
 
 
-def crossed(probability: str, *matchers: str, by: str = "model") -> str:
-    """How many groups have crossed a threshold with the configured confidence; absent without a threshold."""
+def crossed(probability: str, *matchers: str) -> str:
+    """How many groups of a model have crossed a threshold with the configured confidence, if there is one."""
     confidence = shown("credence_alert_confidence_ratio", *(m for m in matchers if m.startswith("model")))
-    return f"sum by ({by}) ({shown(probability, *matchers)} >= bool on (model) group_left () {confidence})"
+    return f"sum by (model) ({shown(probability, *matchers)} >= bool on (model) group_left () {confidence})"

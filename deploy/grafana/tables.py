@@ -11,6 +11,7 @@ from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models import prometheus as formats
 
 from deploy.grafana import looks
+from deploy.grafana.frame import link_to_model, link_to_runbook
 from deploy.grafana.panels import Query, Says, dressed
 
 Link = Mapping[str, object]
@@ -106,12 +107,12 @@ def grid(
     return panel
 
 
-def firing_alerts(expression: str, links: Sequence[Link], *, width: int = 24, height: int = 6) -> table.Panel:
+def firing_alerts(expression: str, *, width: int = 24, height: int = 6) -> table.Panel:
     """The alerts that are firing, each with a link to what it is about."""
     says = Says(
         "Alerts firing",
-        "What Prometheus says is wrong now, of Credence's alert rules. The model's name leads to its "
-        "dashboard.",
+        "What Prometheus says is wrong now, of Credence's alert rules. An alert's name leads to its "
+        "runbook, a model's to its dashboard.",
         looks.PLAIN,
         nothing="no alert is firing",
     )
@@ -122,7 +123,8 @@ def firing_alerts(expression: str, links: Sequence[Link], *, width: int = 24, he
         "model": "Model",
         "grouping": "Grouping",
         "group": "Group",
-        "topic": "Topic",
+        "assessment": "Assessment",
+        "job": "Job",
     }
     organize = {
         "excludeByName": {"Time": True, "Value": True, "__name__": True, "alertstate": True},
@@ -133,7 +135,10 @@ def firing_alerts(expression: str, links: Sequence[Link], *, width: int = 24, he
         dressed(table.Panel(), says, [query], width=width, height=height)
         .transformations([model.DataTransformerConfig("organize", options=organize)])
         .show_header(True)
-        .override_by_name("Model", [model.DynamicConfigValue("links", list(links))])
+        .override_by_name(
+            "Model", [model.DynamicConfigValue("links", [link_to_model("Model", "Grouping", "Group")])]
+        )
+        .override_by_name("Alert", [model.DynamicConfigValue("links", [link_to_runbook("Alert")])])
     )
 
 
