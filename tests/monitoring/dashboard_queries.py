@@ -59,7 +59,7 @@ def panel_queries(board: Board) -> Iterator[DashboardQuery]:
             continue
         for target in panel["targets"]:
             yield DashboardQuery(
-                f"{board['uid']}: {panel['title']}: {target['refId']}",
+                f"{board['uid']}: {panel['id']} {panel['title']}: {target['refId']}",
                 target["expr"],
                 target["instant"],
                 repeated,
