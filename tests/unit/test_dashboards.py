@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import yaml
 from dashboard_queries import (
     FOLDER,
     annotation_queries,
@@ -241,3 +242,9 @@ def test_colours_of_fixed_series_are_told_apart_by_the_colour_blind() -> None:
         itertools.chain.from_iterable(re.findall("#[0-9A-Fa-f]{6}", json.dumps(b)) for b in BOARDS.values())
     )
     assert used <= okabe_ito
+
+
+@pytest.mark.parametrize("kind", ["datasources", "dashboards"])
+def test_the_provisioning_example_is_of_the_version_that_grafana_reads(kind: str) -> None:
+    (path,) = (FOLDER.parent / "provisioning" / kind).glob("*.yaml")
+    assert yaml.safe_load(path.read_text(encoding="utf-8"))["apiVersion"] == 1
