@@ -24,6 +24,8 @@ PER_SECOND = "suffix: /s"
 PER_HOUR = "suffix: /h"
 PLAIN = "none"
 
+PROBABLE = (0.0, 1.0)
+
 Steps = tuple[tuple[float | None, str], ...]
 
 NEUTRAL: Steps = ((None, BLUE),)

@@ -108,6 +108,7 @@ def _over_time(board: build.Dashboard) -> build.Dashboard:
                     looks.RATIO,
                     1,
                     nothing="no thresholds are configured",
+                    bounds=looks.PROBABLE,
                 ),
                 Query(shown(_BELOW, *_CHOSEN, by=""), "accuracy below target"),
                 Query(shown(_MISCALIBRATED, *_CHOSEN, by=""), "calibration error too high"),

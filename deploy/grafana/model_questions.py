@@ -38,6 +38,7 @@ def _answers(board: build.Dashboard) -> build.Dashboard:
                     looks.RATIO,
                     1,
                     nothing="no assessment identifies groups",
+                    bounds=looks.PROBABLE,
                 ),
                 Query(
                     f"topk(20, {shown('credence_assessment_group_extreme_probability_ratio', _MODEL)})",
@@ -55,6 +56,7 @@ def _answers(board: build.Dashboard) -> build.Dashboard:
                     looks.RATIO,
                     1,
                     nothing="no assessment",
+                    bounds=looks.PROBABLE,
                 ),
                 Query(
                     f"topk(20, {shown('credence_assessment_group_next_probability_ratio', _MODEL)})",
@@ -73,6 +75,7 @@ def _answers(board: build.Dashboard) -> build.Dashboard:
                     looks.RATIO,
                     1,
                     nothing="no assessment compares groups",
+                    bounds=looks.PROBABLE,
                 ),
                 *(
                     Query(shown(compared.format(side), _MODEL), f"{{{{assessment}}}}: {words}")

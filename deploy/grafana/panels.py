@@ -45,6 +45,7 @@ class Says:
         decimals: of its values; as Grafana likes, where None.
         nothing: said where there are no data.
         steps: thresholds.
+        bounds: lowest and highest value that there can be; as the data are, where None.
     """
 
     title: str
@@ -53,6 +54,7 @@ class Says:
     decimals: int | None = None
     nothing: str = "no data"
     steps: looks.Steps = looks.NEUTRAL
+    bounds: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,8 @@ def dressed(panel: Panel, says: Says, queries: Sequence[Query], *, width: int, h
         .span(width)
         .height(height)
     )
+    if says.bounds is not None:
+        panel = panel.min(says.bounds[0]).max(says.bounds[1])
     return panel if says.decimals is None else panel.decimals(says.decimals)
 
 

@@ -187,6 +187,7 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
                     looks.RATIO,
                     1,
                     nothing="no snapshot yet",
+                    bounds=looks.PROBABLE,
                     steps=looks.FILLING,
                 ),
                 Query(
