@@ -143,8 +143,9 @@ def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> 
             raise
         pytest.skip(str(error))
     deployment = module_deploy(tick=0.5, assessments=ASSESSMENTS)
-    text = deployment.config.read_text().replace("alerts: {min_accuracy: 0.8}", ALERTS)
-    deployment.config.write_text(text)
+    before, alerts, after = deployment.config.read_text().partition("alerts: {min_accuracy: 0.8}")
+    assert alerts
+    deployment.config.write_text(f"{before}{ALERTS}{after}")
     labeller = Labeller(deployment)
     folder = tmp_path_factory.mktemp("prometheus")
     with ExitStack() as stack:
