@@ -169,6 +169,7 @@ def _models() -> table.Panel:
                 1,
                 looks.PROBABILITY,
             ),
+            Column("Alerts", f"count by (model) ({promql.FIRING})", looks.COUNT, 0, looks.ANY_IS_BAD),
             Column("Groups below target", _GROUPS_BELOW, looks.COUNT, 0, looks.ANY_IS_BAD),
             Column("Groups miscalibrated", _GROUPS_MISCALIBRATED, looks.COUNT, 0, looks.ANY_IS_BAD),
             *(

@@ -90,9 +90,8 @@ class Scraped:
             span = {"start": str(start), "end": str(self.until), "step": "1"}
             result = self.prometheus.get("query_range", query=expression, **span)["result"]
             samples = [series["values"] for series in result]
-        finite = (
-            [value for value in map(float, column) if math.isfinite(value)] for column in map(_last, samples)
-        )
+        columns = ([float(value) for _, value in series] for series in samples)
+        finite = ([value for value in column if math.isfinite(value)] for column in columns)
         return [column for column in finite if column]
 
     def options(self, board: Board, name: str, chosen: Values) -> list[str]:
@@ -101,15 +100,11 @@ class Scraped:
         if asked := re.fullmatch(r"label_values\((.*), (\w+)\)", query):
             span = {"start": str(self.since), "end": str(self.until)}
             return sorted(self.prometheus.get(f"label/{asked[2]}/values", **{"match[]": asked[1]}, **span))
-        (expression,) = re.fullmatch(r"query_result\((.*)\)", query).groups()  # type: ignore[union-attr]
+        expression = query.removeprefix("query_result(").removesuffix(")")
         pattern = re.compile(variables(board)[name]["regex"].strip("/"))
         result = self.prometheus.get("query", query=expression, time=str(self.until))["result"]
         texts = (_as_grafana_writes_it(sample["metric"], sample["value"]) for sample in result)
         return [found[1] for text in texts if (found := pattern.search(text))]
-
-
-def _last(samples: list[list[Any]]) -> list[str]:
-    return [value for _, value in samples]
 
 
 def _as_grafana_writes_it(labels: dict[str, str], value: list[Any]) -> str:
