@@ -22,15 +22,18 @@ check: $(VENV)/dev.installed  ## lint, format, types, import direction, generate
 	$(BIN)/mypy
 	$(BIN)/mypy benchmarks
 	$(BIN)/mypy docs/screenshots.py
+	$(BIN)/mypy -p deploy.grafana
 	$(BIN)/lint-imports
 	$(BIN)/credence contract --check
 	$(BIN)/credence reference configuration --check
 	$(BIN)/credence reference metrics --check
+	$(BIN)/python -m deploy.grafana --check
 
 docs: $(VENV)/dev.installed   ## write the generated pages anew
 	$(BIN)/credence contract
 	$(BIN)/credence reference configuration
 	$(BIN)/credence reference metrics
+	$(BIN)/python -m deploy.grafana
 
 benchmarks: $(VENV)/dev.installed  ## measure speed, scrapes, and label efficiency on digits (minutes)
 	$(BIN)/python -m benchmarks.replay_speed
