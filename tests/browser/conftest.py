@@ -20,7 +20,7 @@ from service.embedded import EmbeddedBroker, EmbeddedRedis
 
 HOSTILE = "<img src=x onerror=\"document.title='taken over'\">"
 ASSESSMENTS = (
-    "{weakest: {task: identification, grouping: region, budget: {labels: 300}}, "
+    "{weakest: {task: identification, grouping: region, budget: {labels: 300}, max_in_flight: 50}, "
     "classes: {task: estimation, grouping: class, budget: {labels: 300}}}"
 )
 SURE = 0.998

@@ -21,14 +21,19 @@ export function activityView(activity, width) {
         percent(label.score),
         duration(label.delay_seconds),
       ]),
-      folded("Requests waiting", requests, ["Asked", "Group", "Assessment", "Predicted", "Score", "Attempt"], (request) => [
-        when(request.requested_at),
-        request.group,
-        request.assessment,
-        request.predicted_class,
-        percent(request.score),
-        count(request.attempt),
-      ]),
+      folded(
+        "Requests waiting",
+        requests,
+        ["Asked", "Group", "Assessment", "Predicted", "Score", "Attempt"],
+        (request) => [
+          when(request.requested_at),
+          request.group,
+          request.assessment,
+          request.predicted_class,
+          percent(request.score),
+          count(request.attempt),
+        ],
+      ),
     ),
   ];
 }
@@ -48,8 +53,26 @@ function folded(title, entries, titles, cells) {
           h(
             "table",
             { class: "plain" },
-            h("thead", {}, h("tr", {}, titles.map((name) => h("th", { scope: "col" }, name)))),
-            h("tbody", {}, entries.map((entry) => h("tr", { key: entry.request_id }, cells(entry).map((cell) => h("td", {}, cell))))),
+            h(
+              "thead",
+              {},
+              h(
+                "tr",
+                {},
+                titles.map((name) => h("th", { scope: "col" }, name)),
+              ),
+            ),
+            h(
+              "tbody",
+              {},
+              entries.map((entry) =>
+                h(
+                  "tr",
+                  { key: entry.request_id },
+                  cells(entry).map((cell) => h("td", {}, cell)),
+                ),
+              ),
+            ),
           ),
         ),
   );

@@ -28,7 +28,8 @@ export async function get(path, query = {}) {
   if (reply.status === 304 && known) return keep(url, known);
   const body = await reply.json();
   if (reply.status === 404) throw new Missing(body.detail ?? "not found");
-  if (!reply.ok) throw new Error(typeof body.detail === "string" ? body.detail : `the server answered ${reply.status}`);
+  if (!reply.ok)
+    throw new Error(typeof body.detail === "string" ? body.detail : `the server answered ${reply.status}`);
   return keep(url, { tag: reply.headers.get("ETag"), body });
 }
 

@@ -9,8 +9,17 @@ const SHOWN = 6;
 /** @param {any} state */
 export function assessmentsView(state) {
   return [
-    h("div", { class: "title" }, h("h2", { id: "assessments-title" }, "Questions asked with labels"), help(ASSESSMENTS_HELP)),
-    h("div", { class: `cards${state.assessments.length < 3 ? " few" : ""}` }, state.assessments.map((/** @type {any} */ assessment) => card(assessment))),
+    h(
+      "div",
+      { class: "title" },
+      h("h2", { id: "assessments-title" }, "Questions asked with labels"),
+      help(ASSESSMENTS_HELP),
+    ),
+    h(
+      "div",
+      { class: `cards${state.assessments.length < 3 ? " few" : ""}` },
+      state.assessments.map((/** @type {any} */ assessment) => card(assessment)),
+    ),
   ];
 }
 
@@ -21,7 +30,11 @@ function card(assessment) {
   return h(
     "article",
     { key: assessment.name, class: "card" },
-    h("p", { class: "over" }, `${assessment.name} · ${assessment.task} of ${assessment.metric.replaceAll("_", " ")} · by ${assessment.grouping}`),
+    h(
+      "p",
+      { class: "over" },
+      `${assessment.name} · ${assessment.task} of ${assessment.metric.replaceAll("_", " ")} · by ${assessment.grouping}`,
+    ),
     h("h3", {}, assessment.question),
     assessment.found && h("p", { class: "found" }, assessment.found),
     assessment.ranking.length > 0 && ranking(assessment.ranking),
@@ -31,8 +44,21 @@ function card(assessment) {
       "div",
       { class: "budget" },
       bar([["used", used / Math.max(1, budget.labels)]], `${counted(used, "label")} of ${count(budget.labels)} used`),
-      h("p", { class: "note" }, `${counted(budget.remaining, "label")} of ${count(budget.labels)} left`, budget.renews_at !== null && ", renewed ", budget.renews_at !== null && when(budget.renews_at, "until"), ` · ${count(assessment.open_requests)} open of at most ${count(assessment.max_in_flight)}`, assessment.oldest_request_at !== null && ", oldest ", assessment.oldest_request_at !== null && when(assessment.oldest_request_at)),
-      h("p", { class: "note" }, `Requests: ${events(assessment.events)} · policy ${assessment.policy.replaceAll("_", " ")}`),
+      h(
+        "p",
+        { class: "note" },
+        `${counted(budget.remaining, "label")} of ${count(budget.labels)} left`,
+        budget.renews_at !== null && ", renewed ",
+        budget.renews_at !== null && when(budget.renews_at, "until"),
+        ` · ${count(assessment.open_requests)} open of at most ${count(assessment.max_in_flight)}`,
+        assessment.oldest_request_at !== null && ", oldest ",
+        assessment.oldest_request_at !== null && when(assessment.oldest_request_at),
+      ),
+      h(
+        "p",
+        { class: "note" },
+        `Requests: ${events(assessment.events)} · policy ${assessment.policy.replaceAll("_", " ")}`,
+      ),
     ),
   );
 }
@@ -51,7 +77,12 @@ function bar(parts, label) {
     left += part;
     return rect;
   });
-  return s("svg", { class: "bar-chart", role: "img", "aria-label": label }, s("rect", { class: "rest", width: "100%", height: "100%" }), stretches);
+  return s(
+    "svg",
+    { class: "bar-chart", role: "img", "aria-label": label },
+    s("rect", { class: "rest", width: "100%", height: "100%" }),
+    stretches,
+  );
 }
 
 /** @param {any[]} ranked */
@@ -60,20 +91,37 @@ function ranking(ranked) {
     "table",
     { class: "ranking" },
     h("caption", { class: "unseen" }, "Groups by their probability of being looked for"),
-    h("thead", {}, h("tr", {}, ["Group", "Probability", "", "Rank"].map((title) => h("th", { scope: "col" }, title || h("span", { class: "unseen" }, "Drawn"))))),
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        ["Group", "Probability", "", "Rank"].map((title) =>
+          h("th", { scope: "col" }, title || h("span", { class: "unseen" }, "Drawn")),
+        ),
+      ),
+    ),
     h(
       "tbody",
       {},
-      ranked.slice(0, SHOWN).map((entry) =>
-        h(
-          "tr",
-          {},
-          h("th", { scope: "row" }, entry.group),
-          h("td", { class: "number" }, probability(entry.probability)),
-          h("td", { class: "drawn" }, bar([["likely", entry.probability]], probability(entry.probability))),
-          h("td", { class: "number" }, `${entry.rank.mean.toFixed(1)} `, h("span", { class: "bounds" }, `[${Math.round(entry.rank.lower)}, ${Math.round(entry.rank.upper)}]`)),
+      ranked
+        .slice(0, SHOWN)
+        .map((entry) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, entry.group),
+            h("td", { class: "number" }, probability(entry.probability)),
+            h("td", { class: "drawn" }, bar([["likely", entry.probability]], probability(entry.probability))),
+            h(
+              "td",
+              { class: "number" },
+              `${entry.rank.mean.toFixed(1)} `,
+              h("span", { class: "bounds" }, `[${Math.round(entry.rank.lower)}, ${Math.round(entry.rank.upper)}]`),
+            ),
+          ),
         ),
-      ),
     ),
   );
 }
@@ -86,12 +134,28 @@ function comparison(compared) {
     ["within", `they differ by ${threshold(compared.region)} at most`, within],
     ["above", `${first} is more accurate`, above],
   ]);
-  const label = `${first} compared with ${second}: ` + parts.map(([, words, p]) => `${words} ${probability(p)}`).join(", ");
+  const label =
+    `${first} compared with ${second}: ` + parts.map(([, words, p]) => `${words} ${probability(p)}`).join(", ");
   return h(
     "div",
     { class: "comparison" },
-    bar(parts.map(([kind, , part]) => [kind, part]), label),
-    h("ul", {}, parts.map(([kind, words, part]) => h("li", {}, h("span", { class: `swatch ${kind}`, "aria-hidden": "true" }), h("strong", {}, probability(part)), ` ${words}`))),
+    bar(
+      parts.map(([kind, , part]) => [kind, part]),
+      label,
+    ),
+    h(
+      "ul",
+      {},
+      parts.map(([kind, words, part]) =>
+        h(
+          "li",
+          {},
+          h("span", { class: `swatch ${kind}`, "aria-hidden": "true" }),
+          h("strong", {}, probability(part)),
+          ` ${words}`,
+        ),
+      ),
+    ),
   );
 }
 
@@ -104,9 +168,21 @@ function nextGroups(assessment) {
     h(
       "ul",
       {},
-      assessment.next.slice(0, 4).map((/** @type {any} */ entry) =>
-        h("li", {}, h("strong", {}, entry.group), ` ${percent(entry.probability)}`, h("span", { class: "note" }, ` · ${entry.why} (${counted(entry.labels, "label")}${entry.in_flight ? `, ${count(entry.in_flight)} on the way` : ""})`)),
-      ),
+      assessment.next
+        .slice(0, 4)
+        .map((/** @type {any} */ entry) =>
+          h(
+            "li",
+            {},
+            h("strong", {}, entry.group),
+            ` ${percent(entry.probability)}`,
+            h(
+              "span",
+              { class: "note" },
+              ` · ${entry.why} (${counted(entry.labels, "label")}${entry.in_flight ? `, ${count(entry.in_flight)} on the way` : ""})`,
+            ),
+          ),
+        ),
     ),
   );
 }

@@ -5,7 +5,14 @@ import { h, s } from "./dom.js";
 /** @typedef {{width: number, height: number, left: number, right: number, top: number, bottom: number}} Frame */
 
 /** @param {number} width @param {number} height @returns {Frame} */
-export const frame = (width, height) => ({ width, height, left: 40, right: width - 12, top: 14, bottom: height - 26 });
+export const frame = (width, height) => ({
+  width,
+  height,
+  left: 40,
+  right: width - 12,
+  top: 14,
+  bottom: height - 26,
+});
 
 /** @param {any} axis made by d3 @param {string} name @param {string} transform */
 function drawn(axis, name, transform) {
@@ -16,19 +23,30 @@ function drawn(axis, name, transform) {
 
 /** Horizontal grid and labels in percent. @param {any} y @param {Frame} of @param {number} [ticks] */
 export function percentAxis(y, of, ticks = 5) {
-  const axis = d3.axisLeft(y).ticks(ticks).tickSize(of.left - of.right).tickFormat((/** @type {number} */ v) => `${Math.round(100 * v)}`);
+  const axis = d3
+    .axisLeft(y)
+    .ticks(ticks)
+    .tickSize(of.left - of.right)
+    .tickFormat((/** @type {number} */ v) => `${Math.round(100 * v)}`);
   return drawn(axis, "y", `translate(${of.left},0)`);
 }
 
 /** @param {any} y @param {Frame} of */
 export function countAxis(y, of) {
-  const axis = d3.axisLeft(y).ticks(4).tickSize(of.left - of.right).tickFormat((/** @type {number} */ v) => (Number.isInteger(v) ? String(v) : ""));
+  const axis = d3
+    .axisLeft(y)
+    .ticks(4)
+    .tickSize(of.left - of.right)
+    .tickFormat((/** @type {number} */ v) => (Number.isInteger(v) ? String(v) : ""));
   return drawn(axis, "y", `translate(${of.left},0)`);
 }
 
 /** @param {any} x @param {Frame} of @param {(value: any) => string} format @param {number} [spacing] room for one label */
 export function bottomAxis(x, of, format, spacing = 130) {
-  const axis = d3.axisBottom(x).ticks(Math.max(3, Math.floor((of.right - of.left) / spacing))).tickSizeOuter(0);
+  const axis = d3
+    .axisBottom(x)
+    .ticks(Math.max(3, Math.floor((of.right - of.left) / spacing)))
+    .tickSizeOuter(0);
   return drawn(axis.tickFormat(format), "x", `translate(0,${of.bottom})`);
 }
 

@@ -22,8 +22,21 @@ export function confusionView(matrix) {
           "table",
           { class: "confusion" },
           h("caption", {}, `Probability of each true class, in percent.${omitted}`),
-          h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "predicted ↓  true →"), matrix.classes.map((/** @type {string} */ name) => h("th", { scope: "col" }, name)))),
-          h("tbody", {}, matrix.rows.map((/** @type {any} */ row) => matrixRow(row, matrix.classes))),
+          h(
+            "thead",
+            {},
+            h(
+              "tr",
+              {},
+              h("th", { scope: "col" }, "predicted ↓  true →"),
+              matrix.classes.map((/** @type {string} */ name) => h("th", { scope: "col" }, name)),
+            ),
+          ),
+          h(
+            "tbody",
+            {},
+            matrix.rows.map((/** @type {any} */ row) => matrixRow(row, matrix.classes)),
+          ),
         ),
       ),
       h("div", { class: "mistakes" }, h("h3", {}, "Most frequent mistakes"), mistakes(matrix)),
@@ -43,7 +56,12 @@ function matrixRow(row, classes) {
       const level = Math.min(LEVELS, Math.round(LEVELS * (right ? cell.mean : Math.sqrt(cell.mean / 0.3))));
       const title = `Predicted ${row.predicted}, truly ${classes[i]}: ${interval(cell)}`;
       const value = h("span", { class: "value" }, (100 * cell.mean).toFixed(1));
-      return h("td", { class: `${right ? "right" : "wrong"} level-${level}`, title }, value, h("span", { class: "bounds" }, bounds(cell)));
+      return h(
+        "td",
+        { class: `${right ? "right" : "wrong"} level-${level}`, title },
+        value,
+        h("span", { class: "bounds" }, bounds(cell)),
+      );
     }),
   );
 }
@@ -54,14 +72,26 @@ function mistakes(matrix) {
   return h(
     "ol",
     {},
-    matrix.mistakes.slice(0, MISTAKES).map((/** @type {any} */ mistake) =>
-      h(
-        "li",
-        {},
-        h("span", { class: "pair" }, h("strong", {}, mistake.true), " taken for ", h("strong", {}, mistake.predicted)),
-        h("span", { class: "value" }, interval(mistake.probability)),
-        h("span", { class: "note" }, `of predicted ${mistake.predicted}; ${percent(mistake.frequency)} of all traffic`),
+    matrix.mistakes
+      .slice(0, MISTAKES)
+      .map((/** @type {any} */ mistake) =>
+        h(
+          "li",
+          {},
+          h(
+            "span",
+            { class: "pair" },
+            h("strong", {}, mistake.true),
+            " taken for ",
+            h("strong", {}, mistake.predicted),
+          ),
+          h("span", { class: "value" }, interval(mistake.probability)),
+          h(
+            "span",
+            { class: "note" },
+            `of predicted ${mistake.predicted}; ${percent(mistake.frequency)} of all traffic`,
+          ),
+        ),
       ),
-    ),
   );
 }

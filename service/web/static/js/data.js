@@ -9,14 +9,16 @@ export const PAGE = 100;
 /** @param {Place} place @param {number} pages how many pages of groups are shown */
 export async function load(place, pages) {
   const overview = await get("/models");
-  const summary = overview.models.find((/** @type {any} */ model) => model.model === place.model) ?? overview.models[0];
+  const summary =
+    overview.models.find((/** @type {any} */ model) => model.model === place.model) ?? overview.models[0];
   const unknown = place.model && summary?.model !== place.model ? `There is no model “${place.model}” here.` : null;
   if (!summary || summary.taken_at === null) return { overview, summary, unknown };
   const path = modelPath(summary.model);
   const state = await get(path);
   const linked = unknown ? null : place.grouping;
   const grouping = groupingOf(state, linked);
-  const strange = linked && grouping !== linked ? `${summary.model} has no grouping “${linked}”, or no traffic in it yet.` : null;
+  const strange =
+    linked && grouping !== linked ? `${summary.model} has no grouping “${linked}”, or no traffic in it yet.` : null;
   const group = strange || unknown || !grouping ? null : place.group;
   const [table, confusion, activity] = await Promise.all([
     grouping ? tableOf(path, grouping, place, pages) : null,
@@ -31,8 +33,12 @@ export async function load(place, pages) {
 function groupingOf(state, wanted) {
   const names = state.groupings.map((/** @type {any} */ grouping) => grouping.name);
   if (names.includes(wanted)) return wanted;
-  const wrong = state.findings.find((/** @type {any} */ finding) => finding.grouping !== "all" && names.includes(finding.grouping));
-  const telling = state.groupings.find((/** @type {any} */ grouping) => grouping.by !== "all" && grouping.by !== "score_bin");
+  const wrong = state.findings.find(
+    (/** @type {any} */ finding) => finding.grouping !== "all" && names.includes(finding.grouping),
+  );
+  const telling = state.groupings.find(
+    (/** @type {any} */ grouping) => grouping.by !== "all" && grouping.by !== "score_bin",
+  );
   return wrong?.grouping ?? telling?.name ?? names[0] ?? null;
 }
 
@@ -40,10 +46,14 @@ function groupingOf(state, wanted) {
 async function tableOf(path, grouping, place, pages) {
   const { sort, order, search } = place;
   const parts = await Promise.all(
-    Array.from({ length: pages }, (_, page) => get(`${path}/groups`, { grouping, sort, order, search, limit: PAGE, offset: page * PAGE })),
+    Array.from({ length: pages }, (_, page) =>
+      get(`${path}/groups`, { grouping, sort, order, search, limit: PAGE, offset: page * PAGE }),
+    ),
   );
   // A group that moved between two pages as they were read must not stand there twice.
-  const groups = new Map(parts.flatMap((part) => part.groups).map((/** @type {any} */ group) => [group.group, group]));
+  const groups = new Map(
+    parts.flatMap((part) => part.groups).map((/** @type {any} */ group) => [group.group, group]),
+  );
   return { ...parts[0], groups: [...groups.values()] };
 }
 
@@ -55,9 +65,9 @@ async function detailOf(path, grouping, group, table) {
       get(`${path}/reliability`, { grouping, group }),
       table.groups.some((/** @type {any} */ row) => row.group === group) ? null : lookUp(path, grouping, group),
     ]);
-    return { group, timeline, reliability, pinned };
+    return { grouping, group, timeline, reliability, pinned };
   } catch (error) {
-    if (error instanceof Missing) return { group, missing: error.message };
+    if (error instanceof Missing) return { grouping, group, missing: error.message };
     throw error;
   }
 }

@@ -23,7 +23,10 @@ export function detailView(group, detail, data) {
       advice(group, state, table.grouping).map((words) => h("p", {}, words)),
     ),
     detail && !detail.missing
-      ? [timelineView(detail.timeline, state.thresholds.min_accuracy, wide ? inside * 0.56 : inside), reliabilityView(detail.reliability, wide ? inside * 0.4 : inside)]
+      ? [
+          timelineView(detail.timeline, state.thresholds.min_accuracy, wide ? inside * 0.56 : inside),
+          reliabilityView(detail.reliability, wide ? inside * 0.4 : inside),
+        ]
       : h("p", { class: "empty" }, detail?.missing ?? "Loading …"),
   );
 }
@@ -35,10 +38,14 @@ function advice(group, state, grouping) {
   if (group.verdict === "fails") said.push(...failing(group, state, grouping));
   if (group.verdict === "open") said.push(undecided(group, wanted));
   if (group.verdict === "meets") {
-    said.push(`Nothing for accuracy: it is ${threshold(wanted)} or more with a probability of ${probability(1 - group.accuracy_below)}.`);
+    said.push(
+      `Nothing for accuracy: it is ${threshold(wanted)} or more with a probability of ${probability(1 - group.accuracy_below)}.`,
+    );
   }
   if (group.verdict === "none") {
-    said.push(`Accuracy is ${interval(group.accuracy)}. No alerts.min_accuracy is configured, so nobody is told when it is too low.`);
+    said.push(
+      `Accuracy is ${interval(group.accuracy)}. No alerts.min_accuracy is configured, so nobody is told when it is too low.`,
+    );
   }
   if (most !== null && group.ece_above > confidence) {
     said.push([
@@ -47,15 +54,25 @@ function advice(group, state, grouping) {
       runbook("miscalibrated", grouping),
     ]);
   }
-  const next = state.assessments.flatMap((/** @type {any} */ a) => (a.grouping === grouping ? a.next.map((/** @type {any} */ n) => ({ ...n, name: a.name })) : []));
+  const next = state.assessments.flatMap((/** @type {any} */ a) =>
+    a.grouping === grouping ? a.next.map((/** @type {any} */ n) => ({ ...n, name: a.name })) : [],
+  );
   const asked = next.find((/** @type {any} */ entry) => entry.group === group.group);
-  if (asked) said.push(`Assessment ${asked.name} asks here next with a probability of ${probability(asked.probability)}: ${asked.why}.`.replace(/\.\.$/, "."));
+  if (asked)
+    said.push(
+      `Assessment ${asked.name} asks here next with a probability of ${probability(asked.probability)}: ${asked.why}.`.replace(
+        /\.\.$/,
+        ".",
+      ),
+    );
   return said;
 }
 
 /** @param {any} group @param {any} state @param {string} grouping */
 function failing(group, state, grouping) {
-  const missed = state.accuracy ? (group.share * (1 - group.accuracy.mean)) / Math.max(1e-9, 1 - state.accuracy.mean) : null;
+  const missed = state.accuracy
+    ? (group.share * (1 - group.accuracy.mean)) / Math.max(1e-9, 1 - state.accuracy.mean)
+    : null;
   return [
     [
       `Act: accuracy is below ${threshold(state.thresholds.min_accuracy)} with a probability of ${probability(group.accuracy_below)}`,
@@ -63,7 +80,10 @@ function failing(group, state, grouping) {
       ". ",
       runbook("accuracy_low", grouping),
     ].flat(),
-    `The group is ${percent(group.share)} of the traffic` + (missed === null ? "." : ` and about ${percent(Math.min(1, missed))} of all mistakes. Until it is mended, let people check its predictions, or send them to another model.`),
+    `The group is ${percent(group.share)} of the traffic` +
+      (missed === null
+        ? "."
+        : ` and about ${percent(Math.min(1, missed))} of all mistakes. Until it is mended, let people check its predictions, or send them to another model.`),
   ];
 }
 
@@ -72,7 +92,8 @@ function undecided(group, wanted) {
   const words = `Not known yet: accuracy is below ${threshold(wanted)} with a probability of ${probability(group.accuracy_below)}. `;
   if (!group.verdict_labels) return `${words}The labels still needed cannot be told.`;
   const needed = `About ${counted(group.verdict_labels, "label")} more will probably settle it`;
-  if (group.verdict_seconds === null) return `${words}${needed}, but no budget pays for them: raise one, or wait for its renewal.`;
+  if (group.verdict_seconds === null)
+    return `${words}${needed}, but no budget pays for them: raise one, or wait for its renewal.`;
   return `${words}${needed}, in about ${duration(group.verdict_seconds)} at the present budgets.`;
 }
 

@@ -25,7 +25,13 @@ export function findingsView(state, table, go) {
     h("h2", { class: "alarm" }, `${counted(found.length, "thing is", "things are")} known to be wrong`),
     h("ol", { class: "findings" }, found.slice(0, SHOWN).map(card)),
     rest.length > 0 &&
-      h("details", { class: "more" }, h("summary", {}, `${count(more)} more`), h("ol", { class: "findings" }, rest.map(card)), more > UNFOLDED && h("p", { class: "note" }, "The others stand in the tables of groups below.")),
+      h(
+        "details",
+        { class: "more" },
+        h("summary", {}, `${count(more)} more`),
+        h("ol", { class: "findings" }, rest.map(card)),
+        more > UNFOLDED && h("p", { class: "note" }, "The others stand in the tables of groups below."),
+      ),
   ];
 }
 
@@ -52,10 +58,19 @@ function findingCard(state, finding, go) {
       h(
         "p",
         { class: "actions" },
-        h("a", { class: "button", href: runbookPath(finding.kind, grouping) }, "What to do", h("span", { class: "unseen" }, ": runbook")),
         h(
           "a",
-          { class: "button quiet", href: address({ model: state.model, grouping, group }), onclick: follow(() => go(grouping, group)) },
+          { class: "button", href: runbookPath(finding.kind, grouping) },
+          "What to do",
+          h("span", { class: "unseen" }, ": runbook"),
+        ),
+        h(
+          "a",
+          {
+            class: "button quiet",
+            href: address({ model: state.model, grouping, group }),
+            onclick: follow(() => go(grouping, group)),
+          },
           "Look closer",
           h("span", { class: "unseen" }, ` at ${grouping} ${group}`),
         ),
@@ -67,7 +82,12 @@ function findingCard(state, finding, go) {
       fact("Probability", probability(finding.probability)),
       fact("Known", since(finding)),
       fact("Traffic", percent(finding.share)),
-      h("div", { class: "drawn" }, h("dt", {}, `${measure}, ${low ? "at least" : "at most"} ${threshold(finding.threshold)} wanted`), h("dd", {}, interval(finding.value), span(finding.value, finding.threshold, "fails"))),
+      h(
+        "div",
+        { class: "drawn" },
+        h("dt", {}, `${measure}, ${low ? "at least" : "at most"} ${threshold(finding.threshold)} wanted`),
+        h("dd", {}, interval(finding.value), span(finding.value, finding.threshold, "fails")),
+      ),
     ),
   );
 }
@@ -85,7 +105,13 @@ function calm(state, table) {
   const { min_accuracy: accuracy, max_ece: ece } = state.thresholds;
   const unwatched = accuracy === null && ece === null;
   const groups = state.groupings.reduce((/** @type {number} */ sum, /** @type {any} */ g) => sum + g.groups, 0);
-  if (!groups) return h("div", { class: "calm" }, h("h2", {}, "No traffic has been seen yet"), h("p", {}, "Once predictions of this model arrive, what is known of them stands here."));
+  if (!groups)
+    return h(
+      "div",
+      { class: "calm" },
+      h("h2", {}, "No traffic has been seen yet"),
+      h("p", {}, "Once predictions of this model arrive, what is known of them stands here."),
+    );
   return h(
     "div",
     { class: unwatched ? "calm" : "calm well" },

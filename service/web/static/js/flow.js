@@ -8,7 +8,11 @@ import { count, counted, moment } from "./format.js";
 export function flowView(flow, width) {
   const sum = (/** @type {"correct" | "incorrect"} */ kind) => flow.reduce((total, bin) => total + bin[kind], 0);
   const [correct, incorrect] = [sum("correct"), sum("incorrect")];
-  const words = { title: "Labels over time", heading: "h3", note: `${counted(correct + incorrect, "label")}: ${count(correct)} correct (plain), ${count(incorrect)} incorrect (hatched)` };
+  const words = {
+    title: "Labels over time",
+    heading: "h3",
+    note: `${counted(correct + incorrect, "label")}: ${count(correct)} correct (plain), ${count(incorrect)} incorrect (hatched)`,
+  };
   if (!flow.length) return figure(frame(width, 30), { ...words, label: "No labels", note: "No labels yet." });
   const of = frame(width, 170);
   const [begin, end] = [flow[0].begin, flow[flow.length - 1].end];
@@ -18,7 +22,16 @@ export function flowView(flow, width) {
   return figure(
     of,
     { ...words, label: `Labels from ${moment(begin)} to ${moment(end)}: ${words.note}` },
-    s("defs", {}, s("pattern", { id: "hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, s("rect", { class: "ground", width: 5, height: 5 }), s("line", { class: "stroke", x1: 0, y1: 0, x2: 0, y2: 5 }))),
+    s(
+      "defs",
+      {},
+      s(
+        "pattern",
+        { id: "hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+        s("rect", { class: "ground", width: 5, height: 5 }),
+        s("line", { class: "stroke", x1: 0, y1: 0, x2: 0, y2: 5 }),
+      ),
+    ),
     countAxis(y, of),
     bottomAxis(x, of, timeFormat(end - begin)),
     flow.map((bin) => {
@@ -26,7 +39,13 @@ export function flowView(flow, width) {
       const size = { x: left, width: Math.max(0.5, x(bin.end * 1000) - left - 0.75) };
       const [top, middle] = [y(bin.correct + bin.incorrect), y(bin.correct)];
       const title = `${moment(bin.begin)}: ${count(bin.correct)} correct, ${count(bin.incorrect)} incorrect`;
-      return s("g", { class: "flow" }, s("title", {}, title), s("rect", { class: "correct", ...size, y: middle, height: y(0) - middle }), s("rect", { class: "incorrect", ...size, y: top, height: middle - top }));
+      return s(
+        "g",
+        { class: "flow" },
+        s("title", {}, title),
+        s("rect", { class: "correct", ...size, y: middle, height: y(0) - middle }),
+        s("rect", { class: "incorrect", ...size, y: top, height: middle - top }),
+      );
     }),
   );
 }

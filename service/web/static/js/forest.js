@@ -23,12 +23,25 @@ function ticks(axis) {
 /** Labels of the axis. @param {Axis} axis @param {number | null} wanted */
 export function axisView(axis, wanted) {
   const place = placer(axis);
-  const shown = ticks(axis).filter((tick) => wanted === null || Math.abs(tick - wanted) > 0.06 * (axis.high - axis.low));
+  const shown = ticks(axis).filter(
+    (tick) => wanted === null || Math.abs(tick - wanted) > 0.06 * (axis.high - axis.low),
+  );
   return s(
     "svg",
     { class: "axis", "aria-hidden": "true" },
-    shown.map((tick) => s("text", { x: place(tick), y: 14, "text-anchor": tick > axis.high - 0.01 ? "end" : tick < axis.low + 0.01 ? "start" : "middle" }, `${Math.round(100 * tick)}`)),
-    wanted !== null && s("text", { class: "wanted", x: place(wanted), y: 14, "text-anchor": "middle" }, threshold(wanted)),
+    shown.map((tick) =>
+      s(
+        "text",
+        {
+          x: place(tick),
+          y: 14,
+          "text-anchor": tick > axis.high - 0.01 ? "end" : tick < axis.low + 0.01 ? "start" : "middle",
+        },
+        `${Math.round(100 * tick)}`,
+      ),
+    ),
+    wanted !== null &&
+      s("text", { class: "wanted", x: place(wanted), y: 14, "text-anchor": "middle" }, threshold(wanted)),
   );
 }
 
@@ -54,7 +67,10 @@ export function forestRow(group, axis, wanted) {
 export function span(value, wanted, kind) {
   const ends = [value.lower, value.upper, ...(wanted === null ? [] : [wanted])];
   const margin = 0.15 * (Math.max(...ends) - Math.min(...ends)) + 0.01;
-  const place = placer({ low: Math.max(0, Math.min(...ends) - margin), high: Math.min(1, Math.max(...ends) + margin) });
+  const place = placer({
+    low: Math.max(0, Math.min(...ends) - margin),
+    high: Math.min(1, Math.max(...ends) + margin),
+  });
   return s(
     "svg",
     { class: `forest span ${kind}`, "aria-hidden": "true" },
@@ -67,12 +83,27 @@ export function span(value, wanted, kind) {
 
 /** What the marks mean. @param {number | null} wanted @param {number} inside probability inside intervals */
 export function forestLegend(wanted, inside) {
-  const sample = (/** @type {Array<SVGElement | false>} */ ...marks) => s("svg", { class: "forest sample", width: 34, height: 14, "aria-hidden": "true" }, marks);
+  const sample = (/** @type {Array<SVGElement | false>} */ ...marks) =>
+    s("svg", { class: "forest sample", width: 34, height: 14, "aria-hidden": "true" }, marks);
   return h(
     "p",
     { class: "legend" },
-    h("span", {}, sample(s("line", { class: "range", x1: 2, x2: 32, y1: 7, y2: 7 }), s("circle", { class: "mean", cx: 17, cy: 7, r: 5 })), `believed accuracy with ${threshold(inside)} interval`),
+    h(
+      "span",
+      {},
+      sample(
+        s("line", { class: "range", x1: 2, x2: 32, y1: 7, y2: 7 }),
+        s("circle", { class: "mean", cx: 17, cy: 7, r: 5 }),
+      ),
+      `believed accuracy with ${threshold(inside)} interval`,
+    ),
     h("span", {}, sample(s("circle", { class: "claimed", cx: 17, cy: 7, r: 4 })), "what the model's scores say"),
-    wanted !== null && h("span", {}, sample(s("line", { class: "wanted", x1: 17, x2: 17, y1: 0, y2: 14 })), `wanted: at least ${threshold(wanted)}`),
+    wanted !== null &&
+      h(
+        "span",
+        {},
+        sample(s("line", { class: "wanted", x1: 17, x2: 17, y1: 0, y2: 14 })),
+        `wanted: at least ${threshold(wanted)}`,
+      ),
   );
 }

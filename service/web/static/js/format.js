@@ -6,7 +6,12 @@ const NBSP = "\u00a0";
 const COUNT = new Intl.NumberFormat("en");
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 const MOMENT = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
-const UNITS = /** @type {const} */ ([["d", 86400], ["h", 3600], ["min", 60], ["s", 1]]);
+const UNITS = /** @type {const} */ ([
+  ["d", 86400],
+  ["h", 3600],
+  ["min", 60],
+  ["s", 1],
+]);
 
 /** @typedef {{lower: number, mean: number, upper: number}} Interval */
 

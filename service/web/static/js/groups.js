@@ -1,89 +1,32 @@
 /** The groups of one grouping: a table that is a forest plot. */
 
+import { columns, header } from "./columns.js";
 import { detailView } from "./detail.js";
 import { h } from "./dom.js";
-import { axisOf, axisView, forestLegend, forestRow } from "./forest.js";
-import { bounds, count, counted, duration, percent, plain, points, probability, threshold } from "./format.js";
+import { axisOf, axisView, forestLegend } from "./forest.js";
+import { count, counted } from "./format.js";
 import { groupsHelp } from "./help.js";
 import { address, follow } from "./place.js";
 
 /** @typedef {import("./place.js").Place} Place @typedef {(changes: Partial<Place>, remember?: boolean) => void} Go */
 
-const FIRST_ORDER = { group: "asc", accuracy: "asc" };
-const VERDICTS = { meets: ["✓", "meets"], fails: ["▼", "fails"], open: ["?", "open"], none: ["–", "none"] };
-
-/** Columns, in their order. @param {any} state @param {any} table @param {import("./forest.js").Axis} axis */
-function columns(state, table, axis) {
-  const wanted = state.thresholds.min_accuracy;
-  const costs = table.groups.some((/** @type {any} */ group) => group.cost);
-  const all = [
-    { key: "group", sort: "group", title: "Group", cell: null },
-    { key: "plot", sort: "uncertainty", title: `${threshold(state.interval)} interval`, cell: (/** @type {any} */ g) => forestRow(g, axis, wanted) },
-    { key: "accuracy", sort: "accuracy", title: "Accuracy", cell: (/** @type {any} */ g) => measured(g.accuracy) },
-    wanted !== null && { key: "below", sort: "evidence", title: `P(below ${threshold(wanted)})`, cell: (/** @type {any} */ g) => probability(g.accuracy_below) },
-    wanted !== null && { key: "verdict", sort: null, title: "Verdict", cell: verdict },
-    { key: "ece", sort: "ece", title: "ECE", cell: (/** @type {any} */ g) => measured(g.ece) },
-    { key: "gap", sort: "gap", title: "Gap", cell: (/** @type {any} */ g) => points(g.calibration_gap) },
-    { key: "share", sort: "share", title: "Traffic", cell: (/** @type {any} */ g) => percent(g.share) },
-    { key: "labels", sort: "labels", title: "Labels", cell: labels },
-    costs && { key: "cost", sort: "cost", title: "Cost", cell: cost },
-  ];
-  return all.filter((column) => column !== false);
-}
-
-/** @param {import("./format.js").Interval} value */
-const measured = (value) => [h("span", { class: "value" }, percent(value.mean)), " ", h("span", { class: "bounds" }, bounds(value))];
-
-/** @param {any} group */
-function cost(group) {
-  if (!group.cost) return "–";
-  const { lower, mean, upper } = group.cost;
-  return [h("span", { class: "value" }, plain(mean)), " ", h("span", { class: "bounds" }, `[${plain(lower)}, ${plain(upper)}]`)];
-}
-
-/** @param {any} group */
-function labels(group) {
-  const all = group.labels_correct + group.labels_incorrect;
-  const title = `${counted(all, "label")}: ${count(group.labels_correct)} correct, ${count(group.labels_incorrect)} incorrect`;
-  return h("span", { title }, h("span", { class: "value" }, count(all)), " ", h("span", { class: "bounds" }, `${count(group.labels_correct)}✓ ${count(group.labels_incorrect)}✗`));
-}
-
-/** @param {any} group */
-function verdict(group) {
-  const [mark, word] = VERDICTS[group.verdict];
-  const needed = group.verdict === "open" && group.verdict_labels ? `~${counted(group.verdict_labels, "label")}` : "";
-  const time = needed && group.verdict_seconds !== null ? `, ${duration(group.verdict_seconds)}` : "";
-  return [h("span", { class: `verdict ${group.verdict}` }, h("span", { "aria-hidden": "true" }, mark), word), needed && h("span", { class: "needed", title: "labels that a verdict still takes, in the median, and the time to them" }, `${needed}${time}`)];
-}
-
-/** @param {string} sort @param {string | null} order */
-const orderOf = (sort, order) => order ?? FIRST_ORDER[sort] ?? "desc";
-
-/** @param {any} column @param {Place} place @param {Go} go @param {any} extra */
-function header(column, place, go, extra) {
-  const current = (place.sort ?? "evidence") === column.sort;
-  const order = orderOf(column.sort, place.order);
-  const flip = () => go({ sort: column.sort, order: current ? (order === "asc" ? "desc" : "asc") : orderOf(column.sort, null) }, false);
-  const direction = order === "asc" ? "ascending" : "descending";
-  const arrow = h("span", { class: "arrow", "aria-hidden": "true" }, current ? (order === "asc" ? "↑" : "↓") : "↕");
-  return h(
-    "th",
-    { key: column.key, class: column.key, scope: "col", "aria-sort": column.sort && current ? direction : null },
-    column.sort ? h("button", { type: "button", "data-sort": column.sort, onclick: flip }, column.title, arrow) : h("span", {}, column.title),
-    extra,
-  );
-}
-
 /** @param {any} data @param {Place} place @param {Go} go @param {() => void} more */
 export function groupsView(data, place, go, more) {
   const { state, table, detail } = data;
   const wanted = state.thresholds.min_accuracy;
-  const rows = detail?.pinned ? [detail.pinned, ...table.groups] : table.groups;
+  const rows =
+    detail?.pinned && detail.grouping === table.grouping && detail.group === place.group
+      ? [detail.pinned, ...table.groups]
+      : table.groups;
   const axis = axisOf(rows.flatMap((/** @type {any} */ g) => [g.accuracy.lower, g.score_mean]).concat(wanted ?? 0.9));
   const shown = columns(state, table, axis);
   return [
     h("div", { class: "title" }, h("h2", { id: "groups-title" }, "Groups"), groupsHelp(state)),
-    h("nav", { class: "tabs", "aria-label": "Groupings" }, ownFirst(state.groupings).map((grouping) => tab(grouping, state, table, go))),
+    h(
+      "nav",
+      { class: "tabs", "aria-label": "Groupings" },
+      ownFirst(state.groupings).map((grouping) => tab(grouping, state, table, go)),
+    ),
     tools(data, shown, place, go),
     h(
       "div",
@@ -92,16 +35,34 @@ export function groupsView(data, place, go, more) {
         "table",
         { class: `groups${shown.some((column) => column.key === "cost") ? " costly" : ""}` },
         h("caption", { class: "unseen" }, `Groups by ${table.grouping}: accuracy, calibration, traffic and labels`),
-        h("thead", {}, h("tr", {}, shown.map((column) => header(column, place, go, column.key === "plot" && axisView(axis, wanted))))),
-        h("tbody", {}, rows.flatMap((/** @type {any} */ group) => groupRows(group, shown, data, place, go))),
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            shown.map((column) => header(column, place, go, column.key === "plot" && axisView(axis, wanted))),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          rows.flatMap((/** @type {any} */ group) => groupRows(group, shown, data, place, go)),
+        ),
       ),
     ),
-    !rows.length && h("p", { class: "empty" }, place.search ? `No group has “${place.search}” in its name.` : "No traffic yet."),
+    !rows.length &&
+      h("p", { class: "empty" }, place.search ? `No group has “${place.search}” in its name.` : "No traffic yet."),
     h(
       "div",
       { class: "under" },
       forestLegend(wanted, state.interval),
-      table.groups.length < table.total && h("button", { type: "button", class: "button quiet", onclick: more }, `Show more: ${count(table.groups.length)} of ${count(table.total)}`),
+      table.groups.length < table.total &&
+        h(
+          "button",
+          { type: "button", class: "button quiet", onclick: more },
+          `Show more: ${count(table.groups.length)} of ${count(table.total)}`,
+        ),
     ),
   ];
 }
@@ -125,36 +86,104 @@ function tab(grouping, state, table, go) {
     },
     name.replaceAll("_", " "),
     h("span", { class: "number", title: counted(groups, "group") }, count(groups)),
-    findings > 0 && h("span", { class: "badge fails" }, count(findings), h("span", { class: "unseen" }, counted(findings, " finding"))),
+    findings > 0 &&
+      h(
+        "span",
+        { class: "badge fails" },
+        count(findings),
+        h("span", { class: "unseen" }, counted(findings, " finding")),
+      ),
   );
 }
 
 /** Search, and for narrow screens, where no column has a header, sorting. @param {any} data @param {any[]} shown
  * @param {Place} place @param {Go} go */
 function tools(data, shown, place, go) {
-  const search = (/** @type {InputEvent} */ event) => go({ search: /** @type {HTMLInputElement} */ (event.target).value || null }, false);
-  const sort = (/** @type {Event} */ event) => go({ sort: /** @type {HTMLSelectElement} */ (event.target).value, order: null }, false);
+  const search = (/** @type {InputEvent} */ event) =>
+    go({ search: /** @type {HTMLInputElement} */ (event.target).value || null }, false);
+  const sort = (/** @type {Event} */ event) =>
+    go({ sort: /** @type {HTMLSelectElement} */ (event.target).value, order: null }, false);
   const current = place.sort ?? "evidence";
   const options = shown.filter((column) => column.sort);
   return h(
     "div",
     { class: "tools" },
-    h("label", { class: "search" }, h("span", { class: "unseen" }, "Search groups"), h("input", { id: "search", type: "search", placeholder: "Search groups", autocomplete: "off", value: place.search ?? "", oninput: search })),
-    h("label", { class: "sorting" }, "Sort by ", h("select", { id: "sorting", onchange: sort }, options.map((column) => h("option", { value: column.sort, selected: column.sort === current }, column.title)))),
-    h("span", { class: "note" }, place.search ? `${count(data.table.total)} found` : counted(data.table.total, "group")),
+    h(
+      "label",
+      { class: "search" },
+      h("span", { class: "unseen" }, "Search groups"),
+      h("input", {
+        id: "search",
+        type: "search",
+        placeholder: "Search groups",
+        autocomplete: "off",
+        value: place.search ?? "",
+        oninput: search,
+      }),
+    ),
+    h(
+      "label",
+      { class: "sorting" },
+      "Sort by ",
+      h(
+        "select",
+        { id: "sorting", onchange: sort },
+        options.map((column) => h("option", { value: column.sort, selected: column.sort === current }, column.title)),
+      ),
+    ),
+    h(
+      "span",
+      { class: "note" },
+      place.search ? `${count(data.table.total)} found` : counted(data.table.total, "group"),
+    ),
   );
 }
 
+/** Whether the detail that is loaded is this group's, and not that of the one opened before.
+ * @param {any} group @param {any} table @param {any} detail */
+const isOf = (group, table, detail) => detail?.group === group.group && detail.grouping === table.grouping;
+
 /** @param {any} group @param {any[]} shown @param {any} data @param {Place} place @param {Go} go */
 function groupRows(group, shown, data, place, go) {
-  const { table, state, detail } = data;
+  const { table, state } = data;
   const open = place.group === group.group && (place.grouping ?? table.grouping) === table.grouping;
   const toggle = () => go({ grouping: table.grouping, group: open ? null : group.group });
   const href = address({ model: state.model, grouping: table.grouping, group: open ? null : group.group });
-  const name = h("th", { scope: "row", class: "group" }, h("a", { href, "aria-expanded": String(open), onclick: follow(toggle) }, h("span", { class: "chevron", "aria-hidden": "true" }, "›"), h("span", { class: "name" }, group.group)));
-  const cells = shown.slice(1).map((column) => h("td", { class: column.key, "data-title": column.title }, column.cell(group)));
+  const name = h(
+    "th",
+    { scope: "row", class: "group" },
+    h(
+      "a",
+      { href, "aria-expanded": String(open), onclick: follow(toggle) },
+      h("span", { class: "chevron", "aria-hidden": "true" }, "›"),
+      h("span", { class: "name" }, group.group),
+    ),
+  );
+  const cells = shown
+    .slice(1)
+    .map((column) => h("td", { class: column.key, "data-title": column.title }, column.cell(group)));
   // Who marks a number to copy it does not want the row to fold.
-  const row = h("tr", { key: `g ${group.group}`, class: `row ${group.verdict}${open ? " expanded" : ""}`, onclick: () => getSelection()?.isCollapsed && toggle() }, name, cells);
+  const row = h(
+    "tr",
+    {
+      key: `g ${group.group}`,
+      class: `row ${group.verdict}${open ? " expanded" : ""}`,
+      onclick: () => getSelection()?.isCollapsed && toggle(),
+    },
+    name,
+    cells,
+  );
   if (!open) return [row];
-  return [row, h("tr", { key: "detail", class: "detail" }, h("td", { colspan: shown.length }, detailView(group, detail, data)))];
+  return [
+    row,
+    h(
+      "tr",
+      { key: "detail", class: "detail" },
+      h(
+        "td",
+        { colspan: shown.length },
+        detailView(group, isOf(group, table, data.detail) ? data.detail : null, data),
+      ),
+    ),
+  ];
 }

@@ -6,7 +6,7 @@ import { confusionView } from "./confusion.js";
 import { load } from "./data.js";
 import { update } from "./dom.js";
 import { findingsView } from "./findings.js";
-import { counted, duration, now, tickTimes } from "./format.js";
+import { counted, moment, now, tickTimes } from "./format.js";
 import { groupsView } from "./groups.js";
 import { footer, freshness, modelLinks } from "./header.js";
 import { readPlace, writePlace } from "./place.js";
@@ -33,8 +33,10 @@ let findingsTold = -1;
 /** @param {string} id */
 const part = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
-/** Goes to another place. @param {Partial<Place>} changes @param {boolean} [remember] */
-function go(changes, remember = true) {
+/** Goes to another place. @param {Partial<Place>} changes @param {boolean} [remember] whether Back returns
+ * @param {boolean} [jump] whether to scroll to the group opened */
+function go(changes, remember = true, jump = false) {
+  toGroup = jump;
   const before = place;
   place = { ...place, model: data?.summary?.model ?? place.model, ...changes };
   if (["model", "grouping", "sort", "order", "search"].some((name) => before[name] !== place[name])) pages = 1;
@@ -73,15 +75,29 @@ async function round(mine) {
 
 function show() {
   const { overview, summary, state, table, confusion, activity } = data;
-  update(part("models"), modelLinks(overview, summary?.model ?? null, (model) => go({ model, grouping: null, group: null, search: null })));
+  update(
+    part("models"),
+    modelLinks(overview, summary?.model ?? null, (model) => go({ model, grouping: null, group: null, search: null })),
+  );
   update(part("footer"), footer(overview));
   notice();
-  for (const section of document.querySelectorAll("main > section")) /** @type {HTMLElement} */ (section).hidden = !state;
+  for (const section of document.querySelectorAll("main > section"))
+    /** @type {HTMLElement} */ (section).hidden = !state;
   if (!state) return;
   data.width = part("groups").clientWidth;
-  update(part("findings"), findingsView(state, table, (grouping, group) => { toGroup = true; go({ grouping, group, search: null }); }));
+  update(
+    part("findings"),
+    findingsView(state, table, (grouping, group) => go({ grouping, group, search: null }, true, true)),
+  );
   update(part("vitals"), vitalsView(state));
-  section("groups", table && groupsView(data, place, go, () => { pages += 1; look(); }));
+  section(
+    "groups",
+    table &&
+      groupsView(data, place, go, () => {
+        pages += 1;
+        look();
+      }),
+  );
   section("assessments", state.assessments.length > 0 && assessmentsView(state));
   section("confusion", confusion && confusionView(confusion));
   section("activity", activityView(activity, data.width));
@@ -98,12 +114,13 @@ function section(id, content) {
 function settle(state) {
   const wrong = state.findings.length;
   document.title = `${wrong ? `(${wrong}) ` : ""}${state.model} · Credence`;
-  if (findingsTold >= 0 && findingsTold !== wrong) part("announcer").textContent = wrong ? counted(wrong, "finding") : "No findings";
+  if (findingsTold >= 0 && findingsTold !== wrong)
+    part("announcer").textContent = wrong ? counted(wrong, "finding") : "No findings";
   findingsTold = wrong;
   const search = /** @type {HTMLInputElement | null} */ (document.getElementById("search"));
   if (search && search !== document.activeElement) search.value = place.search ?? "";
   const row = document.querySelector("tr.row.expanded");
-  if (toGroup && row && data.detail) {
+  if (toGroup && row && data.detail?.group === place.group) {
     toGroup = false;
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     row.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
@@ -113,7 +130,10 @@ function settle(state) {
 
 /** What is the matter with the page itself, and how old the beliefs are. */
 function notice() {
-  const words = unreachableSince === null ? noticed() : `Credence has not answered for ${duration(now() - unreachableSince)}. ${data ? "What was last known stays here. " : ""}${problem ? `(${problem})` : ""}`;
+  const words =
+    unreachableSince === null
+      ? noticed()
+      : `Credence has not answered since ${moment(unreachableSince)}. ${data ? "What was last known stays here. " : ""}${problem ? `(${problem})` : ""}`;
   const box = part("notice");
   box.hidden = !words;
   box.classList.toggle("mild", unreachableSince === null);
@@ -130,8 +150,11 @@ function noticed() {
   if (!data) return "";
   if (data.unknown) return data.unknown;
   if (!data.summary) return "No model is configured.";
-  if (!data.state) return `The beliefs about ${data.summary.model} are computed in the first round, which is still to come.`;
-  return data.detail?.missing && data.detail.group === place.group ? `${place.grouping} “${place.group}”: ${data.detail.missing}` : "";
+  if (!data.state)
+    return `The beliefs about ${data.summary.model} are computed in the first round, which is still to come.`;
+  return data.detail?.missing && data.detail.group === place.group
+    ? `${place.grouping} “${place.group}”: ${data.detail.missing}`
+    : "";
 }
 
 addEventListener("popstate", () => {

@@ -31,7 +31,13 @@ export function reliabilityView(reliability, width) {
 function shareBar(bin, x, of, most) {
   const height = (SHARE_HEIGHT * bin.share) / most;
   const left = x(bin.lower_edge) + 1;
-  return s("rect", { class: "share", x: left, width: Math.max(1, x(bin.upper_edge) - left - 1), y: of.bottom - height, height });
+  return s("rect", {
+    class: "share",
+    x: left,
+    width: Math.max(1, x(bin.upper_edge) - left - 1),
+    y: of.bottom - height,
+    height,
+  });
 }
 
 /** @param {any} bin @param {any} x @param {any} y */

@@ -3,4 +3,5 @@
 const NAMES = { accuracy_low: "AccuracyLow", miscalibrated: "Miscalibrated" };
 
 /** @param {"accuracy_low" | "miscalibrated"} kind @param {string} grouping */
-export const runbookPath = (kind, grouping) => `/docs/runbooks/Credence${grouping === "all" ? "Model" : "Group"}${NAMES[kind]}`;
+export const runbookPath = (kind, grouping) =>
+  `/docs/runbooks/Credence${grouping === "all" ? "Model" : "Group"}${NAMES[kind]}`;

@@ -13,11 +13,18 @@ export function timelineView(timeline, wanted, width) {
   const [first, last] = [points[0], points[points.length - 1]];
   const times = points.map((/** @type {any} */ point) => new Date(point.time * 1000));
   const alone = points.length === 1;
-  const x = d3.scaleTime(alone ? [new Date(+times[0] - 30_000), new Date(+times[0] + 30_000)] : [times[0], times[times.length - 1]], [of.left, of.right]);
+  const x = d3.scaleTime(
+    alone ? [new Date(+times[0] - 30_000), new Date(+times[0] + 30_000)] : [times[0], times[times.length - 1]],
+    [of.left, of.right],
+  );
   const low = Math.min(wanted ?? 1, ...points.map((/** @type {any} */ point) => point.accuracy.lower));
   const y = d3.scaleLinear([Math.max(0, Math.floor(low * 10 - 0.2) / 10), 1], [of.bottom, of.top]);
   const at = (/** @type {any} */ point) => x(point.time * 1000);
-  const band = d3.area(at, (/** @type {any} */ p) => y(p.accuracy.lower), (/** @type {any} */ p) => y(p.accuracy.upper));
+  const band = d3.area(
+    at,
+    (/** @type {any} */ p) => y(p.accuracy.lower),
+    (/** @type {any} */ p) => y(p.accuracy.upper),
+  );
   const line = d3.line(at, (/** @type {any} */ p) => y(p.accuracy.mean));
   words.label = `Accuracy from ${interval(first.accuracy)} at ${moment(first.time)} to ${interval(last.accuracy)} at ${moment(last.time)}`;
   return figure(
@@ -28,7 +35,14 @@ export function timelineView(timeline, wanted, width) {
     s("path", { class: "band", d: band(points) }),
     s("path", { class: "course", d: line(points) }),
     wanted !== null && wantedLine(y, of, wanted),
-    alone && s("line", { class: "range", x1: at(last), x2: at(last), y1: y(last.accuracy.lower), y2: y(last.accuracy.upper) }),
+    alone &&
+      s("line", {
+        class: "range",
+        x1: at(last),
+        x2: at(last),
+        y1: y(last.accuracy.lower),
+        y2: y(last.accuracy.upper),
+      }),
     s("circle", { class: "mean", cx: at(last), cy: y(last.accuracy.mean), r: 4.5 }),
     points.map((/** @type {any} */ point, /** @type {number} */ i) => readout(point, i, points, at, of)),
   );
@@ -48,5 +62,9 @@ function readout(point, i, points, at, of) {
   const left = i ? (at(points[i - 1]) + at(point)) / 2 : of.left;
   const right = i < points.length - 1 ? (at(point) + at(points[i + 1])) / 2 : of.right;
   const words = `${moment(point.time)}: ${interval(point.accuracy)}, ${counted(point.labels, "label")}`;
-  return s("rect", { class: "readout", x: left, width: Math.max(0, right - left), y: of.top, height: of.bottom - of.top }, s("title", {}, words));
+  return s(
+    "rect",
+    { class: "readout", x: left, width: Math.max(0, right - left), y: of.top, height: of.bottom - of.top },
+    s("title", {}, words),
+  );
 }
