@@ -183,6 +183,9 @@ class Deployment:
         return int(self.facts().traffic().traffic.counts.sum())
 
 
+Deploy = Callable[..., Deployment]
+
+
 class Process:
     """One running command of a deployment."""
 

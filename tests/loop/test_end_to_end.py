@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Deploy
-from harness import CLI, Deployment, Labeller, Process, prediction, truth, wait_for
+from harness import CLI, Deploy, Deployment, Labeller, Process, prediction, truth, wait_for
 
 from service.contract import LabelRequest
 
