@@ -184,6 +184,7 @@ class ConsumerLoop:
         self._held.pop(tp, None)
         self._unflushed.pop(tp, None)
         self._step.revoke(tp.partition)
+        self._metrics.partition_lost(self._step.topic_kind, tp.partition)
 
     def _take_over(self) -> None:
         for tp in sorted(self._pending):
@@ -219,6 +220,13 @@ class ConsumerLoop:
     def _process(self, batches: dict[TopicPartition, Sequence[Any]]) -> None:
         self._held = dict(batches)
         for tp, records in batches.items():
+            highwater = self._consumer.highwater(tp) or 0
+            self._metrics.partition_held(
+                self._step.topic_kind,
+                tp.partition,
+                records=max(len(records), highwater - records[0].offset),
+                record_time=records[0].timestamp / 1000,
+            )
             self._step.process(tp.partition, records, self._clock())
             del self._held[tp]
             self._unflushed[tp] = self._unflushed.get(tp, 0) + len(records)
@@ -226,7 +234,7 @@ class ConsumerLoop:
                 self._step.topic_kind,
                 tp.partition,
                 offset=records[-1].offset + 1,
-                highwater=self._consumer.highwater(tp) or 0,
+                highwater=highwater,
                 record_time=records[-1].timestamp / 1000,
             )
 

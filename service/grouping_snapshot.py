@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +12,11 @@ from service.assessment import beta as betas
 from service.assessment.confusion import Confusion, CostBeliefs, Estimate, assess_confusion
 from service.assessment.groups import GroupingBeliefs, Labels
 from service.assessment.mixture import BetaMixture
+from service.assessment.verdict import labels_to_verdict
+from service.cells import GroupingKind
 from service.model_settings import CONFUSION_CLASSES, CostSettings, ModelSettings
 from service.store.facts import TrafficFacts
+from service.told import OtherGroups, other_groups, told_groups
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -54,10 +57,26 @@ class ConfusionSnapshot:
 
 
 @dataclass(frozen=True)
+class Pace:
+    """How fast labels come.
+
+    Attributes:
+        labels_per_second: that all budgets that renew allow.
+        labels: there are so far, of all groups of a grouping.
+        decay: how fast a label loses weight, 1/s.
+    """
+
+    labels_per_second: float
+    labels: int
+    decay: float
+
+
+@dataclass(frozen=True)
 class GroupingSnapshot:
     """What is believed about one grouping; arrays are [G]."""
 
     groups: list[str]
+    kind: GroupingKind
     beliefs: GroupingBeliefs
     accuracy_lower: Floats
     accuracy_mean: Floats
@@ -69,35 +88,121 @@ class GroupingSnapshot:
     """P(accuracy < the alert threshold), where one is configured."""
     ece_above: Floats | None
     """P(ECE > the alert threshold), where one is configured."""
+    verdict_labels: Floats | None
+    """Labels still needed for a verdict on the accuracy threshold, where one is configured."""
+    verdict_seconds: Floats | None
+    """Time to them at the budgets' pace, infinite where they never suffice; None without a pace."""
     confusion: ConfusionSnapshot | None
     """Where groups are predicted classes, and not too many."""
+    told: Indices
+    """Groups with metrics of their own."""
+    other: OtherGroups | None
+    """The others, if there are any."""
+
+    @property
+    def labels_incorrect(self) -> npt.NDArray[np.int64]:
+        """Labels that say that the prediction is wrong."""
+        return self.beliefs.labels_counted - self.beliefs.labels_correct
 
 
 def grouping_snapshot(
     names: list[str],
+    kind: GroupingKind,
     beliefs: GroupingBeliefs,
     settings: ModelSettings,
+    *,
+    pace: Pace,
+    metric_groups: int,
+    told_before: Collection[str] = (),
     confusion: ConfusionSnapshot | None = None,
 ) -> GroupingSnapshot:
-    """Intervals and alerts from beliefs."""
+    """Intervals and alerts from beliefs.
+
+    Args:
+        names: of the groups.
+        kind: what the grouping is by.
+        beliefs: about the groups.
+        settings: of the model.
+        pace: how fast labels come.
+        metric_groups: groups that have metrics of their own, at most.
+        told_before: names of those that had them last time.
+        confusion: of predicted classes.
+    """
     accuracy_lower, accuracy_upper = _interval(beliefs.accuracy, settings)
     ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
     alerts = settings.alerts
+    mean, variance = beliefs.accuracy.mean(), beliefs.accuracy.variance()
+    below = above = verdict_labels = None
+    if alerts.min_accuracy is not None:
+        below = beliefs.accuracy.probability_below(alerts.min_accuracy)
+        verdict_labels = labels_to_verdict(
+            mean=mean,
+            variance=variance,
+            below=below,
+            threshold=alerts.min_accuracy,
+            confidence=alerts.confidence,
+        )
+    if alerts.max_ece is not None:
+        above = beliefs.ece.probability_above(alerts.max_ece)
+    told = told_groups(
+        names,
+        mean=mean,
+        width=accuracy_upper - accuracy_lower,
+        shares=beliefs.shares,
+        alarm=np.maximum(0.0 if below is None else below, np.zeros(len(names)) if above is None else above),
+        confidence=alerts.confidence,
+        limit=metric_groups,
+        before=told_before,
+    )
+    rest = np.setdiff1d(np.arange(len(names)), told)
     return GroupingSnapshot(
         groups=names,
+        kind=kind,
         beliefs=beliefs,
         accuracy_lower=accuracy_lower,
-        accuracy_mean=beliefs.accuracy.mean(),
+        accuracy_mean=mean,
         accuracy_upper=accuracy_upper,
         ece_lower=ece_lower,
         ece_mean=beliefs.ece.mean,
         ece_upper=ece_upper,
-        accuracy_below=None
-        if alerts.min_accuracy is None
-        else beliefs.accuracy.probability_below(alerts.min_accuracy),
-        ece_above=None if alerts.max_ece is None else beliefs.ece.probability_above(alerts.max_ece),
+        accuracy_below=below,
+        ece_above=above,
+        verdict_labels=verdict_labels,
+        verdict_seconds=None if verdict_labels is None else _seconds_to(verdict_labels, beliefs, pace),
         confusion=confusion,
+        told=told,
+        other=None
+        if not rest.size
+        else other_groups(
+            rest,
+            shares=beliefs.shares,
+            scores=beliefs.scores,
+            labels_correct=beliefs.labels_correct,
+            labels_incorrect=beliefs.labels_counted - beliefs.labels_correct,
+            effective_labels=beliefs.labels,
+            mean=mean,
+            deviation=np.sqrt(variance),
+            accuracy_below=below,
+            ece_above=above,
+            interval=settings.interval,
+        ),
     )
+
+
+def _seconds_to(labels: Floats, beliefs: GroupingBeliefs, pace: Pace) -> Floats | None:
+    """Time until every group has so many more labels, if it goes on to get its share of all of them.
+
+    Labels that lose weight add up to no more than their rate allows; where this is too little, it is never.
+    """
+    if pace.labels_per_second == 0:
+        return None
+    share = (beliefs.labels_counted + beliefs.shares) / (pace.labels + 1)
+    rate = pace.labels_per_second * share
+    with np.errstate(divide="ignore", invalid="ignore"):
+        seconds: Floats = np.where(labels > 0, labels / rate, 0.0)
+    if pace.decay > 0:
+        seconds[(labels > 0) & (labels + beliefs.labels > rate / pace.decay)] = np.inf
+    return seconds
 
 
 def confusion_snapshot(

@@ -8,7 +8,8 @@ ever holds an item id.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,7 +18,20 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from service import __version__
 
 Kind = Literal["counter", "gauge", "histogram"]
-Unit = Literal["", "ratio", "seconds", "labels", "records", "items", "requests", "predictions", "groups", "combinations", "messages", "cost"]
+Unit = Literal[
+    "",
+    "ratio",
+    "seconds",
+    "labels",
+    "records",
+    "items",
+    "requests",
+    "predictions",
+    "groups",
+    "combinations",
+    "messages",
+    "cost",
+]
 
 _GROUP = ("model", "grouping", "group")
 _GROUPING = ("model", "grouping")
@@ -103,6 +117,7 @@ CATALOGUE: tuple[MetricSpec, ...] = (
 
 SPECS = {spec.name: spec for spec in CATALOGUE}
 _DURATIONS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_DELAYS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 43_200.0, 86_400.0, 259_200.0, 604_800.0)
 
 
 def _counter(name: str, registry: CollectorRegistry) -> Counter:
@@ -115,20 +130,28 @@ def _gauge(name: str, registry: CollectorRegistry) -> Gauge:
     return Gauge(name, spec.meaning, spec.labels, registry=registry)
 
 
-def _histogram(name: str, registry: CollectorRegistry) -> Histogram:
+def _histogram(name: str, registry: CollectorRegistry, buckets: Sequence[float] = _DURATIONS) -> Histogram:
     spec = SPECS[name]
-    return Histogram(name, spec.meaning, spec.labels, registry=registry, buckets=_DURATIONS)
+    return Histogram(name, spec.meaning, spec.labels, registry=registry, buckets=buckets)
 
 
 class PipelineMetrics:
-    """The instruments of this process's part of the pipeline."""
+    """The instruments of this process's part of the pipeline.
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    Args:
+        registry: that they belong to.
+        clock: seconds since the epoch; a lag in seconds grows between two readings of a partition.
+    """
+
+    def __init__(self, registry: CollectorRegistry, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._consumed = _counter("credence_predictions_consumed_total", registry)
         self._labels = _counter("credence_labels_consumed_total", registry)
+        self._delay = _histogram("credence_label_delay_seconds", registry, _DELAYS)
         self._dead_letters = _counter("credence_dead_letters_total", registry)
         self._flooded = _gauge("credence_consumer_flooded", registry)
         self._lag = _gauge("credence_consumer_lag_records", registry)
+        self._lag_time = _gauge("credence_consumer_lag_seconds", registry)
         self._record_time = _gauge("credence_consumer_record_timestamp_seconds", registry)
         self._backoffs = _counter("credence_consumer_backoffs_total", registry)
         self._lost = _counter("credence_records_lost_total", registry)
@@ -150,6 +173,10 @@ class PipelineMetrics:
         self._labels.labels("applied").inc(applied)
         self._labels.labels("duplicate").inc(duplicate)
 
+    def label_delayed(self, model: str, seconds: float) -> None:
+        """A label closed its request so long after the request was first issued."""
+        self._delay.labels(model).observe(seconds)
+
     def dead_lettered(self, topic: str, reasons: Sequence[str]) -> None:
         """Messages went to the dead-letter topic."""
         for reason, count in Tally(reasons).items():
@@ -163,8 +190,32 @@ class PipelineMetrics:
         self, topic: str, partition: int, *, offset: int, highwater: int, record_time: float
     ) -> None:
         """A partition was read up to an offset."""
-        self._lag.labels(topic, str(partition)).set(max(0, highwater - offset))
+        behind = max(0, highwater - offset)
+        self._lag.labels(topic, str(partition)).set(behind)
         self._record_time.labels(topic, str(partition)).set(record_time)
+        self._lag_time.labels(topic, str(partition)).set_function(
+            lambda: max(0.0, self._clock() - record_time) if behind else 0.0
+        )
+
+    def partition_held(self, topic: str, partition: int, *, records: int, record_time: float) -> None:
+        """Records of a partition were read but cannot be taken in yet.
+
+        Args:
+            topic: kind of topic.
+            partition: its number.
+            records: behind the partition's end, those held included.
+            record_time: of the first one held, seconds since the epoch.
+        """
+        self._lag.labels(topic, str(partition)).set(records)
+        self._lag_time.labels(topic, str(partition)).set_function(
+            lambda: max(0.0, self._clock() - record_time)
+        )
+
+    def partition_lost(self, topic: str, partition: int) -> None:
+        """A partition is another process's now, which tells of it from here on."""
+        for gauge in (self._lag, self._lag_time, self._record_time):
+            with suppress(KeyError):  # nothing was read of it
+                gauge.remove(topic, str(partition))
 
     def backed_off(self, topic: str, part: str) -> None:
         """A consumer waits because a part is away."""

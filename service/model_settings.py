@@ -118,6 +118,9 @@ class AlertSettings(Frozen):
 
     min_accuracy: Probability | None = Field(default=None, description="of every group")
     max_ece: Probability | None = Field(default=None, description="of every group")
+    confidence: float = Field(
+        default=0.95, gt=0.5, lt=1, description="probability from which a threshold counts as crossed, or met"
+    )
 
 
 class Mistake(Frozen):

@@ -12,18 +12,17 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.policies import NONE, POLICIES, Situation
-from service.assessment.tasks import Task
-from service.assessment_snapshot import standing_beliefs, task_of
+from service.asking import Standing, standing
+from service.assessment.policies import NONE, Situation
 from service.cells import CellSpace, CombinationDirectory
 from service.drawing import Drawer, Pooled
-from service.grouping_snapshot import GroupingSnapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import AssessmentSettings, ModelSettings
-from service.snapshot import ModelSnapshot, present_groups, take_snapshot
+from service.snapshot import ModelSnapshot, past_moment, present_groups, take_snapshot
 from service.store.facts import FactReader, TrafficFacts
 from service.store.records import Fact, encode_json
 from service.store.requests import Draw, OpenRequest, Renewal, RequestStore
+from service.timeline import Timeline, moment
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +61,8 @@ class ModelMonitor:
         slots: pool slots per cell and partition.
         hash_key: the 16-byte key of the pool's priorities.
         rng: for Thompson sampling and joint draws.
+        metric_groups: groups per grouping that have metrics of their own, at most.
+        history_seconds: how far back beliefs are remembered.
     """
 
     def __init__(
@@ -75,6 +76,8 @@ class ModelMonitor:
         slots: int,
         hash_key: bytes,
         rng: np.random.Generator,
+        metric_groups: int,
+        history_seconds: float,
     ) -> None:
         self.model = model
         self._settings = settings
@@ -84,6 +87,9 @@ class ModelMonitor:
         self._slots = slots
         self._hash_key = hash_key
         self._rng = rng
+        self._metric_groups = metric_groups
+        self._history_seconds = history_seconds
+        self._timeline = Timeline(history_seconds)
         self._ledger = OutcomeLedger(space)
         self._last_entry = "0-0"
         self._traffic: TrafficFacts | None = None
@@ -113,10 +119,37 @@ class ModelMonitor:
             traffic=traffic,
             requests=requests,
             ledger=self._ledger,
+            metric_groups=self._metric_groups,
+            history_seconds=self._history_seconds,
             now=now,
             rng=self._rng,
+            before=self._snapshot,
+            past=self._timeline.moments,
         )
+        self._timeline.remember(moment(now, self._snapshot.groupings))
         return self._snapshot
+
+    def recall(self, now: float) -> bool:
+        """Compute anew what was believed at one earlier time that is not remembered; whether there was one.
+
+        One at a time, so that a process which has just started answers before it remembers all.
+        """
+        if self._snapshot is None or self._traffic is None:
+            return False
+        at = self._timeline.missing(now=now, first_label_at=self._ledger.first_label_at)
+        if at is None:
+            return False
+        self._timeline.remember(
+            past_moment(
+                settings=self._settings,
+                space=self._space,
+                traffic=self._traffic,
+                ledger=self._ledger,
+                before=self._snapshot,
+                at=at,
+            )
+        )
+        return True
 
     def ask(self, *, epoch: int, now: float) -> Round:
         """Expire what is due, then let every assessment ask; by the last snapshot.
@@ -174,19 +207,10 @@ class ModelMonitor:
             state.budget_remaining,
             MOST_REQUESTS_PER_ROUND,
         )
-        task = task_of(settings, grouping) if grouping else None
-        if grouping is None or task is None or wanted <= 0:
+        stands = standing(settings, grouping, state.in_flight) if grouping and wanted > 0 else None
+        if stands is None:
             return 0, 0
-        draws = self._draws(
-            name,
-            settings,
-            grouping,
-            task,
-            traffic=traffic,
-            in_flight=state.in_flight,
-            wanted=wanted,
-            now=now,
-        )
+        draws = self._draws(name, settings, stands, traffic=traffic, wanted=wanted, now=now)
         statuses = self._requests.issue(
             epoch=epoch,
             assessment=name,
@@ -202,11 +226,9 @@ class ModelMonitor:
         self,
         name: str,
         settings: AssessmentSettings,
-        grouping: GroupingSnapshot,
-        task: Task[Any],
+        stands: Standing,
         *,
         traffic: TrafficFacts,
-        in_flight: Floats,
         wanted: int,
         now: float,
     ) -> list[Draw]:
@@ -217,22 +239,16 @@ class ModelMonitor:
         one wait for the next round, and the next best are asked.
         """
         groups = present_groups(self._space, settings.asked_grouping, traffic)
-        beliefs = standing_beliefs(task, grouping)
-        for group in np.repeat(np.arange(len(groups.names)), in_flight.astype(np.intp)):
-            beliefs.expect(np.array([group]))
-        policy = POLICIES[settings.policy]()
-        weights = grouping.beliefs.shares[None]
-        available, relevant = weights > 0, task.relevant(1)
-        if relevant is not None:
-            available &= relevant
+        beliefs, available = stands.situation.beliefs, stands.situation.available
         drawer = Drawer(self._requests, traffic, self._slots, self._traffic_decay, self._hash_key)
         draws: list[Draw] = []
-        missed = np.zeros(weights.shape, dtype=np.bool_)
+        missed = np.zeros(available.shape, dtype=np.bool_)
         attempts = 0
         while len(draws) < wanted:
             if attempts >= wanted:
-                available &= ~missed
-            chosen = policy.choose(task, Situation(beliefs, weights, available), self._rng)[0]
+                available = available & ~missed
+            situation = Situation(beliefs, stands.situation.weights, available)
+            chosen = stands.policy.choose(stands.task, situation, self._rng)[0]
             chosen = chosen[chosen != NONE][: wanted - len(draws)]
             if not chosen.size:
                 break

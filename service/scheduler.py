@@ -7,7 +7,7 @@ leader's lease and its epoch, not by the schedule.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -89,6 +89,7 @@ class Rounds:
 
     Args:
         monitors: of all models.
+        board: where the latest snapshot of every model is put.
         lease: of the leader; None where this process only looks.
         publisher: of label requests; None where this process only looks.
         metrics: of the pipeline.
@@ -99,6 +100,7 @@ class Rounds:
         self,
         monitors: Mapping[str, ModelMonitor],
         *,
+        board: MutableMapping[str, ModelSnapshot],
         lease: LeaderLease | None,
         publisher: RequestPublisher | None,
         metrics: PipelineMetrics,
@@ -109,13 +111,8 @@ class Rounds:
         self._publisher = publisher
         self._metrics = metrics
         self._clock = clock
-        self._snapshots: dict[str, ModelSnapshot] = {}
+        self._board = board
         self.last_success: float | None = None
-
-    @property
-    def snapshots(self) -> list[ModelSnapshot]:
-        """The latest snapshot of every model."""
-        return list(self._snapshots.values())
 
     def tick(self) -> None:
         """Refresh all snapshots; if this process leads, ask and publish. What is away is waited for."""
@@ -131,7 +128,8 @@ class Rounds:
     def _look(self) -> None:
         began = self._clock()
         for name, monitor in self._monitors.items():
-            self._snapshots[name] = monitor.refresh(self._clock())
+            self._board[name] = monitor.refresh(self._clock())
+            monitor.recall(self._clock())
         self._metrics.snapshot_taken(self._clock() - began)
 
     def _ask(self) -> None:

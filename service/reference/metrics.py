@@ -21,7 +21,8 @@ aggregate over replicas with `max`, not with `sum`.
 def metrics_page() -> str:
     """The page as Markdown."""
     rows = (
-        f"| `{spec.name}` | {spec.kind} | {spec.unit} | {', '.join(f'`{label}`' for label in spec.labels) or 'none'} "
+        f"| `{spec.name}` | {spec.kind} | {spec.unit} "
+        f"| {', '.join(f'`{label}`' for label in spec.labels) or 'none'} "
         f"| {spec.meaning.replace('__other__', '`__other__`')} |"
         for spec in CATALOGUE
     )

@@ -75,6 +75,7 @@ def snapshot(count: int = 100, *, traffic: bool = True, **model: Any) -> ModelSn
         [0],
         Traffic(NOW, (10 * weights).astype(np.int64), weights, weights * scores),
         {0: 5},
+        {0: np.array([NOW - 60, NOW - 20, NOW - 10])},
         {0: 40},
         {0: np.array([3.0, 0.5, 0.5])},
     )
@@ -86,6 +87,8 @@ def snapshot(count: int = 100, *, traffic: bool = True, **model: Any) -> ModelSn
         traffic=facts,
         requests=RequestFacts({"x": opened}, 0, {"worst|0": 40}, {("issued", "worst"): 40}),
         ledger=ledger,
+        metric_groups=200,
+        history_seconds=3_600,
         now=NOW,
         rng=np.random.default_rng(1),
     )
