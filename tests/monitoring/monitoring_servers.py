@@ -203,7 +203,7 @@ class WebhookReceiver:
         return [
             alert
             for payload in self.payloads
-            for alert in payload["alerts"]
+            for alert in payload.get("alerts", [])
             if status in {None, alert["status"]} and labels.items() <= alert["labels"].items()
         ]
 
