@@ -85,7 +85,7 @@ class GroupingSnapshot:
     ece_mean: Floats
     ece_upper: Floats
     accuracy_below: Floats | None
-    """P(accuracy < the alert threshold), where one is configured."""
+    """P(accuracy < the alert threshold), where one is configured; not of score bins."""
     ece_above: Floats | None
     """P(ECE > the alert threshold), where one is configured."""
     verdict_labels: Floats | None
@@ -133,7 +133,8 @@ def grouping_snapshot(
     alerts = settings.alerts
     mean, variance = beliefs.accuracy.mean(), beliefs.accuracy.variance()
     below = above = verdict_labels = None
-    if alerts.min_accuracy is not None:
+    # How accurate a score bin is, is its score's affair: a low one is no fault of the model.
+    if alerts.min_accuracy is not None and kind != "score_bin":
         below = beliefs.accuracy.probability_below(alerts.min_accuracy)
         verdict_labels = labels_to_verdict(
             mean=mean,

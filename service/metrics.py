@@ -56,7 +56,7 @@ CATALOGUE: tuple[MetricSpec, ...] = (
     MetricSpec("credence_group_accuracy_lower_ratio", "gauge", "ratio", _GROUP, "Lower end of the credible interval of accuracy; of grouping `all`, of the overall accuracy."),
     MetricSpec("credence_group_accuracy_mean_ratio", "gauge", "ratio", _GROUP, "Posterior mean of accuracy."),
     MetricSpec("credence_group_accuracy_upper_ratio", "gauge", "ratio", _GROUP, "Upper end of the credible interval of accuracy."),
-    MetricSpec("credence_group_accuracy_below_threshold_probability_ratio", "gauge", "ratio", _GROUP, "Posterior probability that accuracy is below alerts.min_accuracy; absent without one. Of `other`, the highest among its groups."),
+    MetricSpec("credence_group_accuracy_below_threshold_probability_ratio", "gauge", "ratio", _GROUP, "Posterior probability that accuracy is below alerts.min_accuracy; absent without one, and of score bins. Of `other`, the highest among its groups."),
     MetricSpec("credence_group_ece_lower_ratio", "gauge", "ratio", _GROUP, "Lower end of the credible interval of the expected calibration error."),
     MetricSpec("credence_group_ece_mean_ratio", "gauge", "ratio", _GROUP, "Posterior mean of the expected calibration error."),
     MetricSpec("credence_group_ece_upper_ratio", "gauge", "ratio", _GROUP, "Upper end of the credible interval of the expected calibration error."),

@@ -116,7 +116,9 @@ class AssessmentSettings(Frozen):
 class AlertSettings(Frozen):
     """Thresholds that alerts compare beliefs with."""
 
-    min_accuracy: Probability | None = Field(default=None, description="of every group")
+    min_accuracy: Probability | None = Field(
+        default=None, description="of every group but score bins, whose scores may be low"
+    )
     max_ece: Probability | None = Field(default=None, description="of every group")
     confidence: float = Field(
         default=0.95, gt=0.5, lt=1, description="probability from which a threshold counts as crossed, or met"

@@ -64,7 +64,7 @@ def configuration(
             "session_timeout_seconds": 6,
         },
         "redis": {"url": redis_url},
-        "http": {"port": http_port},
+        "http": {"port": http_port, "history_hours": seconds / 3_600},
         "schedule": {"tick_seconds": tick_seconds},
         "seed": seed,
         "hash_key": f"{seed:032x}",

@@ -26,6 +26,8 @@ from service.report.documents import (
 )
 from service.snapshot import ModelSnapshot
 
+API_PATH = "/api/v1"
+
 _MOST_GROUPS = 1_000
 _MOST_CLASSES = 50
 
@@ -79,7 +81,13 @@ def build_api(view: SnapshotView) -> FastAPI:
     """
     # No interactive documentation: it would load its scripts from elsewhere.
     api = FastAPI(
-        title="Credence", version=__version__, description=_DESCRIPTION, docs_url=None, redoc_url=None
+        title="Credence",
+        version=__version__,
+        description=_DESCRIPTION,
+        servers=[{"url": API_PATH}],
+        root_path_in_servers=False,
+        docs_url=None,
+        redoc_url=None,
     )
 
     # Plain functions run in a thread pool, so that a large answer does not hold up a health check.
