@@ -30,9 +30,10 @@ docs: $(VENV)/dev.installed   ## write the generated pages anew
 	$(BIN)/credence reference configuration
 	$(BIN)/credence reference metrics
 
-benchmarks: $(VENV)/dev.installed  ## measure speed and label efficiency on digits (minutes)
+benchmarks: $(VENV)/dev.installed  ## measure speed, scrapes, and label efficiency on digits (minutes)
 	$(BIN)/python -m benchmarks.replay_speed
 	$(BIN)/python -m benchmarks.beliefs_speed
+	$(BIN)/python -m benchmarks.scrape
 	$(BIN)/python -m benchmarks.label_efficiency
 
 clean:           ## remove the virtual environment and all caches

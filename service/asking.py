@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 _MOST_DECISIONS = 100
 """Decisions behind the probability of being asked next: standard errors of 0.05 at most."""
 
-_FEWEST_DECISIONS = 10
+_FEWEST_DECISIONS = 5
 _DECIDED_GROUPS = 20_000
 """Of very many groups fewer decisions are made, so many groups in all."""
 

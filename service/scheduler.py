@@ -27,6 +27,9 @@ log = logging.getLogger(__name__)
 
 _PUBLISH_SECONDS = 10.0
 
+_CHEAP_ROUND_SECONDS = 1.0
+"""Earlier beliefs are computed anew only by rounds that leave time for it: each costs another look."""
+
 
 class _RequestKey(msgspec.Struct):
     item_id: str
@@ -129,8 +132,11 @@ class Rounds:
         began = self._clock()
         for name, monitor in self._monitors.items():
             self._board[name] = monitor.refresh(self._clock())
-            monitor.recall(self._clock())
-        self._metrics.snapshot_taken(self._clock() - began)
+        took = self._clock() - began
+        self._metrics.snapshot_taken(took)
+        if took < _CHEAP_ROUND_SECONDS:
+            for monitor in self._monitors.values():
+                monitor.recall(self._clock())
 
     def _ask(self) -> None:
         if self._lease is None or self._publisher is None:

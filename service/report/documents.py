@@ -235,7 +235,10 @@ class TimelinePoint(Document):
 
 
 class Timeline(Document):
-    """What was believed of a group as time went by, by the labels known then."""
+    """What was believed of a group as time went by, by the labels known then.
+
+    Of large groupings, only groups with metrics of their own are remembered; of others the present is told.
+    """
 
     model: str
     grouping: str

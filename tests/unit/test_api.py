@@ -89,18 +89,14 @@ def low(client: Client) -> list[dict[str, Any]]:
 
 
 def test_the_weak_group_is_found_in_words_and_numbers(client: Client) -> None:
-    found = [
-        f for f in client.get("/m")["findings"] if f["grouping"] == "class" and f["kind"] == "accuracy_low"
-    ]
+    found = low(client)
     assert [f["group"] for f in found] == ["dog"]
     assert found[0]["probability"] > 0.95
     assert found[0]["sentence"].startswith("Accuracy on class dog is below 80.0 % with a probability of")
 
 
 def test_a_finding_tells_since_when_it_is_believed(client: Client) -> None:
-    found = next(
-        f for f in client.get("/m")["findings"] if (f["grouping"], f["kind"]) == ("class", "accuracy_low")
-    )
+    found = low(client)[0]
     assert found["since"] == NOW - 2_500
     assert not found["since_or_earlier"], "without labels it was not believed"
 
