@@ -59,7 +59,7 @@ def stream(
     deployment = deploy(assessments=ASSESSMENTS, model=MODEL)
     streaming = Stream(Labeller(deployment), deployment.send_predictions)
     with deployment.process("run") as process:
-        streaming.until(process.ready, seconds=60, what="Credence")
+        streaming.until(process.ready, seconds=120, what="Credence")
         start_prometheus(
             {
                 "global": {"external_labels": {"environment": "test"}},

@@ -34,16 +34,16 @@ def alertmanager(start_alertmanager: StartAlertmanager, webhook: WebhookReceiver
 def told(alertmanager: Alertmanager, webhook: WebhookReceiver, alerts: list[dict[str, Any]]) -> set[str]:
     """Which of the alerts arrive, by name and model, when all are posted together.
 
-    Alertmanager says of every alert at once whether it is inhibited; all others are waited for.
+    Alertmanager says of every alert whether it is inhibited; all others are waited for.
     """
     alertmanager.post(alerts)
-    wait_for(lambda: len(alertmanager.alerts()) == len(alerts), seconds=20, what="all alerts")
-    active = [a for a in alertmanager.alerts() if a["status"]["state"] == "active"]
-    wait_for(
-        lambda: all(webhook.alerts(**a["labels"]) for a in active),
-        seconds=20,
-        what="active alerts at the webhook",
-    )
+
+    def settled() -> bool:
+        known = alertmanager.alerts()
+        active = [found for found in known if found["status"]["state"] == "active"]
+        return len(known) == len(alerts) and all(webhook.alerts(**found["labels"]) for found in active)
+
+    wait_for(settled, seconds=30, what="every alert that is not inhibited at the webhook")
     return {f"{a['labels']['alertname']} {a['labels'].get('model', '')}".strip() for a in webhook.alerts()}
 
 
