@@ -64,6 +64,7 @@ def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
             "credence_alert_min_accuracy_ratio": alerts.min_accuracy,
             "credence_alert_max_ece_ratio": alerts.max_ece,
             "credence_alert_confidence_ratio": alerts.confidence,
+            "credence_alert_min_labels": alerts.min_labels,
             "credence_traffic_predictions_total": snapshot.predictions,
             "credence_attribute_combinations": snapshot.combinations,
             "credence_attribute_combinations_limit": snapshot.combination_limit,

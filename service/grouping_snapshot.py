@@ -20,6 +20,10 @@ from service.told import OtherGroups, other_groups, told_groups
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+
+ECE_LABELS = 2
+"""An ECE, which is never believed to be 0, needs so many times the labels that accuracy needs."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,10 @@ class GroupingSnapshot:
     """P(accuracy < the alert threshold), where one is configured; not of score bins."""
     ece_above: Floats | None
     """P(ECE > the alert threshold), where one is configured."""
+    low: Flags
+    """Whether the accuracy is known to be below the threshold: with enough labels, and with confidence."""
+    miscalibrated: Flags
+    """Whether the ECE is known to be above the threshold, likewise."""
     verdict_labels: Floats | None
     """Labels still needed for a verdict on the accuracy threshold, where one is configured."""
     verdict_seconds: Floats | None
@@ -133,6 +141,8 @@ def grouping_snapshot(
     alerts = settings.alerts
     mean, variance = beliefs.accuracy.mean(), beliefs.accuracy.variance()
     below = above = verdict_labels = None
+    low, miscalibrated = (np.zeros(len(names), dtype=np.bool_) for _ in range(2))
+    enough, enough_for_ece = (beliefs.labels >= times * alerts.min_labels for times in (1, ECE_LABELS))
     # How accurate a score bin is, is its score's affair: a low one is no fault of the model.
     if alerts.min_accuracy is not None and kind != "score_bin":
         below = beliefs.accuracy.probability_below(alerts.min_accuracy)
@@ -143,15 +153,17 @@ def grouping_snapshot(
             threshold=alerts.min_accuracy,
             confidence=alerts.confidence,
         )
+        verdict_labels = np.maximum(verdict_labels, alerts.min_labels - beliefs.labels)
+        low = enough & (below >= alerts.confidence)
     if alerts.max_ece is not None:
         above = beliefs.ece.probability_above(alerts.max_ece)
+        miscalibrated = enough_for_ece & (above >= alerts.confidence)
     told = told_groups(
         names,
         mean=mean,
         width=accuracy_upper - accuracy_lower,
         shares=beliefs.shares,
-        alarm=np.maximum(0.0 if below is None else below, np.zeros(len(names)) if above is None else above),
-        confidence=alerts.confidence,
+        crossed=low | miscalibrated,
         limit=metric_groups,
         before=told_before,
     )
@@ -168,6 +180,8 @@ def grouping_snapshot(
         ece_upper=ece_upper,
         accuracy_below=below,
         ece_above=above,
+        low=low,
+        miscalibrated=miscalibrated,
         verdict_labels=verdict_labels,
         verdict_seconds=None if verdict_labels is None else _seconds_to(verdict_labels, beliefs, pace),
         confusion=confusion,
@@ -183,8 +197,8 @@ def grouping_snapshot(
             effective_labels=beliefs.labels,
             mean=mean,
             deviation=np.sqrt(variance),
-            accuracy_below=below,
-            ece_above=above,
+            accuracy_below=None if below is None else np.where(enough, below, 0.0),
+            ece_above=None if above is None else np.where(enough_for_ece, above, 0.0),
             interval=settings.interval,
         ),
     )

@@ -120,6 +120,12 @@ class AlertSettings(Frozen):
         default=None, description="of every group but score bins, whose scores may be low"
     )
     max_ece: Probability | None = Field(default=None, description="of every group")
+    min_labels: float = Field(
+        default=10.0,
+        ge=0,
+        description="effective labels without which a threshold counts neither as crossed nor as met; twice "
+        "as many for calibration",
+    )
     confidence: float = Field(
         default=0.95, gt=0.5, lt=1, description="probability from which a threshold counts as crossed, or met"
     )

@@ -98,7 +98,7 @@ def _grouping_table(told: GroupTable, thresholds: Thresholds) -> Table:
     for heading, width in columns:
         table.add_column(heading, justify="right", no_wrap=True, min_width=width)
     for group in told.groups:
-        table.add_row(*_cells(group, thresholds))
+        table.add_row(*_cells(group))
     if told.total > len(told.groups):
         table.caption = f"{told.total - len(told.groups)} more groups are not shown"
     return table
@@ -110,7 +110,7 @@ def _title(grouping: str) -> str:
     )
 
 
-def _cells(group: GroupState, thresholds: Thresholds) -> list[Text]:
+def _cells(group: GroupState) -> list[Text]:
     labels = group.labels_correct + group.labels_incorrect
     cells = [group.group, f"{100 * group.share:.1f}", f"{labels}", _percent_interval(group.accuracy)]
     styles = [""] * 4
@@ -118,7 +118,7 @@ def _cells(group: GroupState, thresholds: Thresholds) -> list[Text]:
         cells.append(f"{probability(group.accuracy_below)}{_VERDICTS[group.verdict]}{_needs(group)}")
         styles.append(_FAILED if group.verdict == "fails" else "")
     cells.append(_percent_interval(group.ece))
-    styles.append(_FAILED if (group.ece_above or 0) >= thresholds.confidence else "")
+    styles.append(_FAILED if group.miscalibrated else "")
     if group.cost is not None:
         cells.append(_interval(group.cost, 3))
         styles.append("")

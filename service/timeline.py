@@ -28,8 +28,8 @@ class PastGrouping:
     accuracy: tuple[Floats, Floats, Floats]
     """Lower ends, means, upper ends."""
     ece: tuple[Floats, Floats, Floats]
-    accuracy_below: Floats | None
-    ece_above: Floats | None
+    low: npt.NDArray[np.bool_]
+    miscalibrated: npt.NDArray[np.bool_]
     labels: npt.NDArray[np.int64]
 
 
@@ -52,8 +52,8 @@ def _past(grouping: GroupingSnapshot) -> PastGrouping:
         index={grouping.groups[g]: i for i, g in enumerate(told)},
         accuracy=(grouping.accuracy_lower[told], grouping.accuracy_mean[told], grouping.accuracy_upper[told]),
         ece=(grouping.ece_lower[told], grouping.ece_mean[told], grouping.ece_upper[told]),
-        accuracy_below=None if grouping.accuracy_below is None else grouping.accuracy_below[told],
-        ece_above=None if grouping.ece_above is None else grouping.ece_above[told],
+        low=grouping.low[told],
+        miscalibrated=grouping.miscalibrated[told],
         labels=grouping.beliefs.labels_counted[told],
     )
 

@@ -36,7 +36,7 @@ class OtherGroups:
         labels_incorrect: how many.
         effective_labels: how many.
         accuracy: lower end, mean and upper end over their traffic.
-        accuracy_below: the highest probability among them; None without a threshold.
+        accuracy_below: the highest probability among those with labels enough; None without a threshold.
         ece_above: likewise.
     """
 
@@ -57,8 +57,7 @@ def told_groups(
     mean: Floats,
     width: Floats,
     shares: Floats,
-    alarm: Floats,
-    confidence: float,
+    crossed: npt.NDArray[np.bool_],
     limit: int,
     before: Collection[str],
 ) -> Indices:
@@ -72,8 +71,7 @@ def told_groups(
         mean: of accuracy [G].
         width: of its interval [G].
         shares: of the traffic [G].
-        alarm: the highest probability that a threshold is crossed [G]; 0 without one.
-        confidence: from which it counts as crossed.
+        crossed: whether a threshold is known to be crossed [G].
         limit: groups told at most.
         before: names of those told last time.
     """
@@ -83,9 +81,8 @@ def told_groups(
     place = np.minimum(2 * worst, 2 * unknown + 1).astype(np.float64)
     kept = set(before)
     place -= np.array([name in kept for name in names]) * (limit / _LOYALTY)
-    crossed = alarm >= confidence
     nameless = np.array([name == OTHER for name in names])
-    order = np.lexsort((np.where(crossed, -alarm, place), ~crossed, nameless))
+    order = np.lexsort((place, ~crossed, nameless))
     chosen = order[: min(limit, len(names) - int(nameless.sum()))]
     return np.sort(chosen)
 
@@ -118,7 +115,7 @@ def other_groups(
         effective_labels: how many.
         mean: of accuracy.
         deviation: of accuracy.
-        accuracy_below: probability that the threshold is crossed.
+        accuracy_below: probability that the threshold is crossed; 0 without labels enough.
         ece_above: likewise.
         interval: probability inside the interval.
     """

@@ -93,6 +93,11 @@ def or_zero(expression: str, label: str) -> str:
 
 
 def crossed(probability: str, *matchers: str) -> str:
-    """How many groups of a model have crossed a threshold with the configured confidence, if there is one."""
-    confidence = shown("credence_alert_confidence_ratio", *(m for m in matchers if m.startswith("model")))
-    return f"sum by (model) ({shown(probability, *matchers)} >= bool on (model) group_left () {confidence})"
+    """How many groups of a model cross a threshold, with enough labels and with the configured confidence."""
+    of_model = [matcher for matcher in matchers if matcher.startswith("model")]
+    confidence, least = (
+        shown(f"credence_alert_{name}", *of_model) for name in ("confidence_ratio", "min_labels")
+    )
+    sure = f"({shown(probability, *matchers)} >= bool on (model) group_left () {confidence})"
+    labels = shown("credence_group_effective_labels", *matchers)
+    return f"sum by (model) ({sure} * ({labels} >= bool on (model) group_left () {least}))"

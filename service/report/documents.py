@@ -32,10 +32,14 @@ class Thresholds(Document):
     min_accuracy: float | None = Field(description="alerts.min_accuracy of the configuration")
     max_ece: float | None = Field(description="alerts.max_ece of the configuration")
     confidence: float = Field(description="posterior probability from which a threshold counts as crossed")
+    min_labels: float = Field(
+        description="effective labels without which it counts neither as crossed nor as met; twice as many "
+        "for calibration"
+    )
 
 
 class Finding(Document):
-    """A group of which a threshold is crossed, as far as is believed with `confidence`."""
+    """A group of which a threshold is known to be crossed: with enough labels, and with `confidence`."""
 
     kind: Literal["accuracy_low", "miscalibrated"]
     grouping: str
@@ -175,7 +179,7 @@ class GroupState(Document):
     accuracy: Interval
     accuracy_below: float | None = Field(description="probability of less than min_accuracy")
     verdict: Verdict = Field(
-        description="whether it meets min_accuracy: known with `confidence` either way, still open, or none "
+        description="whether it meets min_accuracy: known with enough labels either way, still open, or none "
         "without a threshold"
     )
     verdict_labels: float | None = Field(
@@ -186,8 +190,9 @@ class GroupState(Document):
     calibration_gap: float = Field(description="mean score less mean accuracy; positive: overconfident")
     ece: Interval = Field(description="expected calibration error")
     ece_above: float | None = Field(description="probability of more than max_ece")
+    miscalibrated: bool = Field(description="whether it is known, with enough labels, to have more than that")
     cost: Interval | None = Field(description="expected cost of a prediction, where costs are configured")
-    low_since: Seconds | None = Field(description="since when accuracy_below is over `confidence`")
+    low_since: Seconds | None = Field(description="since when it is known to fail, as far as remembered")
 
 
 SortKey = Literal["evidence", "accuracy", "group", "share", "labels", "ece", "gap", "cost", "uncertainty"]

@@ -1,4 +1,4 @@
-"""Groups of which a threshold is crossed, as far as is believed with the configured confidence."""
+"""Groups of which a threshold is known to be crossed: with enough labels, and with confidence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from service.report.words import percent, place, probability
 from service.snapshot import ModelSnapshot
 from service.timeline import Moment
 
-Floats = npt.NDArray[np.float64]
 Kind = Literal["accuracy_low", "miscalibrated"]
 
 
@@ -33,26 +32,27 @@ class Since:
     or_earlier: bool
 
 
+def _crossed(grouping: GroupingSnapshot) -> list[tuple[Kind, npt.NDArray[np.bool_]]]:
+    return [("accuracy_low", grouping.low), ("miscalibrated", grouping.miscalibrated)]
+
+
 def findings(snapshot: ModelSnapshot) -> list[Finding]:
     """All findings of a model: those about all traffic first, then the likeliest, then the largest."""
     told = [
         _finding(snapshot, name, grouping, kind, group)
         for name, grouping in snapshot.groupings.items()
-        for kind, column in _probabilities(grouping)
-        for group in np.flatnonzero(column >= snapshot.settings.alerts.confidence).tolist()
+        for kind, crossed in _crossed(grouping)
+        for group in np.flatnonzero(crossed).tolist()
     ]
     return sorted(told, key=lambda one: (one.grouping != ALL, -round(one.probability, 3), -one.share))
 
 
-def finding_count(snapshot: ModelSnapshot, grouping: GroupingSnapshot) -> int:
+def finding_count(grouping: GroupingSnapshot) -> int:
     """Groups of a grouping of which a threshold is crossed."""
-    crossed = np.zeros(len(grouping.groups), dtype=np.bool_)
-    for _, column in _probabilities(grouping):
-        crossed |= column >= snapshot.settings.alerts.confidence
-    return int(crossed.sum())
+    return int((grouping.low | grouping.miscalibrated).sum())
 
 
-def since(past: Sequence[Moment], kind: Kind, grouping: str, group: str, confidence: float) -> Since | None:
+def since(past: Sequence[Moment], kind: Kind, grouping: str, group: str) -> Since | None:
     """When a finding was first believed without a break up to now; None where that is not remembered.
 
     Args:
@@ -60,7 +60,6 @@ def since(past: Sequence[Moment], kind: Kind, grouping: str, group: str, confide
         kind: of the finding.
         grouping: its name.
         group: its name.
-        confidence: from which a threshold counts as crossed.
     """
     begun: Since | None = None
     for moment in reversed(past):
@@ -68,19 +67,11 @@ def since(past: Sequence[Moment], kind: Kind, grouping: str, group: str, confide
         index = None if there is None else there.index.get(group)
         if there is None or index is None:
             break
-        column = there.accuracy_below if kind == "accuracy_low" else there.ece_above
-        if column is None or column[index] < confidence:
+        crossed = there.low if kind == "accuracy_low" else there.miscalibrated
+        if not crossed[index]:
             return None if begun is None else Since(begun.time, or_earlier=False)
         begun = Since(moment.time, or_earlier=True)
     return begun
-
-
-def _probabilities(grouping: GroupingSnapshot) -> list[tuple[Kind, Floats]]:
-    columns: list[tuple[Kind, Floats | None]] = [
-        ("accuracy_low", grouping.accuracy_below),
-        ("miscalibrated", grouping.ece_above),
-    ]
-    return [(kind, column) for kind, column in columns if column is not None]
 
 
 def _finding(
@@ -99,7 +90,7 @@ def _finding(
     )
     lower, mean, upper = (float(values[group]) for values in ends)
     believed, there = float(column[group]), place(name, grouping.groups[group])
-    begun = since(snapshot.past, kind, name, grouping.groups[group], alerts.confidence)
+    begun = since(snapshot.past, kind, name, grouping.groups[group])
     interval = f"{percent(mean)} [{percent(lower)}, {percent(upper)}]"
     told = (
         f"Accuracy on {there} is below {percent(threshold)} with a probability of {probability(believed)}"

@@ -89,10 +89,11 @@ def group_state(
     cost = grouping.confusion.cost.estimate if grouping.confusion and grouping.confusion.cost else None
     name, mean = grouping.groups[group], float(grouping.accuracy_mean[group])
     below = None if grouping.accuracy_below is None else float(grouping.accuracy_below[group])
-    verdict = _verdict(below, alerts.confidence)
+    enough = beliefs.labels[group] >= alerts.min_labels
+    verdict = _verdict(below, alerts.confidence, enough=enough)
     begun = None
     if verdict == "fails":
-        begun = since(snapshot.past, "accuracy_low", grouping_name, name, alerts.confidence)
+        begun = since(snapshot.past, "accuracy_low", grouping_name, name)
     return GroupState(
         group=name,
         share=float(beliefs.shares[group]),
@@ -108,6 +109,7 @@ def group_state(
         calibration_gap=float(beliefs.scores[group]) - mean,
         ece=interval(grouping.ece_lower[group], grouping.ece_mean[group], grouping.ece_upper[group]),
         ece_above=None if grouping.ece_above is None else float(grouping.ece_above[group]),
+        miscalibrated=bool(grouping.miscalibrated[group]),
         cost=None if cost is None else interval(cost.lower[group], cost.mean[group], cost.upper[group]),
         low_since=None if begun is None else begun.time,
     )
@@ -250,12 +252,12 @@ def _point(time: float, there: PastGrouping, index: int) -> TimelinePoint:
     )
 
 
-def _verdict(below: float | None, confidence: float) -> Verdict:
+def _verdict(below: float | None, confidence: float, *, enough: bool) -> Verdict:
     if below is None:
         return "none"
-    if below >= confidence:
-        return "fails"
-    return "meets" if below <= 1 - confidence else "open"
+    if not enough or 1 - confidence < below < confidence:
+        return "open"
+    return "fails" if below >= confidence else "meets"
 
 
 def _finite(values: Floats | None, group: int) -> float | None:

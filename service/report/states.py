@@ -98,7 +98,7 @@ def model_state(snapshot: ModelSnapshot) -> ModelState:
                 name=name,
                 by=grouping.kind,
                 groups=len(grouping.groups),
-                findings=finding_count(snapshot, grouping),
+                findings=finding_count(grouping),
             )
             for name, grouping in snapshot.groupings.items()
         ],
@@ -164,7 +164,12 @@ def activity(snapshot: ModelSnapshot) -> Activity:
 
 def _thresholds(settings: ModelSettings) -> Thresholds:
     alerts = settings.alerts
-    return Thresholds(min_accuracy=alerts.min_accuracy, max_ece=alerts.max_ece, confidence=alerts.confidence)
+    return Thresholds(
+        min_accuracy=alerts.min_accuracy,
+        max_ece=alerts.max_ece,
+        confidence=alerts.confidence,
+        min_labels=alerts.min_labels,
+    )
 
 
 def _overall_accuracy(snapshot: ModelSnapshot) -> Interval | None:

@@ -20,16 +20,16 @@ FLAT = {
     "mean": np.full(40, 0.9),
     "width": np.full(40, 0.1),
     "shares": np.full(40, 1 / 40),
-    "alarm": np.zeros(40),
+    "crossed": np.zeros(40, dtype=np.bool_),
 }
 
 
 def told(names: list[str] = MANY, limit: int = 10, before: Any = (), **changes: Any) -> set[str]:
-    chosen = told_groups(names, **(FLAT | changes), confidence=0.95, limit=limit, before=before)
+    chosen = told_groups(names, **(FLAT | changes), limit=limit, before=before)
     return {names[g] for g in chosen}
 
 
-def with_one(column: str, group: int, value: float) -> dict[str, Any]:
+def with_one(column: str, group: int, value: Any) -> dict[str, Any]:
     changed = FLAT[column].copy()
     changed[group] = value
     return {column: changed}
@@ -49,7 +49,7 @@ def test_few_groups_are_all_told() -> None:
     assert told(limit=40) == set(MANY)
 
 
-@pytest.mark.parametrize("change", [with_one("alarm", 33, 0.99), with_one("mean", 33, 0.2)])
+@pytest.mark.parametrize("change", [with_one("crossed", 33, True), with_one("mean", 33, 0.2)])
 def test_a_group_that_alerts_or_is_the_worst_is_told(change: dict[str, Any]) -> None:
     assert MANY[33] in told(**change)
 
@@ -58,9 +58,9 @@ def test_a_group_that_is_least_known_for_its_traffic_is_told() -> None:
     assert MANY[33] in told(**with_one("shares", 33, 0.5))
 
 
-def test_of_more_groups_that_alert_than_have_a_place_the_surest_are_told() -> None:
-    alarm = np.linspace(0.951, 0.999, 40)
-    assert told(alarm=alarm) == set(MANY[-10:])
+def test_of_more_groups_that_alert_than_have_a_place_the_worst_are_told() -> None:
+    mean = np.linspace(0.7, 0.5, 40)
+    assert set(MANY[-5:]) < told(mean=mean, crossed=np.ones(40, dtype=np.bool_))
 
 
 def test_groups_that_were_told_are_told_again_when_little_has_changed() -> None:
@@ -72,18 +72,18 @@ def test_groups_that_were_told_are_told_again_when_little_has_changed() -> None:
 
 
 def test_a_group_that_begins_to_alert_takes_a_place_at_once() -> None:
-    assert MANY[33] in told(**with_one("alarm", 33, 0.99), before=set(MANY[:10]))
+    assert MANY[33] in told(**with_one("crossed", 33, True), before=set(MANY[:10]))
 
 
 def test_a_group_that_bears_the_name_of_the_others_is_one_of_them() -> None:
     names = [OTHER, *MANY[1:]]
-    assert OTHER not in told(names, **with_one("alarm", 0, 0.99))
+    assert OTHER not in told(names, **with_one("crossed", 0, True))
 
 
 @given(limit=st.integers(1, 60), seed=st.integers(0, 99))
 def test_never_more_are_told_than_the_bound(limit: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    columns = {name: rng.random(40) for name in FLAT}
+    columns = {name: rng.random(40) for name in FLAT} | {"crossed": rng.random(40) < 0.3}
     assert len(told(limit=limit, **columns)) == min(limit, 40)
 
 
@@ -109,6 +109,15 @@ def test_the_others_alert_when_one_of_them_would() -> None:
     assert value(
         SMALL, "group_accuracy_below_threshold_probability_ratio", grouping="class", group=OTHER
     ) == max(grouping.accuracy_below[grouping.other.members])
+
+
+def test_the_others_do_not_alert_for_scores_alone() -> None:
+    unlabelled = snapshot(0, classes=MANY, metric_groups=10, alerts={"min_accuracy": 0.99})
+    grouping = unlabelled.groupings["class"]
+    assert grouping.accuracy_below is not None
+    assert grouping.accuracy_below.min() > 0.9
+    name = "group_accuracy_below_threshold_probability_ratio"
+    assert value(unlabelled, name, grouping="class", group=OTHER) == 0
 
 
 def test_the_accuracy_of_the_others_is_that_of_their_traffic() -> None:
