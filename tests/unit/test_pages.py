@@ -101,5 +101,11 @@ def test_links_lead_to_other_runbooks_and_not_to_files_that_are_not_served() -> 
     assert '<a href="https://example.org/">d</a>' in page
 
 
+@pytest.mark.parametrize("whose", ["Model", "Group"])
+@pytest.mark.parametrize("what", ["AccuracyLow", "Miscalibrated"])
+def test_what_the_page_links_to_as_a_runbook_is_one(server: WebServer, whose: str, what: str) -> None:
+    assert get(server, f"/docs/runbooks/Credence{whose}{what}")[0] == 200
+
+
 def test_the_index_of_runbooks_lists_them_all() -> None:
     assert '<a href="/docs/runbooks/CredenceX">CredenceX</a>' in runbook_index({"CredenceX": ""})
