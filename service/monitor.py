@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from service.asking import Standing, standing
 from service.assessment.policies import NONE, Situation
+from service.believing import present_groups
 from service.cells import CellSpace, CombinationDirectory
-from service.drawing import Drawer, Pooled
+from service.drawing import Drawer
 from service.ledger import OutcomeLedger
 from service.model_settings import AssessmentSettings, ModelSettings
-from service.snapshot import ModelSnapshot, past_moment, present_groups, take_snapshot
+from service.requesting import renewal_of, request_of
+from service.snapshot import ModelSnapshot, take_snapshot
 from service.store.facts import FactReader, TrafficFacts
-from service.store.records import Fact, encode_json
-from service.store.requests import Draw, OpenRequest, Renewal, RequestStore
-from service.timeline import Timeline, moment
+from service.store.requests import Draw, RequestStore
+from service.timeline import Timeline, moment, past_moment
 
 log = logging.getLogger(__name__)
 
@@ -145,7 +142,7 @@ class ModelMonitor:
                 space=self._space,
                 traffic=self._traffic,
                 ledger=self._ledger,
-                before=self._snapshot,
+                before=self._snapshot.groupings,
                 at=at,
             )
         )
@@ -173,20 +170,10 @@ class ModelMonitor:
         return Round(issued, shortfall, expired, reissued)
 
     def _expire(self, epoch: int, now: float) -> tuple[int, int]:
-        renewals = []
-        for due in self._requests.due(now=now):
-            settings = self._settings.assessments.get(due.open.assessment)
-            if settings is None or due.open.attempt >= settings.max_attempts:
-                renewals.append(Renewal(due))
-                continue
-            deadline = now + settings.lease_seconds
-            message = msgspec.json.decode(due.message, type=dict[str, msgspec.Raw])
-            message |= {
-                "requested_at": msgspec.Raw(encode_json(_iso(now))),
-                "deadline": msgspec.Raw(encode_json(_iso(deadline))),
-                "attempt": msgspec.Raw(encode_json(due.open.attempt + 1)),
-            }
-            renewals.append(Renewal(due, deadline, encode_json(message)))
+        renewals = [
+            renewal_of(due, self._settings.assessments.get(due.open.assessment), now)
+            for due in self._requests.due(now=now)
+        ]
         statuses = self._requests.renew(epoch=epoch, renewals=renewals)
         return statuses.count("expired"), statuses.count("reissued")
 
@@ -259,7 +246,17 @@ class ModelMonitor:
                     missed[0, group] = True
                 else:
                     beliefs.expect(np.array([group]))
-                    draws.append(self._request(name, settings, groups.names[group], item, now))
+                    draws.append(
+                        request_of(
+                            item,
+                            model=self.model,
+                            classes=self._settings.classes,
+                            assessment=name,
+                            settings=settings,
+                            group=groups.names[group],
+                            now=now,
+                        )
+                    )
         return draws
 
     @property
@@ -271,62 +268,3 @@ class ModelMonitor:
         members = np.flatnonzero(cell_groups == group)
         cumulative = np.cumsum(weights[members])
         return int(members[np.searchsorted(cumulative, self._rng.random() * cumulative[-1], side="right")])
-
-    def _request(
-        self, assessment: str, settings: AssessmentSettings, group: str, item: Pooled, now: float
-    ) -> Draw:
-        record = item.record
-        deadline = now + settings.lease_seconds
-        request_id = hashlib.blake2b(
-            msgspec.json.encode([self.model, record.item_id]), digest_size=12
-        ).hexdigest()
-        message: dict[str, Any] = {
-            "request_id": request_id,
-            "model": self.model,
-            "item_id": record.item_id,
-            "classes": list(self._settings.classes),
-            "requested_at": _iso(now),
-            "deadline": _iso(deadline),
-            "attempt": 1,
-        }
-        if record.payload:
-            message["payload"] = msgspec.Raw(record.payload)
-        if record.payload_uri:
-            message["payload_uri"] = record.payload_uri
-        if settings.reveal_prediction:
-            message["prediction"] = {"predicted_class": record.predicted_class, "score": record.score}
-        return Draw(
-            partition=item.partition,
-            slot=item.slot,
-            record=item.encoded,
-            item_hash=item.item_hash,
-            item_id=record.item_id,
-            request_id=request_id,
-            group=group,
-            fact=encode_json(
-                Fact(
-                    item_id=record.item_id,
-                    predicted_class=record.predicted_class,
-                    score=record.score,
-                    attributes=record.attributes,
-                    predicted_at=record.time,
-                    requested_at=now,
-                    votes=record.votes,
-                )
-            ),
-            message=encode_json(message),
-            open=OpenRequest(
-                assessment=assessment,
-                group=group,
-                attributes=record.attributes,
-                predicted_class=record.predicted_class,
-                score=record.score,
-                attempt=1,
-                requested_at=now,
-            ),
-            deadline=deadline,
-        )
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()

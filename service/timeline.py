@@ -12,7 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from service.believing import believed_groupings
+from service.cells import CellSpace
 from service.grouping_snapshot import GroupingSnapshot
+from service.ledger import OutcomeLedger
+from service.model_settings import ModelSettings
+from service.store.facts import TrafficFacts
 
 Floats = npt.NDArray[np.float64]
 
@@ -44,6 +49,43 @@ class Moment:
 def moment(time: float, groupings: Mapping[str, GroupingSnapshot]) -> Moment:
     """What is to be remembered of snapshots."""
     return Moment(time, {name: _past(grouping) for name, grouping in groupings.items()})
+
+
+def past_moment(
+    *,
+    settings: ModelSettings,
+    space: CellSpace,
+    traffic: TrafficFacts,
+    ledger: OutcomeLedger,
+    before: Mapping[str, GroupingSnapshot],
+    at: float,
+) -> Moment:
+    """What was believed at an earlier time, by the labels that were there then.
+
+    Args:
+        settings: of the model.
+        space: its cells.
+        traffic: its traffic now.
+        ledger: its outcomes.
+        before: snapshots, whose groups told one by one are those remembered.
+        at: seconds since the epoch.
+    """
+    told = {name: told_names(grouping) for name, grouping in before.items()}
+    groupings = believed_groupings(
+        settings=settings,
+        space=space,
+        traffic=traffic,
+        ledger=ledger,
+        metric_groups=max((len(names) for names in told.values()), default=1),
+        at=at,
+        told_before=told,
+    )
+    return moment(at, groupings)
+
+
+def told_names(grouping: GroupingSnapshot) -> set[str]:
+    """Names of the groups told one by one."""
+    return {grouping.groups[g] for g in grouping.told}
 
 
 def _past(grouping: GroupingSnapshot) -> PastGrouping:

@@ -95,7 +95,8 @@ def test_a_region_that_is_bad_is_told_to_its_models_owner_and_once_mended_is_res
     assert told["runbook_url"] == "https://credence.example/docs/runbooks/CredenceGroupAccuracyLow"
     assert (ROOT / "docs/runbooks/CredenceGroupAccuracyLow.md").is_file()
     assert told["page_url"] == "https://credence.example/?model=sorter&grouping=region&group=south"
-    assert told["dashboard_url"].endswith("/d/credence-model?var-model=sorter&var-grouping=region&var-group=south")
+    dashboard = "/d/credence-model?var-model=sorter&var-grouping=region&var-group=south"
+    assert told["dashboard_url"].endswith(dashboard)
     assert {post["path"] for post in webhook.payloads if firing in post["alerts"]} == {"/model-owner"}
 
     stream.labeller.truth = truth_of_a_mended_model

@@ -15,8 +15,8 @@ from snapshots import CLASSES, NOW, known, snapshot
 
 from service.health import Health
 from service.report.documents import SortKey
-from service.snapshot import ModelSnapshot, past_moment
-from service.timeline import Moment
+from service.snapshot import ModelSnapshot
+from service.timeline import Moment, past_moment
 from service.web.api import SnapshotView
 from service.web.app import WebServer, build_app
 
@@ -33,7 +33,7 @@ def remembered() -> tuple[Moment, ...]:
             space=there.space,
             traffic=there.traffic,
             ledger=there.ledger,
-            before=before,
+            before=before.groupings,
             at=at,
         )
         for at in (NOW - 3_500, NOW - 2_500, NOW - 1_500)

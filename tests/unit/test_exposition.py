@@ -16,7 +16,8 @@ from snapshots import NOW, known, snapshot
 
 from service.exposition import SnapshotCollector
 from service.metrics import CATALOGUE, SPECS, PipelineMetrics
-from service.snapshot import ModelSnapshot, past_moment
+from service.snapshot import ModelSnapshot
+from service.timeline import past_moment
 
 RENEWING = {"labels": 100, "per_days": 1}
 TAKEN = snapshot(
@@ -189,7 +190,7 @@ def test_what_was_believed_earlier_is_what_its_labels_say() -> None:
         space=there.space,
         traffic=there.traffic,
         ledger=there.ledger,
-        before=before,
+        before=before.groupings,
         at=NOW - 1_000,
     )
     there_then = moment.groupings["class"]
