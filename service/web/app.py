@@ -16,6 +16,7 @@ from starlette.routing import Mount, Route
 from service import __version__
 from service.health import Check, Health
 from service.web.api import API_PATH, SnapshotView, build_api
+from service.web.pages import page_routes
 
 
 def build_app(registry: CollectorRegistry, health: Health, view: SnapshotView | None = None) -> Starlette:
@@ -51,7 +52,7 @@ def build_app(registry: CollectorRegistry, health: Health, view: SnapshotView | 
     always = [Route("/metrics", metrics), Route("/healthz", healthz), Route("/readyz", readyz)]
     if view is None:
         return Starlette(routes=[Route("/", index), *always])
-    return Starlette(routes=[Route("/", index), *always, Mount(API_PATH, build_api(view))])
+    return Starlette(routes=[*page_routes(), *always, Mount(API_PATH, build_api(view))])
 
 
 def _answer(checks: list[Check], *, ok: bool) -> Response:
