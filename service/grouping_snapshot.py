@@ -94,6 +94,8 @@ class GroupingSnapshot:
     """P(ECE > the alert threshold), where one is configured."""
     low: Flags
     """Whether the accuracy is known to be below the threshold: with enough labels, and with confidence."""
+    meets: Flags
+    """Whether it is known to be no less than the threshold."""
     miscalibrated: Flags
     """Whether the ECE is known to be above the threshold, likewise."""
     verdict_labels: Floats | None
@@ -141,7 +143,7 @@ def grouping_snapshot(
     alerts = settings.alerts
     mean, variance = beliefs.accuracy.mean(), beliefs.accuracy.variance()
     below = above = verdict_labels = None
-    low, miscalibrated = (np.zeros(len(names), dtype=np.bool_) for _ in range(2))
+    low, meets, miscalibrated = (np.zeros(len(names), dtype=np.bool_) for _ in range(3))
     enough, enough_for_ece = (beliefs.labels >= times * alerts.min_labels for times in (1, ECE_LABELS))
     # How accurate a score bin is, is its score's affair: a low one is no fault of the model.
     if alerts.min_accuracy is not None and kind != "score_bin":
@@ -155,6 +157,7 @@ def grouping_snapshot(
         )
         verdict_labels = np.maximum(verdict_labels, alerts.min_labels - beliefs.labels)
         low = enough & (below >= alerts.confidence)
+        meets = enough & (below <= 1 - alerts.confidence)
     if alerts.max_ece is not None:
         above = beliefs.ece.probability_above(alerts.max_ece)
         miscalibrated = enough_for_ece & (above >= alerts.confidence)
@@ -181,6 +184,7 @@ def grouping_snapshot(
         accuracy_below=below,
         ece_above=above,
         low=low,
+        meets=meets,
         miscalibrated=miscalibrated,
         verdict_labels=verdict_labels,
         verdict_seconds=None if verdict_labels is None else _seconds_to(verdict_labels, beliefs, pace),

@@ -75,8 +75,8 @@ def _findings(state: ModelState) -> list[Text]:
         sure = percent(state.thresholds.confidence)
         return [Text(f"no group is known, with {sure}, to cross a threshold", style="green")]
     lines = [Text(f"! {_finding(one)}", style="bold red") for one in state.findings[:_MOST_FINDINGS]]
-    if len(state.findings) > _MOST_FINDINGS:
-        lines.append(Text(f"! and {len(state.findings) - _MOST_FINDINGS} more", style="bold red"))
+    if state.finding_count > _MOST_FINDINGS:
+        lines.append(Text(f"! and {state.finding_count - _MOST_FINDINGS} more", style="bold red"))
     return lines
 
 

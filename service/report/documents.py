@@ -46,6 +46,7 @@ class Finding(Document):
     group: str
     probability: float = Field(description="posterior probability that the threshold is crossed")
     share: float = Field(description="the group's share of the traffic")
+    labels: int = Field(description="labels in the group that this rests on")
     value: Interval = Field(description="accuracy, or expected calibration error")
     threshold: float
     since: Seconds = Field(description="when this was first believed without a break, as far as remembered")
@@ -70,7 +71,7 @@ class ModelSummary(Document):
     outcomes: int
     last_label_at: Seconds | None
     accuracy: Interval | None = Field(description="over all traffic; null without traffic")
-    findings: list[Finding] = Field(description="of all groupings, the likeliest first")
+    finding_count: int = Field(description="groups, of all groupings, of which a threshold is crossed")
     labels_remaining: int = Field(description="left in the budgets of all assessments")
 
 
@@ -90,6 +91,8 @@ class GroupingSummary(Document):
     by: Literal["all", "score_bin", "predicted_class", "superclass", "attribute"]
     groups: int = Field(description="groups that have had traffic")
     findings: int = Field(description="groups of which a threshold is crossed")
+    meets: int = Field(description="groups that are known to meet min_accuracy")
+    open: int = Field(description="groups of which it is not known whether they do")
 
 
 class RankedGroup(Document):
@@ -158,7 +161,8 @@ class ModelState(Document):
     last_label_at: Seconds | None
     accuracy: Interval | None = Field(description="over all traffic; null without traffic")
     ece: Interval | None = Field(description="over all traffic; null without traffic")
-    findings: list[Finding]
+    finding_count: int = Field(description="groups, of all groupings, of which a threshold is crossed")
+    findings: list[Finding] = Field(description="those that matter most, at most 50")
     groupings: list[GroupingSummary]
     assessments: list[AssessmentState]
     has_confusion: bool = Field(description="whether there is a confusion matrix to ask for")
@@ -193,6 +197,7 @@ class GroupState(Document):
     miscalibrated: bool = Field(description="whether it is known, with enough labels, to have more than that")
     cost: Interval | None = Field(description="expected cost of a prediction, where costs are configured")
     low_since: Seconds | None = Field(description="since when it is known to fail, as far as remembered")
+    low_since_or_earlier: bool = Field(description="whether it may have begun before `low_since`")
 
 
 SortKey = Literal["evidence", "accuracy", "group", "share", "labels", "ece", "gap", "cost", "uncertainty"]
@@ -288,8 +293,10 @@ class RequestState(Document):
     group: str
     requested_at: Seconds
     attempt: int
-    predicted_class: str
-    score: float
+    predicted_class: str | None = Field(
+        description="null where labellers are not to know it, lest they see it here"
+    )
+    score: float | None = Field(description="null likewise")
 
 
 class RecentLabel(Document):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,12 +11,16 @@ import numpy.typing as npt
 
 from service.cells import ALL
 from service.grouping_snapshot import GroupingSnapshot
-from service.report.documents import Finding, Interval
-from service.report.words import percent, place, probability
+from service.report import words
+from service.report.documents import Finding, Interval, Verdict
 from service.snapshot import ModelSnapshot
 from service.timeline import Moment
 
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 Kind = Literal["accuracy_low", "miscalibrated"]
+
+MOST_FINDINGS = 50
 
 
 @dataclass(frozen=True)
@@ -32,24 +36,41 @@ class Since:
     or_earlier: bool
 
 
-def _crossed(grouping: GroupingSnapshot) -> list[tuple[Kind, npt.NDArray[np.bool_]]]:
-    return [("accuracy_low", grouping.low), ("miscalibrated", grouping.miscalibrated)]
-
-
 def findings(snapshot: ModelSnapshot) -> list[Finding]:
-    """All findings of a model: those about all traffic first, then the likeliest, then the largest."""
-    told = [
-        _finding(snapshot, name, grouping, kind, group)
-        for name, grouping in snapshot.groupings.items()
-        for kind, crossed in _crossed(grouping)
-        for group in np.flatnonzero(crossed).tolist()
+    """What is to be told first: about all traffic, then the likeliest, then the largest groups."""
+    gravest: list[tuple[tuple[bool, float, float], str, Kind, int]] = []
+    for name, grouping in snapshot.groupings.items():
+        for kind, crossed, column in _columns(grouping):
+            for group in np.flatnonzero(crossed).tolist():
+                order = (name != ALL, -round(float(column[group]), 3), -float(grouping.beliefs.shares[group]))
+                gravest.append((order, name, kind, group))
+    gravest.sort()
+    return [
+        _finding(snapshot, name, snapshot.groupings[name], kind, group)
+        for _, name, kind, group in gravest[:MOST_FINDINGS]
     ]
-    return sorted(told, key=lambda one: (one.grouping != ALL, -round(one.probability, 3), -one.share))
 
 
 def finding_count(grouping: GroupingSnapshot) -> int:
     """Groups of a grouping of which a threshold is crossed."""
     return int((grouping.low | grouping.miscalibrated).sum())
+
+
+def _columns(grouping: GroupingSnapshot) -> Iterator[tuple[Kind, Flags, Floats]]:
+    """Whether groups cross every threshold that there is, and how likely."""
+    if grouping.accuracy_below is not None:
+        yield "accuracy_low", grouping.low, grouping.accuracy_below
+    if grouping.ece_above is not None:
+        yield "miscalibrated", grouping.miscalibrated, grouping.ece_above
+
+
+def verdict(grouping: GroupingSnapshot, group: int) -> Verdict:
+    """Whether a group meets the accuracy threshold, as far as labels tell."""
+    if grouping.accuracy_below is None:
+        return "none"
+    if grouping.low[group]:
+        return "fails"
+    return "meets" if grouping.meets[group] else "open"
 
 
 def since(past: Sequence[Moment], kind: Kind, grouping: str, group: str) -> Since | None:
@@ -77,10 +98,10 @@ def since(past: Sequence[Moment], kind: Kind, grouping: str, group: str) -> Sinc
 def _finding(
     snapshot: ModelSnapshot, name: str, grouping: GroupingSnapshot, kind: Kind, group: int
 ) -> Finding:
-    alerts, low = snapshot.settings.alerts, kind == "accuracy_low"
-    column, threshold = (
-        (grouping.accuracy_below, alerts.min_accuracy) if low else (grouping.ece_above, alerts.max_ece)
-    )
+    low = kind == "accuracy_low"
+    alerts = snapshot.settings.alerts
+    threshold = alerts.min_accuracy if low else alerts.max_ece
+    column = grouping.accuracy_below if low else grouping.ece_above
     if column is None or threshold is None:
         raise ValueError(f"{kind} has no threshold")
     ends = (
@@ -89,24 +110,24 @@ def _finding(
         else (grouping.ece_lower, grouping.ece_mean, grouping.ece_upper)
     )
     lower, mean, upper = (float(values[group]) for values in ends)
-    believed, there = float(column[group]), place(name, grouping.groups[group])
-    begun = since(snapshot.past, kind, name, grouping.groups[group])
-    interval = f"{percent(mean)} [{percent(lower)}, {percent(upper)}]"
-    told = (
-        f"Accuracy on {there} is below {percent(threshold)} with a probability of {probability(believed)}"
+    believed, group_name = float(column[group]), grouping.groups[group]
+    claim = (
+        f"Accuracy on {words.place(name, group_name)} is below {100 * threshold:g} %"
         if low
-        else f"The calibration error on {there} is above {percent(threshold)} with a probability of "
-        f"{probability(believed)}"
+        else f"The calibration error on {words.place(name, group_name)} is above {100 * threshold:g} %"
     )
+    begun = since(snapshot.past, kind, name, group_name)
     return Finding(
         kind=kind,
         grouping=name,
-        group=grouping.groups[group],
+        group=group_name,
         probability=believed,
         share=float(grouping.beliefs.shares[group]),
+        labels=int(grouping.beliefs.labels_counted[group]),
         value=Interval(lower=lower, mean=mean, upper=upper),
         threshold=threshold,
         since=begun.time if begun else snapshot.taken_at,
         since_or_earlier=begun.or_earlier if begun else not snapshot.past,
-        sentence=f"{told}: it is believed to be {interval}.",
+        sentence=f"{claim} with a probability of {words.probability(believed)}: it is believed to be "
+        f"{words.percent_interval(lower, mean, upper)}.",
     )

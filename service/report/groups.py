@@ -22,9 +22,8 @@ from service.report.documents import (
     SortKey,
     Timeline,
     TimelinePoint,
-    Verdict,
 )
-from service.report.findings import since
+from service.report.findings import since, verdict
 from service.report.states import interval
 from service.snapshot import ModelSnapshot
 from service.timeline import PastGrouping
@@ -85,15 +84,11 @@ def group_state(
     snapshot: ModelSnapshot, grouping_name: str, grouping: GroupingSnapshot, group: int
 ) -> GroupState:
     """What is believed of one group."""
-    beliefs, alerts = grouping.beliefs, snapshot.settings.alerts
+    beliefs = grouping.beliefs
     cost = grouping.confusion.cost.estimate if grouping.confusion and grouping.confusion.cost else None
     name, mean = grouping.groups[group], float(grouping.accuracy_mean[group])
-    below = None if grouping.accuracy_below is None else float(grouping.accuracy_below[group])
-    enough = beliefs.labels[group] >= alerts.min_labels
-    verdict = _verdict(below, alerts.confidence, enough=enough)
-    begun = None
-    if verdict == "fails":
-        begun = since(snapshot.past, "accuracy_low", grouping_name, name)
+    known = verdict(grouping, group)
+    begun = since(snapshot.past, "accuracy_low", grouping_name, name) if known == "fails" else None
     return GroupState(
         group=name,
         share=float(beliefs.shares[group]),
@@ -102,8 +97,8 @@ def group_state(
         labels_incorrect=int(grouping.labels_incorrect[group]),
         effective_labels=float(beliefs.labels[group]),
         accuracy=interval(grouping.accuracy_lower[group], mean, grouping.accuracy_upper[group]),
-        accuracy_below=below,
-        verdict=verdict,
+        accuracy_below=None if grouping.accuracy_below is None else float(grouping.accuracy_below[group]),
+        verdict=known,
         verdict_labels=_finite(grouping.verdict_labels, group),
         verdict_seconds=_finite(grouping.verdict_seconds, group),
         calibration_gap=float(beliefs.scores[group]) - mean,
@@ -112,6 +107,7 @@ def group_state(
         miscalibrated=bool(grouping.miscalibrated[group]),
         cost=None if cost is None else interval(cost.lower[group], cost.mean[group], cost.upper[group]),
         low_since=None if begun is None else begun.time,
+        low_since_or_earlier=begun is not None and begun.or_earlier,
     )
 
 
@@ -250,14 +246,6 @@ def _point(time: float, there: PastGrouping, index: int) -> TimelinePoint:
         ece=interval(*(float(values[index]) for values in there.ece)),
         labels=int(there.labels[index]),
     )
-
-
-def _verdict(below: float | None, confidence: float, *, enough: bool) -> Verdict:
-    if below is None:
-        return "none"
-    if not enough or 1 - confidence < below < confidence:
-        return "open"
-    return "fails" if below >= confidence else "meets"
 
 
 def _finite(values: Floats | None, group: int) -> float | None:

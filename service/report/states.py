@@ -65,7 +65,7 @@ def _summary(model: str, snapshot: ModelSnapshot | None) -> ModelSummary:
         outcomes=snapshot.outcomes if snapshot else 0,
         last_label_at=snapshot.last_label_at if snapshot else None,
         accuracy=_overall_accuracy(snapshot) if snapshot else None,
-        findings=findings(snapshot) if snapshot else [],
+        finding_count=_finding_count(snapshot) if snapshot else 0,
         labels_remaining=sum(state.budget_remaining for state in snapshot.assessments.values())
         if snapshot
         else 0,
@@ -92,16 +92,9 @@ def model_state(snapshot: ModelSnapshot) -> ModelState:
         ece=None
         if everything is None
         else interval(everything.ece_lower[0], everything.ece_mean[0], everything.ece_upper[0]),
+        finding_count=_finding_count(snapshot),
         findings=findings(snapshot),
-        groupings=[
-            GroupingSummary(
-                name=name,
-                by=grouping.kind,
-                groups=len(grouping.groups),
-                findings=finding_count(grouping),
-            )
-            for name, grouping in snapshot.groupings.items()
-        ],
+        groupings=[_grouping_summary(name, grouping) for name, grouping in snapshot.groupings.items()],
         assessments=[
             _assessment_state(name, state, snapshot.groupings.get(state.grouping))
             for name, state in snapshot.assessments.items()
@@ -119,6 +112,7 @@ def activity(snapshot: ModelSnapshot) -> Activity:
     """Label requests and labels of late."""
     newest = sorted(snapshot.requests.items(), key=lambda item: -item[1].requested_at)[:_MOST_REQUESTS]
     flow = snapshot.flow
+    revealed = {name: one.reveal_prediction for name, one in snapshot.settings.assessments.items()}
     return Activity(
         model=snapshot.model,
         taken_at=snapshot.taken_at,
@@ -129,8 +123,8 @@ def activity(snapshot: ModelSnapshot) -> Activity:
                 group=request.group,
                 requested_at=request.requested_at,
                 attempt=request.attempt,
-                predicted_class=request.predicted_class,
-                score=request.score,
+                predicted_class=request.predicted_class if revealed.get(request.assessment) else None,
+                score=request.score if revealed.get(request.assessment) else None,
             )
             for request_id, request in newest
         ],
@@ -162,6 +156,22 @@ def activity(snapshot: ModelSnapshot) -> Activity:
     )
 
 
+def _finding_count(snapshot: ModelSnapshot) -> int:
+    return sum(finding_count(grouping) for grouping in snapshot.groupings.values())
+
+
+def _grouping_summary(name: str, grouping: GroupingSnapshot) -> GroupingSummary:
+    watched = grouping.accuracy_below is not None
+    return GroupingSummary(
+        name=name,
+        by=grouping.kind,
+        groups=len(grouping.groups),
+        findings=finding_count(grouping),
+        meets=int(grouping.meets.sum()),
+        open=int((~grouping.low & ~grouping.meets).sum()) if watched else 0,
+    )
+
+
 def _thresholds(settings: ModelSettings) -> Thresholds:
     alerts = settings.alerts
     return Thresholds(
@@ -190,7 +200,7 @@ def _assessment_state(
         grouping=state.grouping,
         policy=settings.policy,
         question=words.question(settings),
-        found=words.found(state),
+        found=words.found(state, grouping),
         budget=BudgetState(
             labels=settings.budget.labels, remaining=state.budget_remaining, renews_at=state.renews_at
         ),

@@ -39,6 +39,11 @@ def probability(ratio: float) -> str:
     return percent(ratio)
 
 
+def percent_interval(lower: float, mean: float, upper: float) -> str:
+    """A posterior as people read it."""
+    return f"{percent(mean)} [{100 * lower:.1f}, {100 * upper:.1f}]"
+
+
 def place(grouping: str, group: str) -> str:
     """A group as people name it; of grouping `all`, all traffic."""
     return "all traffic" if grouping == "all" else f"{grouping} {group}"
@@ -62,8 +67,10 @@ def question(settings: AssessmentSettings) -> str:
     return _ESTIMATED[settings.metric].format(grouping=settings.asked_grouping.replace("_", " "))
 
 
-def found(state: AssessmentSnapshot) -> str:
+def found(state: AssessmentSnapshot, grouping: GroupingSnapshot | None) -> str:
     """What an assessment has found, and how sure it is; empty where nothing can be said."""
+    if state.settings.task == "estimation" and grouping is not None:
+        return _least_known(state.settings, grouping)
     if state.extreme is not None and len(state.groups):
         order = (-state.extreme).argsort(kind="stable")[: state.settings.top_m]
         names = [f"{state.groups[g]} ({probability(float(state.extreme[g]))})" for g in order]
@@ -77,6 +84,18 @@ def found(state: AssessmentSnapshot) -> str:
         relation = max(told, key=lambda word: told[word])
         return f"{state.compared.first} is {relation} {state.compared.second} ({probability(told[relation])})"
     return ""
+
+
+def _least_known(settings: AssessmentSettings, grouping: GroupingSnapshot) -> str:
+    """Which group an estimation knows least."""
+    ends = (
+        (grouping.ece_lower, grouping.ece_mean, grouping.ece_upper)
+        if settings.metric == "calibration"
+        else (grouping.accuracy_lower, grouping.accuracy_mean, grouping.accuracy_upper)
+    )
+    least = int((ends[2] - ends[0]).argmax())
+    lower, mean, upper = (float(values[least]) for values in ends)
+    return f"Known least: {grouping.groups[least]}, {percent_interval(lower, mean, upper)}"
 
 
 def why_next(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) -> str:

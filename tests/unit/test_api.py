@@ -11,7 +11,7 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 from prometheus_client import CollectorRegistry
-from snapshots import CLASSES, NOW, known, snapshot
+from snapshots import BUDGET, CLASSES, NOW, known, snapshot
 
 from service.health import Health
 from service.report.documents import SortKey
@@ -92,7 +92,7 @@ def test_the_weak_group_is_found_in_words_and_numbers(client: Client) -> None:
     found = low(client)
     assert [f["group"] for f in found] == ["dog"]
     assert found[0]["probability"] > 0.95
-    assert found[0]["sentence"].startswith("Accuracy on class dog is below 80.0 % with a probability of")
+    assert found[0]["sentence"].startswith("Accuracy on class dog is below 80 % with a probability of")
 
 
 def test_a_finding_tells_since_when_it_is_believed(client: Client) -> None:
@@ -177,6 +177,46 @@ def test_requests_and_labels_of_late_are_listed(client: Client) -> None:
     assert [r["request_id"] for r in activity["requests"]] == ["x"]
     assert len(activity["labels"]) == 50
     assert sum(b["correct"] + b["incorrect"] for b in activity["flow"]) == 300
+
+
+def test_a_prediction_that_labellers_are_not_to_know_is_not_told_before_the_label(client: Client) -> None:
+    (hidden,) = client.get("/m/activity")["requests"]
+    assert (hidden["predicted_class"], hidden["score"]) == (None, None)
+    shown = {"metric": "overall_accuracy", "budget": BUDGET, "reveal_prediction": True}
+    client.board["new"] = snapshot(assessments={"whole": shown})
+    (revealed,) = client.get("/new/activity")["requests"]
+    del client.board["new"]
+    assert (revealed["predicted_class"], revealed["score"]) == ("cat", 0.9)
+
+
+def test_groups_are_counted_by_what_is_known_of_them(client: Client) -> None:
+    by_class = next(g for g in client.get("/m")["groupings"] if g["name"] == "class")
+    verdicts = [g["verdict"] for g in client.get("/m/groups?grouping=class")["groups"]]
+    assert (by_class["meets"], by_class["open"]) == (verdicts.count("meets"), verdicts.count("open"))
+    assert verdicts.count("fails") == 1
+
+
+def test_without_labels_enough_nothing_is_found(client: Client) -> None:
+    client.board["new"] = snapshot(9, alerts={"min_accuracy": 0.99, "max_ece": 0.01, "min_labels": 40})
+    state, table = client.get("/new"), client.get("/new/groups?grouping=class")
+    del client.board["new"]
+    assert state["finding_count"] == 0
+    assert {g["verdict"] for g in table["groups"]} == {"open"}
+    assert all(g["verdict_labels"] > 30 for g in table["groups"])
+
+
+def test_of_very_many_findings_the_gravest_are_told_and_all_are_counted(client: Client) -> None:
+    many = [f"c{i}" for i in range(80)] + ["cat", "dog"]
+    client.board["new"] = snapshot(20, classes=many, alerts={"min_accuracy": 0.999})
+    state = client.get("/new")
+    del client.board["new"]
+    assert state["finding_count"] > len(state["findings"]) == 50
+    assert state["findings"][0]["grouping"] == "all"
+
+
+def test_an_estimation_tells_what_it_knows_least(client: Client) -> None:
+    whole = next(one for one in client.get("/m")["assessments"] if one["name"] == "whole")
+    assert whole["found"].startswith("Known least: [0")
 
 
 def test_who_has_an_answer_is_not_sent_it_again(client: Client) -> None:

@@ -7,6 +7,8 @@ import { flowView } from "./flow.js";
 /** @param {any} activity @param {number} width */
 export function activityView(activity, width) {
   const { labels, requests, flow } = activity;
+  // Nobody who answers requests is to learn here what the model said of them.
+  const revealed = requests.some((/** @type {any} */ request) => request.predicted_class !== null);
   return [
     h("div", { class: "title" }, h("h2", { id: "activity-title" }, "Labels of late")),
     flowView(flow, width),
@@ -24,14 +26,15 @@ export function activityView(activity, width) {
       folded(
         "Requests waiting",
         requests,
-        ["Asked", "Group", "Assessment", "Predicted", "Score", "Attempt"],
+        revealed
+          ? ["Asked", "Group", "Assessment", "Attempt", "Predicted", "Score"]
+          : ["Asked", "Group", "Assessment", "Attempt"],
         (request) => [
           when(request.requested_at),
           request.group,
           request.assessment,
-          request.predicted_class,
-          percent(request.score),
           count(request.attempt),
+          ...(revealed ? [request.predicted_class ?? "", request.score === null ? "" : percent(request.score)] : []),
         ],
       ),
     ),

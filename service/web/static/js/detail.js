@@ -33,7 +33,7 @@ export function detailView(group, detail, data) {
 
 /** @param {any} group @param {any} state @param {string} grouping @returns {any[]} paragraphs */
 function advice(group, state, grouping) {
-  const { min_accuracy: wanted, max_ece: most, confidence } = state.thresholds;
+  const { min_accuracy: wanted, max_ece: most } = state.thresholds;
   const said = [];
   if (group.verdict === "fails") said.push(...failing(group, state, grouping));
   if (group.verdict === "open") said.push(undecided(group, wanted));
@@ -47,7 +47,7 @@ function advice(group, state, grouping) {
       `Accuracy is ${interval(group.accuracy)}. No alerts.min_accuracy is configured, so nobody is told when it is too low.`,
     );
   }
-  if (most !== null && group.ece_above > confidence) {
+  if (group.miscalibrated) {
     said.push([
       `Do not trust its scores: they are ${group.calibration_gap > 0 ? "too high" : "off"}, by ${points(Math.abs(group.calibration_gap)).slice(1)} in the mean, and the ` +
         `calibration error is above ${threshold(most)} with a probability of ${probability(group.ece_above)}. Recalibrate the model, or raise the score that is acted on. `,
@@ -76,7 +76,9 @@ function failing(group, state, grouping) {
   return [
     [
       `Act: accuracy is below ${threshold(state.thresholds.min_accuracy)} with a probability of ${probability(group.accuracy_below)}`,
-      group.low_since === null ? "" : [", for ", when(group.low_since, "since")],
+      group.low_since === null
+        ? ""
+        : [", for ", when(group.low_since, "since"), group.low_since_or_earlier ? " or longer" : ""],
       ". ",
       runbook("accuracy_low", grouping),
     ].flat(),

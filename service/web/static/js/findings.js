@@ -7,22 +7,21 @@ import { address, follow } from "./place.js";
 import { runbookPath } from "./runbooks.js";
 
 const SHOWN = 6;
-const UNFOLDED = 50;
 
 /** @param {any} finding */
 const what = (finding) => (finding.kind === "accuracy_low" ? "not accurate enough" : "miscalibrated");
 
-/** @param {any} state @param {any} table groups of the grouping shown @param {(grouping: string, group: string) => void} go */
-export function findingsView(state, table, go) {
+/** @param {any} state @param {(grouping: string, group: string) => void} go */
+export function findingsView(state, go) {
   const found = state.findings;
   const title = h("h1", { id: "model-name", class: "unseen" }, `State of ${state.model}`);
-  if (!found.length) return [title, calm(state, table)];
-  const rest = found.slice(SHOWN, SHOWN + UNFOLDED);
-  const more = found.length - SHOWN;
+  if (!found.length) return [title, calm(state)];
+  const rest = found.slice(SHOWN);
+  const more = state.finding_count - SHOWN;
   const card = (/** @type {any} */ finding) => findingCard(state, finding, go);
   return [
     title,
-    h("h2", { class: "alarm" }, `${counted(found.length, "thing is", "things are")} known to be wrong`),
+    h("h2", { class: "alarm" }, `${counted(state.finding_count, "thing is", "things are")} known to be wrong`),
     h("ol", { class: "findings" }, found.slice(0, SHOWN).map(card)),
     rest.length > 0 &&
       h(
@@ -30,7 +29,7 @@ export function findingsView(state, table, go) {
         { class: "more" },
         h("summary", {}, `${count(more)} more`),
         h("ol", { class: "findings" }, rest.map(card)),
-        more > UNFOLDED && h("p", { class: "note" }, "The others stand in the tables of groups below."),
+        more > rest.length && h("p", { class: "note" }, "The others stand in the tables of groups below."),
       ),
   ];
 }
@@ -82,6 +81,7 @@ function findingCard(state, finding, go) {
       fact("Probability", probability(finding.probability)),
       fact("Known", since(finding)),
       fact("Traffic", percent(finding.share)),
+      fact("Rests on", counted(finding.labels, "label")),
       h(
         "div",
         { class: "drawn" },
@@ -100,8 +100,8 @@ function since(finding) {
   return ["for ", when(finding.since, "since"), finding.since_or_earlier ? " or longer" : ""];
 }
 
-/** @param {any} state @param {any} table */
-function calm(state, table) {
+/** @param {any} state */
+function calm(state) {
   const { min_accuracy: accuracy, max_ece: ece } = state.thresholds;
   const unwatched = accuracy === null && ece === null;
   const groups = state.groupings.reduce((/** @type {number} */ sum, /** @type {any} */ g) => sum + g.groups, 0);
@@ -122,16 +122,15 @@ function calm(state, table) {
       unwatched
         ? "Set alerts.min_accuracy or alerts.max_ece, and groups that cross it are named here."
         : `None of ${counted(groups, "group")} is believed with ${threshold(state.thresholds.confidence)} to cross a threshold. ` +
-            stillOpen(table),
+            stillOpen(state),
     ),
   );
 }
 
-/** @param {any} table */
-function stillOpen(table) {
-  const told = table?.groups ?? [];
-  const open = told.filter((/** @type {any} */ group) => group.verdict === "open").length;
-  if (!open) return "";
-  const all = told.length === table.total ? "" : " at least";
-  return `By ${table.grouping},${all} ${counted(open, "group is", "groups are")} still open: more labels will tell on which side.`;
+/** What people have configured; the others are the same traffic again. @param {any} state */
+function stillOpen(state) {
+  const own = state.groupings.filter((/** @type {any} */ g) => g.open && g.by !== "all" && g.by !== "score_bin");
+  if (!own.length) return "";
+  const told = own.map((/** @type {any} */ g) => `${count(g.open)} of ${count(g.groups)} by ${g.name}`).join(", ");
+  return `Still open: ${told}; more labels will tell on which side of the threshold.`;
 }

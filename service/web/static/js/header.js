@@ -9,7 +9,7 @@ const STALE_TICKS = 3;
 /** Links to all models. @param {any} overview @param {string | null} shown @param {(model: string) => void} go */
 export function modelLinks(overview, shown, go) {
   return overview.models.map((/** @type {any} */ summary) => {
-    const wrong = summary.findings.length;
+    const wrong = summary.finding_count;
     const state = summary.taken_at === null ? "waiting" : wrong ? "fails" : "meets";
     const words = summary.taken_at === null ? "no beliefs yet" : wrong ? counted(wrong, "finding") : "no findings";
     return h(

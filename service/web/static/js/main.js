@@ -87,7 +87,7 @@ function show() {
   data.width = part("groups").clientWidth;
   update(
     part("findings"),
-    findingsView(state, table, (grouping, group) => go({ grouping, group, search: null }, true, true)),
+    findingsView(state, (grouping, group) => go({ grouping, group, search: null }, true, true)),
   );
   update(part("vitals"), vitalsView(state));
   section(
@@ -112,7 +112,7 @@ function section(id, content) {
 
 /** What follows once all is drawn. @param {any} state */
 function settle(state) {
-  const wrong = state.findings.length;
+  const wrong = state.finding_count;
   document.title = `${wrong ? `(${wrong}) ` : ""}${state.model} · Credence`;
   if (findingsTold >= 0 && findingsTold !== wrong)
     part("announcer").textContent = wrong ? counted(wrong, "finding") : "No findings";
