@@ -15,7 +15,7 @@ from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.requests import OpenRequest
-from service.timeline import Moment, told_names
+from service.timeline import Fault, Moment, Since, faults_since, told_names
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -61,6 +61,7 @@ class ModelSnapshot:
         recent: the outcomes that came last, the newest first.
         flow: labels over the time that is remembered.
         past: what was believed earlier, oldest first.
+        since: since when thresholds that are known to be crossed are known to be.
     """
 
     model: str
@@ -80,6 +81,7 @@ class ModelSnapshot:
     recent: list[OutcomeEntry]
     flow: LabelFlow
     past: tuple[Moment, ...]
+    since: dict[Fault, Since]
 
 
 def take_snapshot(
@@ -110,7 +112,8 @@ def take_snapshot(
         history_seconds: how far back the flow of labels is told.
         now: seconds since the epoch.
         rng: for joint draws.
-        before: the last snapshot, so that the same groups keep metrics of their own.
+        before: the last snapshot, so that the same groups keep metrics of their own, and what was known
+            already is known to be.
         past: what was believed earlier.
     """
     told_before = {} if before is None else {n: told_names(g) for n, g in before.groupings.items()}
@@ -146,6 +149,7 @@ def take_snapshot(
         recent=ledger.recent,
         flow=_flow(ledger, now - history_seconds, now),
         past=past,
+        since=faults_since(groupings, before=None if before is None else before.since, past=past, now=now),
     )
 
 

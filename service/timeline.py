@@ -6,8 +6,9 @@ were there then. Traffic is kept as it is now; groups are weighed by today's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,12 @@ from service.model_settings import ModelSettings
 from service.store.facts import TrafficFacts
 
 Floats = npt.NDArray[np.float64]
+
+Kind = Literal["accuracy_low", "miscalibrated"]
+"""What can be wrong with a group."""
+
+Fault = tuple[Kind, str, str]
+"""What is wrong, with which group of which grouping."""
 
 POINTS = 96
 """Moments that are remembered."""
@@ -98,6 +105,72 @@ def _past(grouping: GroupingSnapshot) -> PastGrouping:
         miscalibrated=grouping.miscalibrated[told],
         labels=grouping.beliefs.labels_counted[told],
     )
+
+
+@dataclass(frozen=True)
+class Since:
+    """When something was first known without a break.
+
+    Attributes:
+        time: seconds since the epoch.
+        or_earlier: whether memory does not reach further back.
+    """
+
+    time: float
+    or_earlier: bool
+
+
+def faults_since(
+    groupings: Mapping[str, GroupingSnapshot],
+    *,
+    before: Mapping[Fault, Since] | None,
+    past: Sequence[Moment],
+    now: float,
+) -> dict[Fault, Since]:
+    """Since when every threshold that is known to be crossed is known to be, without a break.
+
+    A look that saw it not crossed ends what is remembered. Else the last look is asked, and, as a process
+    that has just started recalls earlier moments only bit by bit, these.
+
+    Args:
+        groupings: what is believed now.
+        before: the same of the last look; None at the first one.
+        past: earlier moments, oldest first.
+        now: seconds since the epoch.
+    """
+    told: dict[Fault, Since] = {}
+    for name, grouping in groupings.items():
+        crossed: dict[Kind, npt.NDArray[np.bool_]] = {
+            "accuracy_low": grouping.low,
+            "miscalibrated": grouping.miscalibrated,
+        }
+        for kind, flags in crossed.items():
+            for group in np.flatnonzero(flags).tolist():
+                fault = (kind, name, grouping.groups[group])
+                last = None if before is None else before.get(fault)
+                if before is not None and last is None:
+                    told[fault] = Since(now, or_earlier=False)
+                    continue
+                recalled = _recalled(past, fault)
+                first = min([now, *(one.time for one in (last, recalled) if one is not None)])
+                known = recalled is not None and not recalled.or_earlier
+                told[fault] = Since(first, or_earlier=not known and (last is None or last.or_earlier))
+    return told
+
+
+def _recalled(past: Sequence[Moment], fault: Fault) -> Since | None:
+    """Since when the latest moments without a break knew a fault; None where there is none of the group."""
+    kind, name, group = fault
+    begun: Since | None = None
+    for one in reversed(past):
+        there = one.groupings.get(name)
+        index = None if there is None else there.index.get(group)
+        if there is None or index is None:
+            break
+        if not (there.low if kind == "accuracy_low" else there.miscalibrated)[index]:
+            return Since(np.inf if begun is None else begun.time, or_earlier=False)
+        begun = Since(one.time, or_earlier=True)
+    return begun
 
 
 class Timeline:

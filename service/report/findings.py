@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -14,26 +12,11 @@ from service.grouping_snapshot import GroupingSnapshot
 from service.report import words
 from service.report.documents import Finding, Interval, Verdict
 from service.snapshot import ModelSnapshot
-from service.timeline import Moment
+from service.timeline import Kind
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-Kind = Literal["accuracy_low", "miscalibrated"]
-
 MOST_FINDINGS = 50
-
-
-@dataclass(frozen=True)
-class Since:
-    """When something was first believed without a break.
-
-    Attributes:
-        time: seconds since the epoch.
-        or_earlier: whether memory does not reach further back.
-    """
-
-    time: float
-    or_earlier: bool
 
 
 def findings(snapshot: ModelSnapshot) -> list[Finding]:
@@ -73,28 +56,6 @@ def verdict(grouping: GroupingSnapshot, group: int) -> Verdict:
     return "meets" if grouping.meets[group] else "open"
 
 
-def since(past: Sequence[Moment], kind: Kind, grouping: str, group: str) -> Since | None:
-    """When a finding was first believed without a break up to now; None where that is not remembered.
-
-    Args:
-        past: moments, oldest first.
-        kind: of the finding.
-        grouping: its name.
-        group: its name.
-    """
-    begun: Since | None = None
-    for moment in reversed(past):
-        there = moment.groupings.get(grouping)
-        index = None if there is None else there.index.get(group)
-        if there is None or index is None:
-            break
-        crossed = there.low if kind == "accuracy_low" else there.miscalibrated
-        if not crossed[index]:
-            return None if begun is None else Since(begun.time, or_earlier=False)
-        begun = Since(moment.time, or_earlier=True)
-    return begun
-
-
 def _finding(
     snapshot: ModelSnapshot, name: str, grouping: GroupingSnapshot, kind: Kind, group: int
 ) -> Finding:
@@ -116,7 +77,7 @@ def _finding(
         if low
         else f"The calibration error on {words.place(name, group_name)} is above {100 * threshold:g} %"
     )
-    begun = since(snapshot.past, kind, name, group_name)
+    begun = snapshot.since[kind, name, group_name]
     return Finding(
         kind=kind,
         grouping=name,
@@ -126,8 +87,8 @@ def _finding(
         labels=int(grouping.beliefs.labels_counted[group]),
         value=Interval(lower=lower, mean=mean, upper=upper),
         threshold=threshold,
-        since=begun.time if begun else snapshot.taken_at,
-        since_or_earlier=begun.or_earlier if begun else not snapshot.past,
+        since=begun.time,
+        since_or_earlier=begun.or_earlier,
         sentence=f"{claim} with a probability of {words.probability(believed)}: it is believed to be "
         f"{words.percent_interval(lower, mean, upper)}.",
     )

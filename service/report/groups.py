@@ -23,7 +23,7 @@ from service.report.documents import (
     Timeline,
     TimelinePoint,
 )
-from service.report.findings import since, verdict
+from service.report.findings import verdict
 from service.report.states import interval
 from service.snapshot import ModelSnapshot
 from service.timeline import PastGrouping
@@ -88,7 +88,7 @@ def group_state(
     cost = grouping.confusion.cost.estimate if grouping.confusion and grouping.confusion.cost else None
     name, mean = grouping.groups[group], float(grouping.accuracy_mean[group])
     known = verdict(grouping, group)
-    begun = since(snapshot.past, "accuracy_low", grouping_name, name) if known == "fails" else None
+    begun = snapshot.since.get(("accuracy_low", grouping_name, name))
     return GroupState(
         group=name,
         share=float(beliefs.shares[group]),

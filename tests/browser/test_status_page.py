@@ -51,7 +51,7 @@ def test_nothing_is_complained_of_and_no_other_host_is_asked(visit: Open, compla
 def test_the_weak_group_is_told_as_a_finding(visit: Open) -> None:
     finding = visit().locator(".finding", has_text="south")
     expect(finding.locator("h3")).to_contain_text("is not accurate enough")
-    expect(finding).to_contain_text(re.compile(r"below 80\.0 % with a probability of (over )?9\d\.\d %"))
+    expect(finding).to_contain_text(re.compile(r"below 80 % with a probability of (over )?9\d\.\d %"))
 
 
 def test_a_finding_leads_to_its_runbook(visit: Open) -> None:
@@ -161,7 +161,9 @@ def test_new_labels_are_shown_without_disturbing_the_reader(visit: Open, site: S
 def test_when_the_server_dies_the_page_says_so_and_keeps_what_was_known(visit: Open, site: Site) -> None:
     with site.deployment.process("serve") as server:
         wait_for(server.ready, seconds=30, what="serve")
-        wait_for(lambda: '"south"' in server.get("/api/v1/models")[1], seconds=30, what="its first snapshot")
+        wait_for(
+            lambda: '"south"' in server.get("/api/v1/models/sorter")[1], seconds=30, what="its first snapshot"
+        )
         page = visit(url=f"http://127.0.0.1:{server.port}")
         server.kill()
         expect(page.get_by_role("alert")).to_contain_text("has not answered")
