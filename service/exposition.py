@@ -94,12 +94,15 @@ def _grouping_samples(samples: Samples, at: tuple[str, str], grouping: GroupingS
             ((*at, group, outcome), float(n)) for group, n in zip(names, counts[grouping.told], strict=True)
         )
     omitted = 0 if grouping.other is None else len(grouping.other.members)
+    watched = grouping.accuracy_below is not None
     _tell(
         samples,
         at,
         {
             "credence_grouping_groups": len(grouping.groups),
             "credence_grouping_groups_omitted": omitted,
+            "credence_grouping_traffic_share_failing_ratio": grouping.share_failing if watched else None,
+            "credence_grouping_traffic_share_meeting_ratio": grouping.share_meeting if watched else None,
         },
     )
     if grouping.other is not None:

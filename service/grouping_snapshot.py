@@ -104,6 +104,10 @@ class GroupingSnapshot:
     """Time to them at the budgets' pace, infinite where they never suffice; None without a pace."""
     confusion: ConfusionSnapshot | None
     """Where groups are predicted classes, and not too many."""
+    share_failing: float
+    """Traffic share of the groups that are low."""
+    share_meeting: float
+    """Traffic share of the groups that meet the threshold."""
     told: Indices
     """Groups with metrics of their own."""
     other: OtherGroups | None
@@ -155,7 +159,8 @@ def grouping_snapshot(
             threshold=alerts.min_accuracy,
             confidence=alerts.confidence,
         )
-        verdict_labels = np.maximum(verdict_labels, alerts.min_labels - beliefs.labels)
+        # Nobody gives half a label.
+        verdict_labels = np.ceil(np.maximum(verdict_labels, alerts.min_labels - beliefs.labels))
         low = enough & (below >= alerts.confidence)
         meets = enough & (below <= 1 - alerts.confidence)
     if alerts.max_ece is not None:
@@ -189,6 +194,8 @@ def grouping_snapshot(
         verdict_labels=verdict_labels,
         verdict_seconds=None if verdict_labels is None else _seconds_to(verdict_labels, beliefs, pace),
         confusion=confusion,
+        share_failing=float(beliefs.shares[low].sum()),
+        share_meeting=float(beliefs.shares[meets].sum()),
         told=told,
         other=None
         if not rest.size
@@ -211,16 +218,21 @@ def grouping_snapshot(
 def _seconds_to(labels: Floats, beliefs: GroupingBeliefs, pace: Pace) -> Floats | None:
     """Time until every group has so many more labels, if it goes on to get its share of all of them.
 
-    Labels that lose weight add up to no more than their rate allows; where this is too little, it is never.
+    Labels come at a rate r and lose weight at a rate d: n' = r - d n, from which the time to L more than n0
+    is -log(1 - L / (r / d - n0)) / d. They never add up to more than r / d.
     """
     if pace.labels_per_second == 0:
         return None
     share = (beliefs.labels_counted + beliefs.shares) / (pace.labels + 1)
     rate = pace.labels_per_second * share
-    with np.errstate(divide="ignore", invalid="ignore"):
-        seconds: Floats = np.where(labels > 0, labels / rate, 0.0)
-    if pace.decay > 0:
-        seconds[(labels > 0) & (labels + beliefs.labels > rate / pace.decay)] = np.inf
+    seconds = np.full(len(labels), np.inf)
+    if pace.decay == 0:
+        np.divide(labels, rate, out=seconds, where=rate > 0)
+    else:
+        room = rate / pace.decay - beliefs.labels
+        there = labels < room
+        seconds[there] = -np.log1p(-labels[there] / room[there]) / pace.decay
+    seconds[labels <= 0] = 0.0
     return seconds
 
 

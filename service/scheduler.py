@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 
 _PUBLISH_SECONDS = 10.0
 
-_CHEAP_ROUND_SECONDS = 1.0
-"""Earlier beliefs are computed anew only by rounds that leave time for it: each costs another look."""
+_RECALL_REST = 9.0
+"""After earlier beliefs were computed anew, so many times as long is rested from it: a tenth of the time."""
 
 
 class _RequestKey(msgspec.Struct):
@@ -115,6 +115,7 @@ class Rounds:
         self._metrics = metrics
         self._clock = clock
         self._board = board
+        self._recall_at = 0.0
         self.last_success: float | None = None
 
     def tick(self) -> None:
@@ -132,11 +133,16 @@ class Rounds:
         began = self._clock()
         for name, monitor in self._monitors.items():
             self._board[name] = monitor.refresh(self._clock())
-        took = self._clock() - began
-        self._metrics.snapshot_taken(took)
-        if took < _CHEAP_ROUND_SECONDS:
-            for monitor in self._monitors.values():
-                monitor.recall(self._clock())
+        self._metrics.snapshot_taken(self._clock() - began)
+        self._recall()
+
+    def _recall(self) -> None:
+        began = self._clock()
+        if began < self._recall_at:
+            return
+        for monitor in self._monitors.values():
+            monitor.recall(began)
+        self._recall_at = began + (1 + _RECALL_REST) * (self._clock() - began)
 
     def _ask(self) -> None:
         if self._lease is None or self._publisher is None:

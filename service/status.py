@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
+from unicodedata import category
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group
@@ -32,6 +33,11 @@ _DAY = 86_400.0
 _STYLE: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "title_justify": "left"}
 _VERDICTS = {"meets": " meets", "fails": " FAILS", "open": "", "none": ""}
 _FAILED = "bold red"
+
+
+def shown(name: str) -> str:
+    """A name that came with messages, without what would drive the terminal instead of being shown."""
+    return "".join("\N{REPLACEMENT CHARACTER}" if category(c)[0] == "C" else c for c in name)
 
 
 def status_view(snapshots: list[ModelSnapshot]) -> Group:
@@ -74,7 +80,7 @@ def _findings(state: ModelState) -> list[Text]:
     if not state.findings:
         sure = percent(state.thresholds.confidence)
         return [Text(f"no group is known, with {sure}, to cross a threshold", style="green")]
-    lines = [Text(f"! {_finding(one)}", style="bold red") for one in state.findings[:_MOST_FINDINGS]]
+    lines = [Text(f"! {shown(_finding(one))}", style="bold red") for one in state.findings[:_MOST_FINDINGS]]
     if state.finding_count > _MOST_FINDINGS:
         lines.append(Text(f"! and {state.finding_count - _MOST_FINDINGS} more", style="bold red"))
     return lines
@@ -112,7 +118,7 @@ def _title(grouping: str) -> str:
 
 def _cells(group: GroupState) -> list[Text]:
     labels = group.labels_correct + group.labels_incorrect
-    cells = [group.group, f"{100 * group.share:.1f}", f"{labels}", _percent_interval(group.accuracy)]
+    cells = [shown(group.group), f"{100 * group.share:.1f}", f"{labels}", _percent_interval(group.accuracy)]
     styles = [""] * 4
     if group.accuracy_below is not None:
         cells.append(f"{probability(group.accuracy_below)}{_VERDICTS[group.verdict]}{_needs(group)}")
@@ -165,7 +171,7 @@ def _assessment_table(states: list[AssessmentState]) -> Table:
             *(str(state.events[event]) for event in ("issued", "answered", "skipped", "expired")),
             f"{state.open_requests}",
             f"{state.budget.remaining}",
-            Text(state.found),
-            Text(", ".join(f"{one.group} ({one.probability:.0%})" for one in state.next[:_MOST_NEXT])),
+            Text(shown(state.found)),
+            Text(shown(", ".join(f"{one.group} ({one.probability:.0%})" for one in state.next[:_MOST_NEXT]))),
         )
     return table

@@ -55,7 +55,8 @@ class Moment:
 
 def moment(time: float, groupings: Mapping[str, GroupingSnapshot]) -> Moment:
     """What is to be remembered of snapshots."""
-    return Moment(time, {name: _past(grouping) for name, grouping in groupings.items()})
+    told = {name: sorted(told_names(grouping)) for name, grouping in groupings.items()}
+    return Moment(time, {name: _past(grouping, told[name]) for name, grouping in groupings.items()})
 
 
 def past_moment(
@@ -77,17 +78,23 @@ def past_moment(
         before: snapshots, whose groups told one by one are those remembered.
         at: seconds since the epoch.
     """
-    told = {name: told_names(grouping) for name, grouping in before.items()}
     groupings = believed_groupings(
         settings=settings,
         space=space,
         traffic=traffic,
         ledger=ledger,
-        metric_groups=max((len(names) for names in told.values()), default=1),
+        metric_groups=1,
         at=at,
-        told_before=told,
+        told_before={},
     )
-    return moment(at, groupings)
+    return Moment(
+        at,
+        {
+            name: _past(grouping, sorted(told_names(before[name])))
+            for name, grouping in groupings.items()
+            if name in before
+        },
+    )
 
 
 def told_names(grouping: GroupingSnapshot) -> set[str]:
@@ -95,10 +102,12 @@ def told_names(grouping: GroupingSnapshot) -> set[str]:
     return {grouping.groups[g] for g in grouping.told}
 
 
-def _past(grouping: GroupingSnapshot) -> PastGrouping:
-    told = grouping.told
+def _past(grouping: GroupingSnapshot, names: Sequence[str]) -> PastGrouping:
+    position = {name: g for g, name in enumerate(grouping.groups)}
+    kept = [name for name in names if name in position]
+    told = np.array([position[name] for name in kept], dtype=np.intp)
     return PastGrouping(
-        index={grouping.groups[g]: i for i, g in enumerate(told)},
+        index={name: i for i, name in enumerate(kept)},
         accuracy=(grouping.accuracy_lower[told], grouping.accuracy_mean[told], grouping.accuracy_upper[told]),
         ece=(grouping.ece_lower[told], grouping.ece_mean[told], grouping.ece_upper[told]),
         low=grouping.low[told],

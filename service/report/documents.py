@@ -71,7 +71,8 @@ class ModelSummary(Document):
     outcomes: int
     last_label_at: Seconds | None
     accuracy: Interval | None = Field(description="over all traffic; null without traffic")
-    finding_count: int = Field(description="groups, of all groupings, of which a threshold is crossed")
+    finding_count: int = Field(description="thresholds, of all groups, that are known to be crossed")
+    watched: bool = Field(description="whether a threshold is configured")
     labels_remaining: int = Field(description="left in the budgets of all assessments")
 
 
@@ -90,7 +91,7 @@ class GroupingSummary(Document):
     name: str
     by: Literal["all", "score_bin", "predicted_class", "superclass", "attribute"]
     groups: int = Field(description="groups that have had traffic")
-    findings: int = Field(description="groups of which a threshold is crossed")
+    findings: int = Field(description="thresholds of its groups that are known to be crossed")
     meets: int = Field(description="groups that are known to meet min_accuracy")
     open: int = Field(description="groups of which it is not known whether they do")
 
@@ -161,7 +162,7 @@ class ModelState(Document):
     last_label_at: Seconds | None
     accuracy: Interval | None = Field(description="over all traffic; null without traffic")
     ece: Interval | None = Field(description="over all traffic; null without traffic")
-    finding_count: int = Field(description="groups, of all groupings, of which a threshold is crossed")
+    finding_count: int = Field(description="thresholds, of all groups, that are known to be crossed")
     findings: list[Finding] = Field(description="those that matter most, at most 50")
     groupings: list[GroupingSummary]
     assessments: list[AssessmentState]
@@ -190,7 +191,9 @@ class GroupState(Document):
         description="labels still needed for a verdict, in the median of what is believed; null if none is "
         "wanted, or more than can be told"
     )
-    verdict_seconds: Seconds | None = Field(description="time to them at the budgets; null if never")
+    verdict_seconds: Seconds | None = Field(
+        description="time to them at the budgets that renew; null if these never suffice, or none renews"
+    )
     calibration_gap: float = Field(description="mean score less mean accuracy; positive: overconfident")
     ece: Interval = Field(description="expected calibration error")
     ece_above: float | None = Field(description="probability of more than max_ece")
@@ -290,12 +293,12 @@ class RequestState(Document):
 
     request_id: str
     assessment: str
-    group: str
+    group: str | None = Field(
+        description="that it was drawn for; null where it would tell what labellers are not to know"
+    )
     requested_at: Seconds
     attempt: int
-    predicted_class: str | None = Field(
-        description="null where labellers are not to know it, lest they see it here"
-    )
+    predicted_class: str | None = Field(description="null where labellers are not to know it")
     score: float | None = Field(description="null likewise")
 
 

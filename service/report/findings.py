@@ -35,8 +35,8 @@ def findings(snapshot: ModelSnapshot) -> list[Finding]:
 
 
 def finding_count(grouping: GroupingSnapshot) -> int:
-    """Groups of a grouping of which a threshold is crossed."""
-    return int((grouping.low | grouping.miscalibrated).sum())
+    """Thresholds of a grouping's groups that are known to be crossed."""
+    return int(grouping.low.sum() + grouping.miscalibrated.sum())
 
 
 def _columns(grouping: GroupingSnapshot) -> Iterator[tuple[Kind, Flags, Floats]]:

@@ -42,6 +42,7 @@ def group_table(
     sort: SortKey = "evidence",
     order: Order | None = None,
     search: str = "",
+    group: str | None = None,
     limit: int = 100,
     offset: int = 0,
 ) -> GroupTable:
@@ -53,6 +54,7 @@ def group_table(
         sort: by what.
         order: ascending or descending; if None, the most alarming first.
         search: part of the names wanted, in any case.
+        group: the one group that is wanted, if it is one.
         limit: groups at most.
         offset: groups left out before.
 
@@ -62,7 +64,8 @@ def group_table(
     grouping = _grouping(snapshot, grouping_name)
     wanted = search.casefold()
     fitting = np.array(
-        [g for g, name in enumerate(grouping.groups) if wanted in name.casefold()], dtype=np.intp
+        [g for g, name in enumerate(grouping.groups) if wanted in name.casefold() and group in {None, name}],
+        dtype=np.intp,
     )
     values, alarming = _sort_values(grouping, sort)
     ranks = np.unique(values, return_inverse=True)[1]

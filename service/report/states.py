@@ -66,6 +66,7 @@ def _summary(model: str, snapshot: ModelSnapshot | None) -> ModelSummary:
         last_label_at=snapshot.last_label_at if snapshot else None,
         accuracy=_overall_accuracy(snapshot) if snapshot else None,
         finding_count=_finding_count(snapshot) if snapshot else 0,
+        watched=snapshot is not None and _is_watched(snapshot.settings),
         labels_remaining=sum(state.budget_remaining for state in snapshot.assessments.values())
         if snapshot
         else 0,
@@ -112,7 +113,13 @@ def activity(snapshot: ModelSnapshot) -> Activity:
     """Label requests and labels of late."""
     newest = sorted(snapshot.requests.items(), key=lambda item: -item[1].requested_at)[:_MOST_REQUESTS]
     flow = snapshot.flow
-    revealed = {name: one.reveal_prediction for name, one in snapshot.settings.assessments.items()}
+    revealed = {name for name, one in snapshot.settings.assessments.items() if one.reveal_prediction}
+    # Of groups by class or score the name is, or narrows, what the model said.
+    harmless = {
+        name
+        for name, state in snapshot.assessments.items()
+        if (grouping := snapshot.groupings.get(state.grouping)) and grouping.kind in {"all", "attribute"}
+    }
     return Activity(
         model=snapshot.model,
         taken_at=snapshot.taken_at,
@@ -120,11 +127,11 @@ def activity(snapshot: ModelSnapshot) -> Activity:
             RequestState(
                 request_id=request_id,
                 assessment=request.assessment,
-                group=request.group,
+                group=request.group if request.assessment in revealed | harmless else None,
                 requested_at=request.requested_at,
                 attempt=request.attempt,
-                predicted_class=request.predicted_class if revealed.get(request.assessment) else None,
-                score=request.score if revealed.get(request.assessment) else None,
+                predicted_class=request.predicted_class if request.assessment in revealed else None,
+                score=request.score if request.assessment in revealed else None,
             )
             for request_id, request in newest
         ],
@@ -158,6 +165,10 @@ def activity(snapshot: ModelSnapshot) -> Activity:
 
 def _finding_count(snapshot: ModelSnapshot) -> int:
     return sum(finding_count(grouping) for grouping in snapshot.groupings.values())
+
+
+def _is_watched(settings: ModelSettings) -> bool:
+    return settings.alerts.min_accuracy is not None or settings.alerts.max_ece is not None
 
 
 def _grouping_summary(name: str, grouping: GroupingSnapshot) -> GroupingSummary:

@@ -32,8 +32,8 @@ _MOST_GROUPS = 1_000
 _MOST_CLASSES = 50
 
 _DESCRIPTION = """\
-What Credence believes of deployed classifiers. Every answer is made from the latest snapshot and carries an
-`ETag` that changes with it: ask again with `If-None-Match`, and 304 says that nothing is new.
+What Credence believes of deployed classifiers. Every answer about a model is made from its latest snapshot
+and carries an `ETag` that changes with it: ask again with `If-None-Match`, and 304 says that nothing is new.
 """
 
 _UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"model": Problem}}
@@ -112,13 +112,21 @@ def build_api(view: SnapshotView) -> FastAPI:
         grouping: Grouping,
         sort: SortKey = "evidence",
         order: Annotated[groups.Order | None, Query(description="the most alarming first, if absent")] = None,
-        search: Annotated[str, Query(max_length=256, description="part of a group's name")] = "",
+        search: Annotated[str, Query(description="part of a group's name")] = "",
+        group: Annotated[str | None, Query(description="this very group alone")] = None,
         limit: Annotated[int, Query(ge=1, le=_MOST_GROUPS)] = 100,
         offset: Annotated[int, Query(ge=0)] = 0,
     ) -> Response:
         def table(snapshot: ModelSnapshot) -> GroupTable:
             return groups.group_table(
-                snapshot, grouping, sort=sort, order=order, search=search, limit=limit, offset=offset
+                snapshot,
+                grouping,
+                sort=sort,
+                order=order,
+                search=search,
+                group=group,
+                limit=limit,
+                offset=offset,
             )
 
         return _answer(request, view.snapshot(model), table)

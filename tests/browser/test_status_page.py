@@ -54,6 +54,13 @@ def test_the_weak_group_is_told_as_a_finding(visit: Open) -> None:
     expect(finding).to_contain_text(re.compile(r"below 80 % with a probability of (over )?9\d\.\d %"))
 
 
+def test_score_bins_are_measured_by_no_threshold(visit: Open) -> None:
+    page = visit("/?model=sorter&grouping=score_bin")
+    expect(page.get_by_role("button", name="Accuracy")).to_be_visible()
+    expect(page.locator("table.groups")).not_to_contain_text("P(below")
+    expect(page.locator("table.groups line.wanted")).to_have_count(0)
+
+
 def test_a_finding_leads_to_its_runbook(visit: Open) -> None:
     page = visit()
     page.locator(".finding", has_text="south").get_by_role("link", name="What to do").click()

@@ -79,6 +79,7 @@ def client() -> Iterator[Client]:
 def test_all_models_are_listed_those_without_a_snapshot_too(client: Client) -> None:
     overview = client.get("")
     assert [(one["model"], one["taken_at"]) for one in overview["models"]] == [("m", NOW), ("new", None)]
+    assert [one["watched"] for one in overview["models"]] == [True, False]
     assert overview["now"] == NOW + 2
 
 
@@ -140,6 +141,24 @@ def test_groups_are_searched_and_paged(client: Client) -> None:
     assert [g["group"] for g in table["groups"]] == ["owl"]
 
 
+def test_one_group_is_asked_for_by_its_whole_name(client: Client) -> None:
+    client.board["new"] = snapshot(2, classes=[str(i) for i in range(150)] + ["cat", "dog"])
+    told = client.get("/new/groups?grouping=class&group=7")
+    none = client.get("/new/groups?grouping=class&group=yak")
+    del client.board["new"]
+    assert [g["group"] for g in told["groups"]] == ["7"]
+    assert none["groups"] == []
+
+
+def test_every_threshold_that_is_crossed_counts(client: Client) -> None:
+    client.board["new"] = snapshot(alerts={"min_accuracy": 0.8, "max_ece": 0.1})
+    state = client.get("/new")
+    del client.board["new"]
+    dog = [f["kind"] for f in state["findings"] if (f["grouping"], f["group"]) == ("class", "dog")]
+    assert sorted(dog) == ["accuracy_low", "miscalibrated"]
+    assert state["finding_count"] == len(state["findings"])
+
+
 def test_reliability_tells_every_bin_with_traffic(client: Client) -> None:
     bins = client.get("/m/reliability?grouping=class&group=dog")["bins"]
     assert [(b["lower_edge"], b["upper_edge"], b["share"]) for b in bins] == [
@@ -182,11 +201,23 @@ def test_requests_and_labels_of_late_are_listed(client: Client) -> None:
 def test_a_prediction_that_labellers_are_not_to_know_is_not_told_before_the_label(client: Client) -> None:
     (hidden,) = client.get("/m/activity")["requests"]
     assert (hidden["predicted_class"], hidden["score"]) == (None, None)
+    assert hidden["group"] is None, "its score bin would narrow it"
+
+
+def test_a_group_that_tells_nothing_of_the_prediction_is_told_with_the_request(client: Client) -> None:
+    client.board["new"] = snapshot(assessments={"whole": {"grouping": "all", "budget": BUDGET}})
+    (told,) = client.get("/new/activity")["requests"]
+    del client.board["new"]
+    assert told["group"] == "[0.5,1]"
+    assert told["predicted_class"] is None
+
+
+def test_a_prediction_that_labellers_are_shown_is_told_with_the_request(client: Client) -> None:
     shown = {"metric": "overall_accuracy", "budget": BUDGET, "reveal_prediction": True}
     client.board["new"] = snapshot(assessments={"whole": shown})
     (revealed,) = client.get("/new/activity")["requests"]
     del client.board["new"]
-    assert (revealed["predicted_class"], revealed["score"]) == ("cat", 0.9)
+    assert (revealed["group"], revealed["predicted_class"], revealed["score"]) == ("[0.5,1]", "cat", 0.9)
 
 
 def test_groups_are_counted_by_what_is_known_of_them(client: Client) -> None:

@@ -140,6 +140,64 @@ def test_a_time_that_never_comes_has_no_sample() -> None:
     assert registry.get_sample_value("credence_group_verdict_seconds", group) is None
 
 
+@pytest.mark.parametrize("half_life_days", [None, 10.0])
+def test_the_time_to_a_verdict_is_that_of_labels_that_come_and_fade(half_life_days: float | None) -> None:
+    """Beside small steps of n' = r - d n; a thousand of them are 0.5 % off."""
+    taken = snapshot(
+        20,
+        alerts={"min_accuracy": 0.8},
+        assessments={"whole": {"metric": "overall_accuracy", "budget": {"labels": 100, "per_days": 1}}},
+        label_half_life_days=half_life_days,
+    )
+    grouping = taken.groupings["class"]
+    assert grouping.verdict_labels is not None
+    assert grouping.verdict_seconds is not None
+    group = int(grouping.verdict_labels.argmax())
+    rate = 100 / 86_400 * (20 + 1 / 3) / 61
+    decay = taken.settings.label_decay_per_second
+    before = labels = float(grouping.beliefs.labels[group])
+    step, seconds = grouping.verdict_seconds[group] / 1_000, 0.0
+    while labels < before + grouping.verdict_labels[group]:
+        labels += (rate - decay * labels) * step
+        seconds += step
+    assert seconds == pytest.approx(grouping.verdict_seconds[group], rel=0.01)
+
+
+def test_shares_of_traffic_that_fails_and_meets_are_of_all_groups() -> None:
+    many = [f"c{i:02d}" for i in range(38)] + ["cat", "dog"]
+    some = snapshot(100, classes=many, metric_groups=5, alerts={"min_accuracy": 0.8})
+    every = snapshot(100, classes=many, alerts={"min_accuracy": 0.8})
+    at = {"model": "m", "grouping": "class"}
+    for name in ("failing", "meeting"):
+        told = [
+            registry_of(taken).get_sample_value(f"credence_grouping_traffic_share_{name}_ratio", at)
+            for taken in (some, every)
+        ]
+        assert told[0] == told[1]
+        assert told[0]
+    scores = {"model": "m", "grouping": "score_bin"}
+    assert registry_of(some).get_sample_value("credence_grouping_traffic_share_failing_ratio", scores) is None
+
+
+def test_what_is_recalled_is_of_the_groups_that_are_told_now() -> None:
+    many = [f"c{i:02d}" for i in range(58)] + ["cat", "dog"]
+    times = (NOW - 3_000, NOW)
+    there, now = (
+        known(40, given=times, classes=many),
+        snapshot(40, given=times, classes=many, metric_groups=10),
+    )
+    moment = past_moment(
+        settings=there.settings,
+        space=there.space,
+        traffic=there.traffic,
+        ledger=there.ledger,
+        before=now.groupings,
+        at=NOW - 2_000,
+    )
+    grouping = now.groupings["class"]
+    assert set(moment.groupings["class"].index) == {grouping.groups[g] for g in grouping.told}
+
+
 def test_score_bins_are_not_measured_by_the_accuracy_that_groups_must_have() -> None:
     name = "credence_group_accuracy_below_threshold_probability_ratio"
     labels = {"model": "m", "grouping": "score_bin", "group": "[0,0.5)"}

@@ -134,6 +134,15 @@ def test_the_terminal_shows_what_assessments_have_found() -> None:
     assert "cost" in text
 
 
+def test_the_terminal_is_not_driven_by_names_that_came_with_messages() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    console.print(status_view([snapshot(classes=["\x1b]0;taken over\x07\x1b[2J", "cat", "dog"])]))
+    text = console.file.getvalue()
+    assert "taken over" in text
+    assert "\x1b" not in text
+    assert "\x07" not in text
+
+
 def test_the_accuracy_over_all_traffic_is_known_by_the_grouping_that_asked_most() -> None:
     asked_by_class = {"worst": ASSESSMENTS["worst"]}
     found = snapshot(99, assessments=asked_by_class)

@@ -31,7 +31,7 @@ export function activityView(activity, width) {
           : ["Asked", "Group", "Assessment", "Attempt"],
         (request) => [
           when(request.requested_at),
-          request.group,
+          request.group ?? "not told",
           request.assessment,
           count(request.attempt),
           ...(revealed ? [request.predicted_class ?? "", request.score === null ? "" : percent(request.score)] : []),

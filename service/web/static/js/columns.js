@@ -9,9 +9,16 @@ import { bounds, count, counted, duration, percent, plain, points, probability, 
 const FIRST_ORDER = { group: "asc", accuracy: "asc" };
 const VERDICTS = { meets: ["✓", "meets"], fails: ["▼", "fails"], open: ["?", "open"], none: ["–", "none"] };
 
+/** The accuracy that groups must have; of score bins none, which are as accurate as their scores say.
+ * @param {any} state @param {string} grouping @returns {number | null} */
+export function wantedOf(state, grouping) {
+  const { by } = state.groupings.find((/** @type {any} */ one) => one.name === grouping) ?? {};
+  return by === "score_bin" ? null : state.thresholds.min_accuracy;
+}
+
 /** Columns, in their order. @param {any} state @param {any} table @param {import("./forest.js").Axis} axis */
 export function columns(state, table, axis) {
-  const wanted = state.thresholds.min_accuracy;
+  const wanted = wantedOf(state, table.grouping);
   const costs = table.groups.some((/** @type {any} */ group) => group.cost);
   const all = [
     { key: "group", sort: "group", title: "Group", cell: null },

@@ -74,8 +74,7 @@ async function detailOf(path, grouping, group, table) {
 
 /** A group that is linked to, but not on the pages shown. @param {string} path @param {string} grouping @param {string} group */
 async function lookUp(path, grouping, group) {
-  const found = await get(`${path}/groups`, { grouping, search: group, sort: "group", limit: PAGE });
-  return found.groups.find((/** @type {any} */ row) => row.group === group) ?? null;
+  return (await get(`${path}/groups`, { grouping, group })).groups[0] ?? null;
 }
 
 /** @param {unknown} error */

@@ -1,5 +1,6 @@
 /** One group, closer: what to do next, how it came about, where the scores mislead. */
 
+import { wantedOf } from "./columns.js";
 import { h } from "./dom.js";
 import { counted, duration, interval, percent, points, probability, threshold, when } from "./format.js";
 import { runbookPath } from "./runbooks.js";
@@ -24,7 +25,7 @@ export function detailView(group, detail, data) {
     ),
     detail && !detail.missing
       ? [
-          timelineView(detail.timeline, state.thresholds.min_accuracy, wide ? inside * 0.56 : inside),
+          timelineView(detail.timeline, wantedOf(state, table.grouping), wide ? inside * 0.56 : inside),
           reliabilityView(detail.reliability, wide ? inside * 0.4 : inside),
         ]
       : h("p", { class: "empty" }, detail?.missing ?? "Loading …"),
@@ -44,7 +45,10 @@ function advice(group, state, grouping) {
   }
   if (group.verdict === "none") {
     said.push(
-      `Accuracy is ${interval(group.accuracy)}. No alerts.min_accuracy is configured, so nobody is told when it is too low.`,
+      `Accuracy is ${interval(group.accuracy)}. ` +
+        (wanted === null
+          ? "No alerts.min_accuracy is configured, so nobody is told when it is too low."
+          : "Score bins have no threshold of their own: where the model is unsure, it should be right less often."),
     );
   }
   if (group.miscalibrated) {
@@ -95,7 +99,7 @@ function undecided(group, wanted) {
   if (!group.verdict_labels) return `${words}The labels still needed cannot be told.`;
   const needed = `About ${counted(group.verdict_labels, "label")} more will probably settle it`;
   if (group.verdict_seconds === null)
-    return `${words}${needed}, but no budget pays for them: raise one, or wait for its renewal.`;
+    return `${words}${needed}. When, cannot be told: no budget renews, or those that do give too few.`;
   return `${words}${needed}, in about ${duration(group.verdict_seconds)} at the present budgets.`;
 }
 

@@ -1,6 +1,6 @@
 /** The groups of one grouping: a table that is a forest plot. */
 
-import { columns, header } from "./columns.js";
+import { columns, header, wantedOf } from "./columns.js";
 import { detailView } from "./detail.js";
 import { h } from "./dom.js";
 import { axisOf, axisView, forestLegend } from "./forest.js";
@@ -13,7 +13,7 @@ import { address, follow } from "./place.js";
 /** @param {any} data @param {Place} place @param {Go} go @param {() => void} more */
 export function groupsView(data, place, go, more) {
   const { state, table, detail } = data;
-  const wanted = state.thresholds.min_accuracy;
+  const wanted = wantedOf(state, table.grouping);
   const rows =
     detail?.pinned && detail.grouping === table.grouping && detail.group === place.group
       ? [detail.pinned, ...table.groups]

@@ -10,8 +10,8 @@ const STALE_TICKS = 3;
 export function modelLinks(overview, shown, go) {
   return overview.models.map((/** @type {any} */ summary) => {
     const wrong = summary.finding_count;
-    const state = summary.taken_at === null ? "waiting" : wrong ? "fails" : "meets";
-    const words = summary.taken_at === null ? "no beliefs yet" : wrong ? counted(wrong, "finding") : "no findings";
+    const state = wrong ? "fails" : summary.taken_at !== null && summary.watched && summary.accuracy ? "meets" : "waiting";
+    const words = wrong ? counted(wrong, "finding") : state === "meets" ? "no findings" : "nothing can be found yet";
     return h(
       "a",
       {
