@@ -87,7 +87,8 @@ def configuration(
                     },
                     ACCURACY_BY_CLASS: {"task": "estimation", "grouping": "class", **asking},
                 },
-                "alerts": {"min_accuracy": MIN_ACCURACY},
+                # Labels fade within seconds here, so few of them count at any time.
+                "alerts": {"min_accuracy": MIN_ACCURACY, "min_labels": 5},
                 "traffic_half_life_days": traffic_half_life_seconds(seconds) / _SECONDS_PER_DAY,
                 "label_half_life_days": label_half_life_seconds(seconds) / _SECONDS_PER_DAY,
             }
