@@ -32,6 +32,16 @@ METRICS: dict[Task, tuple[Metric, ...]] = {
 }
 """What every task can be about."""
 
+QUALITIES: dict[tuple[Metric, Extreme], str] = {
+    ("accuracy", "lowest"): "least accurate",
+    ("accuracy", "highest"): "most accurate",
+    ("calibration", "highest"): "least calibrated",
+    ("calibration", "lowest"): "best calibrated",
+    ("cost", "highest"): "most costly",
+    ("cost", "lowest"): "least costly",
+}
+"""What an identification looks for, by its metric and end."""
+
 CONFUSION_CLASSES = 1_000
 """Confusion and cost, which take arrays of classes by classes, are known of models with so many at most."""
 

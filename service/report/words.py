@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from service.assessment_snapshot import AssessmentSnapshot
 from service.grouping_snapshot import GroupingSnapshot
-from service.model_settings import AssessmentSettings
-
-_QUALITY = {
-    ("accuracy", "lowest"): "least accurate",
-    ("accuracy", "highest"): "most accurate",
-    ("calibration", "highest"): "least calibrated",
-    ("calibration", "lowest"): "best calibrated",
-    ("cost", "highest"): "most costly",
-    ("cost", "lowest"): "least costly",
-}
+from service.model_settings import QUALITIES, AssessmentSettings
 
 _ESTIMATED = {
     "accuracy": "How accurate is the model in every {grouping}?",
@@ -51,7 +42,7 @@ def place(grouping: str, group: str) -> str:
 
 def quality(settings: AssessmentSettings) -> str:
     """What an identification looks for."""
-    return _QUALITY[settings.metric, settings.end]
+    return QUALITIES[settings.metric, settings.end]
 
 
 def question(settings: AssessmentSettings) -> str:

@@ -17,7 +17,7 @@ from service.snapshot import ModelSnapshot, take_snapshot
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.records import Fact
 from service.store.requests import OpenRequest
-from service.timeline import Moment
+from service.timeline import Moment, past_moment
 
 NOW = 1_800_000_000.0
 CLASSES = ["cat", "dog", "owl"]
@@ -118,4 +118,16 @@ def snapshot(
         rng=np.random.default_rng(1),
         before=before,
         past=past,
+    )
+
+
+def recalled(there: Known, now: ModelSnapshot, at: float) -> Moment:
+    """What was believed at an earlier time of the groups that are told now."""
+    return past_moment(
+        settings=there.settings,
+        space=there.space,
+        traffic=there.traffic,
+        ledger=there.ledger,
+        before=now.groupings,
+        at=at,
     )

@@ -11,12 +11,12 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 from prometheus_client import CollectorRegistry
-from snapshots import BUDGET, CLASSES, NOW, known, snapshot
+from snapshots import BUDGET, CLASSES, NOW, known, recalled, snapshot
 
 from service.health import Health
 from service.report.documents import SortKey
 from service.snapshot import ModelSnapshot
-from service.timeline import Moment, past_moment
+from service.timeline import Moment
 from service.web.api import SnapshotView
 from service.web.app import WebServer, build_app
 
@@ -27,17 +27,7 @@ def remembered() -> tuple[Moment, ...]:
     """What was believed with a third and with two thirds of the labels."""
     times = (NOW - 3_000, NOW - 2_000, NOW)
     there, before = known(given=times, alerts=ALERTS), snapshot(given=times, alerts=ALERTS)
-    return tuple(
-        past_moment(
-            settings=there.settings,
-            space=there.space,
-            traffic=there.traffic,
-            ledger=there.ledger,
-            before=before.groupings,
-            at=at,
-        )
-        for at in (NOW - 3_500, NOW - 2_500, NOW - 1_500)
-    )
+    return tuple(recalled(there, before, at) for at in (NOW - 3_500, NOW - 2_500, NOW - 1_500))
 
 
 TAKEN = snapshot(alerts=ALERTS, past=remembered())

@@ -12,12 +12,11 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_classic
-from snapshots import NOW, known, snapshot
+from snapshots import NOW, known, recalled, snapshot
 
 from service.exposition import SnapshotCollector
 from service.metrics import CATALOGUE, SPECS, PipelineMetrics
 from service.snapshot import ModelSnapshot
-from service.timeline import past_moment
 
 RENEWING = {"labels": 100, "per_days": 1}
 TAKEN = snapshot(
@@ -186,14 +185,7 @@ def test_what_is_recalled_is_of_the_groups_that_are_told_now() -> None:
         known(40, given=times, classes=many),
         snapshot(40, given=times, classes=many, metric_groups=10),
     )
-    moment = past_moment(
-        settings=there.settings,
-        space=there.space,
-        traffic=there.traffic,
-        ledger=there.ledger,
-        before=now.groupings,
-        at=NOW - 2_000,
-    )
+    moment = recalled(there, now, NOW - 2_000)
     grouping = now.groupings["class"]
     assert set(moment.groupings["class"].index) == {grouping.groups[g] for g in grouping.told}
 
@@ -243,14 +235,7 @@ def test_what_was_believed_earlier_is_what_its_labels_say() -> None:
     times = (NOW - 3_000, NOW)
     there = known(60, given=times)
     before = snapshot(60, given=times)
-    moment = past_moment(
-        settings=there.settings,
-        space=there.space,
-        traffic=there.traffic,
-        ledger=there.ledger,
-        before=before.groupings,
-        at=NOW - 1_000,
-    )
+    moment = recalled(there, before, NOW - 1_000)
     there_then = moment.groupings["class"]
     assert there_then.labels.tolist() == [30, 30, 30]
     assert before.groupings["class"].beliefs.labels_counted.tolist() == [60, 60, 60]
