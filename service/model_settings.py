@@ -32,7 +32,7 @@ METRICS: dict[Task, tuple[Metric, ...]] = {
 }
 """What every task can be about."""
 
-QUALITIES: dict[tuple[Metric, Extreme], str] = {
+QUALITIES: dict[tuple[str, str], str] = {
     ("accuracy", "lowest"): "least accurate",
     ("accuracy", "highest"): "most accurate",
     ("calibration", "highest"): "least calibrated",
