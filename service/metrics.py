@@ -73,6 +73,8 @@ CATALOGUE: tuple[MetricSpec, ...] = (
     MetricSpec("credence_group_verdict_seconds", "gauge", "seconds", _GROUP, "Time to that many labels, if all budgets are spent and the group goes on to get its share of the labels; absent without a budget that renews."),
     MetricSpec("credence_grouping_groups", "gauge", "groups", _GROUPING, "Groups that have had traffic."),
     MetricSpec("credence_grouping_groups_omitted", "gauge", "groups", _GROUPING, "Groups folded into `other`, as there are more than bounds.metric_groups; the worst, the most uncertain and those that alert are told one by one."),
+    MetricSpec("credence_grouping_traffic_share_failing_ratio", "gauge", "ratio", _GROUPING, "Share of the traffic in groups that are known to be below alerts.min_accuracy, those in `other` included; absent without a threshold, and of score bins."),
+    MetricSpec("credence_grouping_traffic_share_meeting_ratio", "gauge", "ratio", _GROUPING, "Share of the traffic in groups that are known to meet alerts.min_accuracy, those in `other` included; absent without a threshold, and of score bins."),
     MetricSpec("credence_alert_min_accuracy_ratio", "gauge", "ratio", ("model",), "The configured alerts.min_accuracy; absent without one."),
     MetricSpec("credence_alert_max_ece_ratio", "gauge", "ratio", ("model",), "The configured alerts.max_ece; absent without one."),
     MetricSpec("credence_alert_confidence_ratio", "gauge", "ratio", ("model",), "The configured alerts.confidence: the posterior probability from which a threshold counts as crossed."),
