@@ -16,7 +16,7 @@ _ANSWERED = 'event="answered"'
 _BELOW = "credence_group_accuracy_below_threshold_probability_ratio"
 _MISCALIBRATED = "credence_group_ece_above_threshold_probability_ratio"
 _GROUPS_BELOW = crossed(_BELOW, promql.OF_PEOPLE)
-_GROUPS_MISCALIBRATED = crossed(_MISCALIBRATED, promql.NOT_ALL)
+_GROUPS_MISCALIBRATED = crossed(_MISCALIBRATED, promql.NOT_ALL, times=2)
 
 
 def fleet() -> build.Dashboard:

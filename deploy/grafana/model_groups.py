@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
-from grafana_foundation_sdk.builders import table
+from grafana_foundation_sdk.builders import table, timeseries
 
 from deploy.grafana import looks
 from deploy.grafana.frame import link_to_group
@@ -23,7 +23,7 @@ _MISCALIBRATED = "credence_group_ece_above_threshold_probability_ratio"
 
 def rows(board: build.Dashboard) -> build.Dashboard:
     """The same dashboard with these rows."""
-    board = board.with_row(build.Row("Groups of $grouping")).with_panel(_evidence())
+    board = board.with_row(build.Row("Groups of $grouping")).with_panel(_evidence()).with_panel(_traffic())
     board = _over_time(board.with_row(build.Row("$grouping $group over time").repeat("group")))
     board = _calibration(board.with_row(build.Row("Are scores worth what they say?")))
     return _labels(_costs(board.with_row(build.Row("Costs"))).with_row(build.Row("Labels")))
@@ -59,6 +59,29 @@ def _evidence() -> table.Panel:
         links={"Group": link_to_group("Group")},
         sort="Below target",
         height=9,
+    )
+
+
+def _traffic() -> timeseries.Panel:
+    return lines(
+        Says(
+            "Traffic in groups that fail or meet the target",
+            "The share of the traffic in groups that are known to be below alerts.min_accuracy, and in "
+            "groups that are known to meet it; all groups count, those of `other` each by itself. Of the "
+            "rest it is not known yet.",
+            looks.RATIO,
+            1,
+            nothing="no alerts.min_accuracy, or score bins, which have no target",
+            bounds=looks.PROBABLE,
+        ),
+        *(
+            Query(shown(f"credence_grouping_traffic_share_{name}_ratio", *_ALL_GROUPS, by=""), name)
+            for name in ("failing", "meeting")
+        ),
+        width=24,
+        height=6,
+        colours={"failing": looks.VERMILLION, "meeting": looks.BLUE},
+        stacked=True,
     )
 
 

@@ -92,12 +92,19 @@ def or_zero(expression: str, label: str) -> str:
     return f'{expression} or on() label_replace(vector(0), "{label}", "none yet", "", "")'
 
 
-def crossed(probability: str, *matchers: str) -> str:
-    """How many groups of a model cross a threshold, with enough labels and with the configured confidence."""
+def crossed(probability: str, *matchers: str, times: int = 1) -> str:
+    """How many groups of a model cross a threshold, with enough labels and with the configured confidence.
+
+    Args:
+        probability: name of the metric that tells how likely the threshold is crossed.
+        matchers: on labels.
+        times: how often alerts.min_labels is wanted; the alerts on calibration want it twice.
+    """
     of_model = [matcher for matcher in matchers if matcher.startswith("model")]
     confidence, least = (
         shown(f"credence_alert_{name}", *of_model) for name in ("confidence_ratio", "min_labels")
     )
+    wanted = least if times == 1 else f"({times} * {least})"
     sure = f"({shown(probability, *matchers)} >= bool on (model) group_left () {confidence})"
     labels = shown("credence_group_effective_labels", *matchers)
-    return f"sum by (model) ({sure} * ({labels} >= bool on (model) group_left () {least}))"
+    return f"sum by (model) ({sure} * ({labels} >= bool on (model) group_left () {wanted}))"

@@ -61,6 +61,7 @@ OF_TARGETS = (
     "credence_group_accuracy_below_threshold_probability_ratio",
     "credence_group_verdict_labels",
     "credence_group_verdict_seconds",
+    "credence_grouping_traffic_share_",
 )
 
 

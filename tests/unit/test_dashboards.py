@@ -236,6 +236,18 @@ def test_a_query_by_an_unknown_label_cannot_be_built() -> None:
         promql.series("credence_pool_items", 'group="north"')
 
 
+def test_groups_count_as_miscalibrated_with_twice_the_labels_as_in_the_alert() -> None:
+    counts = {
+        "credence_group_ece_above" in expression: re.sub(r"\{[^}]*\}", "", expression)
+        for board in BOARDS.values()
+        for expression in expressions(board)
+        if "credence_alert_min_labels" in expression
+    }
+    least = "max by (model) (credence_alert_min_labels)"
+    assert f"group_left () (2 * {least})" in counts[True]
+    assert f"group_left () {least}" in counts[False]
+
+
 def test_colours_of_fixed_series_are_told_apart_by_the_colour_blind() -> None:
     okabe_ito = {"#0072B2", "#56B4E9", "#E69F00", "#D55E00", "#CC79A7", "#009E73", "#8E8E8E"}
     used = set(
