@@ -94,13 +94,16 @@ class LabelStep:
 
         counts = {"duplicate": 0, "applied": 0}
         for model, pairs in events.items():
-            statuses = self._stores[model].apply(partition, [event for _, event in pairs])
+            applied = self._stores[model].apply(partition, [event for _, event in pairs])
             self._batches[partition][model] += 1
-            for (record, _), status in zip(pairs, statuses, strict=True):
-                if status in _EXPLANATIONS:
-                    rejected.append(_rejected(partition, record, BadMessage(status, _EXPLANATIONS[status])))
+            for (record, event), done in zip(pairs, applied, strict=True):
+                if done.status in _EXPLANATIONS:
+                    reason = BadMessage(done.status, _EXPLANATIONS[done.status])
+                    rejected.append(_rejected(partition, record, reason))
                     continue
-                counts[status] += 1
+                counts[done.status] += 1
+                if done.closed is not None:
+                    self._metrics.label_delayed(model, max(0.0, event.time - done.closed.requested_at))
         if self._admitted.get(partition) != records[-1].offset:
             # Not again when the batch is given again: waiting must not turn a few bad messages into a flood.
             self._flood_gate.admit(messages=len(records), bad=len(rejected))

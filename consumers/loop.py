@@ -184,6 +184,7 @@ class ConsumerLoop:
         self._held.pop(tp, None)
         self._unflushed.pop(tp, None)
         self._step.revoke(tp.partition)
+        self._metrics.partition_lost(self._step.topic_kind, tp.partition)
 
     def _take_over(self) -> None:
         for tp in sorted(self._pending):
@@ -218,6 +219,14 @@ class ConsumerLoop:
 
     def _process(self, batches: dict[TopicPartition, Sequence[Any]]) -> None:
         self._held = dict(batches)
+        ends = {tp: self._ends(tp, records[-1].offset + 1) for tp, records in batches.items()}
+        for tp, records in batches.items():
+            self._metrics.partition_held(
+                self._step.topic_kind,
+                tp.partition,
+                records=ends[tp][1] - records[0].offset,
+                record_time=records[0].timestamp / 1000,
+            )
         for tp, records in batches.items():
             self._step.process(tp.partition, records, self._clock())
             del self._held[tp]
@@ -225,10 +234,22 @@ class ConsumerLoop:
             self._metrics.position(
                 self._step.topic_kind,
                 tp.partition,
-                offset=records[-1].offset + 1,
-                highwater=self._consumer.highwater(tp) or 0,
+                offset=ends[tp][0],
+                highwater=ends[tp][1],
                 record_time=records[-1].timestamp / 1000,
             )
+
+    def _ends(self, tp: TopicPartition, behind: int) -> tuple[int, int]:
+        """Where the consumer stands in a partition, and its end.
+
+        The consumer may stand further than behind the last record: the marker of a transaction, which it
+        never gives, has an offset too. A partition that is revoked just now has none of the two.
+        """
+        try:
+            position = self._consumer.position(tp, timeout_ms=0) or behind
+            return max(position, behind), max(self._consumer.highwater(tp) or 0, behind)
+        except KafkaError:
+            return behind, behind
 
     def _flush_due(self) -> bool:
         waiting = sum(self._unflushed.values())

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from service import asking
 from service.assessment import ranking
 from service.assessment.comparison import mixture_rope_probabilities
 from service.assessment.confusion import Estimate
-from service.assessment.tasks import TASKS, Question, Task
 from service.grouping_snapshot import GroupingSnapshot
 from service.model_settings import AssessmentSettings
 from service.store.facts import RequestFacts
@@ -56,30 +55,38 @@ class AssessmentSnapshot:
     """How one assessment stands.
 
     Attributes:
+        settings: what it asks.
         grouping: name of the grouping that labels are asked for.
         groups: names of its groups [G].
         in_flight: requests waiting for an answer, per group [G].
         open_requests: the same in all, those for groups that are no more included.
         window: field of the budget that pays now.
         budget_remaining: labels left in this window.
+        renews_at: when the next window begins, seconds since the epoch; None if never.
+        oldest_request_at: when the oldest request in flight was first issued; None without one.
         events: how often what happened to its requests.
         end: with identification: which end is looked for.
         extreme: P(group is among the top m) [G], for identification.
         ranks: of the groups [G], counted from 1 at the end that is looked for; for identification.
         compared: for comparison, once both groups have traffic.
+        next: probability that the policy asks a group next [G]; None while it can ask none.
     """
 
+    settings: AssessmentSettings
     grouping: str
     groups: list[str]
     in_flight: Floats
     open_requests: int
     window: str
     budget_remaining: int
+    renews_at: float | None
+    oldest_request_at: float | None
     events: dict[str, int]
     end: str
     extreme: Floats | None
     ranks: Estimate | None
     compared: Compared | None
+    next: Floats | None
 
 
 def assessment_snapshot(
@@ -107,10 +114,10 @@ def assessment_snapshot(
     names = grouping.groups if grouping else []
     index = {group: i for i, group in enumerate(names)}
     in_flight = np.zeros(len(names))
-    opened = [request.group for request in requests.open.values() if request.assessment == name]
-    for group in opened:
-        if group in index:
-            in_flight[index[group]] += 1
+    opened = [request for request in requests.open.values() if request.assessment == name]
+    for request in opened:
+        if request.group in index:
+            in_flight[index[request.group]] += 1
     window = budget_window(name, settings, now)
     extreme, ranks = None, None
     if settings.task == "identification" and grouping:
@@ -118,54 +125,24 @@ def assessment_snapshot(
         extreme = ranking.extreme_probabilities(draws, settings.top_m, lowest=settings.end == "lowest")
         mean, lower, upper = ranking.mean_rank(draws if settings.end == "lowest" else -draws, interval)
         ranks = Estimate(lower + 1, mean + 1, upper + 1)
+    days = settings.budget.per_days
     return AssessmentSnapshot(
+        settings=settings,
         grouping=settings.asked_grouping,
         groups=names,
         in_flight=in_flight,
         open_requests=len(opened),
         window=window,
         budget_remaining=max(0, settings.budget.labels - requests.budget.get(window, 0)),
+        renews_at=None if days is None else (now // (days * 86_400) + 1) * days * 86_400,
+        oldest_request_at=min((request.requested_at for request in opened), default=None),
         events={event: requests.tallies.get((event, name), 0) for event in EVENTS},
         end=settings.end,
         extreme=extreme,
         ranks=ranks,
         compared=_compared(settings, grouping) if grouping else None,
+        next=asking.chances(settings, grouping, in_flight, rng) if grouping else None,
     )
-
-
-def task_of(settings: AssessmentSettings, grouping: GroupingSnapshot) -> Task[Any] | None:
-    """The task of an assessment; None while a group that it compares has no traffic.
-
-    Args:
-        settings: the assessment's.
-        grouping: the one that labels are asked for.
-    """
-    pair = np.array([0, 1])
-    if settings.between is not None:
-        if not set(settings.between) <= set(grouping.groups):
-            return None
-        pair = np.array([grouping.groups.index(name) for name in settings.between])
-    cost = grouping.confusion.cost if grouping.confusion else None
-    question = Question(
-        cells=grouping.beliefs.cells,
-        top_m=settings.top_m,
-        extreme=settings.end,
-        costs=cost.costs if cost else None,
-        pair=pair,
-        region=settings.region,
-    )
-    return TASKS[settings.task, settings.metric](question)
-
-
-def standing_beliefs(task: Task[Any], grouping: GroupingSnapshot) -> Any:
-    """The beliefs that a task reads; a copy, so that what is in flight can be counted."""
-    if task.kind == "accuracy":
-        return grouping.beliefs.accuracy_beliefs()
-    if task.kind == "bins":
-        return grouping.beliefs.bin_beliefs()
-    if grouping.confusion is None:
-        raise ValueError("confusion is known of groupings by predicted class alone")
-    return grouping.confusion.beliefs.standing()
 
 
 def budget_window(assessment: str, settings: AssessmentSettings, now: float) -> str:

@@ -98,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     consume.add_argument("what", choices=["predictions", "labels"], help="what is consumed")
     add("schedule", _schedule, "run the rounds alone; of any number of replicas one asks for labels")
-    add("serve", _serve, "serve metrics of all groups alone, without asking for labels")
+    add("serve", _serve, "serve status page, API and metrics alone, without asking for labels")
     topics = add("topics", _topics, "create the Kafka topics")
     topics.add_argument(
         "action", choices=["create"], help="what to do; topics that exist are left as they are"
@@ -158,7 +158,7 @@ def _check(options: argparse.Namespace) -> int:
     )
     print(f"writes {topics.label_requests} and {topics.dead_letters}")
     http, tick = settings.http, settings.schedule.tick_seconds
-    print(f"serves http://{http.host}:{http.port}; looks every {tick:g} s")
+    print(f"serves status page, API and metrics at http://{http.host}:{http.port}/; looks every {tick:g} s")
     for name, model in settings.models.items():
         space = settings.cell_space(name)
         print(

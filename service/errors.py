@@ -83,3 +83,7 @@ class RecordingError(CredenceError):
         self.source = source
         self.problem = problem
         super().__init__(f"{source}: {problem}")
+
+
+class NotKnown(CredenceError):
+    """What was asked for is not there; the message says what, without repeating the question."""

@@ -1,19 +1,27 @@
-"""Snapshots as Prometheus samples; nothing is computed at a scrape."""
+"""Snapshots as Prometheus samples; nothing is computed at a scrape.
+
+Of a large grouping the groups told one by one have samples of their own, and `other` stands for the rest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from service.assessment_snapshot import AssessmentSnapshot
 from service.grouping_snapshot import GroupingSnapshot
 from service.metrics import SPECS
 from service.snapshot import ModelSnapshot
+from service.told import OTHER, OtherGroups
 
 Samples = dict[str, list[tuple[tuple[str, ...], float]]]
+Column = npt.NDArray[Any] | None
 
 
 class SnapshotCollector(Collector):
@@ -48,51 +56,60 @@ class SnapshotCollector(Collector):
 
 
 def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
-    model = snapshot.model
-    single: dict[str, float | None] = {
-        "credence_traffic_predictions_total": snapshot.predictions,
-        "credence_attribute_combinations": snapshot.combinations,
-        "credence_attribute_combinations_limit": snapshot.combination_limit,
-        "credence_pool_items": snapshot.pool_items,
-        "credence_outbox_requests": snapshot.outbox_size,
-        "credence_outcomes": snapshot.outcomes,
-        "credence_last_label_timestamp_seconds": snapshot.last_label_at,
-        "credence_snapshot_timestamp_seconds": snapshot.taken_at,
-    }
-    for name, value in single.items():
-        if value is not None:
-            samples.setdefault(name, []).append(((model,), value))
-    for grouping_name, grouping in snapshot.groupings.items():
-        for name, values in _group_columns(grouping).items():
-            if values is not None:
-                samples.setdefault(name, []).extend(
-                    ((model, grouping_name, group), float(value))
-                    for group, value in zip(grouping.groups, values, strict=True)
-                )
-    for assessment_name, state in snapshot.assessments.items():
-        at = (model, assessment_name)
-        samples.setdefault("credence_assessment_budget_remaining_labels", []).append(
-            (at, state.budget_remaining)
-        )
-        samples.setdefault("credence_requests_open", []).append((at, state.open_requests))
-        samples.setdefault("credence_requests_total", []).extend(
-            ((*at, event), count) for event, count in state.events.items()
-        )
-        if state.extreme is not None:
-            samples.setdefault("credence_assessment_group_extreme_probability_ratio", []).extend(
-                ((*at, group), float(p)) for group, p in zip(state.groups, state.extreme, strict=True)
-            )
-        if state.compared is not None:
-            between = (*at, state.compared.first, state.compared.second)
-            for name, probability in {
-                "credence_assessment_comparison_below_probability_ratio": state.compared.below,
-                "credence_assessment_comparison_within_probability_ratio": state.compared.within,
-                "credence_assessment_comparison_above_probability_ratio": state.compared.above,
-            }.items():
-                samples.setdefault(name, []).append((between, probability))
+    alerts = snapshot.settings.alerts
+    _tell(
+        samples,
+        (snapshot.model,),
+        {
+            "credence_alert_min_accuracy_ratio": alerts.min_accuracy,
+            "credence_alert_max_ece_ratio": alerts.max_ece,
+            "credence_alert_confidence_ratio": alerts.confidence,
+            "credence_alert_min_labels": alerts.min_labels,
+            "credence_traffic_predictions_total": snapshot.predictions,
+            "credence_attribute_combinations": snapshot.combinations,
+            "credence_attribute_combinations_limit": snapshot.combination_limit,
+            "credence_pool_items": snapshot.pool_items,
+            "credence_pool_item_age_seconds": snapshot.pool_item_age,
+            "credence_outbox_requests": snapshot.outbox_size,
+            "credence_outcomes": snapshot.outcomes,
+            "credence_last_label_timestamp_seconds": snapshot.last_label_at,
+            "credence_snapshot_timestamp_seconds": snapshot.taken_at,
+        },
+    )
+    for name, grouping in snapshot.groupings.items():
+        _grouping_samples(samples, (snapshot.model, name), grouping)
+    for name, state in snapshot.assessments.items():
+        _assessment_samples(samples, (snapshot.model, name), state, snapshot.groupings.get(state.grouping))
 
 
-def _group_columns(grouping: GroupingSnapshot) -> dict[str, np.ndarray[Any, Any] | None]:
+def _grouping_samples(samples: Samples, at: tuple[str, str], grouping: GroupingSnapshot) -> None:
+    names = [grouping.groups[g] for g in grouping.told]
+    for name, values in _columns(grouping).items():
+        _tell_groups(samples, name, at, names, None if values is None else values[grouping.told])
+    for outcome, counts in {
+        "correct": grouping.beliefs.labels_correct,
+        "incorrect": grouping.labels_incorrect,
+    }.items():
+        samples.setdefault("credence_group_labels", []).extend(
+            ((*at, group, outcome), float(n)) for group, n in zip(names, counts[grouping.told], strict=True)
+        )
+    omitted = 0 if grouping.other is None else len(grouping.other.members)
+    watched = grouping.accuracy_below is not None
+    _tell(
+        samples,
+        at,
+        {
+            "credence_grouping_groups": len(grouping.groups),
+            "credence_grouping_groups_omitted": omitted,
+            "credence_grouping_traffic_share_failing_ratio": grouping.share_failing if watched else None,
+            "credence_grouping_traffic_share_meeting_ratio": grouping.share_meeting if watched else None,
+        },
+    )
+    if grouping.other is not None:
+        _other_samples(samples, (*at, OTHER), grouping.other)
+
+
+def _columns(grouping: GroupingSnapshot) -> dict[str, Column]:
     beliefs = grouping.beliefs
     cost = grouping.confusion.cost.estimate if grouping.confusion and grouping.confusion.cost else None
     return {
@@ -104,11 +121,99 @@ def _group_columns(grouping: GroupingSnapshot) -> dict[str, np.ndarray[Any, Any]
         "credence_group_ece_mean_ratio": grouping.ece_mean,
         "credence_group_ece_upper_ratio": grouping.ece_upper,
         "credence_group_ece_above_threshold_probability_ratio": grouping.ece_above,
+        "credence_group_calibration_gap_ratio": beliefs.scores - grouping.accuracy_mean,
         "credence_group_cost_lower": cost.lower if cost else None,
         "credence_group_cost_mean": cost.mean if cost else None,
         "credence_group_cost_upper": cost.upper if cost else None,
         "credence_group_score_mean_ratio": beliefs.scores,
         "credence_group_traffic_share_ratio": beliefs.shares,
-        "credence_group_labels": beliefs.labels_counted,
         "credence_group_effective_labels": beliefs.labels,
+        "credence_group_verdict_labels": grouping.verdict_labels,
+        "credence_group_verdict_seconds": grouping.verdict_seconds,
     }
+
+
+def _other_samples(samples: Samples, at: tuple[str, str, str], other: OtherGroups) -> None:
+    lower, mean, upper = other.accuracy
+    _tell(
+        samples,
+        at,
+        {
+            "credence_group_accuracy_lower_ratio": lower,
+            "credence_group_accuracy_mean_ratio": mean,
+            "credence_group_accuracy_upper_ratio": upper,
+            "credence_group_accuracy_below_threshold_probability_ratio": other.accuracy_below,
+            "credence_group_ece_above_threshold_probability_ratio": other.ece_above,
+            "credence_group_calibration_gap_ratio": other.score_mean - mean,
+            "credence_group_score_mean_ratio": other.score_mean,
+            "credence_group_traffic_share_ratio": other.share,
+            "credence_group_effective_labels": other.effective_labels,
+        },
+    )
+    for outcome, count in {"correct": other.labels_correct, "incorrect": other.labels_incorrect}.items():
+        samples.setdefault("credence_group_labels", []).append(((*at, outcome), count))
+
+
+def _assessment_samples(
+    samples: Samples, at: tuple[str, str], state: AssessmentSnapshot, grouping: GroupingSnapshot | None
+) -> None:
+    _tell(
+        samples,
+        at,
+        {
+            "credence_assessment_budget_labels": state.settings.budget.labels,
+            "credence_assessment_budget_remaining_labels": state.budget_remaining,
+            "credence_requests_open": state.open_requests,
+            "credence_requests_oldest_timestamp_seconds": state.oldest_request_at,
+        },
+    )
+    samples.setdefault("credence_requests_total", []).extend(
+        ((*at, event), count) for event, count in state.events.items()
+    )
+    if grouping is not None:
+        names = [grouping.groups[g] for g in grouping.told]
+        for name, values in {
+            "credence_assessment_group_extreme_probability_ratio": state.extreme,
+            "credence_assessment_group_next_probability_ratio": state.next,
+        }.items():
+            _tell_groups(samples, name, at, names, None if values is None else values[grouping.told])
+        if grouping.other is not None:
+            rest = grouping.other.members
+            _tell(
+                samples,
+                (*at, OTHER),
+                {
+                    "credence_assessment_group_extreme_probability_ratio": None
+                    if state.extreme is None
+                    else float(state.extreme[rest].max()),
+                    "credence_assessment_group_next_probability_ratio": None
+                    if state.next is None
+                    else float(state.next[rest].sum()),
+                },
+            )
+    if state.compared is not None:
+        _tell(
+            samples,
+            (*at, state.compared.first, state.compared.second),
+            {
+                "credence_assessment_comparison_below_probability_ratio": state.compared.below,
+                "credence_assessment_comparison_within_probability_ratio": state.compared.within,
+                "credence_assessment_comparison_above_probability_ratio": state.compared.above,
+            },
+        )
+
+
+def _tell(samples: Samples, at: tuple[str, ...], values: Mapping[str, float | None]) -> None:
+    for name, value in values.items():
+        if value is not None:
+            samples.setdefault(name, []).append((at, value))
+
+
+def _tell_groups(samples: Samples, name: str, at: tuple[str, str], groups: list[str], values: Column) -> None:
+    """What is not finite, such as a time that never comes, has no sample."""
+    if values is not None:
+        samples.setdefault(name, []).extend(
+            ((*at, group), value)
+            for group, value in zip(groups, np.asarray(values, dtype=np.float64).tolist(), strict=True)
+            if math.isfinite(value)
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,11 +12,18 @@ from service.assessment import beta as betas
 from service.assessment.confusion import Confusion, CostBeliefs, Estimate, assess_confusion
 from service.assessment.groups import GroupingBeliefs, Labels
 from service.assessment.mixture import BetaMixture
+from service.assessment.verdict import labels_to_verdict
+from service.cells import GroupingKind
 from service.model_settings import CONFUSION_CLASSES, CostSettings, ModelSettings
 from service.store.facts import TrafficFacts
+from service.told import OtherGroups, other_groups, told_groups
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+
+ECE_LABELS = 2
+"""An ECE, which is never believed to be 0, needs so many times the labels that accuracy needs."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +61,26 @@ class ConfusionSnapshot:
 
 
 @dataclass(frozen=True)
+class Pace:
+    """How fast labels come.
+
+    Attributes:
+        labels_per_second: that all budgets that renew allow.
+        labels: there are so far, of all groups of a grouping.
+        decay: how fast a label loses weight, 1/s.
+    """
+
+    labels_per_second: float
+    labels: int
+    decay: float
+
+
+@dataclass(frozen=True)
 class GroupingSnapshot:
     """What is believed about one grouping; arrays are [G]."""
 
     groups: list[str]
+    kind: GroupingKind
     beliefs: GroupingBeliefs
     accuracy_lower: Floats
     accuracy_mean: Floats
@@ -66,38 +89,151 @@ class GroupingSnapshot:
     ece_mean: Floats
     ece_upper: Floats
     accuracy_below: Floats | None
-    """P(accuracy < the alert threshold), where one is configured."""
+    """P(accuracy < the alert threshold), where one is configured; not of score bins."""
     ece_above: Floats | None
     """P(ECE > the alert threshold), where one is configured."""
+    low: Flags
+    """Whether the accuracy is known to be below the threshold: with enough labels, and with confidence."""
+    meets: Flags
+    """Whether it is known to be no less than the threshold."""
+    miscalibrated: Flags
+    """Whether the ECE is known to be above the threshold, likewise."""
+    verdict_labels: Floats | None
+    """Labels still needed for a verdict on the accuracy threshold, where one is configured."""
+    verdict_seconds: Floats | None
+    """Time to them at the budgets' pace, infinite where they never suffice; None without a pace."""
     confusion: ConfusionSnapshot | None
     """Where groups are predicted classes, and not too many."""
+    share_failing: float
+    """Traffic share of the groups that are low."""
+    share_meeting: float
+    """Traffic share of the groups that meet the threshold."""
+    told: Indices
+    """Groups with metrics of their own."""
+    other: OtherGroups | None
+    """The others, if there are any."""
+
+    @property
+    def labels_incorrect(self) -> npt.NDArray[np.int64]:
+        """Labels that say that the prediction is wrong."""
+        return self.beliefs.labels_counted - self.beliefs.labels_correct
 
 
 def grouping_snapshot(
     names: list[str],
+    kind: GroupingKind,
     beliefs: GroupingBeliefs,
     settings: ModelSettings,
+    *,
+    pace: Pace,
+    metric_groups: int,
+    told_before: Collection[str] = (),
     confusion: ConfusionSnapshot | None = None,
 ) -> GroupingSnapshot:
-    """Intervals and alerts from beliefs."""
+    """Intervals and alerts from beliefs.
+
+    Args:
+        names: of the groups.
+        kind: what the grouping is by.
+        beliefs: about the groups.
+        settings: of the model.
+        pace: how fast labels come.
+        metric_groups: groups that have metrics of their own, at most.
+        told_before: names of those that had them last time.
+        confusion: of predicted classes.
+    """
     accuracy_lower, accuracy_upper = _interval(beliefs.accuracy, settings)
     ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
     alerts = settings.alerts
+    mean, variance = beliefs.accuracy.mean(), beliefs.accuracy.variance()
+    below = above = verdict_labels = None
+    low, meets, miscalibrated = (np.zeros(len(names), dtype=np.bool_) for _ in range(3))
+    enough, enough_for_ece = (beliefs.labels >= times * alerts.min_labels for times in (1, ECE_LABELS))
+    # How accurate a score bin is, is its score's affair: a low one is no fault of the model.
+    if alerts.min_accuracy is not None and kind != "score_bin":
+        below = beliefs.accuracy.probability_below(alerts.min_accuracy)
+        verdict_labels = labels_to_verdict(
+            mean=mean,
+            variance=variance,
+            below=below,
+            threshold=alerts.min_accuracy,
+            confidence=alerts.confidence,
+        )
+        # Nobody gives half a label.
+        verdict_labels = np.ceil(np.maximum(verdict_labels, alerts.min_labels - beliefs.labels))
+        low = enough & (below >= alerts.confidence)
+        meets = enough & (below <= 1 - alerts.confidence)
+    if alerts.max_ece is not None:
+        above = beliefs.ece.probability_above(alerts.max_ece)
+        miscalibrated = enough_for_ece & (above >= alerts.confidence)
+    told = told_groups(
+        names,
+        mean=mean,
+        width=accuracy_upper - accuracy_lower,
+        shares=beliefs.shares,
+        crossed=low | miscalibrated,
+        limit=metric_groups,
+        before=told_before,
+    )
+    rest = np.setdiff1d(np.arange(len(names)), told)
     return GroupingSnapshot(
         groups=names,
+        kind=kind,
         beliefs=beliefs,
         accuracy_lower=accuracy_lower,
-        accuracy_mean=beliefs.accuracy.mean(),
+        accuracy_mean=mean,
         accuracy_upper=accuracy_upper,
         ece_lower=ece_lower,
         ece_mean=beliefs.ece.mean,
         ece_upper=ece_upper,
-        accuracy_below=None
-        if alerts.min_accuracy is None
-        else beliefs.accuracy.probability_below(alerts.min_accuracy),
-        ece_above=None if alerts.max_ece is None else beliefs.ece.probability_above(alerts.max_ece),
+        accuracy_below=below,
+        ece_above=above,
+        low=low,
+        meets=meets,
+        miscalibrated=miscalibrated,
+        verdict_labels=verdict_labels,
+        verdict_seconds=None if verdict_labels is None else _seconds_to(verdict_labels, beliefs, pace),
         confusion=confusion,
+        share_failing=float(beliefs.shares[low].sum()),
+        share_meeting=float(beliefs.shares[meets].sum()),
+        told=told,
+        other=None
+        if not rest.size
+        else other_groups(
+            rest,
+            shares=beliefs.shares,
+            scores=beliefs.scores,
+            labels_correct=beliefs.labels_correct,
+            labels_incorrect=beliefs.labels_counted - beliefs.labels_correct,
+            effective_labels=beliefs.labels,
+            mean=mean,
+            deviation=np.sqrt(variance),
+            accuracy_below=None if below is None else np.where(enough, below, 0.0),
+            ece_above=None if above is None else np.where(enough_for_ece, above, 0.0),
+            interval=settings.interval,
+        ),
     )
+
+
+def _seconds_to(labels: Floats, beliefs: GroupingBeliefs, pace: Pace) -> Floats | None:
+    """Time until every group has so many more labels, if it goes on to get its share of all of them.
+
+    Labels come at a rate r and lose weight at a rate d: n' = r - d n, from which the time to L more than n0
+    is -log(1 - L / (r / d - n0)) / d. They never add up to more than r / d.
+    """
+    if pace.labels_per_second == 0:
+        return None
+    share = (beliefs.labels_counted + beliefs.shares) / (pace.labels + 1)
+    rate = pace.labels_per_second * share
+    seconds = np.full(len(labels), np.inf)
+    if pace.decay == 0:
+        np.divide(labels, rate, out=seconds, where=rate > 0)
+    else:
+        room = rate / pace.decay - beliefs.labels
+        there = labels < room
+        seconds[there] = -np.log1p(-labels[there] / room[there]) / pace.decay
+    seconds[labels <= 0] = 0.0
+    return seconds
 
 
 def confusion_snapshot(

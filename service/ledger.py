@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,9 @@ _GROWTH = 2
 _UNPLACED = -1
 _UNKNOWN = -1
 
+RECENT = 50
+"""Outcomes that are kept as they came, for people to look at."""
+
 
 class OutcomeColumns(NamedTuple):
     """Outcomes as columns [n].
@@ -23,6 +27,7 @@ class OutcomeColumns(NamedTuple):
         cells: cell of each.
         correct: 1.0 where the predicted class is the true one, else 0.0.
         predicted_at: seconds since the epoch.
+        given_at: when the label was given, seconds since the epoch; of a corrected one, the first time.
         sources: codes of who asked.
         true_classes: index of the true class, -1 for one that the model does not have.
     """
@@ -30,6 +35,7 @@ class OutcomeColumns(NamedTuple):
     cells: npt.NDArray[np.intp]
     correct: npt.NDArray[np.float64]
     predicted_at: npt.NDArray[np.float64]
+    given_at: npt.NDArray[np.float64]
     sources: npt.NDArray[np.intp]
     true_classes: npt.NDArray[np.intp]
 
@@ -53,7 +59,10 @@ class OutcomeLedger:
         self._correct = np.zeros(16)
         self._true_class = np.full(16, _UNKNOWN, dtype=np.intp)
         self._predicted_at = np.zeros(16)
+        self._given_at = np.zeros(16)
+        self._recent: dict[str, OutcomeEntry] = {}
         self._source = np.zeros(16, dtype=np.intp)
+        self.first_label_at: float | None = None
         self.last_label_at: float | None = None
 
     def __len__(self) -> int:
@@ -70,11 +79,13 @@ class OutcomeLedger:
             row = self._rows.setdefault(entry.request_id, self._length)
             if row == self._length:
                 self._append(row, entry)
+            self._remember(entry)
             self._alive[row] = entry.kind != "retracted"
             self._correct[row] = float(entry.fact.predicted_class == entry.true_class)
             self._true_class[row] = self._class_index.get(entry.true_class, _UNKNOWN)
             if entry.kind != "retracted":
-                self.last_label_at = max(self.last_label_at or 0.0, entry.time)
+                self.last_label_at = max(self.last_label_at or entry.time, entry.time)
+                self.first_label_at = min(self.first_label_at or entry.time, entry.time)
 
     def place(self, directory: CombinationDirectory) -> None:
         """Find the cells of outcomes whose attribute values have been seen in traffic by now."""
@@ -94,6 +105,11 @@ class OutcomeLedger:
         for row in placed:
             del self._unplaced[row]
 
+    @property
+    def recent(self) -> list[OutcomeEntry]:
+        """The outcomes that came last, the newest first."""
+        return list(reversed(self._recent.values()))
+
     def columns(self) -> OutcomeColumns:
         """The outcomes that count; those that have no cell yet are left out."""
         kept = np.flatnonzero(self._alive[: self._length] & (self._cells[: self._length] != _UNPLACED))
@@ -101,9 +117,17 @@ class OutcomeLedger:
             self._cells[kept],
             self._correct[kept],
             self._predicted_at[kept],
+            self._given_at[kept],
             self._source[kept],
             self._true_class[kept],
         )
+
+    def _remember(self, entry: OutcomeEntry) -> None:
+        self._recent.pop(entry.request_id, None)
+        if entry.kind != "retracted":
+            self._recent[entry.request_id] = entry
+            for request_id in list(islice(self._recent, max(0, len(self._recent) - RECENT))):
+                del self._recent[request_id]
 
     def _append(self, row: int, entry: OutcomeEntry) -> None:
         if row == len(self._alive):
@@ -115,6 +139,7 @@ class OutcomeLedger:
             self._sources.append(source)
         self._source[row] = self._source_index[source]
         self._predicted_at[row] = entry.fact.predicted_at
+        self._given_at[row] = entry.time
         class_index = self._class_index.get(entry.fact.predicted_class)
         if class_index is not None:
             raw = self._space.raw_combination(entry.fact.attributes)
@@ -127,4 +152,5 @@ class OutcomeLedger:
         self._correct = np.pad(self._correct, (0, more))
         self._true_class = np.pad(self._true_class, (0, more), constant_values=_UNKNOWN)
         self._predicted_at = np.pad(self._predicted_at, (0, more))
+        self._given_at = np.pad(self._given_at, (0, more))
         self._source = np.pad(self._source, (0, more))

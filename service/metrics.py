@@ -8,7 +8,8 @@ ever holds an item id.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,73 +18,109 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from service import __version__
 
 Kind = Literal["counter", "gauge", "histogram"]
+Unit = Literal[
+    "",
+    "ratio",
+    "seconds",
+    "labels",
+    "records",
+    "items",
+    "requests",
+    "predictions",
+    "groups",
+    "combinations",
+    "messages",
+    "cost",
+]
 
 _GROUP = ("model", "grouping", "group")
+_GROUPING = ("model", "grouping")
 _ASSESSMENT = ("model", "assessment")
+_ASSESSMENT_GROUP = (*_ASSESSMENT, "group")
 _PAIR = (*_ASSESSMENT, "first", "second")
+_PARTITION = ("topic", "partition")
 
 
 @dataclass(frozen=True)
 class MetricSpec:
-    """One metric: full name as scraped, type, labels, meaning."""
+    """One metric: full name as scraped, type, unit (none where it says nothing), labels, meaning."""
 
     name: str
     kind: Kind
+    unit: Unit
     labels: tuple[str, ...]
     meaning: str
 
 
 CATALOGUE: tuple[MetricSpec, ...] = (
-    MetricSpec("credence_group_accuracy_lower_ratio", "gauge", _GROUP, "Lower end of the credible interval of accuracy; of grouping `all`, of the overall accuracy."),
-    MetricSpec("credence_group_accuracy_mean_ratio", "gauge", _GROUP, "Posterior mean of accuracy."),
-    MetricSpec("credence_group_accuracy_upper_ratio", "gauge", _GROUP, "Upper end of the credible interval of accuracy."),
-    MetricSpec("credence_group_accuracy_below_threshold_probability_ratio", "gauge", _GROUP, "Posterior probability that accuracy is below alerts.min_accuracy; absent without one."),
-    MetricSpec("credence_group_ece_lower_ratio", "gauge", _GROUP, "Lower end of the credible interval of the expected calibration error."),
-    MetricSpec("credence_group_ece_mean_ratio", "gauge", _GROUP, "Posterior mean of the expected calibration error."),
-    MetricSpec("credence_group_ece_upper_ratio", "gauge", _GROUP, "Upper end of the credible interval of the expected calibration error."),
-    MetricSpec("credence_group_ece_above_threshold_probability_ratio", "gauge", _GROUP, "Posterior probability that the expected calibration error is above alerts.max_ece; absent without one."),
-    MetricSpec("credence_group_cost_lower", "gauge", _GROUP, "Lower end of the credible interval of the expected cost of a prediction, in the unit of costs; of predicted classes, absent without costs."),
-    MetricSpec("credence_group_cost_mean", "gauge", _GROUP, "Posterior mean of the expected cost of a prediction."),
-    MetricSpec("credence_group_cost_upper", "gauge", _GROUP, "Upper end of the credible interval of the expected cost of a prediction."),
-    MetricSpec("credence_group_score_mean_ratio", "gauge", _GROUP, "Mean score: what the model itself says of its accuracy."),
-    MetricSpec("credence_group_traffic_share_ratio", "gauge", _GROUP, "Share of the model's traffic, recent traffic counting more."),
-    MetricSpec("credence_group_labels", "gauge", _GROUP, "Labelled predictions in the group, whoever asked for them."),
-    MetricSpec("credence_group_effective_labels", "gauge", _GROUP, "What the group's labels are worth after weighting and forgetting."),
-    MetricSpec("credence_assessment_group_extreme_probability_ratio", "gauge", ("model", "assessment", "group"), "Posterior probability that the group is among the top_m that an identification looks for."),
-    MetricSpec("credence_assessment_comparison_below_probability_ratio", "gauge", _PAIR, "Posterior probability that the first group is less accurate than the second, by more than the comparison's region."),
-    MetricSpec("credence_assessment_comparison_within_probability_ratio", "gauge", _PAIR, "Posterior probability that the two groups' accuracies differ by the region at most."),
-    MetricSpec("credence_assessment_comparison_above_probability_ratio", "gauge", _PAIR, "Posterior probability that the first group is more accurate than the second, by more than the comparison's region."),
-    MetricSpec("credence_assessment_budget_remaining_labels", "gauge", _ASSESSMENT, "Labels that the budget still allows in this window."),
-    MetricSpec("credence_requests_open", "gauge", _ASSESSMENT, "Label requests that wait for an answer."),
-    MetricSpec("credence_requests_total", "counter", (*_ASSESSMENT, "event"), "Events in the life of label requests, of all replicas together: issued, reissued, answered, corrected, retracted, skipped, expired."),
-    MetricSpec("credence_traffic_predictions_total", "counter", ("model",), "Predictions in the traffic, of all consumers together; starts anew when cells change their meaning."),
-    MetricSpec("credence_attribute_combinations", "gauge", ("model",), "Combinations of attribute values that are told apart."),
-    MetricSpec("credence_attribute_combinations_limit", "gauge", ("model",), "Combinations that fit bounds.cells; beyond it, attributes fold into __other__."),
-    MetricSpec("credence_pool_items", "gauge", ("model",), "Unlabelled items in the pool."),
-    MetricSpec("credence_outbox_requests", "gauge", ("model",), "Label requests that wait to be published."),
-    MetricSpec("credence_outcomes", "gauge", ("model",), "Outcomes in the beliefs."),
-    MetricSpec("credence_last_label_timestamp_seconds", "gauge", ("model",), "When the newest label was given; absent before the first."),
-    MetricSpec("credence_snapshot_timestamp_seconds", "gauge", ("model",), "When the beliefs shown here were computed."),
-    MetricSpec("credence_snapshot_duration_seconds", "histogram", (), "Time to read the facts and compute the beliefs of all models."),
-    MetricSpec("credence_rounds_failed_total", "counter", ("part",), "Rounds given up because a part was away; the next round tries again."),
-    MetricSpec("credence_leader", "gauge", (), "1 on the replica that asks for labels."),
-    MetricSpec("credence_requests_published_total", "counter", ("model",), "Label requests sent to Kafka by this process, repeated ones included."),
-    MetricSpec("credence_draws_short_total", "counter", _ASSESSMENT, "Labels that were wanted but found no item in the pool."),
-    MetricSpec("credence_predictions_consumed_total", "counter", ("model",), "Predictions taken in by this process, repeated ones after a restart included."),
-    MetricSpec("credence_labels_consumed_total", "counter", ("result",), "Labels taken in by this process: applied or duplicate."),
-    MetricSpec("credence_dead_letters_total", "counter", ("topic", "reason"), "Messages sent to the dead-letter topic by this process."),
-    MetricSpec("credence_consumer_flooded", "gauge", ("topic",), "1 when a flood of bad messages has stopped the consumer."),
-    MetricSpec("credence_consumer_lag_records", "gauge", ("topic", "partition"), "Records behind the partition's end when last read."),
-    MetricSpec("credence_consumer_record_timestamp_seconds", "gauge", ("topic", "partition"), "Time of the last record read."),
-    MetricSpec("credence_consumer_backoffs_total", "counter", ("topic", "part"), "How often the consumer waited because a part was away."),
-    MetricSpec("credence_records_lost_total", "counter", ("topic",), "Records that the topic's retention deleted before they were read."),
-    MetricSpec("credence_flush_duration_seconds", "histogram", ("topic",), "Time to store what was taken in."),
-    MetricSpec("credence_flushes_refused_total", "counter", ("topic",), "Flushes refused because another owner had moved on, or Redis had lost data; nothing is counted twice."),
-    MetricSpec("credence_build_info", "gauge", ("version",), "Always 1."),
+    MetricSpec("credence_group_accuracy_lower_ratio", "gauge", "ratio", _GROUP, "Lower end of the credible interval of accuracy; of grouping `all`, of the overall accuracy."),
+    MetricSpec("credence_group_accuracy_mean_ratio", "gauge", "ratio", _GROUP, "Posterior mean of accuracy."),
+    MetricSpec("credence_group_accuracy_upper_ratio", "gauge", "ratio", _GROUP, "Upper end of the credible interval of accuracy."),
+    MetricSpec("credence_group_accuracy_below_threshold_probability_ratio", "gauge", "ratio", _GROUP, "Posterior probability that accuracy is below alerts.min_accuracy; absent without one, and of score bins. Of `other`, the highest among those with labels enough."),
+    MetricSpec("credence_group_ece_lower_ratio", "gauge", "ratio", _GROUP, "Lower end of the credible interval of the expected calibration error."),
+    MetricSpec("credence_group_ece_mean_ratio", "gauge", "ratio", _GROUP, "Posterior mean of the expected calibration error."),
+    MetricSpec("credence_group_ece_upper_ratio", "gauge", "ratio", _GROUP, "Upper end of the credible interval of the expected calibration error."),
+    MetricSpec("credence_group_ece_above_threshold_probability_ratio", "gauge", "ratio", _GROUP, "Posterior probability that the expected calibration error is above alerts.max_ece; absent without one. Of `other`, the highest among those with labels enough."),
+    MetricSpec("credence_group_calibration_gap_ratio", "gauge", "ratio", _GROUP, "Mean score less the posterior mean of accuracy: positive where the model is overconfident, negative where it is underconfident."),
+    MetricSpec("credence_group_cost_lower", "gauge", "cost", _GROUP, "Lower end of the credible interval of the expected cost of a prediction, in the unit of costs; of predicted classes, absent without costs."),
+    MetricSpec("credence_group_cost_mean", "gauge", "cost", _GROUP, "Posterior mean of the expected cost of a prediction."),
+    MetricSpec("credence_group_cost_upper", "gauge", "cost", _GROUP, "Upper end of the credible interval of the expected cost of a prediction."),
+    MetricSpec("credence_group_score_mean_ratio", "gauge", "ratio", _GROUP, "Mean score: what the model itself says of its accuracy."),
+    MetricSpec("credence_group_traffic_share_ratio", "gauge", "ratio", _GROUP, "Share of the model's traffic, recent traffic counting more."),
+    MetricSpec("credence_group_labels", "gauge", "labels", (*_GROUP, "outcome"), "Labelled predictions in the group, whoever asked for them, by outcome: correct or incorrect."),
+    MetricSpec("credence_group_effective_labels", "gauge", "labels", _GROUP, "What the group's labels are worth after weighting and forgetting."),
+    MetricSpec("credence_group_verdict_labels", "gauge", "labels", _GROUP, "Labels that the group still needs, in the median of what is believed, until it has alerts.min_labels and is known with alerts.confidence on which side of alerts.min_accuracy it lies; 0 once it is known, absent without a threshold."),
+    MetricSpec("credence_group_verdict_seconds", "gauge", "seconds", _GROUP, "Time to that many labels, if all budgets are spent and the group goes on to get its share of the labels; absent without a budget that renews."),
+    MetricSpec("credence_grouping_groups", "gauge", "groups", _GROUPING, "Groups that have had traffic."),
+    MetricSpec("credence_grouping_groups_omitted", "gauge", "groups", _GROUPING, "Groups folded into `other`, as there are more than bounds.metric_groups; the worst, the most uncertain and those that alert are told one by one."),
+    MetricSpec("credence_grouping_traffic_share_failing_ratio", "gauge", "ratio", _GROUPING, "Share of the traffic in groups that are known to be below alerts.min_accuracy, those in `other` included; absent without a threshold, and of score bins."),
+    MetricSpec("credence_grouping_traffic_share_meeting_ratio", "gauge", "ratio", _GROUPING, "Share of the traffic in groups that are known to meet alerts.min_accuracy, those in `other` included; absent without a threshold, and of score bins."),
+    MetricSpec("credence_alert_min_accuracy_ratio", "gauge", "ratio", ("model",), "The configured alerts.min_accuracy; absent without one."),
+    MetricSpec("credence_alert_max_ece_ratio", "gauge", "ratio", ("model",), "The configured alerts.max_ece; absent without one."),
+    MetricSpec("credence_alert_confidence_ratio", "gauge", "ratio", ("model",), "The configured alerts.confidence: the posterior probability from which a threshold counts as crossed."),
+    MetricSpec("credence_alert_min_labels", "gauge", "labels", ("model",), "The configured alerts.min_labels: effective labels without which a threshold counts neither as crossed nor as met; twice as many for calibration."),
+    MetricSpec("credence_assessment_group_extreme_probability_ratio", "gauge", "ratio", _ASSESSMENT_GROUP, "Posterior probability that the group is among the top_m that an identification looks for. Of `other`, the highest among its groups."),
+    MetricSpec("credence_assessment_group_next_probability_ratio", "gauge", "ratio", _ASSESSMENT_GROUP, "Probability that the policy asks for a label of the group next."),
+    MetricSpec("credence_assessment_comparison_below_probability_ratio", "gauge", "ratio", _PAIR, "Posterior probability that the first group is less accurate than the second, by more than the comparison's region."),
+    MetricSpec("credence_assessment_comparison_within_probability_ratio", "gauge", "ratio", _PAIR, "Posterior probability that the two groups' accuracies differ by the region at most."),
+    MetricSpec("credence_assessment_comparison_above_probability_ratio", "gauge", "ratio", _PAIR, "Posterior probability that the first group is more accurate than the second, by more than the comparison's region."),
+    MetricSpec("credence_assessment_budget_labels", "gauge", "labels", _ASSESSMENT, "Labels that the budget allows in one window."),
+    MetricSpec("credence_assessment_budget_remaining_labels", "gauge", "labels", _ASSESSMENT, "Labels that the budget still allows in this window."),
+    MetricSpec("credence_requests_open", "gauge", "requests", _ASSESSMENT, "Label requests that wait for an answer."),
+    MetricSpec("credence_requests_oldest_timestamp_seconds", "gauge", "seconds", _ASSESSMENT, "When the oldest label request that waits for an answer was first issued; absent while none waits."),
+    MetricSpec("credence_requests_total", "counter", "requests", (*_ASSESSMENT, "event"), "Events in the life of label requests, of all replicas together: issued, reissued, answered, corrected, retracted, skipped, expired."),
+    MetricSpec("credence_traffic_predictions_total", "counter", "predictions", ("model",), "Predictions in the traffic, of all consumers together; starts anew when cells change their meaning."),
+    MetricSpec("credence_attribute_combinations", "gauge", "combinations", ("model",), "Combinations of attribute values that are told apart."),
+    MetricSpec("credence_attribute_combinations_limit", "gauge", "combinations", ("model",), "Combinations that fit bounds.cells; beyond it, attributes fold into `__other__`."),
+    MetricSpec("credence_pool_items", "gauge", "items", ("model",), "Unlabelled items in the pool."),
+    MetricSpec("credence_pool_item_age_seconds", "gauge", "seconds", ("model",), "Median age of the items in the pool, from a sample; absent while it is empty."),
+    MetricSpec("credence_outbox_requests", "gauge", "requests", ("model",), "Label requests that wait to be published."),
+    MetricSpec("credence_outcomes", "gauge", "labels", ("model",), "Outcomes in the beliefs."),
+    MetricSpec("credence_last_label_timestamp_seconds", "gauge", "seconds", ("model",), "When the newest label was given; absent before the first."),
+    MetricSpec("credence_snapshot_timestamp_seconds", "gauge", "seconds", ("model",), "When the beliefs shown here were computed."),
+    MetricSpec("credence_snapshot_duration_seconds", "histogram", "seconds", (), "Time to read the facts and compute the beliefs of all models."),
+    MetricSpec("credence_rounds_failed_total", "counter", "", ("part",), "Rounds given up because a part was away; the next round tries again."),
+    MetricSpec("credence_leader", "gauge", "", (), "1 on the replica that asks for labels, else 0."),
+    MetricSpec("credence_requests_published_total", "counter", "requests", ("model",), "Label requests sent to Kafka by this process, repeated ones included."),
+    MetricSpec("credence_draws_short_total", "counter", "labels", _ASSESSMENT, "Labels that were wanted but found no item in the pool."),
+    MetricSpec("credence_predictions_consumed_total", "counter", "predictions", ("model",), "Predictions taken in by this process, repeated ones after a restart included."),
+    MetricSpec("credence_labels_consumed_total", "counter", "labels", ("result",), "Labels taken in by this process: applied or duplicate."),
+    MetricSpec("credence_label_delay_seconds", "histogram", "seconds", ("model",), "Time from the first issue of a label request to the label that closed it."),
+    MetricSpec("credence_dead_letters_total", "counter", "messages", ("topic", "reason"), "Messages sent to the dead-letter topic by this process."),
+    MetricSpec("credence_consumer_flooded", "gauge", "", ("topic",), "1 when a flood of bad messages has stopped the consumer."),
+    MetricSpec("credence_consumer_lag_records", "gauge", "records", _PARTITION, "Records behind the partition's end when last read; of partitions that this process owns."),
+    MetricSpec("credence_consumer_lag_seconds", "gauge", "seconds", _PARTITION, "Age of the last record that was taken in, while others wait behind it; 0 while none waits."),
+    MetricSpec("credence_consumer_record_timestamp_seconds", "gauge", "seconds", _PARTITION, "Time of the last record read."),
+    MetricSpec("credence_consumer_backoffs_total", "counter", "", ("topic", "part"), "How often the consumer waited because a part was away."),
+    MetricSpec("credence_records_lost_total", "counter", "records", ("topic",), "Records that the topic's retention deleted before they were read."),
+    MetricSpec("credence_flush_duration_seconds", "histogram", "seconds", ("topic",), "Time to store what was taken in."),
+    MetricSpec("credence_flushes_refused_total", "counter", "", ("topic",), "Flushes refused because another owner had moved on, or Redis had lost data; nothing is counted twice."),
+    MetricSpec("credence_build_info", "gauge", "", ("version",), "Always 1."),
 )  # fmt: skip
 
 SPECS = {spec.name: spec for spec in CATALOGUE}
 _DURATIONS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_DELAYS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 43_200.0, 86_400.0, 259_200.0, 604_800.0)
 
 
 def _counter(name: str, registry: CollectorRegistry) -> Counter:
@@ -96,20 +133,28 @@ def _gauge(name: str, registry: CollectorRegistry) -> Gauge:
     return Gauge(name, spec.meaning, spec.labels, registry=registry)
 
 
-def _histogram(name: str, registry: CollectorRegistry) -> Histogram:
+def _histogram(name: str, registry: CollectorRegistry, buckets: Sequence[float] = _DURATIONS) -> Histogram:
     spec = SPECS[name]
-    return Histogram(name, spec.meaning, spec.labels, registry=registry, buckets=_DURATIONS)
+    return Histogram(name, spec.meaning, spec.labels, registry=registry, buckets=buckets)
 
 
 class PipelineMetrics:
-    """The instruments of this process's part of the pipeline."""
+    """The instruments of this process's part of the pipeline.
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    Args:
+        registry: that they belong to.
+        clock: seconds since the epoch; a lag in seconds grows between two readings of a partition.
+    """
+
+    def __init__(self, registry: CollectorRegistry, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._consumed = _counter("credence_predictions_consumed_total", registry)
         self._labels = _counter("credence_labels_consumed_total", registry)
+        self._delay = _histogram("credence_label_delay_seconds", registry, _DELAYS)
         self._dead_letters = _counter("credence_dead_letters_total", registry)
         self._flooded = _gauge("credence_consumer_flooded", registry)
         self._lag = _gauge("credence_consumer_lag_records", registry)
+        self._lag_time = _gauge("credence_consumer_lag_seconds", registry)
         self._record_time = _gauge("credence_consumer_record_timestamp_seconds", registry)
         self._backoffs = _counter("credence_consumer_backoffs_total", registry)
         self._lost = _counter("credence_records_lost_total", registry)
@@ -131,6 +176,10 @@ class PipelineMetrics:
         self._labels.labels("applied").inc(applied)
         self._labels.labels("duplicate").inc(duplicate)
 
+    def label_delayed(self, model: str, seconds: float) -> None:
+        """A label closed its request so long after the request was first issued."""
+        self._delay.labels(model).observe(seconds)
+
     def dead_lettered(self, topic: str, reasons: Sequence[str]) -> None:
         """Messages went to the dead-letter topic."""
         for reason, count in Tally(reasons).items():
@@ -144,8 +193,32 @@ class PipelineMetrics:
         self, topic: str, partition: int, *, offset: int, highwater: int, record_time: float
     ) -> None:
         """A partition was read up to an offset."""
-        self._lag.labels(topic, str(partition)).set(max(0, highwater - offset))
+        behind = max(0, highwater - offset)
+        self._lag.labels(topic, str(partition)).set(behind)
         self._record_time.labels(topic, str(partition)).set(record_time)
+        self._lag_time.labels(topic, str(partition)).set_function(
+            lambda: max(0.0, self._clock() - record_time) if behind else 0.0
+        )
+
+    def partition_held(self, topic: str, partition: int, *, records: int, record_time: float) -> None:
+        """Records of a partition were read but cannot be taken in yet.
+
+        Args:
+            topic: kind of topic.
+            partition: its number.
+            records: behind the partition's end, those held included.
+            record_time: of the first one held, seconds since the epoch.
+        """
+        self._lag.labels(topic, str(partition)).set(records)
+        self._lag_time.labels(topic, str(partition)).set_function(
+            lambda: max(0.0, self._clock() - record_time)
+        )
+
+    def partition_lost(self, topic: str, partition: int) -> None:
+        """A partition is another process's now, which tells of it from here on."""
+        for gauge in (self._lag, self._lag_time, self._record_time):
+            with suppress(KeyError):  # nothing was read of it
+                gauge.remove(topic, str(partition))
 
     def backed_off(self, topic: str, part: str) -> None:
         """A consumer waits because a part is away."""

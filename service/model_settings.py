@@ -32,6 +32,16 @@ METRICS: dict[Task, tuple[Metric, ...]] = {
 }
 """What every task can be about."""
 
+QUALITIES: dict[tuple[str, str], str] = {
+    ("accuracy", "lowest"): "least accurate",
+    ("accuracy", "highest"): "most accurate",
+    ("calibration", "highest"): "least calibrated",
+    ("calibration", "lowest"): "best calibrated",
+    ("cost", "highest"): "most costly",
+    ("cost", "lowest"): "least costly",
+}
+"""What an identification looks for, by its metric and end."""
+
 CONFUSION_CLASSES = 1_000
 """Confusion and cost, which take arrays of classes by classes, are known of models with so many at most."""
 
@@ -116,8 +126,19 @@ class AssessmentSettings(Frozen):
 class AlertSettings(Frozen):
     """Thresholds that alerts compare beliefs with."""
 
-    min_accuracy: Probability | None = Field(default=None, description="of every group")
+    min_accuracy: Probability | None = Field(
+        default=None, description="of every group but score bins, whose scores may be low"
+    )
     max_ece: Probability | None = Field(default=None, description="of every group")
+    min_labels: float = Field(
+        default=10.0,
+        ge=0,
+        description="effective labels without which a threshold counts neither as crossed nor as met; twice "
+        "as many for calibration",
+    )
+    confidence: float = Field(
+        default=0.95, gt=0.5, lt=1, description="probability from which a threshold counts as crossed, or met"
+    )
 
 
 class Mistake(Frozen):

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.policies import NONE, POLICIES, Situation
-from service.assessment.tasks import Task
-from service.assessment_snapshot import standing_beliefs, task_of
+from service.asking import Standing, standing
+from service.assessment.policies import NONE, Situation
+from service.believing import present_groups
 from service.cells import CellSpace, CombinationDirectory
-from service.drawing import Drawer, Pooled
-from service.grouping_snapshot import GroupingSnapshot
+from service.drawing import Drawer
 from service.ledger import OutcomeLedger
 from service.model_settings import AssessmentSettings, ModelSettings
-from service.snapshot import ModelSnapshot, present_groups, take_snapshot
+from service.requesting import renewal_of, request_of
+from service.snapshot import ModelSnapshot, take_snapshot
 from service.store.facts import FactReader, TrafficFacts
-from service.store.records import Fact, encode_json
-from service.store.requests import Draw, OpenRequest, Renewal, RequestStore
+from service.store.requests import Draw, RequestStore
+from service.timeline import Timeline, moment, past_moment
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +58,8 @@ class ModelMonitor:
         slots: pool slots per cell and partition.
         hash_key: the 16-byte key of the pool's priorities.
         rng: for Thompson sampling and joint draws.
+        metric_groups: groups per grouping that have metrics of their own, at most.
+        history_seconds: how far back beliefs are remembered.
     """
 
     def __init__(
@@ -75,6 +73,8 @@ class ModelMonitor:
         slots: int,
         hash_key: bytes,
         rng: np.random.Generator,
+        metric_groups: int,
+        history_seconds: float,
     ) -> None:
         self.model = model
         self._settings = settings
@@ -84,6 +84,9 @@ class ModelMonitor:
         self._slots = slots
         self._hash_key = hash_key
         self._rng = rng
+        self._metric_groups = metric_groups
+        self._history_seconds = history_seconds
+        self._timeline = Timeline(history_seconds)
         self._ledger = OutcomeLedger(space)
         self._last_entry = "0-0"
         self._traffic: TrafficFacts | None = None
@@ -113,10 +116,37 @@ class ModelMonitor:
             traffic=traffic,
             requests=requests,
             ledger=self._ledger,
+            metric_groups=self._metric_groups,
+            history_seconds=self._history_seconds,
             now=now,
             rng=self._rng,
+            before=self._snapshot,
+            past=self._timeline.moments,
         )
+        self._timeline.remember(moment(now, self._snapshot.groupings))
         return self._snapshot
+
+    def recall(self, now: float) -> bool:
+        """Compute anew what was believed at one earlier time that is not remembered; whether there was one.
+
+        One at a time, so that a process which has just started answers before it remembers all.
+        """
+        if self._snapshot is None or self._traffic is None:
+            return False
+        at = self._timeline.missing(now=now, first_label_at=self._ledger.first_label_at)
+        if at is None:
+            return False
+        self._timeline.remember(
+            past_moment(
+                settings=self._settings,
+                space=self._space,
+                traffic=self._traffic,
+                ledger=self._ledger,
+                before=self._snapshot.groupings,
+                at=at,
+            )
+        )
+        return True
 
     def ask(self, *, epoch: int, now: float) -> Round:
         """Expire what is due, then let every assessment ask; by the last snapshot.
@@ -140,20 +170,10 @@ class ModelMonitor:
         return Round(issued, shortfall, expired, reissued)
 
     def _expire(self, epoch: int, now: float) -> tuple[int, int]:
-        renewals = []
-        for due in self._requests.due(now=now):
-            settings = self._settings.assessments.get(due.open.assessment)
-            if settings is None or due.open.attempt >= settings.max_attempts:
-                renewals.append(Renewal(due))
-                continue
-            deadline = now + settings.lease_seconds
-            message = msgspec.json.decode(due.message, type=dict[str, msgspec.Raw])
-            message |= {
-                "requested_at": msgspec.Raw(encode_json(_iso(now))),
-                "deadline": msgspec.Raw(encode_json(_iso(deadline))),
-                "attempt": msgspec.Raw(encode_json(due.open.attempt + 1)),
-            }
-            renewals.append(Renewal(due, deadline, encode_json(message)))
+        renewals = [
+            renewal_of(due, self._settings.assessments.get(due.open.assessment), now)
+            for due in self._requests.due(now=now)
+        ]
         statuses = self._requests.renew(epoch=epoch, renewals=renewals)
         return statuses.count("expired"), statuses.count("reissued")
 
@@ -174,19 +194,10 @@ class ModelMonitor:
             state.budget_remaining,
             MOST_REQUESTS_PER_ROUND,
         )
-        task = task_of(settings, grouping) if grouping else None
-        if grouping is None or task is None or wanted <= 0:
+        stands = standing(settings, grouping, state.in_flight) if grouping and wanted > 0 else None
+        if stands is None:
             return 0, 0
-        draws = self._draws(
-            name,
-            settings,
-            grouping,
-            task,
-            traffic=traffic,
-            in_flight=state.in_flight,
-            wanted=wanted,
-            now=now,
-        )
+        draws = self._draws(name, settings, stands, traffic=traffic, wanted=wanted, now=now)
         statuses = self._requests.issue(
             epoch=epoch,
             assessment=name,
@@ -202,11 +213,9 @@ class ModelMonitor:
         self,
         name: str,
         settings: AssessmentSettings,
-        grouping: GroupingSnapshot,
-        task: Task[Any],
+        stands: Standing,
         *,
         traffic: TrafficFacts,
-        in_flight: Floats,
         wanted: int,
         now: float,
     ) -> list[Draw]:
@@ -217,22 +226,16 @@ class ModelMonitor:
         one wait for the next round, and the next best are asked.
         """
         groups = present_groups(self._space, settings.asked_grouping, traffic)
-        beliefs = standing_beliefs(task, grouping)
-        for group in np.repeat(np.arange(len(groups.names)), in_flight.astype(np.intp)):
-            beliefs.expect(np.array([group]))
-        policy = POLICIES[settings.policy]()
-        weights = grouping.beliefs.shares[None]
-        available, relevant = weights > 0, task.relevant(1)
-        if relevant is not None:
-            available &= relevant
+        beliefs, available = stands.situation.beliefs, stands.situation.available
         drawer = Drawer(self._requests, traffic, self._slots, self._traffic_decay, self._hash_key)
         draws: list[Draw] = []
-        missed = np.zeros(weights.shape, dtype=np.bool_)
+        missed = np.zeros(available.shape, dtype=np.bool_)
         attempts = 0
         while len(draws) < wanted:
             if attempts >= wanted:
-                available &= ~missed
-            chosen = policy.choose(task, Situation(beliefs, weights, available), self._rng)[0]
+                available = available & ~missed
+            situation = Situation(beliefs, stands.situation.weights, available)
+            chosen = stands.policy.choose(stands.task, situation, self._rng)[0]
             chosen = chosen[chosen != NONE][: wanted - len(draws)]
             if not chosen.size:
                 break
@@ -243,7 +246,17 @@ class ModelMonitor:
                     missed[0, group] = True
                 else:
                     beliefs.expect(np.array([group]))
-                    draws.append(self._request(name, settings, groups.names[group], item, now))
+                    draws.append(
+                        request_of(
+                            item,
+                            model=self.model,
+                            classes=self._settings.classes,
+                            assessment=name,
+                            settings=settings,
+                            group=groups.names[group],
+                            now=now,
+                        )
+                    )
         return draws
 
     @property
@@ -255,62 +268,3 @@ class ModelMonitor:
         members = np.flatnonzero(cell_groups == group)
         cumulative = np.cumsum(weights[members])
         return int(members[np.searchsorted(cumulative, self._rng.random() * cumulative[-1], side="right")])
-
-    def _request(
-        self, assessment: str, settings: AssessmentSettings, group: str, item: Pooled, now: float
-    ) -> Draw:
-        record = item.record
-        deadline = now + settings.lease_seconds
-        request_id = hashlib.blake2b(
-            msgspec.json.encode([self.model, record.item_id]), digest_size=12
-        ).hexdigest()
-        message: dict[str, Any] = {
-            "request_id": request_id,
-            "model": self.model,
-            "item_id": record.item_id,
-            "classes": list(self._settings.classes),
-            "requested_at": _iso(now),
-            "deadline": _iso(deadline),
-            "attempt": 1,
-        }
-        if record.payload:
-            message["payload"] = msgspec.Raw(record.payload)
-        if record.payload_uri:
-            message["payload_uri"] = record.payload_uri
-        if settings.reveal_prediction:
-            message["prediction"] = {"predicted_class": record.predicted_class, "score": record.score}
-        return Draw(
-            partition=item.partition,
-            slot=item.slot,
-            record=item.encoded,
-            item_hash=item.item_hash,
-            item_id=record.item_id,
-            request_id=request_id,
-            group=group,
-            fact=encode_json(
-                Fact(
-                    item_id=record.item_id,
-                    predicted_class=record.predicted_class,
-                    score=record.score,
-                    attributes=record.attributes,
-                    predicted_at=record.time,
-                    requested_at=now,
-                    votes=record.votes,
-                )
-            ),
-            message=encode_json(message),
-            open=OpenRequest(
-                assessment=assessment,
-                group=group,
-                attributes=record.attributes,
-                predicted_class=record.predicted_class,
-                score=record.score,
-                attempt=1,
-                requested_at=now,
-            ),
-            deadline=deadline,
-        )
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()

@@ -7,7 +7,7 @@ leader's lease and its epoch, not by the schedule.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,6 +26,9 @@ from service.store.requests import RequestStore
 log = logging.getLogger(__name__)
 
 _PUBLISH_SECONDS = 10.0
+
+_RECALL_REST = 9.0
+"""After earlier beliefs were computed anew, so many times as long is rested from it: a tenth of the time."""
 
 
 class _RequestKey(msgspec.Struct):
@@ -89,6 +92,7 @@ class Rounds:
 
     Args:
         monitors: of all models.
+        board: where the latest snapshot of every model is put.
         lease: of the leader; None where this process only looks.
         publisher: of label requests; None where this process only looks.
         metrics: of the pipeline.
@@ -99,6 +103,7 @@ class Rounds:
         self,
         monitors: Mapping[str, ModelMonitor],
         *,
+        board: MutableMapping[str, ModelSnapshot],
         lease: LeaderLease | None,
         publisher: RequestPublisher | None,
         metrics: PipelineMetrics,
@@ -109,13 +114,9 @@ class Rounds:
         self._publisher = publisher
         self._metrics = metrics
         self._clock = clock
-        self._snapshots: dict[str, ModelSnapshot] = {}
+        self._board = board
+        self._recall_at = 0.0
         self.last_success: float | None = None
-
-    @property
-    def snapshots(self) -> list[ModelSnapshot]:
-        """The latest snapshot of every model."""
-        return list(self._snapshots.values())
 
     def tick(self) -> None:
         """Refresh all snapshots; if this process leads, ask and publish. What is away is waited for."""
@@ -131,8 +132,17 @@ class Rounds:
     def _look(self) -> None:
         began = self._clock()
         for name, monitor in self._monitors.items():
-            self._snapshots[name] = monitor.refresh(self._clock())
+            self._board[name] = monitor.refresh(self._clock())
         self._metrics.snapshot_taken(self._clock() - began)
+        self._recall()
+
+    def _recall(self) -> None:
+        began = self._clock()
+        if began < self._recall_at:
+            return
+        for monitor in self._monitors.values():
+            monitor.recall(began)
+        self._recall_at = began + (1 + _RECALL_REST) * (self._clock() - began)
 
     def _ask(self) -> None:
         if self._lease is None or self._publisher is None:

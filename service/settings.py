@@ -66,6 +66,9 @@ class HttpSettings(Frozen):
 
     host: str = Field(default="127.0.0.1", description="address to listen on; 0.0.0.0 is every one")
     port: int = Field(default=8400, ge=0, le=65_535, description="0 takes a free port")
+    history_hours: float = Field(
+        default=24.0, gt=0, le=8_760, description="how far back the page shows what was believed"
+    )
 
 
 class ScheduleSettings(Frozen):
@@ -99,6 +102,9 @@ class Bounds(Frozen):
         default=30.0, gt=0, le=3_650, description="how long an answer may be corrected or retracted"
     )
     outcomes: int = Field(default=1_000_000, ge=1_000, description="outcomes kept per model, about")
+    metric_groups: int = Field(
+        default=200, ge=1, description="groups per grouping with metrics of their own; the rest are `other`"
+    )
 
 
 class DeadLetterSettings(Frozen):

@@ -1,20 +1,43 @@
-"""`credence status`: the snapshot as tables in the terminal."""
+"""`credence status`: what the status page shows, in short, in the terminal."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
+from unicodedata import category
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from service.assessment_snapshot import AssessmentSnapshot
-from service.grouping_snapshot import GroupingSnapshot
+from service.report.documents import (
+    AssessmentState,
+    Finding,
+    GroupState,
+    GroupTable,
+    Interval,
+    ModelState,
+    Thresholds,
+)
+from service.report.groups import group_table
+from service.report.states import model_state
+from service.report.words import percent, probability
 from service.snapshot import ModelSnapshot
 
 _MOST_GROUPS = 20
-_STYLE: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)}
+_MOST_FINDINGS = 10
+_MOST_NEXT = 3
+_HOUR = 3_600.0
+_DAY = 86_400.0
+_STYLE: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "title_justify": "left"}
+_VERDICTS = {"meets": " meets", "fails": " FAILS", "open": "", "none": ""}
+_FAILED = "bold red"
+
+
+def shown(name: str) -> str:
+    """A name that came with messages, without what would drive the terminal instead of being shown."""
+    return "".join("\N{REPLACEMENT CHARACTER}" if category(c)[0] == "C" else c for c in name)
 
 
 def status_view(snapshots: list[ModelSnapshot]) -> Group:
@@ -23,78 +46,132 @@ def status_view(snapshots: list[ModelSnapshot]) -> Group:
 
 
 def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
-    parts: list[Table | Text] = [
-        Text(
-            f"\n{snapshot.model}: {snapshot.predictions:,} predictions, {snapshot.outcomes:,} outcomes, "
-            f"{snapshot.pool_items:,} items pooled",
-            style="bold",
-        )
+    state = model_state(snapshot)
+    parts: list[Table | Text] = [Text(f"\n{_headline(state)}", style="bold")]
+    if not state.groupings:
+        return [*parts, Text("no traffic yet")]
+    parts += [
+        *_findings(state),
+        *(
+            _grouping_table(group_table(snapshot, grouping.name, limit=_MOST_GROUPS), state.thresholds)
+            for grouping in state.groupings
+        ),
     ]
-    parts += [_grouping_table(name, grouping) for name, grouping in snapshot.groupings.items()]
-    if snapshot.assessments:
-        parts.append(_assessment_table(snapshot))
-    if not snapshot.groupings:
-        parts.append(Text("no traffic yet"))
+    if state.assessments:
+        parts.append(_assessment_table(state.assessments))
     return parts
 
 
-def _grouping_table(name: str, grouping: GroupingSnapshot) -> Table:
-    table = Table(title=f"by {name}, least accurate first", title_justify="left", **_STYLE)
+def _headline(state: ModelState) -> str:
+    told = [
+        f"{state.predictions:,} predictions",
+        f"{state.outcomes:,} outcomes",
+        f"{state.pool_items:,} items pooled",
+    ]
+    if state.last_label_at is not None:
+        told.append(f"last label {_moment(state.last_label_at)}")
+    return f"{state.model}: {', '.join(told)}"
+
+
+def _findings(state: ModelState) -> list[Text]:
+    wanted = [w for w in (state.thresholds.min_accuracy, state.thresholds.max_ece) if w is not None]
+    if not wanted:
+        return [Text("no threshold is configured (alerts.min_accuracy, alerts.max_ece)", style="dim")]
+    if not state.findings:
+        sure = percent(state.thresholds.confidence)
+        return [Text(f"no group is known, with {sure}, to cross a threshold", style="green")]
+    lines = [Text(f"! {shown(_finding(one))}", style="bold red") for one in state.findings[:_MOST_FINDINGS]]
+    if state.finding_count > _MOST_FINDINGS:
+        lines.append(Text(f"! and {state.finding_count - _MOST_FINDINGS} more", style="bold red"))
+    return lines
+
+
+def _finding(finding: Finding) -> str:
+    if finding.grouping == "all":
+        return finding.sentence
+    return f"{finding.sentence} It has {percent(finding.share)} of the traffic."
+
+
+def _grouping_table(told: GroupTable, thresholds: Thresholds) -> Table:
+    table = Table(title=_title(told.grouping), **_STYLE)
     table.add_column("group", no_wrap=True, min_width=10)
-    for heading, width in (("share %", 7), ("labels", 6), ("accuracy %", 19), ("ECE %", 18)):
+    columns = [("share %", 7), ("labels", 6), ("accuracy %", 19)]
+    if any(group.accuracy_below is not None for group in told.groups):
+        columns.append((f"P(< {percent(thresholds.min_accuracy or 0)})", 12))
+    columns.append(("ECE %", 18))
+    if any(group.cost for group in told.groups):
+        columns.append(("cost", 20))
+    for heading, width in columns:
         table.add_column(heading, justify="right", no_wrap=True, min_width=width)
-    cost = grouping.confusion.cost.estimate if grouping.confusion and grouping.confusion.cost else None
-    if cost is not None:
-        table.add_column("cost", justify="right", no_wrap=True, min_width=20)
-    order = grouping.accuracy_mean.argsort()
-    for i in order[:_MOST_GROUPS]:
-        accuracy = (grouping.accuracy_lower[i], grouping.accuracy_mean[i], grouping.accuracy_upper[i])
-        expected = () if cost is None else (_interval(cost.lower[i], cost.mean[i], cost.upper[i], 3),)
-        table.add_row(
-            grouping.groups[i],
-            f"{100 * grouping.beliefs.shares[i]:.1f}",
-            f"{grouping.beliefs.labels_counted[i]}",
-            _percent_interval(*accuracy),
-            _percent_interval(grouping.ece_lower[i], grouping.ece_mean[i], grouping.ece_upper[i]),
-            *expected,
-        )
-    if len(order) > _MOST_GROUPS:
-        table.caption = f"{len(order) - _MOST_GROUPS} more groups are not shown"
+    for group in told.groups:
+        table.add_row(*_cells(group))
+    if told.total > len(told.groups):
+        table.caption = f"{told.total - len(told.groups)} more groups are not shown"
     return table
 
 
-def _percent_interval(lower: float, mean: float, upper: float) -> str:
-    return _interval(100 * lower, 100 * mean, 100 * upper, 1)
+def _title(grouping: str) -> str:
+    return (
+        "all traffic" if grouping == "all" else f"by {grouping}, those with most evidence against them first"
+    )
 
 
-def _interval(lower: float, mean: float, upper: float, decimals: int) -> str:
-    return f"{mean:.{decimals}f} [{lower:.{decimals}f}, {upper:.{decimals}f}]"
+def _cells(group: GroupState) -> list[Text]:
+    labels = group.labels_correct + group.labels_incorrect
+    cells = [shown(group.group), f"{100 * group.share:.1f}", f"{labels}", _percent_interval(group.accuracy)]
+    styles = [""] * 4
+    if group.accuracy_below is not None:
+        cells.append(f"{probability(group.accuracy_below)}{_VERDICTS[group.verdict]}{_needs(group)}")
+        styles.append(_FAILED if group.verdict == "fails" else "")
+    cells.append(_percent_interval(group.ece))
+    styles.append(_FAILED if group.miscalibrated else "")
+    if group.cost is not None:
+        cells.append(_interval(group.cost, 3))
+        styles.append("")
+    return [Text(cell, style=style) for cell, style in zip(cells, styles, strict=True)]
 
 
-def _assessment_table(snapshot: ModelSnapshot) -> Table:
-    table = Table(title="assessments", title_justify="left", **_STYLE)
+def _needs(group: GroupState) -> str:
+    """Labels until a verdict, and the time to them."""
+    if not group.verdict_labels:
+        return ""
+    if group.verdict_seconds is None:
+        return f", needs {group.verdict_labels:.0f} labels"
+    return f", needs {group.verdict_labels:.0f} labels, {_duration(group.verdict_seconds)}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < _HOUR:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / _HOUR:.0f} h" if seconds < 2 * _DAY else f"{seconds / _DAY:.0f} d"
+
+
+def _moment(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _percent_interval(told: Interval) -> str:
+    return _interval(Interval(lower=100 * told.lower, mean=100 * told.mean, upper=100 * told.upper), 1)
+
+
+def _interval(told: Interval, decimals: int) -> str:
+    return f"{told.mean:.{decimals}f} [{told.lower:.{decimals}f}, {told.upper:.{decimals}f}]"
+
+
+def _assessment_table(states: list[AssessmentState]) -> Table:
+    table = Table(title="assessments", **_STYLE)
     table.add_column("name", no_wrap=True, min_width=10)
     for heading in ("issued", "answered", "skipped", "expired", "open", "left"):
         table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
-    table.add_column("found", no_wrap=True, min_width=10)
-    for name, state in snapshot.assessments.items():
+    for heading in ("found", "asks next"):
+        table.add_column(heading, min_width=10)
+    for state in states:
         table.add_row(
-            name,
+            state.name,
             *(str(state.events[event]) for event in ("issued", "answered", "skipped", "expired")),
             f"{state.open_requests}",
-            f"{state.budget_remaining}",
-            _found(state),
+            f"{state.budget.remaining}",
+            Text(shown(state.found)),
+            Text(shown(", ".join(f"{one.group} ({one.probability:.0%})" for one in state.next[:_MOST_NEXT]))),
         )
     return table
-
-
-def _found(state: AssessmentSnapshot) -> str:
-    """What an assessment has found, and how sure it is."""
-    if state.extreme is not None and len(state.groups):
-        best = int(state.extreme.argmax())
-        return f"{state.end}: {state.groups[best]} ({state.extreme[best]:.0%})"
-    if state.compared is not None:
-        told = {"below": state.compared.below, "like": state.compared.within, "above": state.compared.above}
-        word = max(told, key=lambda verdict: told[verdict])
-        return f"{state.compared.first} {word} {state.compared.second} ({told[word]:.0%})"
-    return ""

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from kafka.errors import KafkaError
 from prometheus_client import CollectorRegistry
+from starlette.applications import Starlette
 
 from consumers.dead_letters import FloodGate
 from consumers.ingest import ModelIngest
@@ -33,12 +34,14 @@ from service.metrics import PipelineMetrics
 from service.monitor import ModelMonitor
 from service.scheduler import RequestPublisher, Rounds, start_schedule
 from service.settings import Settings
+from service.snapshot import ModelSnapshot
 from service.store.connection import Connection
 from service.store.facts import FactReader
 from service.store.keys import ModelKeys
 from service.store.lease import LeaderLease, shared_hash_key
 from service.store.requests import RequestStore
 from service.store.shards import DirectoryStore, ShardStore
+from service.web.api import SnapshotView
 from service.web.app import WebServer, build_app
 
 log = logging.getLogger(__name__)
@@ -92,6 +95,8 @@ def model_monitor(
         slots=settings.bounds.slots_per_cell,
         hash_key=hash_key,
         rng=rng,
+        metric_groups=settings.bounds.metric_groups,
+        history_seconds=settings.http.history_hours * 3_600,
     )
 
 
@@ -112,8 +117,9 @@ class Application:
         self._clock = clock
         self._stopping = threading.Event()
         self._failed = False
+        self._board: dict[str, ModelSnapshot] = {}
         self._registry = CollectorRegistry()
-        self._metrics = PipelineMetrics(self._registry)
+        self._metrics = PipelineMetrics(self._registry, clock)
         self._health = Health()
         self._connection = Connection(build_redis(settings.redis), settings.redis.prefix)
 
@@ -128,7 +134,7 @@ class Application:
             OSError: the HTTP address cannot be listened on.
         """
         http = self._settings.http
-        web = WebServer(build_app(self._registry, self._health), host=http.host, port=http.port)
+        web = WebServer(self._web_app(), host=http.host, port=http.port)
         log.info("listening", extra={"host": http.host, "port": web.port})
         try:
             hash_key = self._patiently(self._hash_key)
@@ -139,6 +145,21 @@ class Application:
             web.stop()
         log.info("stopped", extra={"failed": self._failed})
         return 1 if self._failed else 0
+
+    def _web_app(self) -> Starlette:
+        if not self._takes_snapshots:
+            return build_app(self._registry, self._health)
+        view = SnapshotView(
+            models=list(self._settings.models),
+            board=self._board,
+            tick_seconds=self._settings.schedule.tick_seconds,
+            clock=self._clock,
+        )
+        return build_app(self._registry, self._health, view)
+
+    @property
+    def _takes_snapshots(self) -> bool:
+        return bool(self._roles & {"schedule", "serve"})
 
     def _play(self, hash_key: bytes, producer: Any) -> None:
         threads = [self._start_loop(step, topic) for step, topic in self._steps(hash_key, producer)]
@@ -274,7 +295,7 @@ class Application:
         return thread
 
     def _rounds(self, hash_key: bytes, producer: Any) -> Rounds | None:
-        if not self._roles & {"schedule", "serve"}:
+        if not self._takes_snapshots:
             return None
         settings = self._settings
         seeds = np.random.SeedSequence(settings.seed if settings.seed is not None else secrets.randbits(128))
@@ -287,6 +308,7 @@ class Application:
         asks = "schedule" in self._roles
         rounds = Rounds(
             monitors,
+            board=self._board,
             lease=LeaderLease(self._connection, lease_seconds=settings.schedule.lease_seconds)
             if asks
             else None,
@@ -298,7 +320,7 @@ class Application:
             metrics=self._metrics,
             clock=self._clock,
         )
-        self._registry.register(SnapshotCollector(lambda: rounds.snapshots))
+        self._registry.register(SnapshotCollector(lambda: list(self._board.values())))
 
         def check() -> Check:
             fresh = (

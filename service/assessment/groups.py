@@ -59,6 +59,7 @@ class GroupingBeliefs:
         scores: mean score of every group.
         labels: effective number of labels.
         labels_counted: how many labels there are, forgotten ones included.
+        labels_correct: how many of them say that the prediction is right.
         accuracy: beliefs about accuracy [J, G].
         overall: beliefs about the accuracy over all traffic [J, 1].
         bins: beliefs about the accuracy of every group's score bins [Q, G * B], group by group.
@@ -71,6 +72,7 @@ class GroupingBeliefs:
     scores: Floats
     labels: Floats
     labels_counted: npt.NDArray[np.int64]
+    labels_correct: npt.NDArray[np.int64]
     accuracy: BetaMixture
     overall: BetaMixture
     bins: BetaMixture
@@ -148,6 +150,7 @@ def assess_grouping(
         scores=scores,
         labels=effective[0],
         labels_counted=np.bincount(groups, minlength=group_count),
+        labels_correct=np.bincount(groups[labels.correct > 0], minlength=group_count),
         accuracy=whole if group_count == 1 else accuracy,
         overall=whole,
         bins=bins,

@@ -110,6 +110,10 @@ class BetaMixture:
         components = rng.choice(len(self.weights), size=size, p=self.weights)
         return rng.beta(self.alpha[components], self.beta[components])
 
+    def part(self, groups: npt.NDArray[np.intp]) -> Self:
+        """Beliefs about some of the groups."""
+        return type(self)(self.weights, self.alpha[..., groups], self.beta[..., groups])
+
     def component(self, rng: np.random.Generator) -> Self:
         """A single component, drawn by its weight: one draw of the hyperparameters."""
         j = rng.choice(len(self.weights), p=self.weights)

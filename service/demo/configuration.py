@@ -64,7 +64,7 @@ def configuration(
             "session_timeout_seconds": 6,
         },
         "redis": {"url": redis_url},
-        "http": {"port": http_port},
+        "http": {"port": http_port, "history_hours": seconds / 3_600},
         "schedule": {"tick_seconds": tick_seconds},
         "seed": seed,
         "hash_key": f"{seed:032x}",
@@ -87,7 +87,8 @@ def configuration(
                     },
                     ACCURACY_BY_CLASS: {"task": "estimation", "grouping": "class", **asking},
                 },
-                "alerts": {"min_accuracy": MIN_ACCURACY},
+                # Labels fade within seconds here, so few of them count at any time.
+                "alerts": {"min_accuracy": MIN_ACCURACY, "min_labels": 5},
                 "traffic_half_life_days": traffic_half_life_seconds(seconds) / _SECONDS_PER_DAY,
                 "label_half_life_days": label_half_life_seconds(seconds) / _SECONDS_PER_DAY,
             }

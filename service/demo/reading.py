@@ -96,7 +96,10 @@ def parse(text: str, now: float) -> Reading:
         return int(sum(value for _, value in samples[name]))
 
     def by_group(name: str) -> dict[tuple[str, str], float]:
-        return {(labels["grouping"], labels["group"]): value for labels, value in samples[name]}
+        told: dict[tuple[str, str], float] = defaultdict(float)
+        for labels, value in samples[name]:
+            told[labels["grouping"], labels["group"]] += value
+        return told
 
     lower, upper, share = by_group(_LOWER), by_group(_UPPER), by_group(_SHARE)
     labels_known, below = by_group(_LABELS), by_group(_BELOW)

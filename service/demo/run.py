@@ -118,7 +118,7 @@ class Demo:
         with Children(self._folder, self._stop.wait) as children:
             with self._console.status("Starting broker, Redis, labeller, producer and Credence"):
                 self._start(children)
-            self._print(f"It serves http://127.0.0.1:{self._http_port}/metrics while this runs.")
+            self._print(f"Look at http://127.0.0.1:{self._http_port}/ while this runs.")
             if self._console.is_terminal:
                 self._watch_live(children)
             else:

@@ -8,6 +8,7 @@ from math import isnan
 import numpy as np
 import numpy.typing as npt
 
+from service.model_settings import QUALITIES
 from service.replay.engine import Method
 from service.replay.measures import IDENTIFIED, Result
 from service.replay.study import Study
@@ -140,18 +141,8 @@ def comparison(study: Study, results: Results) -> Table:
     )
 
 
-_ENDS = {
-    ("accuracy", "lowest"): "least accurate",
-    ("accuracy", "highest"): "most accurate",
-    ("calibration", "highest"): "least calibrated",
-    ("calibration", "lowest"): "best calibrated",
-    ("cost", "highest"): "most costly",
-    ("cost", "lowest"): "least costly",
-}
-
-
 def _asked(study: Study) -> str:
     name = study.pool.recording.name
     if study.task == "identification":
-        return f"{name}, {_ENDS[study.metric, study.extreme]} top {study.top_m}"
+        return f"{name}, {QUALITIES[study.metric, study.extreme]} top {study.top_m}"
     return f"{name}, {study.task} of {study.metric.replace('_', ' ')}"

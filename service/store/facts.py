@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import msgspec
+import numpy as np
 
 from service.cells import Combination
 from service.shard import Floats, Traffic, merge_probability_sums, merge_traffic
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
-from service.store.records import Fact, decode_fact
+from service.store.records import Fact, decode_fact, decode_pool_record
 from service.store.requests import OpenRequest
 from service.store.shards import (
     TRAFFIC_FIELDS,
@@ -18,6 +19,12 @@ from service.store.shards import (
     unpack_probability_sums,
     unpack_traffic,
 )
+
+_REPLIES = 4
+"""Replies that one shard's part of the pipeline gives."""
+
+_POOL_SAMPLE = 32
+"""Items of every shard's pool whose age is looked at."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,7 @@ class TrafficFacts:
         partitions: partitions that have a shard.
         traffic: merged, [cells].
         pool_sizes: pooled items per partition.
+        pool_times: when some of them were predicted, a random sample per partition.
         offsets: next offset per partition.
         probability_sums: per predicted class with any, the weighted sums of its class probabilities
             [classes].
@@ -63,6 +71,7 @@ class TrafficFacts:
     partitions: list[int]
     traffic: Traffic
     pool_sizes: dict[int, int]
+    pool_times: dict[int, Floats]
     offsets: dict[int, int]
     probability_sums: dict[int, Floats]
 
@@ -109,20 +118,26 @@ class FactReader:
             for partition in partitions:
                 pipeline.hmget(keys.shard(partition), "next_offset", *TRAFFIC_FIELDS)
                 pipeline.hlen(keys.pool(partition))
+                pipeline.hrandfield(keys.pool(partition), _POOL_SAMPLE, withvalues=True)
                 pipeline.hgetall(keys.sums(partition))
             # Last, so that every cell of the shards has its combination.
             pipeline.lrange(keys.combinations, 0, -1)
             *replies, combination_texts = pipeline.execute()
         combinations = [decode_combination(text) for text in combination_texts]
         cells = len(combinations) * self._cells_per_combination
-        shards = [unpack_traffic(fields[1:]) for fields in replies[::3]]
-        sums = [unpack_probability_sums(fields) for fields in replies[2::3]]
+        fields, sizes, samples, told_sums = (replies[i::_REPLIES] for i in range(_REPLIES))
+        shards = [unpack_traffic(told[1:]) for told in fields]
+        sums = [unpack_probability_sums(told) for told in told_sums]
         return TrafficFacts(
             combinations=combinations,
             partitions=partitions,
             traffic=merge_traffic(shards, self._decay, cells),
-            pool_sizes=dict(zip(partitions, replies[1::3], strict=True)),
-            offsets={p: int(f[0] or 0) for p, f in zip(partitions, replies[::3], strict=True)},
+            pool_sizes=dict(zip(partitions, sizes, strict=True)),
+            pool_times={
+                p: np.array([decode_pool_record(record).time for record in sample[1::2]])
+                for p, sample in zip(partitions, samples, strict=True)
+            },
+            offsets={p: int(told[0] or 0) for p, told in zip(partitions, fields, strict=True)},
             probability_sums=merge_probability_sums(
                 [(shard.landmark, told) for shard, told in zip(shards, sums, strict=True)], self._decay
             ),

@@ -92,6 +92,19 @@ class LabelEvent:
     annotator: str
 
 
+@dataclass(frozen=True)
+class Applied:
+    """What became of a label.
+
+    Attributes:
+        status: `applied`, `duplicate`, or the reason to reject it.
+        closed: the request that was open until this label came, if it was.
+    """
+
+    status: str
+    closed: OpenRequest | None
+
+
 class RequestStore:
     """The label requests of one model."""
 
@@ -226,7 +239,7 @@ class RequestStore:
             with unavailable_when_away():
                 self._connection.client.hdel(self._keys.outbox, *entries)
 
-    def apply(self, partition: int, labels: Sequence[LabelEvent]) -> list[str]:
+    def apply(self, partition: int, labels: Sequence[LabelEvent]) -> list[Applied]:
         """Apply a batch of labels, each at most once; order matters within one request alone.
 
         Args:
@@ -234,7 +247,7 @@ class RequestStore:
             labels: at least one.
 
         Returns:
-            Per label `applied`, `duplicate`, or the reason to reject it.
+            What became of every label.
 
         Raises:
             Unavailable: Redis cannot answer now. Applying the same again is harmless.
@@ -246,7 +259,7 @@ class RequestStore:
             names.append(keys.request(label.request_id))
             arguments += [label.request_id, label.item_id, label.kind, label.true_class, label.digest]
             arguments += [label.time, label.annotator]
-        return [status.decode() for status in self._connection.run("apply_labels", names, arguments)]
+        return [_applied(reply) for reply in self._connection.run("apply_labels", names, arguments)]
 
     def labels_progress(self, partition: int) -> tuple[int | None, int]:
         """Offset of the first label that is not applied yet, None where none was; and batches applied ever.
@@ -275,3 +288,8 @@ class RequestStore:
         reply = self._connection.run("store_labels_offset", [self._keys.labels(partition)], [offset, batches])
         if reply != b"ok":
             raise FlushRefused(f"labels of partition {partition} may be lost; read on from the stored offset")
+
+
+def _applied(reply: bytes) -> Applied:
+    status, _, closed = reply.partition(b" ")
+    return Applied(status.decode(), msgspec.json.decode(closed, type=OpenRequest) if closed else None)

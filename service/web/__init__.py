@@ -1,1 +1,1 @@
-"""HTTP: health and metrics."""
+"""HTTP: status page, API, runbooks, health and metrics."""

@@ -1,4 +1,4 @@
-"""The HTTP face: `/healthz`, `/readyz`, `/metrics`."""
+"""The HTTP face: page, API, `/metrics`, `/healthz`, `/readyz`."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 
 from service import __version__
 from service.health import Check, Health
+from service.web.api import API_PATH, SnapshotView, build_api
+from service.web.pages import page_routes
 
 
-def build_app(registry: CollectorRegistry, health: Health) -> Starlette:
+def build_app(registry: CollectorRegistry, health: Health, view: SnapshotView | None = None) -> Starlette:
     """The ASGI application.
 
     Args:
         registry: whose metrics are shown.
         health: of this process.
+        view: of the snapshots; None where this process takes none.
     """
 
     # Plain functions run in a thread pool, so a slow scrape does not hold up a health check.
@@ -46,14 +49,10 @@ def build_app(registry: CollectorRegistry, health: Health) -> Starlette:
             "/readyz   whether it does its work\n"
         )
 
-    return Starlette(
-        routes=[
-            Route("/", index),
-            Route("/metrics", metrics),
-            Route("/healthz", healthz),
-            Route("/readyz", readyz),
-        ]
-    )
+    always = [Route("/metrics", metrics), Route("/healthz", healthz), Route("/readyz", readyz)]
+    if view is None:
+        return Starlette(routes=[Route("/", index), *always])
+    return Starlette(routes=[*page_routes(), *always, Mount(API_PATH, build_api(view))])
 
 
 def _answer(checks: list[Check], *, ok: bool) -> Response:

@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer
@@ -49,6 +50,7 @@ models:
       class: {{by: predicted_class}}
     assessments: {assessments}
     alerts: {{min_accuracy: 0.8}}
+{model}
 """
 
 ASSESSMENTS = (
@@ -91,7 +93,16 @@ def truth(number: int) -> str:
 
 
 class Deployment:
-    """One configuration with its topics, and the processes that play it."""
+    """One configuration with its topics, and the processes that play it.
+
+    Args:
+        folder: for the configuration and the logs of processes.
+        broker: as host:port.
+        redis_url: of Redis.
+        tick: seconds between two rounds.
+        assessments: what is asked, as YAML.
+        model: more keys of the model, as YAML.
+    """
 
     def __init__(
         self,
@@ -101,6 +112,7 @@ class Deployment:
         redis_url: str,
         tick: float = 0.5,
         assessments: str = ASSESSMENTS,
+        model: str = "",
     ) -> None:
         self.name = f"t{os.getpid()}x{time.monotonic_ns()}"
         self.folder = folder
@@ -114,6 +126,7 @@ class Deployment:
                 tick=tick,
                 lease=max(2 * tick, 1.5),
                 assessments=assessments,
+                model=indent(model, "    "),
             )
         )
         self.settings = load_settings(self.config, {})
@@ -183,6 +196,9 @@ class Deployment:
         return int(self.facts().traffic().traffic.counts.sum())
 
 
+Deploy = Callable[..., Deployment]
+
+
 class Process:
     """One running command of a deployment."""
 
@@ -228,9 +244,14 @@ class Process:
 
 
 class Labeller:
-    """Answers label requests, and remembers all that it saw."""
+    """Answers label requests, and remembers all that it saw.
+
+    Attributes:
+        truth: gives the true class of an item by its number; may be replaced, as when a model is mended.
+    """
 
     def __init__(self, deployment: Deployment) -> None:
+        self.truth = truth
         self._deployment = deployment
         self._consumer = deployment.consumer("label-requests")
         self.seen: list[LabelRequest] = []
@@ -247,7 +268,7 @@ class Labeller:
                     "request_id": request.request_id,
                     "model": request.model,
                     "item_id": request.item_id,
-                    "true_class": truth(int(request.item_id.removeprefix("item-"))),
+                    "true_class": self.truth(int(request.item_id.removeprefix("item-"))),
                 } | changes
                 self._deployment.send("labels", json.dumps(label).encode(), request.item_id)
         self._deployment.producer.flush()

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Deploy
-from harness import CLI, Deployment, Labeller, Process, prediction, truth, wait_for
+from harness import CLI, Deploy, Deployment, Labeller, Process, prediction, truth, wait_for
+from kafka import KafkaProducer
 
 from service.contract import LabelRequest
 
@@ -196,3 +196,31 @@ def test_a_broken_configuration_is_one_clear_message_and_exit_code_2(tmp_path: P
     assert "kafak: unknown key" in done.stderr
     assert "models.m.groupings.r" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_marker_of_a_transaction_is_no_lag(deploy: Deploy) -> None:
+    deployment = deploy()
+    producer = KafkaProducer(bootstrap_servers=deployment.broker, transactional_id=deployment.name)
+    producer.init_transactions()
+    producer.begin_transaction()
+    for number in range(20):
+        item = prediction(number)
+        producer.send(f"{deployment.name}.predictions", json.dumps(item).encode(), item["item_id"].encode())
+    producer.commit_transaction()
+    producer.close()
+    with deployment.process("consume", "predictions") as process:
+        wait_for(lambda: deployment.predictions_stored() == 20, seconds=60, what="the predictions stored")
+        lags = [
+            line
+            for line in process.get("/metrics")[1].splitlines()
+            if line.startswith("credence_consumer_lag")
+        ]
+    assert len(lags) >= 2
+    assert {line.rpartition(" ")[2] for line in lags} == {"0.0"}
+
+
+def test_a_scrape_has_no_series_of_when_counters_were_made(
+    finished: tuple[Deployment, Process, Labeller],
+) -> None:
+    _, process, _ = finished
+    assert "_created" not in process.get("/metrics")[1]

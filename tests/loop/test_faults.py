@@ -7,8 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from conftest import Deploy
-from harness import Deployment, Labeller, prediction, wait_for
+from harness import Deploy, Deployment, Labeller, prediction, wait_for
 
 from service.embedded import EmbeddedBroker, EmbeddedRedis
 

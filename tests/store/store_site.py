@@ -85,7 +85,7 @@ class Site:
         )
         self.letters = Letters()
         self.registry = CollectorRegistry()
-        self._metrics = PipelineMetrics(self.registry)
+        self._metrics = PipelineMetrics(self.registry, lambda: NOW)
         self._flood_window = flood_window
 
     def space(self, model: str) -> CellSpace:

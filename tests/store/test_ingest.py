@@ -609,3 +609,16 @@ def test_a_partition_that_was_taken_away_is_forgotten(asked: Site) -> None:
         step.revoke(4)
         with pytest.raises(KeyError):
             step.flush(4, NOW)
+
+
+def test_the_delay_of_a_label_is_told_once_however_often_it_comes(asked: Site) -> None:
+    step = asked.label_step()
+    step.assign(0, 0)
+    history = [label(0, time=iso(NOW + 40)), label(1, kind="correction", true_class="owl")]
+    step.process(0, history, NOW + 60)
+    again = asked.label_step()
+    again.assign(0, 0)
+    again.process(0, history, NOW + 60)
+    delays = "credence_label_delay_seconds"
+    assert asked.registry.get_sample_value(f"{delays}_count", {"model": "m"}) == 1
+    assert asked.registry.get_sample_value(f"{delays}_sum", {"model": "m"}) == 40

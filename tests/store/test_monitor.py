@@ -477,3 +477,37 @@ def test_class_probabilities_of_all_partitions_come_together(connection: Connect
     found = facts.probability_sums[0]
     np.testing.assert_allclose(found / found.sum(), expected / expected.sum(), rtol=1e-9)
     assert site.monitor("m").refresh(NOW).groupings["class"].confusion is not None
+
+
+def test_a_process_that_starts_anew_recalls_what_was_believed(connection: Connection) -> None:
+    site = Site(connection, model({"ask": asking(grouping="region", max_in_flight=40)}))
+    site.take_in(stream(200))
+    ask(site.monitor("m"))
+    waiting = [one for one in outbox(site) if one["request_id"] in opened(site)]
+    labels = [
+        LabelEvent(
+            one["request_id"], one["item_id"], "answer", "cat", f"{i:016x}", NOW + 3_600 * (1 + i % 4), ""
+        )
+        for i, one in enumerate(waiting)
+    ]
+    site.requests("m").apply(0, labels)
+    started, now = site.monitor("m"), NOW + 5 * 3_600
+    started.refresh(now)
+    recalled = 0
+    while started.recall(now):
+        recalled += 1
+    past = started.refresh(now).past
+    assert len(past) == recalled + 1, "now is remembered, not recalled"
+    counts = [int(moment.groupings["all"].labels[0]) for moment in past]
+    assert counts == sorted(counts)
+    assert {10, 20, 30} <= set(counts)
+
+
+def test_the_age_of_the_pool_is_told_from_a_sample_of_all_its_parts(connection: Connection) -> None:
+    site = Site(connection, model({}), bounds={"slots_per_cell": 1_000})
+    old, young = ({"time": f"2027-01-15T0{hour}:00:00Z"} for hour in (6, 7))
+    site.take_in(stream(300, **old))
+    site.take_in(stream(100, first=300, **young), partition=1)
+    taken = site.monitor("m").refresh(NOW)
+    assert taken.pool_items == 400
+    assert taken.pool_item_age == 2 * 3_600

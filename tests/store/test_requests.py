@@ -141,7 +141,7 @@ def test_an_item_that_is_forgotten_begins_anew_unless_its_request_is_still_open(
     assert issue(site, again) == ["issued", "requested"]
     assert client.ttl(keys.request("r-a")) == -1, "it must not end with the closed one"
     assert client.hget(keys.request("r-a"), "true_class") is None
-    assert site.requests("m").apply(0, [answer("a")]) == ["applied"]
+    assert [done.status for done in site.requests("m").apply(0, [answer("a")])] == ["applied"]
     assert site.reader("m").requests().budget == {"ask|0": 3}
 
 

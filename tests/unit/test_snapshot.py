@@ -3,93 +3,16 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 from rich.console import Console
+from snapshots import ACCURACY, ASSESSMENTS, BUDGET, snapshot
 
-from service.cells import CombinationDirectory
 from service.exposition import SnapshotCollector
-from service.ledger import OutcomeLedger
-from service.settings import Settings
-from service.shard import Traffic
-from service.snapshot import ModelSnapshot, take_snapshot
+from service.snapshot import ModelSnapshot
 from service.status import status_view
-from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
-from service.store.records import Fact
-from service.store.requests import OpenRequest
-
-NOW = 1_800_000_000.0
-CLASSES = ["cat", "dog", "owl"]
-ACCURACY = {"cat": 0.95, "dog": 0.6, "owl": 0.9}
-BUDGET = {"labels": 100}
-ASSESSMENTS: dict[str, Any] = {
-    "worst": {"task": "identification", "grouping": "class", "budget": BUDGET},
-    "best": {"task": "identification", "grouping": "class", "extreme": "highest", "budget": BUDGET},
-    "least-calibrated": {
-        "task": "identification",
-        "metric": "calibration",
-        "grouping": "class",
-        "budget": BUDGET,
-    },
-    "dearest": {"task": "identification", "metric": "cost", "grouping": "class", "budget": BUDGET},
-    "compare": {"task": "comparison", "grouping": "class", "between": ["dog", "cat"], "budget": BUDGET},
-    "whole": {"metric": "overall_accuracy", "budget": BUDGET},
-}
-
-
-def snapshot(count: int = 100, *, traffic: bool = True, **model: Any) -> ModelSnapshot:
-    """Of a model with so many labels of every predicted class, half of them asked by either of two."""
-    settings = Settings.model_validate(
-        {
-            "models": {
-                "m": {
-                    "classes": CLASSES,
-                    "score_bins": 2,
-                    "groupings": {"class": {"by": "predicted_class"}},
-                    "costs": {"mistakes": [{"true": "cat", "predicted": "dog", "cost": 10}]},
-                    "assessments": ASSESSMENTS,
-                    **model,
-                }
-            }
-        }
-    )
-    space = settings.cell_space("m")
-    rng = np.random.default_rng(3)
-    entries = []
-    for i, predicted in enumerate(np.repeat(CLASSES, count).tolist()):
-        score = 0.3 + 0.6 * (i % 2)
-        true = predicted if rng.random() < ACCURACY[predicted] else "cat" if predicted == "dog" else "dog"
-        fact = Fact(f"i{i}", predicted, score, {}, NOW - 9, NOW - 9)
-        asked = ("worst", "class", predicted) if i % 4 < 2 else ("whole", "score_bin", "[0,0.5)")
-        entries.append(OutcomeEntry(f"r{i}", "answered", *asked, fact, true, NOW))
-    ledger = OutcomeLedger(space)
-    ledger.fold(entries)
-    ledger.place(CombinationDirectory(space, [()]))
-    weights = np.tile([1.0, 3.0], len(CLASSES)) * traffic
-    scores = np.tile([0.3, 0.9], len(CLASSES))
-    facts = TrafficFacts(
-        [()],
-        [0],
-        Traffic(NOW, (10 * weights).astype(np.int64), weights, weights * scores),
-        {0: 5},
-        {0: 40},
-        {0: np.array([3.0, 0.5, 0.5])},
-    )
-    opened = OpenRequest("whole", "[0.5,1]", {}, "cat", 0.9, 1, NOW)
-    return take_snapshot(
-        model="m",
-        settings=settings.models["m"],
-        space=space,
-        traffic=facts,
-        requests=RequestFacts({"x": opened}, 0, {"worst|0": 40}, {("issued", "worst"): 40}),
-        ledger=ledger,
-        now=NOW,
-        rng=np.random.default_rng(1),
-    )
-
 
 TAKEN = snapshot()
 
@@ -205,10 +128,19 @@ def test_the_terminal_shows_what_assessments_have_found() -> None:
     console = Console(file=io.StringIO(), width=200)
     console.print(status_view([TAKEN]))
     text = console.file.getvalue()
-    assert "lowest: dog" in text
-    assert "highest: cat" in text
-    assert "dog below cat" in text
+    assert "Least accurate: dog" in text
+    assert "Most accurate: cat" in text
+    assert "dog is less accurate than cat" in text
     assert "cost" in text
+
+
+def test_the_terminal_is_not_driven_by_names_that_came_with_messages() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    console.print(status_view([snapshot(classes=["\x1b]0;taken over\x07\x1b[2J", "cat", "dog"])]))
+    text = console.file.getvalue()
+    assert "taken over" in text
+    assert "\x1b" not in text
+    assert "\x07" not in text
 
 
 def test_the_accuracy_over_all_traffic_is_known_by_the_grouping_that_asked_most() -> None:

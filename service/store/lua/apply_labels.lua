@@ -13,7 +13,8 @@
 -- when they are applied again after a later label. An answer or a skip that changed nothing never will:
 -- no request becomes open again.
 -- The outcome stream gets an entry for every change of what is known of an item.
--- Returns per label 'applied', 'duplicate' or a reason to reject it.
+-- Returns per label 'applied', 'duplicate' or a reason to reject it; behind 'applied', if the label closed an
+-- open request, a space and what is known of that request (JSON).
 local MAX_SEEN = 32 * 18
 redis.call('HINCRBY', KEYS[6], 'batches', 1)
 
@@ -58,6 +59,7 @@ for l = 1, #KEYS - 6 do
   if event then
     status = 'applied'
     if state == 'open' then
+      status = 'applied ' .. (redis.call('HGET', KEYS[1], id) or '')
       redis.call('HDEL', KEYS[1], id)
       redis.call('ZREM', KEYS[2], id)
       redis.call('HDEL', KEYS[3], id .. '/' .. stored[5])

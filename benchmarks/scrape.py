@@ -1,0 +1,158 @@
+"""How long a scrape takes, and how large it is, with very many groups; and what a round costs then.
+
+The model has 10,000 classes, one grouping by predicted class and ten labels a class. Its facts are made up;
+the snapshot, the collector, the HTTP server and the wire are the real ones. Scrapes are asked for over HTTP,
+as Prometheus does, with the default bound on groups told one by one and with none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import time
+import urllib.request
+from statistics import median
+
+import numpy as np
+from prometheus_client import CollectorRegistry
+
+from service.cells import CombinationDirectory
+from service.exposition import SnapshotCollector
+from service.health import Health
+from service.ledger import OutcomeLedger
+from service.metrics import PipelineMetrics
+from service.settings import Bounds, Settings
+from service.shard import Traffic
+from service.snapshot import ModelSnapshot, take_snapshot
+from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
+from service.store.records import Fact
+from service.web.api import SnapshotView
+from service.web.app import WebServer, build_app
+
+LABELS_PER_CLASS = 10
+BUDGET = {"labels": 1_000, "per_days": 1}
+UNBOUNDED = 1_000_000
+
+
+def settings_of(classes: int) -> Settings:
+    """A model with so many classes."""
+    return Settings.model_validate(
+        {
+            "bounds": {"cells": 10 * classes},
+            "models": {
+                "m": {
+                    "classes": [f"class-{i:05d}" for i in range(classes)],
+                    "groupings": {"class": {"by": "predicted_class"}},
+                    "assessments": {
+                        "worst": {"task": "identification", "grouping": "class", "budget": BUDGET},
+                        "every": {"grouping": "class", "budget": BUDGET},
+                    },
+                    "alerts": {"min_accuracy": 0.8, "max_ece": 0.2},
+                }
+            },
+        }
+    )
+
+
+def facts_of(settings: Settings) -> tuple[TrafficFacts, OutcomeLedger]:
+    """Made-up traffic in the upper half of the score bins, and labels."""
+    rng = np.random.default_rng(1)
+    space, classes = settings.cell_space("m"), settings.models["m"].classes
+    weights = np.tile(np.repeat([0.0, 1.0], 5), len(classes)) * np.repeat(
+        rng.gamma(2.0, size=len(classes)), 10
+    )
+    scores = np.tile((np.arange(10) + 0.5) / 10, len(classes))
+    now = time.time()
+    traffic = TrafficFacts(
+        combinations=[()],
+        partitions=[0],
+        traffic=Traffic(now, np.ceil(weights).astype(np.int64), weights, weights * scores),
+        pool_sizes={0: 0},
+        pool_times={0: np.zeros(0)},
+        offsets={0: 0},
+        probability_sums={},
+    )
+    ledger = OutcomeLedger(space)
+    entries = []
+    for number, name in enumerate(name for name in classes for _ in range(LABELS_PER_CLASS)):
+        score = rng.uniform(0.5, 1.0)
+        true = name if rng.random() < score else classes[0]
+        fact = Fact(f"i{number}", name, score, {}, now - 60, now - 30)
+        entries.append(OutcomeEntry(f"r{number}", "answered", "every", "class", name, fact, true, now - 10))
+    ledger.fold(entries)
+    ledger.place(CombinationDirectory(space, [()]))
+    return traffic, ledger
+
+
+def snapshot_of(
+    settings: Settings, traffic: TrafficFacts, ledger: OutcomeLedger, metric_groups: int
+) -> ModelSnapshot:
+    """A round's snapshot."""
+    return take_snapshot(
+        model="m",
+        settings=settings.models["m"],
+        space=settings.cell_space("m"),
+        traffic=traffic,
+        requests=RequestFacts({}, 0, {}, {}),
+        ledger=ledger,
+        metric_groups=metric_groups,
+        history_seconds=3_600,
+        now=time.time(),
+        rng=np.random.default_rng(2),
+    )
+
+
+def scrapes(snapshot: ModelSnapshot, turns: int) -> tuple[float, float, int, int]:
+    """Median and longest scrape in milliseconds, bytes, and bytes gzipped."""
+    registry = CollectorRegistry()
+    registry.register(SnapshotCollector(lambda: [snapshot]))
+    PipelineMetrics(registry, time.time)
+    view = SnapshotView(models=["m"], board={"m": snapshot}, tick_seconds=5.0, clock=time.time)
+    server = WebServer(build_app(registry, Health(), view), host="127.0.0.1", port=0)
+    taken, body = [], b""
+    for _ in range(turns):
+        began = time.perf_counter()
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=60) as reply:
+            body = reply.read()
+        taken.append(1e3 * (time.perf_counter() - began))
+    server.stop()
+    return median(taken), max(taken), len(body), len(gzip.compress(body))
+
+
+def measure(classes: int, turns: int) -> dict[str, float]:
+    """All figures by name."""
+    settings = settings_of(classes)
+    traffic, ledger = facts_of(settings)
+    figures: dict[str, float] = {}
+    for bound, metric_groups in (("default bound", Bounds().metric_groups), ("no bound", UNBOUNDED)):
+        began = time.perf_counter()
+        snapshot = snapshot_of(settings, traffic, ledger, metric_groups)
+        figures[f"{bound}: a snapshot of {classes:,} groups, ms"] = 1e3 * (time.perf_counter() - began)
+        middle, longest, size, zipped = scrapes(snapshot, turns)
+        figures[f"{bound}: a scrape, median, ms"] = middle
+        figures[f"{bound}: a scrape, longest, ms"] = longest
+        figures[f"{bound}: size of a scrape, MB"] = size / 1e6
+        figures[f"{bound}: gzipped, MB"] = zipped / 1e6
+    return figures
+
+
+def main() -> None:
+    """Measure, and print a table or JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--classes", type=int, default=10_000, help="groups (default: 10000)")
+    parser.add_argument("--turns", type=int, default=10, help="scrapes (default: 10)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args()
+    figures = measure(options.classes, options.turns)
+    if options.json:
+        print(json.dumps(figures))
+        return
+    for name, figure in figures.items():
+        print(f"{figure:10.3f}  {name}")
+
+
+if __name__ == "__main__":
+    main()

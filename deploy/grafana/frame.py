@@ -1,0 +1,163 @@
+"""What all dashboards have in common: data source, variables, links, and alerts as annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.models import dashboard as model
+
+from deploy.grafana import looks, promql
+
+DATASOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
+
+FLEET = "credence-fleet"
+MODEL = "credence-model"
+PIPELINE = "credence-pipeline"
+
+_KEPT = (
+    "${datasource:queryparam}&${job:queryparam}&${credence_url:queryparam}&${runbooks_url:queryparam}"
+    "&${__url_time_range}"
+)
+_PAGE = "${credence_url:raw}/"
+_TITLES = {FLEET: "All models", MODEL: "One model", PIPELINE: "Pipeline"}
+
+
+def variable(name: str, label: str, description: str, query: str) -> build.QueryVariable:
+    """A variable whose values come from Prometheus, looked up anew when the time range changes."""
+    return (
+        build.QueryVariable(name)
+        .label(label)
+        .description(description)
+        .datasource(DATASOURCE)
+        .query({"query": query, "refId": f"variable-{name}"})
+        .refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED)
+    )
+
+
+def link_to_model(model_field: str, grouping_field: str = "", group_field: str = "") -> dict[str, object]:
+    """A data link from a row of a table to the model's dashboard, at the row's group where it has one."""
+    fields = {"model": model_field, "grouping": grouping_field, "group": group_field}
+    chosen = "&".join(
+        f'var-{name}=${{__data.fields["{field}"]:percentencode}}' for name, field in fields.items() if field
+    )
+    return {"title": "Show this model", "url": f"/d/{MODEL}?{chosen}&{_KEPT}"}
+
+
+def link_to_group(group_field: str) -> list[dict[str, object]]:
+    """Data links from a row of a table of one model's groups: to the group's rows, and to Credence's page."""
+    group = f'${{__data.fields["{group_field}"]:percentencode}}'
+    here = f"/d/{MODEL}?${{model:queryparam}}&${{grouping:queryparam}}&var-group={group}&{_KEPT}"
+    page = f"{_PAGE}?model=${{model:percentencode}}&grouping=${{grouping:percentencode}}&group={group}"
+    return [{"title": "Draw this group", "url": here}, {"title": "Credence's page", "url": page}]
+
+
+def link_to_runbook(alert_field: str) -> dict[str, object]:
+    """A data link from an alert's name to what to do about it."""
+    name = f'${{__data.fields["{alert_field}"]:percentencode}}'
+    return {"title": "Runbook", "url": f"${{runbooks_url:raw}}/{name}"}
+
+
+class _AlertAnnotation(model.AnnotationQuery):
+    """Adds what Prometheus' annotations can say and the SDK's type does not know."""
+
+    def to_json(self) -> dict[str, object]:
+        return super().to_json() | {
+            "titleFormat": "{{alertname}}",
+            "textFormat": "{{model}} {{grouping}} {{group}}",
+            "tagKeys": "severity",
+            "step": "60s",
+        }
+
+
+class _Alerts(build.AnnotationQuery):
+    def __init__(self, expression: str) -> None:
+        super().__init__()
+        self._internal = _AlertAnnotation(
+            name="Alerts",
+            datasource=DATASOURCE,
+            enable=True,
+            icon_color=looks.VERMILLION,
+            expr=expression,
+        )
+
+
+def dashboard(
+    uid: str,
+    title: str,
+    description: str,
+    variables: Iterable[build.QueryVariable] = (),
+    *,
+    alerts: str = promql.FIRING,
+) -> build.Dashboard:
+    """An empty dashboard.
+
+    Args:
+        uid: for ever, as links and bookmarks hold it.
+        title: of the dashboard.
+        description: what it is for.
+        variables: more than data source and job.
+        alerts: what is shown as annotations.
+    """
+    board = (
+        build.Dashboard(title)
+        .uid(uid)
+        .description(description)
+        .tags(["credence"])
+        .timezone("browser")
+        .time("now-6h", "now")
+        .refresh("30s")
+        .editable()
+        .tooltip(model.DashboardCursorSync.CROSSHAIR)
+        .with_variable(
+            build.DatasourceVariable("datasource")
+            .label("Data source")
+            .description("The Prometheus that scrapes Credence.")
+            .type("prometheus")
+        )
+        .with_variable(
+            variable(
+                "job",
+                "Job",
+                "The scrape jobs of Credence's processes.",
+                "label_values(credence_build_info, job)",
+            )
+            .multi(True)
+            .include_all(True)
+            .all_value(".+")
+            .sort(model.VariableSort.ALPHABETICAL_ASC)
+            .current(model.VariableOption(selected=True, text=["All"], value=["$__all"]))
+        )
+    )
+    for more in variables:
+        board = board.with_variable(more)
+    board = board.with_variable(
+        build.TextBoxVariable("credence_url")
+        .label("Credence's page")
+        .description("Where links to Credence's own page lead: the address of one of its processes.")
+        .default_value("http://127.0.0.1:8400")
+    ).with_variable(
+        build.TextBoxVariable("runbooks_url")
+        .label("Runbooks")
+        .description("Where the runbooks are; an alert's name is added.")
+        .default_value("https://credence.example/docs/runbooks")
+    )
+    for other, other_title in _TITLES.items():
+        if other != uid:
+            board = board.link(
+                build.DashboardLink(other_title)
+                .type(model.DashboardLinkType.LINK)
+                .icon("dashboard")
+                .url(f"/d/{other}")
+                .include_vars(True)
+                .keep_time(True)
+            )
+    page = f"{_PAGE}?model=${{model:percentencode}}&grouping=${{grouping:percentencode}}"
+    for name, url in {
+        "Credence's page": page if uid == MODEL else _PAGE,
+        "Runbooks": "${runbooks_url:raw}",
+    }.items():
+        board = board.link(
+            build.DashboardLink(name).type(model.DashboardLinkType.LINK).icon("external link").url(url)
+        )
+    return board.annotation(_Alerts(alerts))

@@ -1,0 +1,194 @@
+"""One model: how accurate and calibrated are its groups, how sure are we, and who is asked next?"""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.builders import timeseries
+from grafana_foundation_sdk.models import dashboard as kinds
+
+from deploy.grafana import looks, model_groups, model_questions, promql
+from deploy.grafana.frame import MODEL, dashboard, variable
+from deploy.grafana.panels import Query, Says, band, number
+from deploy.grafana.promql import age, crossed, shown, shown_rate
+from deploy.grafana.tables import firing_alerts
+
+_MODEL = 'model="$model"'
+_OVERALL = (_MODEL, 'grouping="all"')
+_FIRING = promql.FIRING.replace("}", f",{_MODEL}}}")
+_BELOW = "credence_group_accuracy_below_threshold_probability_ratio"
+_MEAN = "credence_group_accuracy_mean_ratio"
+
+
+def _variables() -> list[build.QueryVariable]:
+    # The likeliest trouble stands first, and is what the dashboard opens with; the groupings that nobody
+    # configured stand last. What was shown last counts, so that the lists survive an outage.
+    groupings = (
+        f"{shown(_BELOW, _MODEL, promql.OF_PEOPLE, by='grouping', over='$__range')}"
+        f" or 0 * {shown(_MEAN, _MODEL, promql.OF_PEOPLE, by='grouping', over='$__range')} - 1"
+        f" or 0 * {shown(_MEAN, _MODEL, by='grouping', over='$__range')} - 2"
+    )
+    at = (_MODEL, 'grouping="$grouping"')
+    groups = (
+        f"{shown(_BELOW, *at, by='group', over='$__range')}"
+        f" or -1 * {shown(_MEAN, *at, by='group', over='$__range')}"
+    )
+    models = promql.series("credence_snapshot_timestamp_seconds")
+    return [
+        variable("model", "Model", "The model that is looked at.", f"label_values({models}, model)").sort(
+            kinds.VariableSort.ALPHABETICAL_ASC
+        ),
+        variable(
+            "grouping",
+            "Grouping",
+            "How the model's traffic is parted; the grouping of the likeliest trouble stands first.",
+            f"query_result(sort_desc({groupings}))",
+        ).regex('/^\\{grouping="(.*)"\\} /'),
+        variable(
+            "group",
+            "Groups",
+            "The groups that are drawn over time; those that are likeliest below target stand first.",
+            f"query_result(sort_desc({groups}))",
+        )
+        .regex('/^\\{group="(.*)"\\} /')
+        .multi(True),
+    ]
+
+
+def model() -> build.Dashboard:
+    """The dashboard of one model."""
+    board = (
+        dashboard(
+            MODEL,
+            "Credence: one model",
+            "What is believed of one model and of its groups, with credible intervals, and which labels "
+            "would tell more.",
+            _variables(),
+            alerts=_FIRING,
+        )
+        .with_row(build.Row("$model now"))
+        .with_panel(
+            number(
+                Says(
+                    "Overall accuracy",
+                    "Accuracy over all traffic: the posterior mean, between the ends of its credible "
+                    "interval. A wide interval asks for more labels, not for alarm.",
+                    looks.RATIO,
+                    1,
+                    nothing="no traffic",
+                ),
+                *(
+                    Query(shown(f"credence_group_accuracy_{end}_ratio", *_OVERALL, by=""), end)
+                    for end in ("lower", "mean", "upper")
+                ),
+                width=6,
+                text=True,
+            )
+        )
+    )
+    for says, expression in _numbers():
+        board = board.with_panel(number(says, Query(expression), width=3))
+    for panel in _overall():
+        board = board.with_panel(panel)
+    board = board.with_panel(firing_alerts(_FIRING, width=8, height=8))
+    return model_questions.rows(model_groups.rows(board))
+
+
+def _numbers() -> list[tuple[Says, str]]:
+    return [
+        (
+            Says(
+                "Groups below target",
+                "Groups, of all groupings that you configured, whose accuracy is below "
+                "alerts.min_accuracy with the configured confidence.",
+                looks.COUNT,
+                0,
+                steps=looks.ANY_IS_BAD,
+            ),
+            f"sum({crossed(_BELOW, _MODEL, promql.OF_PEOPLE)}) or vector(0)",
+        ),
+        (
+            Says(
+                "Alerts firing",
+                "Alerts about this model that fire now.",
+                looks.COUNT,
+                0,
+                steps=looks.ANY_IS_BAD,
+            ),
+            f"count({_FIRING}) or vector(0)",
+        ),
+        (
+            Says(
+                "Labels left",
+                "Labels that the budgets of all assessments still allow in their present windows.",
+                looks.COUNT,
+                0,
+                nothing="no assessment",
+                steps=looks.NONE_IS_BAD,
+            ),
+            f"sum({shown('credence_assessment_budget_remaining_labels', _MODEL)})",
+        ),
+        (
+            Says(
+                "Last label",
+                "Time since the newest label was given. If it grows while label requests are open, nobody "
+                "answers.",
+                looks.SECONDS,
+                0,
+                nothing="no label yet",
+                steps=looks.LABEL_AGE,
+            ),
+            age("credence_last_label_timestamp_seconds", _MODEL, by=""),
+        ),
+        (
+            Says(
+                "Snapshot",
+                "Age of what is shown here; it should stay near the time of one tick.",
+                looks.SECONDS,
+                0,
+                steps=looks.SNAPSHOT_AGE,
+            ),
+            age("credence_snapshot_timestamp_seconds", _MODEL, by=""),
+        ),
+        (
+            Says(
+                "Predictions",
+                "How fast predictions come in. Beliefs are about this traffic; without it nothing can be "
+                "drawn.",
+                looks.PER_SECOND,
+                1,
+                nothing="no traffic",
+            ),
+            shown_rate("credence_traffic_predictions_total", _MODEL),
+        ),
+    ]
+
+
+def _overall() -> list[timeseries.Panel]:
+    return [
+        band(
+            Says(
+                "Overall accuracy over time",
+                "The credible interval of the accuracy over all traffic, and alerts.min_accuracy. It "
+                "narrows with labels, and moves when the model or its traffic changes.",
+                looks.RATIO,
+                1,
+                nothing="no traffic",
+            ),
+            "credence_group_accuracy_{}_ratio",
+            _OVERALL,
+            "credence_alert_min_accuracy_ratio",
+        ),
+        band(
+            Says(
+                "Overall calibration error over time",
+                "The credible interval of the expected calibration error: how far scores are from "
+                "accuracy, on average; and alerts.max_ece.",
+                looks.RATIO,
+                1,
+                nothing="no traffic",
+            ),
+            "credence_group_ece_{}_ratio",
+            _OVERALL,
+            "credence_alert_max_ece_ratio",
+        ),
+    ]

@@ -1,0 +1,163 @@
+"""The rows of a model's dashboard that are about its assessments: what is found, asked and answered."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard as build
+
+from deploy.grafana import looks, promql
+from deploy.grafana.panels import Query, Says, bars, lines
+from deploy.grafana.promql import age, shown, shown_rate
+
+_MODEL = 'model="$model"'
+_EVENTS = {
+    "issued": looks.BLUE,
+    "reissued": looks.SKY,
+    "answered": looks.GREEN,
+    "corrected": looks.PURPLE,
+    "retracted": looks.GREY,
+    "skipped": looks.ORANGE,
+    "expired": looks.VERMILLION,
+}
+
+
+def rows(board: build.Dashboard) -> build.Dashboard:
+    """The same dashboard with these rows."""
+    board = _answers(board.with_row(build.Row("What is asked, and what was found")))
+    return _requests(board.with_row(build.Row("Label requests")))
+
+
+def _answers(board: build.Dashboard) -> build.Dashboard:
+    compared = "credence_assessment_comparison_{}_probability_ratio"
+    return (
+        board.with_panel(
+            bars(
+                Says(
+                    "Who is the worst?",
+                    "Of every identification, the probability that a group is among those that it looks "
+                    "for. Near 100 % the question is answered. At most twenty groups.",
+                    looks.RATIO,
+                    1,
+                    nothing="no assessment identifies groups",
+                    bounds=looks.PROBABLE,
+                ),
+                Query(
+                    f"topk(20, {shown('credence_assessment_group_extreme_probability_ratio', _MODEL)})",
+                    "{{assessment}}: {{group}}",
+                ),
+                height=9,
+            )
+        )
+        .with_panel(
+            bars(
+                Says(
+                    "Who is asked next?",
+                    "The probability that the next label request of an assessment is about a group: where "
+                    "a label tells most. At most twenty groups.",
+                    looks.RATIO,
+                    1,
+                    nothing="no assessment",
+                    bounds=looks.PROBABLE,
+                ),
+                Query(
+                    f"topk(20, {shown('credence_assessment_group_next_probability_ratio', _MODEL)})",
+                    "{{assessment}}: {{group}}",
+                ),
+                height=9,
+            )
+        )
+        .with_panel(
+            bars(
+                Says(
+                    "Comparisons",
+                    "Of every comparison, the probabilities that the first group is less accurate than "
+                    "the second, that they differ by no more than matters, and that the first is more "
+                    "accurate.",
+                    looks.RATIO,
+                    1,
+                    nothing="no assessment compares groups",
+                    bounds=looks.PROBABLE,
+                ),
+                *(
+                    Query(shown(compared.format(side), _MODEL), f"{{{{assessment}}}}: {words}")
+                    for side, words in (
+                        ("below", "{{first}} less accurate than {{second}}"),
+                        ("within", "no difference that matters"),
+                        ("above", "{{first}} more accurate than {{second}}"),
+                    )
+                ),
+                height=9,
+            )
+        )
+    )
+
+
+def _requests(board: build.Dashboard) -> build.Dashboard:
+    events = f"{promql.PER_HOUR} * sum by (event) ({shown_rate('credence_requests_total', _MODEL)})"
+    return (
+        board.with_panel(
+            lines(
+                Says(
+                    "Label budget",
+                    "Labels left in the present window of each assessment, and what a window allows. At 0 "
+                    "nothing is asked until the next window.",
+                    looks.COUNT,
+                    0,
+                    nothing="no assessment",
+                ),
+                Query(
+                    shown("credence_assessment_budget_remaining_labels", _MODEL, by="assessment"),
+                    "{{assessment}}: left",
+                ),
+                Query(
+                    shown("credence_assessment_budget_labels", _MODEL, by="assessment"),
+                    "{{assessment}}: allowed",
+                ),
+                width=6,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Requests by event",
+                    "What happens to label requests, per hour. Many skipped or expired ones: ask those "
+                    "who label.",
+                    looks.PER_HOUR,
+                    1,
+                    nothing="no assessment",
+                ),
+                Query(events, "{{event}}"),
+                width=6,
+                colours=_EVENTS,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Open requests",
+                    "Label requests that wait for an answer, by assessment.",
+                    looks.COUNT,
+                    0,
+                    nothing="no assessment",
+                ),
+                Query(shown("credence_requests_open", _MODEL, by="assessment"), "{{assessment}}"),
+                width=6,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Oldest open request",
+                    "How long the oldest label request has waited for an answer; none is shown while none "
+                    "waits.",
+                    looks.SECONDS,
+                    0,
+                    nothing="no request is open",
+                ),
+                Query(
+                    age("credence_requests_oldest_timestamp_seconds", _MODEL, by="assessment"),
+                    "{{assessment}}",
+                ),
+                width=6,
+            )
+        )
+    )

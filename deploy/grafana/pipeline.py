@@ -1,0 +1,118 @@
+"""Credence itself: does everything flow, and what does it lose or refuse?"""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard as build
+
+from deploy.grafana import looks, pipeline_flow, pipeline_rounds
+from deploy.grafana.frame import PIPELINE, dashboard
+from deploy.grafana.panels import Query, Says, number
+from deploy.grafana.promql import age, counted, series, shown
+
+
+def pipeline() -> build.Dashboard:
+    """The dashboard of the pipeline."""
+    board = dashboard(
+        PIPELINE,
+        "Credence: pipeline",
+        "How Credence itself does: whether it keeps up with Kafka, what it refuses or loses, how long its "
+        "rounds take, and how near its bounds are.",
+    ).with_row(build.Row("Now"))
+    for says, expression in _numbers():
+        board = board.with_panel(number(says, Query(expression), width=3))
+    board = pipeline_flow.consumers(board.with_row(build.Row("Consumers")))
+    board = pipeline_flow.storing(board.with_row(build.Row("Storing, and what went wrong")))
+    board = pipeline_rounds.requests(board.with_row(build.Row("Label requests and labels")))
+    return pipeline_rounds.rounds(board.with_row(build.Row("Rounds, pool and bounds")))
+
+
+def _numbers() -> list[tuple[Says, str]]:
+    return [
+        (
+            Says(
+                "Processes",
+                "Processes of Credence that Prometheus reaches.",
+                looks.COUNT,
+                0,
+                steps=looks.NONE_IS_BAD,
+            ),
+            f"count({series('credence_build_info')}) or vector(0)",
+        ),
+        (
+            Says(
+                "Leaders",
+                "Processes that ask for labels: one, or one for each Redis among the chosen jobs. At 0 "
+                "nothing new is asked.",
+                looks.COUNT,
+                0,
+                steps=looks.NONE_IS_BAD,
+            ),
+            f"sum({series('credence_leader')}) or vector(0)",
+        ),
+        (
+            Says(
+                "Records behind",
+                "Records of all partitions that wait to be read.",
+                looks.COUNT,
+                0,
+                nothing="no partition is owned",
+            ),
+            f"sum({shown('credence_consumer_lag_records')})",
+        ),
+        (
+            Says(
+                "Time behind",
+                "Age of the last record stored, in the partition where this is worst, while others wait "
+                "behind it.",
+                looks.SECONDS,
+                1,
+                nothing="no partition is owned",
+                steps=((None, looks.BLUE), (60, looks.ORANGE), (600, looks.VERMILLION)),
+            ),
+            f"max({series('credence_consumer_lag_seconds')})",
+        ),
+        (
+            Says(
+                "Dead letters",
+                "Messages that could not be used in the time shown; each is kept, with its reason, in the "
+                "dead-letter topic.",
+                looks.COUNT,
+                0,
+                steps=((None, looks.BLUE), (1, looks.ORANGE)),
+            ),
+            counted("credence_dead_letters_total"),
+        ),
+        (
+            Says(
+                "Consumers stopped",
+                "Consumers that a flood of bad messages has stopped. They go on after a restart; mend the "
+                "producer first.",
+                looks.COUNT,
+                0,
+                steps=looks.ANY_IS_BAD,
+            ),
+            f"sum({series('credence_consumer_flooded')}) or vector(0)",
+        ),
+        (
+            Says(
+                "Records lost",
+                "Records that Kafka's retention deleted before they were read, in the time shown. They "
+                "are gone.",
+                looks.COUNT,
+                0,
+                steps=looks.ANY_IS_BAD,
+            ),
+            counted("credence_records_lost_total"),
+        ),
+        (
+            Says(
+                "Oldest snapshot",
+                "Age of the oldest beliefs among all models; it should stay near the time of one tick.",
+                looks.SECONDS,
+                0,
+                nothing="no snapshot yet",
+                steps=looks.SNAPSHOT_AGE,
+            ),
+            f"max({age('credence_snapshot_timestamp_seconds')})",
+        ),
+    ]

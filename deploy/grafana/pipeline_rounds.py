@@ -1,0 +1,238 @@
+"""The rows of the pipeline's dashboard about label requests, rounds and bounds."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard as build
+
+from deploy.grafana import looks, promql
+from deploy.grafana.panels import Query, Says, lines, quantile_lines
+from deploy.grafana.promql import age, counted_rate, or_zero, series, shown, shown_rate
+from deploy.grafana.tables import Column, firing_alerts, grid
+
+_AT_PARTITION = "{{topic}} {{partition}}"
+
+
+def requests(board: build.Dashboard) -> build.Dashboard:
+    """From the wish for a label to the label."""
+    events = f"{promql.PER_HOUR} * sum by (event) ({shown_rate('credence_requests_total')})"
+    published = f"{promql.PER_HOUR} * {counted_rate('credence_requests_published_total', 'model')}"
+    short = f"{promql.PER_HOUR} * {counted_rate('credence_draws_short_total', 'model, assessment')}"
+    return (
+        board.with_panel(
+            lines(
+                Says(
+                    "Requests by event",
+                    "What happens to the label requests of all models, per hour.",
+                    looks.PER_HOUR,
+                    1,
+                    nothing="no assessment",
+                ),
+                Query(events, "{{event}}"),
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Requests published",
+                    "Label requests sent to Kafka per hour, repeated ones included.",
+                    looks.PER_HOUR,
+                    1,
+                    nothing="nothing was published",
+                ),
+                Query(published, "{{model}}"),
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Outbox",
+                    "Label requests that wait to be published. Above 0 for long, Kafka does not take them.",
+                    looks.COUNT,
+                    0,
+                    nothing="no snapshot yet",
+                ),
+                Query(shown("credence_outbox_requests"), "{{model}}"),
+            )
+        )
+        .with_panel(
+            quantile_lines(
+                Says(
+                    "Time to a label",
+                    "From the first issue of a label request to the label that closed it: half, nine of "
+                    "ten and ninety-nine of a hundred come faster than this.",
+                    looks.SECONDS,
+                    nothing="no label came in this time",
+                ),
+                "credence_label_delay_seconds",
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Open requests",
+                    "Label requests that wait for an answer.",
+                    looks.COUNT,
+                    0,
+                    nothing="no assessment",
+                ),
+                Query(shown("credence_requests_open"), "{{model}} {{assessment}}"),
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Labels wanted, but no item",
+                    "Labels per hour that an assessment wanted while the pool had no item for them. It "
+                    "rises when traffic stops, or when groups are rarer than their budget.",
+                    looks.PER_HOUR,
+                    1,
+                ),
+                Query(or_zero(short, "assessment"), "{{model}} {{assessment}}"),
+            )
+        )
+    )
+
+
+def rounds(board: build.Dashboard) -> build.Dashboard:
+    """How long beliefs take, what they are made from, and how near the bounds are."""
+    return (
+        board.with_panel(
+            quantile_lines(
+                Says(
+                    "Time to compute beliefs",
+                    "How long it takes to read the facts and compute the beliefs of all models. It must "
+                    "stay below schedule.tick_seconds.",
+                    looks.SECONDS,
+                    nothing="no snapshot yet",
+                ),
+                "credence_snapshot_duration_seconds",
+                width=6,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Age of snapshots",
+                    "How old the beliefs of each model are, as each process shows them. A process that "
+                    "stays behind the others is stuck.",
+                    looks.SECONDS,
+                    1,
+                    nothing="no snapshot yet",
+                ),
+                Query(
+                    age("credence_snapshot_timestamp_seconds", by="model, instance"), "{{model}} {{instance}}"
+                ),
+                width=6,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Rounds given up",
+                    "Rounds given up because a part was away; the next round tries again.",
+                    looks.PER_SECOND,
+                    3,
+                ),
+                Query(or_zero(counted_rate("credence_rounds_failed_total", "part"), "part"), "{{part}}"),
+                width=6,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Leader",
+                    "1 for the process that asks for labels. It moves when a leader is silent for "
+                    "schedule.lease_seconds; it should not move often.",
+                    looks.COUNT,
+                    0,
+                    nothing="no process takes part",
+                ),
+                Query(f"max by (instance) ({series('credence_leader')})", "{{instance}}"),
+                width=6,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Pool",
+                    "Unlabelled items from which label requests can be drawn.",
+                    looks.COUNT,
+                    0,
+                    nothing="no snapshot yet",
+                ),
+                Query(shown("credence_pool_items"), "{{model}}"),
+                width=6,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Age of the pool",
+                    "Median age of the pool's items. If it only grows, no new traffic comes, and labels "
+                    "are asked of what is past.",
+                    looks.SECONDS,
+                    0,
+                    nothing="the pool is empty",
+                ),
+                Query(shown("credence_pool_item_age_seconds"), "{{model}}"),
+                width=6,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Room for attribute combinations",
+                    "Share of the combinations of attribute values that bounds.cells leaves room for. At "
+                    "100 % new values fold into `__other__`, and are told apart no more.",
+                    looks.RATIO,
+                    1,
+                    nothing="no snapshot yet",
+                    bounds=looks.PROBABLE,
+                    steps=looks.FILLING,
+                ),
+                Query(
+                    f"{shown('credence_attribute_combinations')}"
+                    f" / {shown('credence_attribute_combinations_limit')}",
+                    "{{model}}",
+                ),
+                width=6,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Groups folded into `other`",
+                    "Groups that are not shown one by one, as there are more than bounds.metric_groups.",
+                    looks.COUNT,
+                    0,
+                    nothing="no snapshot yet",
+                ),
+                Query(shown("credence_grouping_groups_omitted"), "{{model}} {{grouping}}"),
+                width=6,
+            )
+        )
+        .with_panel(
+            grid(
+                Says(
+                    "Processes",
+                    "The version that each process runs; after a roll-out they should all be the same.",
+                    looks.COUNT,
+                    nothing="no process is reached",
+                ),
+                {"job": "Job", "instance": "Process", "version": "Version"},
+                [
+                    Column(
+                        "Processes",
+                        f"count by (job, instance, version) ({series('credence_build_info')})",
+                        looks.COUNT,
+                        0,
+                    )
+                ],
+                sort="Process",
+                descending=False,
+                width=12,
+                height=6,
+            )
+        )
+        .with_panel(firing_alerts(promql.FIRING, width=12))
+    )

@@ -1,0 +1,110 @@
+"""PromQL from the catalogue: a query of a metric or a label that does not exist cannot be built.
+
+Beliefs and what is kept in Redis are shown by every replica alike: they are taken with `max`, as a sum
+would count them once per replica, and a mean of ratios means nothing. What a process counts itself is summed.
+"""
+
+from __future__ import annotations
+
+import re
+
+from service.metrics import SPECS
+
+FIRING = 'ALERTS{alertstate="firing",alertname=~"Credence.*",job=~"$job|"}'
+"""Of the chosen jobs, or of none: that nothing answers at all is told of no job."""
+
+OF_PEOPLE = 'grouping!~"all|score_bin"'
+"""The groupings that people configured, which are those of the alerts on the accuracy of groups.
+
+Where the model says itself that it is unsure, it is right less often, as it should be.
+"""
+
+NOT_ALL = 'grouping!="all"'
+"""All but the whole: the groupings of the alerts on the calibration of groups."""
+
+PER_HOUR = 3_600
+"""Labels come a few an hour; per second they would be unreadable."""
+
+
+def series(name: str, *matchers: str, suffix: str = "") -> str:
+    """A selector of one metric, in the chosen jobs.
+
+    Args:
+        name: in the catalogue.
+        matchers: on labels, such as `model="$model"`.
+        suffix: `_bucket` of a histogram.
+    """
+    labels = SPECS[name].labels
+    for matcher in matchers:
+        label = re.split("[=!]", matcher)[0]
+        if label not in labels:
+            raise KeyError(f"{name} has no label {label}")
+    chosen = ",".join(('job=~"$job"', *matchers))
+    return f"{name}{suffix}{{{chosen}}}"
+
+
+def shown(name: str, *matchers: str, by: str | None = None, over: str = "") -> str:
+    """What every replica shows alike: by all labels of the metric, or by some.
+
+    Args:
+        name: in the catalogue.
+        matchers: on labels.
+        by: labels, told with commas; all of the metric where it is None.
+        over: a range, to see what was shown last within it instead of what is shown now.
+    """
+    selected = series(name, *matchers)
+    if over:
+        selected = f"last_over_time({selected}[{over}])"
+    labels = ", ".join(SPECS[name].labels) if by is None else by
+    return f"max by ({labels}) ({selected})" if labels else f"max({selected})"
+
+
+def shown_rate(name: str, *matchers: str) -> str:
+    """How fast a counter grows that every replica shows alike."""
+    labels = ", ".join(SPECS[name].labels)
+    return f"max by ({labels}) (rate({series(name, *matchers)}[$__rate_interval]))"
+
+
+def counted_rate(name: str, by: str, *matchers: str) -> str:
+    """How fast grows what processes count themselves, all of them together."""
+    return f"sum by ({by}) (rate({series(name, *matchers)}[$__rate_interval]))"
+
+
+def counted(name: str, *matchers: str) -> str:
+    """How much processes counted in the time shown, all of them together; 0 where they counted nothing."""
+    return f"sum(increase({series(name, *matchers)}[$__range])) or vector(0)"
+
+
+def quantile(share: float, name: str, *matchers: str, by: str = "") -> str:
+    """A quantile of a histogram, of all processes together."""
+    buckets = f"rate({series(name, *matchers, suffix='_bucket')}[$__rate_interval])"
+    labels = f"le, {by}" if by else "le"
+    return f"histogram_quantile({share:g}, sum by ({labels}) ({buckets}))"
+
+
+def age(name: str, *matchers: str, by: str | None = None) -> str:
+    """Seconds since a time that every replica shows."""
+    return f"time() - {shown(name, *matchers, by=by)}"
+
+
+def or_zero(expression: str, label: str) -> str:
+    """The same, or 0 where there is no series at all: counters with labels appear with their first event."""
+    return f'{expression} or on() label_replace(vector(0), "{label}", "none yet", "", "")'
+
+
+def crossed(probability: str, *matchers: str, times: int = 1) -> str:
+    """How many groups of a model cross a threshold, with enough labels and with the configured confidence.
+
+    Args:
+        probability: name of the metric that tells how likely the threshold is crossed.
+        matchers: on labels.
+        times: how often alerts.min_labels is wanted; the alerts on calibration want it twice.
+    """
+    of_model = [matcher for matcher in matchers if matcher.startswith("model")]
+    confidence, least = (
+        shown(f"credence_alert_{name}", *of_model) for name in ("confidence_ratio", "min_labels")
+    )
+    wanted = least if times == 1 else f"({times} * {least})"
+    sure = f"({shown(probability, *matchers)} >= bool on (model) group_left () {confidence})"
+    labels = shown("credence_group_effective_labels", *matchers)
+    return f"sum by (model) ({sure} * ({labels} >= bool on (model) group_left () {wanted}))"

@@ -1,0 +1,127 @@
+"""What an assessment's policy decides on, and how likely it is to ask every group next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from service.assessment.policies import NONE, POLICIES, Policy, Situation
+from service.assessment.tasks import TASKS, Question, Task
+from service.grouping_snapshot import GroupingSnapshot
+from service.model_settings import AssessmentSettings
+
+Floats = npt.NDArray[np.float64]
+
+_MOST_DECISIONS = 100
+"""Decisions behind the probability of being asked next: standard errors of 0.05 at most."""
+
+_FEWEST_DECISIONS = 5
+_DECIDED_GROUPS = 20_000
+"""Of very many groups fewer decisions are made, so many groups in all."""
+
+_DECIDED_ENTRIES = 200_000
+"""The same where a decision reads the whole confusion matrix."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """An assessment that can ask now.
+
+    Attributes:
+        task: what a label is worth.
+        policy: who is labelled next.
+        situation: what it decides on; requests in flight count as answered with what is expected of them.
+    """
+
+    task: Task[Any]
+    policy: Policy
+    situation: Situation
+
+
+def standing(settings: AssessmentSettings, grouping: GroupingSnapshot, in_flight: Floats) -> Standing | None:
+    """The assessment by its beliefs; a copy. None while a group that it compares has no traffic.
+
+    Args:
+        settings: the assessment's.
+        grouping: the one that labels are asked by.
+        in_flight: requests waiting for an answer, per group [G].
+    """
+    task = _task_of(settings, grouping)
+    if task is None:
+        return None
+    beliefs = _standing_beliefs(task, grouping)
+    for group in np.repeat(np.arange(len(grouping.groups)), in_flight.astype(np.intp)):
+        beliefs.expect(np.array([group]))
+    weights = grouping.beliefs.shares[None]
+    available, relevant = weights > 0, task.relevant(1)
+    if relevant is not None:
+        available &= relevant
+    return Standing(task, POLICIES[settings.policy](), Situation(beliefs, weights, available))
+
+
+def chances(
+    settings: AssessmentSettings, grouping: GroupingSnapshot, in_flight: Floats, rng: np.random.Generator
+) -> Floats | None:
+    """Probability that the policy asks every group next [G]; None while it can ask none.
+
+    A policy that names several groups at a step counts as asking one of them.
+
+    Args:
+        settings: the assessment's.
+        grouping: the one that labels are asked by.
+        in_flight: requests waiting for an answer, per group [G].
+        rng: for the policy's decisions.
+    """
+    stands = standing(settings, grouping, in_flight)
+    if stands is None:
+        return None
+    size = len(grouping.groups)
+    work = _DECIDED_GROUPS // size
+    if stands.task.kind == "confusion" and grouping.confusion is not None:
+        work = _DECIDED_ENTRIES // grouping.confusion.mean.size
+    counts, decisions = np.zeros(size), max(_FEWEST_DECISIONS, min(_MOST_DECISIONS, work))
+    for _ in range(decisions):
+        chosen = stands.policy.choose(stands.task, stands.situation, rng)[0]
+        named = chosen[chosen != NONE]
+        if not named.size:
+            return None
+        counts[named] += 1 / named.size
+    return counts / decisions
+
+
+def _task_of(settings: AssessmentSettings, grouping: GroupingSnapshot) -> Task[Any] | None:
+    """The task of an assessment; None while a group that it compares has no traffic.
+
+    Args:
+        settings: the assessment's.
+        grouping: the one that labels are asked for.
+    """
+    pair = np.array([0, 1])
+    if settings.between is not None:
+        if not set(settings.between) <= set(grouping.groups):
+            return None
+        pair = np.array([grouping.groups.index(name) for name in settings.between])
+    cost = grouping.confusion.cost if grouping.confusion else None
+    question = Question(
+        cells=grouping.beliefs.cells,
+        top_m=settings.top_m,
+        extreme=settings.end,
+        costs=cost.costs if cost else None,
+        pair=pair,
+        region=settings.region,
+    )
+    return TASKS[settings.task, settings.metric](question)
+
+
+def _standing_beliefs(task: Task[Any], grouping: GroupingSnapshot) -> Any:
+    """The beliefs that a task reads; a copy, so that what is in flight can be counted."""
+    if task.kind == "accuracy":
+        return grouping.beliefs.accuracy_beliefs()
+    if task.kind == "bins":
+        return grouping.beliefs.bin_beliefs()
+    if grouping.confusion is None:
+        raise ValueError("confusion is known of groupings by predicted class alone")
+    return grouping.confusion.beliefs.standing()

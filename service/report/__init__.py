@@ -1,0 +1,1 @@
+"""What people are told of a model: documents made from snapshots, for page, API and terminal."""

@@ -1,0 +1,342 @@
+"""The documents of the HTTP API; the status page and `credence status` show the same.
+
+Probabilities, shares and accuracies are ratios between 0 and 1. Times are seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Seconds = float
+
+
+class Document(BaseModel):
+    """Part of an answer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Interval(Document):
+    """A posterior, in short."""
+
+    lower: float = Field(description="lower end of the credible interval")
+    mean: float = Field(description="posterior mean")
+    upper: float = Field(description="upper end of the credible interval")
+
+
+class Thresholds(Document):
+    """What beliefs are compared with."""
+
+    min_accuracy: float | None = Field(description="alerts.min_accuracy of the configuration")
+    max_ece: float | None = Field(description="alerts.max_ece of the configuration")
+    confidence: float = Field(description="posterior probability from which a threshold counts as crossed")
+    min_labels: float = Field(
+        description="effective labels without which it counts neither as crossed nor as met; twice as many "
+        "for calibration"
+    )
+
+
+class Finding(Document):
+    """A group of which a threshold is known to be crossed: with enough labels, and with `confidence`."""
+
+    kind: Literal["accuracy_low", "miscalibrated"]
+    grouping: str
+    group: str
+    probability: float = Field(description="posterior probability that the threshold is crossed")
+    share: float = Field(description="the group's share of the traffic")
+    labels: int = Field(description="labels in the group that this rests on")
+    value: Interval = Field(description="accuracy, or expected calibration error")
+    threshold: float
+    since: Seconds = Field(description="when this was first believed without a break, as far as remembered")
+    since_or_earlier: bool = Field(description="whether it may have begun before `since`")
+    sentence: str = Field(description="the same in words")
+
+
+class BudgetState(Document):
+    """Labels that an assessment may cost."""
+
+    labels: int = Field(description="allowed in one window")
+    remaining: int = Field(description="left in this window")
+    renews_at: Seconds | None = Field(description="when the next window begins; never, if null")
+
+
+class ModelSummary(Document):
+    """One model in a line."""
+
+    model: str
+    taken_at: Seconds | None = Field(description="when its beliefs were computed; null before the first time")
+    predictions: int
+    outcomes: int
+    last_label_at: Seconds | None
+    accuracy: Interval | None = Field(description="over all traffic; null without traffic")
+    finding_count: int = Field(description="thresholds, of all groups, that are known to be crossed")
+    watched: bool = Field(description="whether a threshold is configured")
+    labels_remaining: int = Field(description="left in the budgets of all assessments")
+
+
+class Overview(Document):
+    """All models."""
+
+    version: str = Field(description="of Credence")
+    now: Seconds
+    tick_seconds: Seconds = Field(description="time between two rounds")
+    models: list[ModelSummary]
+
+
+class GroupingSummary(Document):
+    """One partition of the traffic."""
+
+    name: str
+    by: Literal["all", "score_bin", "predicted_class", "superclass", "attribute"]
+    groups: int = Field(description="groups that have had traffic")
+    findings: int = Field(description="thresholds of its groups that are known to be crossed")
+    meets: int = Field(description="groups that are known to meet min_accuracy")
+    open: int = Field(description="groups of which it is not known whether they do")
+
+
+class RankedGroup(Document):
+    """One group of an identification."""
+
+    group: str
+    probability: float = Field(description="that it is among the groups looked for")
+    rank: Interval = Field(description="counted from 1 at the end that is looked for")
+
+
+class Comparison(Document):
+    """How two groups compare."""
+
+    first: str
+    second: str
+    region: float = Field(description="difference of accuracies that does not matter")
+    below: float = Field(description="probability that the first is less accurate by more than the region")
+    within: float = Field(description="probability that they differ by the region at most")
+    above: float = Field(description="probability that the first is more accurate by more than the region")
+
+
+class NextGroup(Document):
+    """A group that the policy may ask about next."""
+
+    group: str
+    probability: float = Field(description="that it is asked next")
+    in_flight: int = Field(description="requests for it that wait for an answer")
+    labels: int = Field(description="labels in the group so far")
+    why: str = Field(description="the reason in words")
+
+
+class AssessmentState(Document):
+    """How one standing question stands."""
+
+    name: str
+    task: Literal["estimation", "identification", "comparison"]
+    metric: str
+    grouping: str = Field(description="the grouping that labels are asked by")
+    policy: str
+    question: str = Field(description="what is asked, in words")
+    found: str = Field(description="what has been found, in words; empty where nothing can be said")
+    budget: BudgetState
+    open_requests: int
+    max_in_flight: int
+    oldest_request_at: Seconds | None
+    events: dict[str, int] = Field(description="how often what happened to its requests")
+    ranking: list[RankedGroup] = Field(description="of identification: the likeliest groups, at most 20")
+    comparison: Comparison | None
+    next: list[NextGroup] = Field(description="the likeliest groups, at most 10")
+
+
+class ModelState(Document):
+    """Everything of one model but its groups."""
+
+    model: str
+    taken_at: Seconds
+    interval: float = Field(description="probability inside credible intervals")
+    thresholds: Thresholds
+    predictions: int
+    outcomes: int
+    pool_items: int
+    pool_item_age_seconds: Seconds | None = Field(description="median, from a sample; null of an empty pool")
+    outbox_size: int = Field(description="label requests that wait to be published")
+    combinations: int = Field(description="combinations of attribute values told apart")
+    combination_limit: int
+    last_label_at: Seconds | None
+    accuracy: Interval | None = Field(description="over all traffic; null without traffic")
+    ece: Interval | None = Field(description="over all traffic; null without traffic")
+    finding_count: int = Field(description="thresholds, of all groups, that are known to be crossed")
+    findings: list[Finding] = Field(description="those that matter most, at most 50")
+    groupings: list[GroupingSummary]
+    assessments: list[AssessmentState]
+    has_confusion: bool = Field(description="whether there is a confusion matrix to ask for")
+
+
+Verdict = Literal["meets", "fails", "open", "none"]
+
+
+class GroupState(Document):
+    """What is believed of one group."""
+
+    group: str
+    share: float = Field(description="of the model's traffic, recent traffic counting more")
+    score_mean: float = Field(description="what the model itself says of its accuracy")
+    labels_correct: int
+    labels_incorrect: int
+    effective_labels: float = Field(description="what its labels are worth after weighting and forgetting")
+    accuracy: Interval
+    accuracy_below: float | None = Field(description="probability of less than min_accuracy")
+    verdict: Verdict = Field(
+        description="whether it meets min_accuracy: known with enough labels either way, still open, or none "
+        "without a threshold"
+    )
+    verdict_labels: float | None = Field(
+        description="labels still needed for a verdict, in the median of what is believed; null if none is "
+        "wanted, or more than can be told"
+    )
+    verdict_seconds: Seconds | None = Field(
+        description="time to them at the budgets that renew; null if these never suffice, or none renews"
+    )
+    calibration_gap: float = Field(description="mean score less mean accuracy; positive: overconfident")
+    ece: Interval = Field(description="expected calibration error")
+    ece_above: float | None = Field(description="probability of more than max_ece")
+    miscalibrated: bool = Field(description="whether it is known, with enough labels, to have more than that")
+    cost: Interval | None = Field(description="expected cost of a prediction, where costs are configured")
+    low_since: Seconds | None = Field(description="since when it is known to fail, as far as remembered")
+    low_since_or_earlier: bool = Field(description="whether it may have begun before `low_since`")
+
+
+SortKey = Literal["evidence", "accuracy", "group", "share", "labels", "ece", "gap", "cost", "uncertainty"]
+
+
+class GroupTable(Document):
+    """Groups of one grouping, sorted."""
+
+    model: str
+    taken_at: Seconds
+    grouping: str
+    sort: SortKey
+    total: int = Field(description="groups that fit the search")
+    groups: list[GroupState]
+
+
+class ReliabilityBin(Document):
+    """One score bin."""
+
+    lower_edge: float
+    upper_edge: float
+    share: float = Field(description="of the group's traffic")
+    score_mean: float
+    accuracy: Interval
+
+
+class Reliability(Document):
+    """How accurate a group is where the model says so much: the reliability diagram."""
+
+    model: str
+    taken_at: Seconds
+    grouping: str
+    group: str
+    ece: Interval
+    bins: list[ReliabilityBin] = Field(description="those with traffic")
+
+
+class TimelinePoint(Document):
+    """What was believed at one time."""
+
+    time: Seconds
+    accuracy: Interval
+    ece: Interval
+    labels: int
+
+
+class Timeline(Document):
+    """What was believed of a group as time went by, by the labels known then.
+
+    Of large groupings, only groups with metrics of their own are remembered; of others the present is told.
+    """
+
+    model: str
+    grouping: str
+    group: str
+    points: list[TimelinePoint] = Field(description="oldest first")
+
+
+class ConfusionRow(Document):
+    """True classes of what was predicted to be one class."""
+
+    predicted: str
+    share: float = Field(description="of the traffic")
+    effective_labels: float
+    classes: list[Interval] = Field(description="probability of every true class, as listed in `classes`")
+
+
+class FrequentMistake(Document):
+    """One confusion that is met often."""
+
+    predicted: str
+    true: str
+    probability: Interval = Field(description="of the true class, given the predicted one")
+    frequency: float = Field(description="share of all traffic that is confused so, in the mean")
+
+
+class ConfusionMatrix(Document):
+    """What the true class is, given the predicted one."""
+
+    model: str
+    taken_at: Seconds
+    classes: list[str] = Field(description="true classes shown, in the order of the configuration")
+    omitted: int = Field(description="classes that are not shown: those that are confused least")
+    rows: list[ConfusionRow]
+    mistakes: list[FrequentMistake] = Field(description="the most frequent first, at most 20")
+
+
+class RequestState(Document):
+    """A label request that waits for an answer."""
+
+    request_id: str
+    assessment: str
+    group: str | None = Field(
+        description="that it was drawn for; null where it would tell what labellers are not to know"
+    )
+    requested_at: Seconds
+    attempt: int
+    predicted_class: str | None = Field(description="null where labellers are not to know it")
+    score: float | None = Field(description="null likewise")
+
+
+class RecentLabel(Document):
+    """A label that was given."""
+
+    request_id: str
+    item_id: str
+    assessment: str
+    group: str = Field(description="that it was asked for")
+    predicted_class: str
+    true_class: str
+    correct: bool
+    score: float
+    given_at: Seconds
+    delay_seconds: Seconds = Field(description="from the first issue of its request")
+
+
+class FlowBin(Document):
+    """Labels in one stretch of time."""
+
+    begin: Seconds
+    end: Seconds
+    correct: int
+    incorrect: int
+
+
+class Activity(Document):
+    """Label requests and labels of late."""
+
+    model: str
+    taken_at: Seconds
+    requests: list[RequestState] = Field(description="the newest first, at most 50")
+    labels: list[RecentLabel] = Field(description="the newest first, at most 50")
+    flow: list[FlowBin] = Field(description="oldest first")
+
+
+class Problem(Document):
+    """Why a request was not answered."""
+
+    detail: str

@@ -1,0 +1,107 @@
+"""What is known, in words for people who have never heard of the method."""
+
+from __future__ import annotations
+
+from service.assessment_snapshot import AssessmentSnapshot
+from service.grouping_snapshot import GroupingSnapshot
+from service.model_settings import QUALITIES, AssessmentSettings
+
+_ESTIMATED = {
+    "accuracy": "How accurate is the model in every {grouping}?",
+    "overall_accuracy": "How accurate is the model over all traffic?",
+    "calibration": "How well calibrated is the model in every {grouping}?",
+    "confusion": "What is each predicted class really?",
+}
+
+_NEARLY_CERTAIN = 0.999
+
+
+def percent(ratio: float) -> str:
+    """A ratio as people read it."""
+    return f"{100 * ratio:.1f} %"
+
+
+def probability(ratio: float) -> str:
+    """A probability as people read it: never 0 or 100 %, which no evidence gives."""
+    if ratio > _NEARLY_CERTAIN:
+        return "over 99.9 %"
+    if ratio < 1 - _NEARLY_CERTAIN:
+        return "under 0.1 %"
+    return percent(ratio)
+
+
+def percent_interval(lower: float, mean: float, upper: float) -> str:
+    """A posterior as people read it."""
+    return f"{percent(mean)} [{100 * lower:.1f}, {100 * upper:.1f}]"
+
+
+def place(grouping: str, group: str) -> str:
+    """A group as people name it; of grouping `all`, all traffic."""
+    return "all traffic" if grouping == "all" else f"{grouping} {group}"
+
+
+def quality(settings: AssessmentSettings) -> str:
+    """What an identification looks for."""
+    return QUALITIES[settings.metric, settings.end]
+
+
+def question(settings: AssessmentSettings) -> str:
+    """What an assessment asks."""
+    if settings.task == "comparison" and settings.between:
+        first, second = settings.between
+        rivals = f"{settings.grouping} {first} less or more accurate than {second}"
+        return f"Is {rivals}, by more than {100 * settings.region:g} points?"
+    if settings.task == "identification":
+        if settings.top_m == 1:
+            return f"Which {settings.grouping} is the {quality(settings)}?"
+        return f"Which {settings.top_m} groups by {settings.grouping} are the {quality(settings)}?"
+    return _ESTIMATED[settings.metric].format(grouping=settings.asked_grouping.replace("_", " "))
+
+
+def found(state: AssessmentSnapshot, grouping: GroupingSnapshot | None) -> str:
+    """What an assessment has found, and how sure it is; empty where nothing can be said."""
+    if state.settings.task == "estimation" and grouping is not None:
+        return _least_known(state.settings, grouping)
+    if state.extreme is not None and len(state.groups):
+        order = (-state.extreme).argsort(kind="stable")[: state.settings.top_m]
+        names = [f"{state.groups[g]} ({probability(float(state.extreme[g]))})" for g in order]
+        return f"{quality(state.settings).capitalize()}: {', '.join(names)}"
+    if state.compared is not None:
+        told = {
+            "less accurate than": state.compared.below,
+            "about as accurate as": state.compared.within,
+            "more accurate than": state.compared.above,
+        }
+        relation = max(told, key=lambda word: told[word])
+        return f"{state.compared.first} is {relation} {state.compared.second} ({probability(told[relation])})"
+    return ""
+
+
+def _least_known(settings: AssessmentSettings, grouping: GroupingSnapshot) -> str:
+    """Which group an estimation knows least."""
+    ends = (
+        (grouping.ece_lower, grouping.ece_mean, grouping.ece_upper)
+        if settings.metric == "calibration"
+        else (grouping.accuracy_lower, grouping.accuracy_mean, grouping.accuracy_upper)
+    )
+    least = int((ends[2] - ends[0]).argmax())
+    lower, mean, upper = (float(values[least]) for values in ends)
+    return f"Known least: {grouping.groups[least]}, {percent_interval(lower, mean, upper)}"
+
+
+def why_next(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) -> str:
+    """Why the policy may ask about a group next."""
+    settings = state.settings
+    width = 100 * (grouping.accuracy_upper[group] - grouping.accuracy_lower[group])
+    share = percent(float(grouping.beliefs.shares[group]))
+    if settings.policy == "random":
+        return f"asked at random: it has {share} of the traffic"
+    if settings.task == "identification" and state.extreme is not None:
+        sure = probability(float(state.extreme[group]))
+        return f"it is the {quality(settings)} with a probability of {sure}"
+    if settings.task == "comparison":
+        return f"one of the two compared; its accuracy is known to {width:.1f} points"
+    if settings.metric == "calibration":
+        ece = 100 * (grouping.ece_upper[group] - grouping.ece_lower[group])
+        return f"its calibration error is known to {ece:.1f} points, with {share} of the traffic"
+    return f"its accuracy is known to {width:.1f} points, with {share} of the traffic"

@@ -1,0 +1,111 @@
+"""Label requests in the making: what a labeller is told, and what is remembered of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from service.drawing import Pooled
+from service.model_settings import AssessmentSettings
+from service.store.records import Fact, encode_json
+from service.store.requests import Draw, Due, OpenRequest, Renewal
+
+
+def request_of(
+    item: Pooled,
+    *,
+    model: str,
+    classes: Sequence[str],
+    assessment: str,
+    settings: AssessmentSettings,
+    group: str,
+    now: float,
+) -> Draw:
+    """A pooled item turned into a request; it does not tell the prediction, unless configured.
+
+    Args:
+        item: drawn from the pool.
+        model: whose prediction it is.
+        classes: that the labeller chooses from.
+        assessment: who asks.
+        settings: the assessment's.
+        group: that it was drawn for.
+        now: seconds since the epoch.
+    """
+    record = item.record
+    deadline = now + settings.lease_seconds
+    request_id = hashlib.blake2b(msgspec.json.encode([model, record.item_id]), digest_size=12).hexdigest()
+    message: dict[str, Any] = {
+        "request_id": request_id,
+        "model": model,
+        "item_id": record.item_id,
+        "classes": list(classes),
+        "requested_at": _iso(now),
+        "deadline": _iso(deadline),
+        "attempt": 1,
+    }
+    if record.payload:
+        message["payload"] = msgspec.Raw(record.payload)
+    if record.payload_uri:
+        message["payload_uri"] = record.payload_uri
+    if settings.reveal_prediction:
+        message["prediction"] = {"predicted_class": record.predicted_class, "score": record.score}
+    return Draw(
+        partition=item.partition,
+        slot=item.slot,
+        record=item.encoded,
+        item_hash=item.item_hash,
+        item_id=record.item_id,
+        request_id=request_id,
+        group=group,
+        fact=encode_json(
+            Fact(
+                item_id=record.item_id,
+                predicted_class=record.predicted_class,
+                score=record.score,
+                attributes=record.attributes,
+                predicted_at=record.time,
+                requested_at=now,
+                votes=record.votes,
+            )
+        ),
+        message=encode_json(message),
+        open=OpenRequest(
+            assessment=assessment,
+            group=group,
+            attributes=record.attributes,
+            predicted_class=record.predicted_class,
+            score=record.score,
+            attempt=1,
+            requested_at=now,
+        ),
+        deadline=deadline,
+    )
+
+
+def renewal_of(due: Due, settings: AssessmentSettings | None, now: float) -> Renewal:
+    """What becomes of a request whose deadline has passed: another attempt, or its end.
+
+    Args:
+        due: the request.
+        settings: of its assessment; None if that is not configured any more.
+        now: seconds since the epoch.
+    """
+    if settings is None or due.open.attempt >= settings.max_attempts:
+        return Renewal(due)
+    deadline = now + settings.lease_seconds
+    message = msgspec.json.decode(due.message, type=dict[str, msgspec.Raw])
+    message |= {
+        "requested_at": msgspec.Raw(encode_json(_iso(now))),
+        "deadline": msgspec.Raw(encode_json(_iso(deadline))),
+        "attempt": msgspec.Raw(encode_json(due.open.attempt + 1)),
+    }
+    return Renewal(due, deadline, encode_json(message))
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()

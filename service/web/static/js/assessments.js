@@ -1,0 +1,188 @@
+/** Standing questions, and what has been found. */
+
+import { h, s } from "./dom.js";
+import { count, counted, percent, probability, threshold, when } from "./format.js";
+import { ASSESSMENTS_HELP, help } from "./help.js";
+
+const SHOWN = 6;
+
+/** @param {any} state */
+export function assessmentsView(state) {
+  return [
+    h(
+      "div",
+      { class: "title" },
+      h("h2", { id: "assessments-title" }, "Questions asked with labels"),
+      help(ASSESSMENTS_HELP),
+    ),
+    h(
+      "div",
+      { class: `cards${state.assessments.length < 3 ? " few" : ""}` },
+      state.assessments.map((/** @type {any} */ assessment) => card(assessment)),
+    ),
+  ];
+}
+
+/** @param {any} assessment */
+function card(assessment) {
+  const { budget } = assessment;
+  const used = budget.labels - budget.remaining;
+  return h(
+    "article",
+    { key: assessment.name, class: "card" },
+    h(
+      "p",
+      { class: "over" },
+      `${assessment.name} · ${assessment.task} of ${assessment.metric.replaceAll("_", " ")} · by ${assessment.grouping}`,
+    ),
+    h("h3", {}, assessment.question),
+    assessment.found && h("p", { class: "found" }, assessment.found),
+    assessment.ranking.length > 0 && ranking(assessment.ranking),
+    assessment.comparison && comparison(assessment.comparison),
+    assessment.next.length > 0 && nextGroups(assessment),
+    h(
+      "div",
+      { class: "budget" },
+      bar([["used", used / Math.max(1, budget.labels)]], `${counted(used, "label")} of ${count(budget.labels)} used`),
+      h(
+        "p",
+        { class: "note" },
+        `${counted(budget.remaining, "label")} of ${count(budget.labels)} left`,
+        budget.renews_at !== null && ", renewed ",
+        budget.renews_at !== null && when(budget.renews_at, "until"),
+        ` · ${count(assessment.open_requests)} open of at most ${count(assessment.max_in_flight)}`,
+        assessment.oldest_request_at !== null && ", oldest ",
+        assessment.oldest_request_at !== null && when(assessment.oldest_request_at),
+      ),
+      h(
+        "p",
+        { class: "note" },
+        `Requests: ${events(assessment.events)} · policy ${assessment.policy.replaceAll("_", " ")}`,
+      ),
+    ),
+  );
+}
+
+/** @param {Record<string, number>} counts */
+function events(counts) {
+  const told = Object.entries(counts).filter(([, number]) => number);
+  return told.map(([event, number]) => `${count(number)} ${event}`).join(", ") || "none yet";
+}
+
+/** Stretches of one bar, each a part of 1. @param {Array<[string, number]>} parts @param {string} label */
+function bar(parts, label) {
+  let left = 0;
+  const stretches = parts.map(([kind, part]) => {
+    const rect = s("rect", { class: kind, x: `${100 * left}%`, width: `${100 * part}%`, y: 0, height: "100%" });
+    left += part;
+    return rect;
+  });
+  return s(
+    "svg",
+    { class: "bar-chart", role: "img", "aria-label": label },
+    s("rect", { class: "rest", width: "100%", height: "100%" }),
+    stretches,
+  );
+}
+
+/** @param {any[]} ranked */
+function ranking(ranked) {
+  return h(
+    "table",
+    { class: "ranking" },
+    h("caption", { class: "unseen" }, "Groups by their probability of being looked for"),
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        ["Group", "Probability", "", "Rank"].map((title) =>
+          h("th", { scope: "col" }, title || h("span", { class: "unseen" }, "Drawn")),
+        ),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      ranked
+        .slice(0, SHOWN)
+        .map((entry) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, entry.group),
+            h("td", { class: "number" }, probability(entry.probability)),
+            h("td", { class: "drawn" }, bar([["likely", entry.probability]], probability(entry.probability))),
+            h(
+              "td",
+              { class: "number" },
+              `${entry.rank.mean.toFixed(1)} `,
+              h("span", { class: "bounds" }, `[${Math.round(entry.rank.lower)}, ${Math.round(entry.rank.upper)}]`),
+            ),
+          ),
+        ),
+    ),
+  );
+}
+
+/** @param {any} compared */
+function comparison(compared) {
+  const { first, second, below, within, above } = compared;
+  const parts = /** @type {Array<[string, string, number]>} */ ([
+    ["below", `${first} is less accurate`, below],
+    ["within", `they differ by ${threshold(compared.region)} at most`, within],
+    ["above", `${first} is more accurate`, above],
+  ]);
+  const label =
+    `${first} compared with ${second}: ` + parts.map(([, words, p]) => `${words} ${probability(p)}`).join(", ");
+  return h(
+    "div",
+    { class: "comparison" },
+    bar(
+      parts.map(([kind, , part]) => [kind, part]),
+      label,
+    ),
+    h(
+      "ul",
+      {},
+      parts.map(([kind, words, part]) =>
+        h(
+          "li",
+          {},
+          h("span", { class: `swatch ${kind}`, "aria-hidden": "true" }),
+          h("strong", {}, probability(part)),
+          ` ${words}`,
+        ),
+      ),
+    ),
+  );
+}
+
+/** @param {any} assessment */
+function nextGroups(assessment) {
+  return h(
+    "details",
+    { class: "coming", open: true },
+    h("summary", {}, "Asked next"),
+    h(
+      "ul",
+      {},
+      assessment.next
+        .slice(0, 4)
+        .map((/** @type {any} */ entry) =>
+          h(
+            "li",
+            {},
+            h("strong", {}, entry.group),
+            ` ${percent(entry.probability)}`,
+            h(
+              "span",
+              { class: "note" },
+              ` · ${entry.why} (${counted(entry.labels, "label")}${entry.in_flight ? `, ${count(entry.in_flight)} on the way` : ""})`,
+            ),
+          ),
+        ),
+    ),
+  );
+}

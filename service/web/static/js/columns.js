@@ -1,0 +1,117 @@
+/** Columns of the table of groups: what a cell says, and what sorts by it. */
+
+import { h } from "./dom.js";
+import { forestRow } from "./forest.js";
+import { bounds, count, counted, duration, percent, plain, points, probability, threshold } from "./format.js";
+
+/** @typedef {import("./place.js").Place} Place @typedef {(changes: Partial<Place>, remember?: boolean) => void} Go */
+
+const FIRST_ORDER = { group: "asc", accuracy: "asc" };
+const VERDICTS = { meets: ["✓", "meets"], fails: ["▼", "fails"], open: ["?", "open"], none: ["–", "none"] };
+
+/** The accuracy that groups must have; of score bins none, which are as accurate as their scores say.
+ * @param {any} state @param {string} grouping @returns {number | null} */
+export function wantedOf(state, grouping) {
+  const { by } = state.groupings.find((/** @type {any} */ one) => one.name === grouping) ?? {};
+  return by === "score_bin" ? null : state.thresholds.min_accuracy;
+}
+
+/** Columns, in their order. @param {any} state @param {any} table @param {import("./forest.js").Axis} axis */
+export function columns(state, table, axis) {
+  const wanted = wantedOf(state, table.grouping);
+  const costs = table.groups.some((/** @type {any} */ group) => group.cost);
+  const all = [
+    { key: "group", sort: "group", title: "Group", cell: null },
+    {
+      key: "plot",
+      sort: "uncertainty",
+      title: `${threshold(state.interval)} interval`,
+      cell: (/** @type {any} */ g) => forestRow(g, axis, wanted),
+    },
+    { key: "accuracy", sort: "accuracy", title: "Accuracy", cell: (/** @type {any} */ g) => measured(g.accuracy) },
+    wanted !== null && {
+      key: "below",
+      sort: "evidence",
+      title: `P(below ${threshold(wanted)})`,
+      cell: (/** @type {any} */ g) => probability(g.accuracy_below),
+    },
+    wanted !== null && { key: "verdict", sort: null, title: "Verdict", cell: verdict },
+    { key: "ece", sort: "ece", title: "ECE", cell: (/** @type {any} */ g) => measured(g.ece) },
+    { key: "gap", sort: "gap", title: "Gap", cell: (/** @type {any} */ g) => points(g.calibration_gap) },
+    { key: "share", sort: "share", title: "Traffic", cell: (/** @type {any} */ g) => percent(g.share) },
+    { key: "labels", sort: "labels", title: "Labels", cell: labels },
+    costs && { key: "cost", sort: "cost", title: "Cost", cell: cost },
+  ];
+  return all.filter((column) => column !== false);
+}
+
+/** @param {import("./format.js").Interval} value */
+const measured = (value) => [
+  h("span", { class: "value" }, percent(value.mean)),
+  " ",
+  h("span", { class: "bounds" }, bounds(value)),
+];
+
+/** @param {any} group */
+function cost(group) {
+  if (!group.cost) return "–";
+  const { lower, mean, upper } = group.cost;
+  return [
+    h("span", { class: "value" }, plain(mean)),
+    " ",
+    h("span", { class: "bounds" }, `[${plain(lower)}, ${plain(upper)}]`),
+  ];
+}
+
+/** @param {any} group */
+function labels(group) {
+  const all = group.labels_correct + group.labels_incorrect;
+  const title = `${counted(all, "label")}: ${count(group.labels_correct)} correct, ${count(group.labels_incorrect)} incorrect`;
+  return h(
+    "span",
+    { title },
+    h("span", { class: "value" }, count(all)),
+    " ",
+    h("span", { class: "bounds" }, `${count(group.labels_correct)}✓ ${count(group.labels_incorrect)}✗`),
+  );
+}
+
+/** @param {any} group */
+function verdict(group) {
+  const [mark, word] = VERDICTS[group.verdict];
+  const needed = group.verdict === "open" && group.verdict_labels ? `~${counted(group.verdict_labels, "label")}` : "";
+  const time = needed && group.verdict_seconds !== null ? `, ${duration(group.verdict_seconds)}` : "";
+  return [
+    h("span", { class: `verdict ${group.verdict}` }, h("span", { "aria-hidden": "true" }, mark), word),
+    needed &&
+      h(
+        "span",
+        { class: "needed", title: "labels that a verdict still takes, in the median, and the time to them" },
+        `${needed}${time}`,
+      ),
+  ];
+}
+
+/** @param {string} sort @param {string | null} order */
+const orderOf = (sort, order) => order ?? FIRST_ORDER[sort] ?? "desc";
+
+/** @param {any} column @param {Place} place @param {Go} go @param {any} extra */
+export function header(column, place, go, extra) {
+  const current = (place.sort ?? "evidence") === column.sort;
+  const order = orderOf(column.sort, place.order);
+  const flip = () =>
+    go(
+      { sort: column.sort, order: current ? (order === "asc" ? "desc" : "asc") : orderOf(column.sort, null) },
+      false,
+    );
+  const direction = order === "asc" ? "ascending" : "descending";
+  const arrow = h("span", { class: "arrow", "aria-hidden": "true" }, current ? (order === "asc" ? "↑" : "↓") : "↕");
+  return h(
+    "th",
+    { key: column.key, class: column.key, scope: "col", "aria-sort": column.sort && current ? direction : null },
+    column.sort
+      ? h("button", { type: "button", "data-sort": column.sort, onclick: flip }, column.title, arrow)
+      : h("span", {}, column.title),
+    extra,
+  );
+}

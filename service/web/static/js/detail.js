@@ -1,0 +1,107 @@
+/** One group, closer: what to do next, how it came about, where the scores mislead. */
+
+import { wantedOf } from "./columns.js";
+import { h } from "./dom.js";
+import { counted, duration, interval, percent, points, probability, threshold, when } from "./format.js";
+import { runbookPath } from "./runbooks.js";
+import { reliabilityView } from "./reliability.js";
+import { timelineView } from "./timeline.js";
+
+const NARROW = 760;
+
+/** @param {any} group @param {any} detail timeline and reliability, once they are there @param {any} data */
+export function detailView(group, detail, data) {
+  const { state, table } = data;
+  const wide = data.width > NARROW;
+  const inside = data.width - 48;
+  return h(
+    "div",
+    { class: "closer", id: "detail" },
+    h(
+      "div",
+      { class: "next" },
+      h("h3", {}, "What to do next"),
+      advice(group, state, table.grouping).map((words) => h("p", {}, words)),
+    ),
+    detail && !detail.missing
+      ? [
+          timelineView(detail.timeline, wantedOf(state, table.grouping), wide ? inside * 0.56 : inside),
+          reliabilityView(detail.reliability, wide ? inside * 0.4 : inside),
+        ]
+      : h("p", { class: "empty" }, detail?.missing ?? "Loading …"),
+  );
+}
+
+/** @param {any} group @param {any} state @param {string} grouping @returns {any[]} paragraphs */
+function advice(group, state, grouping) {
+  const { min_accuracy: wanted, max_ece: most } = state.thresholds;
+  const said = [];
+  if (group.verdict === "fails") said.push(...failing(group, state, grouping));
+  if (group.verdict === "open") said.push(undecided(group, wanted));
+  if (group.verdict === "meets") {
+    said.push(
+      `Nothing for accuracy: it is ${threshold(wanted)} or more with a probability of ${probability(1 - group.accuracy_below)}.`,
+    );
+  }
+  if (group.verdict === "none") {
+    said.push(
+      `Accuracy is ${interval(group.accuracy)}. ` +
+        (wanted === null
+          ? "No alerts.min_accuracy is configured, so nobody is told when it is too low."
+          : "Score bins have no threshold of their own: where the model is unsure, it should be right less often."),
+    );
+  }
+  if (group.miscalibrated) {
+    said.push([
+      `Do not trust its scores: they are ${group.calibration_gap > 0 ? "too high" : "off"}, by ${points(Math.abs(group.calibration_gap)).slice(1)} in the mean, and the ` +
+        `calibration error is above ${threshold(most)} with a probability of ${probability(group.ece_above)}. Recalibrate the model, or raise the score that is acted on. `,
+      runbook("miscalibrated", grouping),
+    ]);
+  }
+  const next = state.assessments.flatMap((/** @type {any} */ a) =>
+    a.grouping === grouping ? a.next.map((/** @type {any} */ n) => ({ ...n, name: a.name })) : [],
+  );
+  const asked = next.find((/** @type {any} */ entry) => entry.group === group.group);
+  if (asked)
+    said.push(
+      `Assessment ${asked.name} asks here next with a probability of ${probability(asked.probability)}: ${asked.why}.`.replace(
+        /\.\.$/,
+        ".",
+      ),
+    );
+  return said;
+}
+
+/** @param {any} group @param {any} state @param {string} grouping */
+function failing(group, state, grouping) {
+  const missed = state.accuracy
+    ? (group.share * (1 - group.accuracy.mean)) / Math.max(1e-9, 1 - state.accuracy.mean)
+    : null;
+  return [
+    [
+      `Act: accuracy is below ${threshold(state.thresholds.min_accuracy)} with a probability of ${probability(group.accuracy_below)}`,
+      group.low_since === null
+        ? ""
+        : [", for ", when(group.low_since, "since"), group.low_since_or_earlier ? " or longer" : ""],
+      ". ",
+      runbook("accuracy_low", grouping),
+    ].flat(),
+    `The group is ${percent(group.share)} of the traffic` +
+      (missed === null
+        ? "."
+        : ` and about ${percent(Math.min(1, missed))} of all mistakes. Until it is mended, let people check its predictions, or send them to another model.`),
+  ];
+}
+
+/** @param {any} group @param {number} wanted */
+function undecided(group, wanted) {
+  const words = `Not known yet: accuracy is below ${threshold(wanted)} with a probability of ${probability(group.accuracy_below)}. `;
+  if (!group.verdict_labels) return `${words}The labels still needed cannot be told.`;
+  const needed = `About ${counted(group.verdict_labels, "label")} more will probably settle it`;
+  if (group.verdict_seconds === null)
+    return `${words}${needed}. When, cannot be told: no budget renews, or those that do give too few.`;
+  return `${words}${needed}, in about ${duration(group.verdict_seconds)} at the present budgets.`;
+}
+
+/** @param {"accuracy_low" | "miscalibrated"} kind @param {string} grouping */
+const runbook = (kind, grouping) => h("a", { href: runbookPath(kind, grouping) }, "Runbook");

@@ -1,0 +1,136 @@
+/** What is known to be wrong, in sentences. */
+
+import { h } from "./dom.js";
+import { span } from "./forest.js";
+import { count, counted, interval, percent, probability, threshold, when } from "./format.js";
+import { address, follow } from "./place.js";
+import { runbookPath } from "./runbooks.js";
+
+const SHOWN = 6;
+
+/** @param {any} finding */
+const what = (finding) => (finding.kind === "accuracy_low" ? "not accurate enough" : "miscalibrated");
+
+/** @param {any} state @param {(grouping: string, group: string) => void} go */
+export function findingsView(state, go) {
+  const found = state.findings;
+  const title = h("h1", { id: "model-name", class: "unseen" }, `State of ${state.model}`);
+  if (!found.length) return [title, calm(state)];
+  const rest = found.slice(SHOWN);
+  const more = state.finding_count - SHOWN;
+  const card = (/** @type {any} */ finding) => findingCard(state, finding, go);
+  return [
+    title,
+    h("h2", { class: "alarm" }, `${counted(state.finding_count, "thing is", "things are")} known to be wrong`),
+    h("ol", { class: "findings" }, found.slice(0, SHOWN).map(card)),
+    rest.length > 0 &&
+      h(
+        "details",
+        { class: "more" },
+        h("summary", {}, `${count(more)} more`),
+        h("ol", { class: "findings" }, rest.map(card)),
+        more > rest.length && h("p", { class: "note" }, "The others stand in the tables of groups below."),
+      ),
+  ];
+}
+
+/** @param {any} state @param {any} finding @param {(grouping: string, group: string) => void} go */
+function findingCard(state, finding, go) {
+  const { grouping, group } = finding;
+  const low = finding.kind === "accuracy_low";
+  const measure = low ? "Accuracy" : "ECE";
+  return h(
+    "li",
+    { key: `${finding.kind} ${grouping} ${group}`, class: "finding" },
+    h(
+      "div",
+      { class: "claim" },
+      h(
+        "h3",
+        {},
+        h("span", { class: "mark", "aria-hidden": "true" }, low ? "▼" : "≠"),
+        grouping === "all" ? null : h("span", { class: "grouping" }, grouping),
+        h("strong", {}, grouping === "all" ? "All traffic" : group),
+        h("span", { class: "what" }, ` is ${what(finding)}`),
+      ),
+      h("p", { class: "sentence" }, finding.sentence),
+      h(
+        "p",
+        { class: "actions" },
+        h(
+          "a",
+          { class: "button", href: runbookPath(finding.kind, grouping) },
+          "What to do",
+          h("span", { class: "unseen" }, ": runbook"),
+        ),
+        h(
+          "a",
+          {
+            class: "button quiet",
+            href: address({ model: state.model, grouping, group }),
+            onclick: follow(() => go(grouping, group)),
+          },
+          "Look closer",
+          h("span", { class: "unseen" }, ` at ${grouping} ${group}`),
+        ),
+      ),
+    ),
+    h(
+      "dl",
+      { class: "facts" },
+      fact("Probability", probability(finding.probability)),
+      fact("Known", since(finding)),
+      fact("Traffic", percent(finding.share)),
+      fact("Rests on", counted(finding.labels, "label")),
+      h(
+        "div",
+        { class: "drawn" },
+        h("dt", {}, `${measure}, ${low ? "at least" : "at most"} ${threshold(finding.threshold)} wanted`),
+        h("dd", {}, interval(finding.value), span(finding.value, finding.threshold, "fails")),
+      ),
+    ),
+  );
+}
+
+/** @param {string} term @param {Node | string | Array<Node | string>} value */
+const fact = (term, value) => h("div", {}, h("dt", {}, term), h("dd", {}, value));
+
+/** @param {any} finding */
+function since(finding) {
+  return ["for ", when(finding.since, "since"), finding.since_or_earlier ? " or longer" : ""];
+}
+
+/** @param {any} state */
+function calm(state) {
+  const { min_accuracy: accuracy, max_ece: ece } = state.thresholds;
+  const unwatched = accuracy === null && ece === null;
+  const groups = state.groupings.reduce((/** @type {number} */ sum, /** @type {any} */ g) => sum + g.groups, 0);
+  if (!groups)
+    return h(
+      "div",
+      { class: "calm" },
+      h("h2", {}, "No traffic has been seen yet"),
+      h("p", {}, "Once predictions of this model arrive, what is known of them stands here."),
+    );
+  return h(
+    "div",
+    { class: unwatched ? "calm" : "calm well" },
+    h("h2", {}, unwatched ? "No threshold is configured" : "Nothing is known to be wrong"),
+    h(
+      "p",
+      {},
+      unwatched
+        ? "Set alerts.min_accuracy or alerts.max_ece, and groups that cross it are named here."
+        : `None of ${counted(groups, "group")} is believed with ${threshold(state.thresholds.confidence)} to cross a threshold. ` +
+            stillOpen(state),
+    ),
+  );
+}
+
+/** What people have configured; the others are the same traffic again. @param {any} state */
+function stillOpen(state) {
+  const own = state.groupings.filter((/** @type {any} */ g) => g.open && g.by !== "all" && g.by !== "score_bin");
+  if (!own.length) return "";
+  const told = own.map((/** @type {any} */ g) => `${count(g.open)} of ${count(g.groups)} by ${g.name}`).join(", ");
+  return `Still open: ${told}; more labels will tell on which side of the threshold.`;
+}

@@ -1,0 +1,50 @@
+/** Models with their state, and how fresh the beliefs are. */
+
+import { h } from "./dom.js";
+import { counted, duration, moment, now } from "./format.js";
+import { address, follow } from "./place.js";
+
+const STALE_TICKS = 3;
+
+/** Links to all models. @param {any} overview @param {string | null} shown @param {(model: string) => void} go */
+export function modelLinks(overview, shown, go) {
+  return overview.models.map((/** @type {any} */ summary) => {
+    const wrong = summary.finding_count;
+    const state = wrong ? "fails" : summary.taken_at !== null && summary.watched && summary.accuracy ? "meets" : "waiting";
+    const words = wrong ? counted(wrong, "finding") : state === "meets" ? "no findings" : "nothing can be found yet";
+    return h(
+      "a",
+      {
+        key: summary.model,
+        href: address({ model: summary.model }),
+        "aria-current": summary.model === shown ? "page" : null,
+        onclick: follow(() => go(summary.model)),
+      },
+      h("span", { class: "model" }, summary.model),
+      h("span", { class: `badge ${state}`, title: words }, wrong || (state === "meets" ? "✓" : "…")),
+      h("span", { class: "unseen" }, words),
+    );
+  });
+}
+
+/** @param {number | null} takenAt @param {number} tick @returns {{text: string, title: string, stale: boolean}} */
+export function freshness(takenAt, tick) {
+  if (takenAt === null) return { text: "No beliefs yet", title: "The first round is still to come.", stale: false };
+  const age = now() - takenAt;
+  const stale = age > STALE_TICKS * tick;
+  return {
+    text: stale ? `Stale: beliefs of ${duration(age)} ago` : `Beliefs of ${duration(age)} ago`,
+    title: `Computed at ${moment(takenAt)}; a round is due every ${duration(tick)}.`,
+    stale,
+  };
+}
+
+/** @param {any} overview */
+export function footer(overview) {
+  return [
+    h("span", {}, `Credence ${overview.version}`),
+    h("a", { href: "/docs/runbooks/" }, "Runbooks"),
+    h("a", { href: "/api/v1/openapi.json" }, "API"),
+    h("a", { href: "/metrics" }, "Metrics"),
+  ];
+}

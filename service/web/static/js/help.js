@@ -1,0 +1,60 @@
+/** Words that a reader may not know, in one sentence each. */
+
+import { h } from "./dom.js";
+import { threshold } from "./format.js";
+
+/** @param {Array<[string, string]>} words */
+export function help(words) {
+  return h(
+    "details",
+    { class: "help" },
+    h("summary", {}, h("span", { class: "question", "aria-hidden": "true" }, "?"), "How to read this"),
+    h(
+      "dl",
+      {},
+      words.map(([term, meaning]) => h("div", {}, h("dt", {}, term), h("dd", {}, meaning))),
+    ),
+  );
+}
+
+/** @param {any} state */
+export function groupsHelp(state) {
+  const sure = threshold(state.thresholds.confidence);
+  return help([
+    [
+      "Credible interval",
+      `Given the labels, the accuracy lies inside with a probability of ${threshold(state.interval)}; more labels make it narrower.`,
+    ],
+    [
+      "Verdict",
+      `Whether the group is as accurate as wanted: “meets” and “fails” are at least ${sure} sure, “open” is not sure yet.`,
+    ],
+    [
+      "~40 labels, 2 d",
+      "Below “open”: how many more labels a verdict will take (the median), and how long the budgets need to pay for them.",
+    ],
+    [
+      "ECE",
+      "Expected calibration error: how far the model's scores are from its accuracy, averaged over score bins.",
+    ],
+    ["Gap", "Mean score less mean accuracy: positive where the model promises more than it keeps."],
+    ["Traffic", "The group's share of the predictions; recent ones count more."],
+  ]);
+}
+
+export const CONFUSION_HELP = /** @type {Array<[string, string]>} */ ([
+  [
+    "Row",
+    "What the model predicted; the cells of a row tell what it truly is, and add up to 100 % over all classes.",
+  ],
+  ["Cell", "The believed probability in percent and, below it, its credible interval."],
+]);
+
+export const ASSESSMENTS_HELP = /** @type {Array<[string, string]>} */ ([
+  ["Assessment", "A standing question about the model; it asks people for labels within its budget."],
+  [
+    "Next",
+    "Whom the policy asks about next: groups are drawn with these probabilities, so that labels go where they tell most.",
+  ],
+  ["Rank", "Place of the group, counted from 1 at the end that is looked for, with its credible interval."],
+]);

@@ -1,0 +1,175 @@
+/** The status page: reads, shows, and looks again every round. */
+
+import { activityView } from "./activity.js";
+import { assessmentsView } from "./assessments.js";
+import { confusionView } from "./confusion.js";
+import { load } from "./data.js";
+import { update } from "./dom.js";
+import { findingsView } from "./findings.js";
+import { counted, moment, now, tickTimes } from "./format.js";
+import { groupsView } from "./groups.js";
+import { footer, freshness, modelLinks } from "./header.js";
+import { readPlace, writePlace } from "./place.js";
+import { vitalsView } from "./vitals.js";
+
+/** @typedef {import("./place.js").Place} Place */
+
+const TYPING_MS = 150;
+const MOST_SECONDS = 60;
+
+let place = readPlace();
+let pages = 1;
+/** @type {any} */
+let data = null;
+let turn = 0;
+/** @type {number | undefined} */
+let timer;
+/** @type {number | null} */
+let unreachableSince = null;
+let problem = "";
+let toGroup = place.group !== null;
+let findingsTold = -1;
+
+/** @param {string} id */
+const part = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+
+/** Goes to another place. @param {Partial<Place>} changes @param {boolean} [remember] whether Back returns
+ * @param {boolean} [jump] whether to scroll to the group opened */
+function go(changes, remember = true, jump = false) {
+  toGroup = jump;
+  const before = place;
+  place = { ...place, model: data?.summary?.model ?? place.model, ...changes };
+  if (["model", "grouping", "sort", "order", "search"].some((name) => before[name] !== place[name])) pages = 1;
+  writePlace(place, remember);
+  if (data?.state && data.summary.model === place.model) show();
+  look("search" in changes ? TYPING_MS : 0);
+}
+
+/** Looks now, or soon; what was under way for another place is not shown. @param {number} [delay] */
+function look(delay = 0) {
+  clearTimeout(timer);
+  turn += 1;
+  timer = setTimeout(round, delay, turn);
+}
+
+/** @param {number} mine */
+async function round(mine) {
+  try {
+    const loaded = await load(place, pages);
+    if (mine !== turn) return;
+    data = loaded;
+    unreachableSince = null;
+    problem = "";
+    show();
+  } catch (error) {
+    if (mine !== turn) return;
+    unreachableSince ??= now();
+    problem = error instanceof SyntaxError || !(error instanceof Error) ? "" : error.message;
+    notice();
+  } finally {
+    if (mine === turn && !document.hidden) {
+      timer = setTimeout(round, 1000 * Math.min(MOST_SECONDS, Math.max(1, data?.overview.tick_seconds ?? 1)), turn);
+    }
+  }
+}
+
+function show() {
+  const { overview, summary, state, table, confusion, activity } = data;
+  update(
+    part("models"),
+    modelLinks(overview, summary?.model ?? null, (model) => go({ model, grouping: null, group: null, search: null })),
+  );
+  update(part("footer"), footer(overview));
+  notice();
+  for (const section of document.querySelectorAll("main > section"))
+    /** @type {HTMLElement} */ (section).hidden = !state;
+  if (!state) return;
+  data.width = part("groups").clientWidth;
+  update(
+    part("findings"),
+    findingsView(state, (grouping, group) => go({ grouping, group, search: null }, true, true)),
+  );
+  update(part("vitals"), vitalsView(state));
+  section(
+    "groups",
+    table &&
+      groupsView(data, place, go, () => {
+        pages += 1;
+        look();
+      }),
+  );
+  section("assessments", state.assessments.length > 0 && assessmentsView(state));
+  section("confusion", confusion && confusionView(confusion));
+  section("activity", activityView(activity, data.width));
+  settle(state);
+}
+
+/** @param {string} id @param {any} content */
+function section(id, content) {
+  part(id).hidden = !content;
+  if (content) update(part(id), content);
+}
+
+/** What follows once all is drawn. @param {any} state */
+function settle(state) {
+  const wrong = state.finding_count;
+  document.title = `${wrong ? `(${wrong}) ` : ""}${state.model} · Credence`;
+  if (findingsTold >= 0 && findingsTold !== wrong)
+    part("announcer").textContent = wrong ? counted(wrong, "finding") : "No findings";
+  findingsTold = wrong;
+  const search = /** @type {HTMLInputElement | null} */ (document.getElementById("search"));
+  if (search && search !== document.activeElement) search.value = place.search ?? "";
+  const row = document.querySelector("tr.row.expanded");
+  if (toGroup && row && data.detail?.group === place.group) {
+    toGroup = false;
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    row.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
+    /** @type {HTMLElement} */ (row.querySelector("a")).focus({ preventScroll: true });
+  }
+}
+
+/** What is the matter with the page itself, and how old the beliefs are. */
+function notice() {
+  const words =
+    unreachableSince === null
+      ? noticed()
+      : `Credence has not answered since ${moment(unreachableSince)}. ${data ? "What was last known stays here. " : ""}${problem ? `(${problem})` : ""}`;
+  const box = part("notice");
+  box.hidden = !words;
+  box.classList.toggle("mild", unreachableSince === null);
+  if (box.textContent !== words) box.textContent = words;
+  if (!data) return;
+  const age = freshness(data.summary?.taken_at ?? null, data.overview.tick_seconds);
+  const fresh = part("freshness");
+  fresh.textContent = unreachableSince === null ? age.text : `Out of reach: ${age.text.toLowerCase()}`;
+  fresh.title = age.title;
+  fresh.classList.toggle("stale", age.stale || unreachableSince !== null);
+}
+
+function noticed() {
+  if (!data) return "";
+  if (data.unknown) return data.unknown;
+  if (!data.summary) return "No model is configured.";
+  if (!data.state)
+    return `The beliefs about ${data.summary.model} are computed in the first round, which is still to come.`;
+  return data.detail?.missing && data.detail.group === place.group
+    ? `${place.grouping} “${place.group}”: ${data.detail.missing}`
+    : "";
+}
+
+addEventListener("popstate", () => {
+  place = readPlace();
+  pages = 1;
+  look();
+});
+document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : look()));
+addEventListener("resize", () => data?.state && requestAnimationFrame(show));
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  for (const details of document.querySelectorAll("details.help[open]")) details.removeAttribute("open");
+});
+setInterval(() => {
+  tickTimes();
+  notice();
+}, 1000);
+look();

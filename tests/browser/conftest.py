@@ -1,0 +1,139 @@
+"""A real Chromium in front of a real Credence; what is missing skips locally and fails in CI."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+from harness import Deployment, Labeller, Process, prediction, wait_for
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from service.embedded import EmbeddedBroker, EmbeddedRedis
+
+HOSTILE = "<img src=x onerror=\"document.title='taken over'\">"
+ASSESSMENTS = (
+    "{weakest: {task: identification, grouping: region, budget: {labels: 300}, max_in_flight: 50}, "
+    "classes: {task: estimation, grouping: class, budget: {labels: 300}}}"
+)
+SURE = 0.998
+_PATIENCE_MS = 10_000
+
+Open = Callable[..., Page]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A deployment whose south is known to be weak, with labels to spare."""
+
+    deployment: Deployment
+    process: Process
+    labeller: Labeller
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.process.port}"
+
+    def api(self, path: str, **query: object) -> Any:
+        """A document of the API."""
+        given = f"?{urllib.parse.urlencode(query)}" if query else ""
+        with urllib.request.urlopen(f"{self.url}/api/v1{path}{given}", timeout=5) as reply:
+            return json.loads(reply.read())
+
+    def is_south_found(self) -> bool:
+        """Whether the weak group is known to be weak so surely that a few labels more cannot change it.
+
+        Answers what is asked meanwhile.
+        """
+        self.labeller.answer()
+        status, body = self.process.get("/api/v1/models/sorter")
+        found = json.loads(body)["findings"] if status == HTTPStatus.OK else []
+        return any(finding["group"] == "south" and finding["probability"] > SURE for finding in found)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """The machine's own browser; none is ever fetched."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        if os.environ.get("CI") == "true":
+            raise FileNotFoundError("chromium")
+        pytest.skip("there is no chromium on the PATH")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def site(
+    tmp_path_factory: pytest.TempPathFactory, broker: EmbeddedBroker, redis_server: EmbeddedRedis
+) -> Iterator[Site]:
+    """One deployment for all tests of a module."""
+    folder = tmp_path_factory.mktemp("page")
+    with ExitStack() as stack:
+        deployment = stack.enter_context(
+            closing(
+                Deployment(
+                    folder,
+                    broker=broker.bootstrap_server,
+                    redis_url=redis_server.url,
+                    assessments=ASSESSMENTS,
+                )
+            )
+        )
+        deployment.send_predictions(range(1500))
+        for number in range(100_000, 100_150):
+            item = prediction(number) | {"attributes": {"region": HOSTILE}}
+            deployment.send("predictions", json.dumps(item).encode(), item["item_id"])
+        deployment.producer.flush()
+        process = stack.enter_context(deployment.process("run"))
+        site = Site(deployment, process, Labeller(deployment))
+        wait_for(site.is_south_found, seconds=60, what="a finding")
+        yield site
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    """What the browser has complained of, and requests to other hosts."""
+    return []
+
+
+@pytest.fixture(scope="session")
+def desk(chromium: Browser) -> Iterator[BrowserContext]:
+    """A browser with a large window; what it has loaded once it remembers, as people's browsers do."""
+    with closing(chromium.new_context(reduced_motion="reduce")) as context:
+        yield context
+
+
+@pytest.fixture
+def visit(chromium: Browser, desk: BrowserContext, site: Site, complaints: list[str]) -> Iterator[Open]:
+    """Opens a place of the page in a window, and waits until its groups are shown."""
+    with ExitStack() as stack:
+
+        def visit(place: str = "/", *, url: str = site.url, **options: Any) -> Page:
+            context = stack.enter_context(closing(chromium.new_context(**options))) if options else desk
+            context.set_default_timeout(_PATIENCE_MS)
+            page = stack.enter_context(closing(context.new_page()))
+            page.on(
+                "console",
+                lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None,
+            )
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page.on(
+                "request",
+                lambda sent: None if sent.url.startswith(url + "/") else complaints.append(sent.url),
+            )
+            page.goto(url + place)
+            page.locator("tr.row").first.wait_for()
+            return page
+
+        yield visit

@@ -1,0 +1,255 @@
+"""Every query of every dashboard gives data, asked of a real Prometheus that scrapes a real Credence."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from dashboard_queries import (
+    ALL,
+    Board,
+    DashboardQuery,
+    Values,
+    annotation_queries,
+    boards,
+    filled_in,
+    panel_queries,
+    variable_queries,
+    variables,
+)
+from harness import Deploy, Labeller, wait_for
+from monitoring_servers import Prometheus, binary, scrape
+
+from service.errors import EmbeddedServerError
+
+BOARDS = boards()
+RULES = Path(__file__).parents[2] / "deploy" / "prometheus"
+
+ASSESSMENTS = """
+      weakest: {task: identification, grouping: region, budget: {labels: 500, per_days: 1}}
+      classes: {task: estimation, grouping: class, budget: {labels: 500, per_days: 1}}
+      both: {task: comparison, grouping: region, between: [north, south], budget: {labels: 500, per_days: 1}}
+"""
+ALERTS = """alerts: {min_accuracy: 0.9, max_ece: 0.01}
+    costs: {default: 1, mistakes: [{true: owl, predicted: cat, cost: 5}]}"""
+
+RATE_INTERVAL = "10s"
+# A counter that appears between two scrapes has no rate before it grows, so these are waited for under way.
+UNDER_WAY = (
+    f"sum(rate(credence_label_delay_seconds_count[{RATE_INTERVAL}])) > 0",
+    f"sum(rate(credence_flush_duration_seconds_count[{RATE_INTERVAL}])) > 0",
+)
+ALL_IS_THERE = (
+    'ALERTS{alertstate="firing",alertname="CredenceGroupAccuracyLow",group="south"}',
+    "credence_dead_letters_total",
+    "count(credence_snapshot_timestamp_seconds) == 2",
+    "credence_requests_oldest_timestamp_seconds",
+)
+
+OF_TARGETS = (
+    "credence_group_accuracy_below_threshold_probability_ratio",
+    "credence_group_verdict_labels",
+    "credence_group_verdict_seconds",
+    "credence_grouping_traffic_share_",
+)
+
+
+@dataclass(frozen=True)
+class Scraped:
+    """A Prometheus that has scraped two replicas for some seconds."""
+
+    prometheus: Prometheus
+    since: float
+    until: float
+
+    @property
+    def built_in(self) -> dict[str, str]:
+        """What Grafana would fill in for this range of time."""
+        seconds = f"{math.ceil(self.until - self.since)}s"
+        return {"__range": seconds, "__rate_interval": RATE_INTERVAL, "__interval": "1s"}
+
+    def values(self, board: Board, query: DashboardQuery, chosen: Values) -> list[list[float]]:
+        """The finite values of every series that a query gives."""
+        expression = filled_in(query.expression, board, chosen, self.built_in)
+        if query.instant:
+            result = self.prometheus.get("query", query=expression, time=str(self.until))["result"]
+            samples = [[series["value"]] for series in result]
+        else:
+            # The last step is now, as conditions that were waited for hold now.
+            start = self.until - math.floor(self.until - self.since)
+            span = {"start": str(start), "end": str(self.until), "step": "1"}
+            result = self.prometheus.get("query_range", query=expression, **span)["result"]
+            samples = [series["values"] for series in result]
+        columns = ([float(value) for _, value in series] for series in samples)
+        finite = ([value for value in column if math.isfinite(value)] for column in columns)
+        return [column for column in finite if column]
+
+    def options(self, board: Board, name: str, chosen: Values) -> list[str]:
+        """The values that a variable offers, in their order."""
+        query = filled_in(variable_queries(board)[name], board, chosen, self.built_in)
+        if asked := re.fullmatch(r"label_values\((.*), (\w+)\)", query):
+            span = {"start": str(self.since), "end": str(self.until)}
+            return sorted(self.prometheus.get(f"label/{asked[2]}/values", **{"match[]": asked[1]}, **span))
+        expression = query.removeprefix("query_result(").removesuffix(")")
+        pattern = re.compile(variables(board)[name]["regex"].strip("/"))
+        result = self.prometheus.get("query", query=expression, time=str(self.until))["result"]
+        texts = (_as_grafana_writes_it(sample["metric"], sample["value"]) for sample in result)
+        return [found[1] for text in texts if (found := pattern.search(text))]
+
+
+def _as_grafana_writes_it(labels: dict[str, str], value: list[Any]) -> str:
+    inside = ",".join(f'{name}="{label}"' for name, label in labels.items())
+    return f"{{{inside}}} {value[1]} {round(value[0] * 1000)}"
+
+
+def _rules_without_delay(folder: Path) -> list[str]:
+    """The rules as they are shipped, but alerts fire at once: the test has seconds, not minutes."""
+    paths = []
+    for source in sorted(RULES.glob("credence.*.yaml")):
+        rules = yaml.safe_load(source.read_text(encoding="utf-8"))
+        if "groups" not in rules:
+            continue
+        for group in rules["groups"]:
+            group["interval"] = "1s"
+            for rule in group["rules"]:
+                rule.pop("for", None)
+        paths.append(folder / source.name)
+        paths[-1].write_text(yaml.safe_dump(rules))
+    return [str(path) for path in paths]
+
+
+@pytest.fixture(scope="module")
+def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scraped]:
+    """All metrics that there are: labels were asked and answered, one message was bad, an alert fires."""
+    try:
+        binary("prometheus")
+    except EmbeddedServerError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
+    deployment = module_deploy(tick=0.5, assessments=ASSESSMENTS)
+    before, alerts, after = deployment.config.read_text().partition("alerts: {min_accuracy: 0.8}")
+    assert alerts
+    deployment.config.write_text(f"{before}{ALERTS}{after}")
+    labeller = Labeller(deployment)
+    folder = tmp_path_factory.mktemp("prometheus")
+    with ExitStack() as stack:
+        replicas = [stack.enter_context(deployment.process(command)) for command in ("run", "serve")]
+        targets = [f"127.0.0.1:{replica.port}" for replica in replicas]
+        config = {
+            "rule_files": _rules_without_delay(folder),
+            "scrape_configs": [scrape("credence", targets)],
+        }
+        since = time.time()
+        prometheus = stack.enter_context(Prometheus(folder, config))
+        for replica in replicas:
+            wait_for(replica.ready, seconds=40, what="ready")
+        deployment.send("predictions", b"{", "a-key")
+        deployment.send_predictions(range(600))
+        fresh = itertools.count(600, 10)
+
+        def holds_under_way(expression: str) -> bool:
+            first = next(fresh)
+            deployment.send_predictions(range(first, first + 10))
+            labeller.answer()
+            return bool(prometheus.query(expression))
+
+        for expression in UNDER_WAY:
+            wait_for(partial(holds_under_way, expression), seconds=60, what=expression)
+        for expression in ALL_IS_THERE:
+            wait_for(partial(prometheus.query, expression), seconds=60, what=expression)
+        yield Scraped(prometheus, since, time.time())
+
+
+REGIONS = {"job": ALL, "model": "sorter", "grouping": "region", "group": ["south", "north"]}
+# Names full of characters that mean something in a regular expression.
+SCORE_BINS = {
+    "job": ["credence", "another"],
+    "model": "sorter",
+    "grouping": "score_bin",
+    "group": ["[0.5,0.6)", "[0.9,1]"],
+}
+
+
+def _chosen_one_by_one(query: DashboardQuery, chosen: Values) -> Iterator[Values]:
+    if not query.repeated:
+        yield chosen
+    else:
+        for value in chosen[query.repeated]:
+            yield {**chosen, query.repeated: value}
+
+
+def _asked_of_a_target(query: DashboardQuery) -> bool:
+    """Score bins have no target: what the model is unsure of it may get wrong."""
+    return "$grouping" in query.expression and any(name in query.expression for name in OF_TARGETS)
+
+
+CASES = [
+    pytest.param(board, query, chosen, id=f"{query.where}: {chosen['grouping']}")
+    for board in BOARDS.values()
+    for query in (*panel_queries(board), *annotation_queries(board))
+    for chosen in (REGIONS, SCORE_BINS)
+    if chosen is REGIONS or not _asked_of_a_target(query)
+]
+
+
+@pytest.mark.parametrize(("board", "query", "chosen"), CASES)
+def test_every_query_gives_data(
+    scraped: Scraped, board: Board, query: DashboardQuery, chosen: Values
+) -> None:
+    for one in _chosen_one_by_one(query, chosen):
+        assert scraped.values(board, query, one), filled_in(query.expression, board, one, scraped.built_in)
+
+
+MODEL_BOARD = BOARDS["credence-model"]
+BANDS = [
+    pytest.param(query, id=query.where)
+    for query in panel_queries(MODEL_BOARD)
+    if query.repeated and not query.instant
+]
+
+
+@pytest.mark.parametrize("query", BANDS)
+def test_two_replicas_are_drawn_as_one(scraped: Scraped, query: DashboardQuery) -> None:
+    for one in _chosen_one_by_one(query, REGIONS):
+        assert len(scraped.values(MODEL_BOARD, query, one)) == 1
+
+
+def test_jobs_and_models_are_offered_as_they_are_scraped(scraped: Scraped) -> None:
+    assert scraped.options(MODEL_BOARD, "job", REGIONS) == ["credence"]
+    assert scraped.options(MODEL_BOARD, "model", REGIONS) == ["sorter"]
+
+
+def test_groupings_that_people_configured_are_offered_first(scraped: Scraped) -> None:
+    offered = scraped.options(MODEL_BOARD, "grouping", REGIONS)
+    assert set(offered[:2]) == {"region", "class"}
+    assert set(offered[2:]) == {"all", "score_bin"}
+
+
+def test_the_group_with_most_evidence_against_it_is_offered_first(scraped: Scraped) -> None:
+    assert scraped.options(MODEL_BOARD, "group", REGIONS) == ["south", "north"]
+
+
+def test_all_score_bins_with_traffic_are_offered(scraped: Scraped) -> None:
+    bins = {"[0.5,0.6)", "[0.6,0.7)", "[0.7,0.8)", "[0.8,0.9)", "[0.9,1]"}
+    assert set(scraped.options(MODEL_BOARD, "group", SCORE_BINS)) >= bins
+
+
+def test_the_weak_region_is_the_worst_group_of_the_fleet(scraped: Scraped) -> None:
+    fleet = BOARDS["credence-fleet"]
+    worst = next(q for q in panel_queries(fleet) if q.expression.startswith("topk by (model) (1"))
+    expression = filled_in(worst.expression, fleet, REGIONS, scraped.built_in)
+    ((labels, probability),) = scraped.prometheus.query(expression)
+    assert labels == {"model": "sorter", "grouping": "region", "group": "south"}
+    assert probability > 0.95

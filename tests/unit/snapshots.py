@@ -1,0 +1,133 @@
+"""Snapshots of one small model, made from facts that tests choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from service.cells import CellSpace, CombinationDirectory
+from service.ledger import OutcomeLedger
+from service.model_settings import ModelSettings
+from service.settings import Settings
+from service.shard import Traffic
+from service.snapshot import ModelSnapshot, take_snapshot
+from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
+from service.store.records import Fact
+from service.store.requests import OpenRequest
+from service.timeline import Moment, past_moment
+
+NOW = 1_800_000_000.0
+CLASSES = ["cat", "dog", "owl"]
+ACCURACY = {"cat": 0.95, "dog": 0.6, "owl": 0.9}
+BUDGET = {"labels": 100}
+ASSESSMENTS: dict[str, Any] = {
+    "worst": {"task": "identification", "grouping": "class", "budget": BUDGET},
+    "best": {"task": "identification", "grouping": "class", "extreme": "highest", "budget": BUDGET},
+    "least-calibrated": {
+        "task": "identification",
+        "metric": "calibration",
+        "grouping": "class",
+        "budget": BUDGET,
+    },
+    "dearest": {"task": "identification", "metric": "cost", "grouping": "class", "budget": BUDGET},
+    "compare": {"task": "comparison", "grouping": "class", "between": ["dog", "cat"], "budget": BUDGET},
+    "whole": {"metric": "overall_accuracy", "budget": BUDGET},
+}
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a snapshot is taken of."""
+
+    settings: ModelSettings
+    space: CellSpace
+    traffic: TrafficFacts
+    ledger: OutcomeLedger
+
+
+def known(count: int = 100, *, traffic: bool = True, given: Sequence[float] = (NOW,), **model: Any) -> Known:
+    """Facts of a model with so many labels of every predicted class, half of them asked by either of two.
+
+    Labels are given at the times in `given`, in turn.
+    """
+    settings = Settings.model_validate(
+        {
+            "models": {
+                "m": {
+                    "classes": CLASSES,
+                    "score_bins": 2,
+                    "groupings": {"class": {"by": "predicted_class"}},
+                    "costs": {"mistakes": [{"true": "cat", "predicted": "dog", "cost": 10}]},
+                    "assessments": ASSESSMENTS,
+                    **model,
+                }
+            }
+        }
+    )
+    space, classes = settings.cell_space("m"), settings.models["m"].classes
+    rng = np.random.default_rng(3)
+    entries = []
+    for i, predicted in enumerate(np.repeat(classes, count).tolist()):
+        score = 0.3 + 0.6 * (i % 2)
+        right = rng.random() < ACCURACY.get(predicted, 0.9)
+        true = predicted if right else "cat" if predicted == "dog" else "dog"
+        fact = Fact(f"i{i}", predicted, score, {}, NOW - 9, given[i % len(given)] - 9)
+        asked = ("worst", "class", predicted) if i % 4 < 2 else ("whole", "score_bin", "[0,0.5)")
+        entries.append(OutcomeEntry(f"r{i}", "answered", *asked, fact, true, given[i % len(given)]))
+    ledger = OutcomeLedger(space)
+    ledger.fold(entries)
+    ledger.place(CombinationDirectory(space, [()]))
+    weights = np.tile([1.0, 3.0], len(classes)) * traffic
+    scores = np.tile([0.3, 0.9], len(classes))
+    facts = TrafficFacts(
+        [()],
+        [0],
+        Traffic(NOW, (10 * weights).astype(np.int64), weights, weights * scores),
+        {0: 5},
+        {0: np.array([NOW - 60, NOW - 20, NOW - 10])},
+        {0: 40},
+        {0: np.array([3.0, *np.full(len(classes) - 1, 0.5)])},
+    )
+    return Known(settings.models["m"], space, facts, ledger)
+
+
+def snapshot(
+    count: int = 100,
+    *,
+    metric_groups: int = 200,
+    before: ModelSnapshot | None = None,
+    past: tuple[Moment, ...] = (),
+    **model: Any,
+) -> ModelSnapshot:
+    """A snapshot of `known`."""
+    there = known(count, **model)
+    opened = OpenRequest("whole", "[0.5,1]", {}, "cat", 0.9, 1, NOW - 30)
+    return take_snapshot(
+        model="m",
+        settings=there.settings,
+        space=there.space,
+        traffic=there.traffic,
+        requests=RequestFacts({"x": opened}, 0, {"worst|0": 40}, {("issued", "worst"): 40}),
+        ledger=there.ledger,
+        metric_groups=metric_groups,
+        history_seconds=3_600,
+        now=NOW,
+        rng=np.random.default_rng(1),
+        before=before,
+        past=past,
+    )
+
+
+def recalled(there: Known, now: ModelSnapshot, at: float) -> Moment:
+    """What was believed at an earlier time of the groups that are told now."""
+    return past_moment(
+        settings=there.settings,
+        space=there.space,
+        traffic=there.traffic,
+        ledger=there.ledger,
+        before=now.groupings,
+        at=at,
+    )

@@ -1,0 +1,313 @@
+"""The HTTP API, over HTTP: what it says, when it says nothing new, and its description of itself."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import jsonschema
+import pytest
+from prometheus_client import CollectorRegistry
+from snapshots import BUDGET, CLASSES, NOW, known, recalled, snapshot
+
+from service.health import Health
+from service.report.documents import SortKey
+from service.snapshot import ModelSnapshot
+from service.timeline import Moment
+from service.web.api import SnapshotView
+from service.web.app import WebServer, build_app
+
+ALERTS = {"min_accuracy": 0.8, "max_ece": 0.25}
+
+
+def remembered() -> tuple[Moment, ...]:
+    """What was believed with a third and with two thirds of the labels."""
+    times = (NOW - 3_000, NOW - 2_000, NOW)
+    there, before = known(given=times, alerts=ALERTS), snapshot(given=times, alerts=ALERTS)
+    return tuple(recalled(there, before, at) for at in (NOW - 3_500, NOW - 2_500, NOW - 1_500))
+
+
+TAKEN = snapshot(alerts=ALERTS, past=remembered())
+
+
+class Client:
+    """Asks a served view."""
+
+    def __init__(self, port: int, board: dict[str, ModelSnapshot]) -> None:
+        self._port = port
+        self.board = board
+
+    def ask(self, path: str, **headers: str) -> tuple[int, Any, dict[str, str]]:
+        """Status, body and headers."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self._port}{path}", headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=10) as reply:
+                return reply.status, json.loads(reply.read()), dict(reply.headers)
+        except urllib.error.HTTPError as error:
+            body = error.read()
+            return error.code, json.loads(body) if body else None, dict(error.headers)
+
+    def get(self, path: str) -> Any:
+        """The body of an answer under `/api/v1/models`."""
+        status, body, _ = self.ask(f"/api/v1/models{path}")
+        assert status == 200, body
+        return body
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    board = {"m": TAKEN}
+    view = SnapshotView(models=["m", "new"], board=board, tick_seconds=5.0, clock=lambda: NOW + 2)
+    server = WebServer(build_app(CollectorRegistry(), Health(), view), host="127.0.0.1", port=0)
+    yield Client(server.port, board)
+    server.stop()
+
+
+def test_all_models_are_listed_those_without_a_snapshot_too(client: Client) -> None:
+    overview = client.get("")
+    assert [(one["model"], one["taken_at"]) for one in overview["models"]] == [("m", NOW), ("new", None)]
+    assert [one["watched"] for one in overview["models"]] == [True, False]
+    assert overview["now"] == NOW + 2
+
+
+def low(client: Client) -> list[dict[str, Any]]:
+    """Findings about the accuracy of classes."""
+    wanted = ("class", "accuracy_low")
+    return [f for f in client.get("/m")["findings"] if (f["grouping"], f["kind"]) == wanted]
+
+
+def test_the_weak_group_is_found_in_words_and_numbers(client: Client) -> None:
+    found = low(client)
+    assert [f["group"] for f in found] == ["dog"]
+    assert found[0]["probability"] > 0.95
+    assert found[0]["sentence"].startswith("Accuracy on class dog is below 80 % with a probability of")
+
+
+def test_a_finding_tells_since_when_it_is_believed(client: Client) -> None:
+    found = low(client)[0]
+    assert found["since"] == NOW - 2_500
+    assert not found["since_or_earlier"], "without labels it was not believed"
+
+
+def test_what_an_assessment_asks_and_has_found_is_told_in_words(client: Client) -> None:
+    told = {one["name"]: (one["question"], one["found"]) for one in client.get("/m")["assessments"]}
+    assert told["worst"] == ("Which class is the least accurate?", "Least accurate: dog (over 99.9 %)")
+    assert told["compare"][0] == "Is class dog less or more accurate than cat, by more than 5 points?"
+    assert told["compare"][1].startswith("dog is less accurate than cat")
+
+
+def test_the_group_that_is_asked_next_has_a_reason(client: Client) -> None:
+    worst = next(one for one in client.get("/m")["assessments"] if one["name"] == "worst")
+    assert worst["next"][0]["group"] == "dog"
+    assert "least accurate with a probability of" in worst["next"][0]["why"]
+
+
+@pytest.mark.parametrize("sort", get_args(SortKey))
+def test_groups_are_sorted_either_way(client: Client, sort: str) -> None:
+    told = {
+        order: [
+            g["group"] for g in client.get(f"/m/groups?grouping=class&sort={sort}&order={order}")["groups"]
+        ]
+        for order in ("asc", "desc")
+    }
+    assert sorted(told["asc"]) == sorted(CLASSES)
+    if sort not in {"share", "labels"}:  # which are the same of all three
+        assert told["asc"] == told["desc"][::-1]
+
+
+def test_the_most_alarming_group_comes_first(client: Client) -> None:
+    table = client.get("/m/groups?grouping=class")
+    assert table["groups"][0]["group"] == "dog"
+    assert table["groups"][0]["verdict"] == "fails"
+    assert table["groups"][0]["low_since"] == NOW - 2_500
+
+
+def test_groups_are_searched_and_paged(client: Client) -> None:
+    table = client.get("/m/groups?grouping=class&search=O&sort=group&limit=1&offset=1")
+    assert table["total"] == 2
+    assert [g["group"] for g in table["groups"]] == ["owl"]
+
+
+def test_one_group_is_asked_for_by_its_whole_name(client: Client) -> None:
+    client.board["new"] = snapshot(2, classes=[str(i) for i in range(150)] + ["cat", "dog"])
+    told = client.get("/new/groups?grouping=class&group=7")
+    none = client.get("/new/groups?grouping=class&group=yak")
+    del client.board["new"]
+    assert [g["group"] for g in told["groups"]] == ["7"]
+    assert none["groups"] == []
+
+
+def test_every_threshold_that_is_crossed_counts(client: Client) -> None:
+    client.board["new"] = snapshot(alerts={"min_accuracy": 0.8, "max_ece": 0.1})
+    state = client.get("/new")
+    del client.board["new"]
+    dog = [f["kind"] for f in state["findings"] if (f["grouping"], f["group"]) == ("class", "dog")]
+    assert sorted(dog) == ["accuracy_low", "miscalibrated"]
+    assert state["finding_count"] == len(state["findings"])
+
+
+def test_reliability_tells_every_bin_with_traffic(client: Client) -> None:
+    bins = client.get("/m/reliability?grouping=class&group=dog")["bins"]
+    assert [(b["lower_edge"], b["upper_edge"], b["share"]) for b in bins] == [
+        (0.0, 0.5, 0.25),
+        (0.5, 1.0, 0.75),
+    ]
+    assert all(b["accuracy"]["lower"] < b["accuracy"]["mean"] < b["accuracy"]["upper"] for b in bins)
+
+
+def test_a_timeline_ends_with_what_is_believed_now(client: Client) -> None:
+    points = client.get("/m/timeline?grouping=class&group=dog")["points"]
+    assert [p["time"] for p in points] == [NOW - 3_500, NOW - 2_500, NOW - 1_500, NOW]
+    assert [p["labels"] for p in points] == [0, 33, 67, 100]
+    mean = TAKEN.groupings["class"].accuracy_mean[1]
+    assert points[-1]["accuracy"]["mean"] == pytest.approx(mean)
+
+
+def test_the_confusion_matrix_has_intervals_and_rows_that_add_up(client: Client) -> None:
+    matrix = client.get("/m/confusion")
+    assert matrix["classes"] == CLASSES
+    for row in matrix["rows"]:
+        assert sum(entry["mean"] for entry in row["classes"]) == pytest.approx(1)
+        assert all(e["lower"] <= e["mean"] <= e["upper"] for e in row["classes"])
+    assert (matrix["mistakes"][0]["predicted"], matrix["mistakes"][0]["true"]) == ("dog", "cat")
+
+
+def test_of_many_classes_those_that_are_confused_are_shown(client: Client) -> None:
+    matrix = client.get("/m/confusion?classes=2")
+    assert matrix["classes"] == ["cat", "dog"]
+    assert matrix["omitted"] == 1
+
+
+def test_requests_and_labels_of_late_are_listed(client: Client) -> None:
+    activity = client.get("/m/activity")
+    assert [r["request_id"] for r in activity["requests"]] == ["x"]
+    assert len(activity["labels"]) == 50
+    assert sum(b["correct"] + b["incorrect"] for b in activity["flow"]) == 300
+
+
+def test_a_prediction_that_labellers_are_not_to_know_is_not_told_before_the_label(client: Client) -> None:
+    (hidden,) = client.get("/m/activity")["requests"]
+    assert (hidden["predicted_class"], hidden["score"]) == (None, None)
+    assert hidden["group"] is None, "its score bin would narrow it"
+
+
+def test_a_group_that_tells_nothing_of_the_prediction_is_told_with_the_request(client: Client) -> None:
+    client.board["new"] = snapshot(assessments={"whole": {"grouping": "all", "budget": BUDGET}})
+    (told,) = client.get("/new/activity")["requests"]
+    del client.board["new"]
+    assert told["group"] == "[0.5,1]"
+    assert told["predicted_class"] is None
+
+
+def test_a_prediction_that_labellers_are_shown_is_told_with_the_request(client: Client) -> None:
+    shown = {"metric": "overall_accuracy", "budget": BUDGET, "reveal_prediction": True}
+    client.board["new"] = snapshot(assessments={"whole": shown})
+    (revealed,) = client.get("/new/activity")["requests"]
+    del client.board["new"]
+    assert (revealed["group"], revealed["predicted_class"], revealed["score"]) == ("[0.5,1]", "cat", 0.9)
+
+
+def test_groups_are_counted_by_what_is_known_of_them(client: Client) -> None:
+    by_class = next(g for g in client.get("/m")["groupings"] if g["name"] == "class")
+    verdicts = [g["verdict"] for g in client.get("/m/groups?grouping=class")["groups"]]
+    assert (by_class["meets"], by_class["open"]) == (verdicts.count("meets"), verdicts.count("open"))
+    assert verdicts.count("fails") == 1
+
+
+def test_without_labels_enough_nothing_is_found(client: Client) -> None:
+    client.board["new"] = snapshot(9, alerts={"min_accuracy": 0.99, "max_ece": 0.01, "min_labels": 40})
+    state, table = client.get("/new"), client.get("/new/groups?grouping=class")
+    del client.board["new"]
+    assert state["finding_count"] == 0
+    assert {g["verdict"] for g in table["groups"]} == {"open"}
+    assert all(g["verdict_labels"] > 30 for g in table["groups"])
+
+
+def test_of_very_many_findings_the_gravest_are_told_and_all_are_counted(client: Client) -> None:
+    many = [f"c{i}" for i in range(80)] + ["cat", "dog"]
+    client.board["new"] = snapshot(20, classes=many, alerts={"min_accuracy": 0.999})
+    state = client.get("/new")
+    del client.board["new"]
+    assert state["finding_count"] > len(state["findings"]) == 50
+    assert state["findings"][0]["grouping"] == "all"
+
+
+def test_an_estimation_tells_what_it_knows_least(client: Client) -> None:
+    whole = next(one for one in client.get("/m")["assessments"] if one["name"] == "whole")
+    assert whole["found"].startswith("Known least: [0")
+
+
+def test_who_has_an_answer_is_not_sent_it_again(client: Client) -> None:
+    path = "/api/v1/models/m/groups?grouping=class"
+    etag = client.ask(path)[2]["etag"]
+    assert client.ask(path, **{"If-None-Match": etag})[:2] == (304, None)
+    client.board["m"] = snapshot(99, alerts=ALERTS)
+    object.__setattr__(client.board["m"], "taken_at", NOW + 5)
+    assert client.ask(path, **{"If-None-Match": etag})[0] == 200
+    client.board["m"] = TAKEN
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nobody",
+        "/new",
+        "/m/groups?grouping=none",
+        "/m/reliability?grouping=class&group=yak",
+        "/m/timeline?grouping=none&group=dog",
+    ],
+)
+def test_what_is_not_there_is_not_found_and_not_repeated(client: Client, path: str) -> None:
+    status, body, _ = client.ask(f"/api/v1/models{path}")
+    assert status == 404
+    assert "yak" not in body["detail"]
+
+
+@pytest.mark.parametrize("query", ["sort=beauty", "limit=0", "limit=1001", "order=up", "offset=-1"])
+def test_impossible_questions_are_refused(client: Client, query: str) -> None:
+    assert client.ask(f"/api/v1/models/m/groups?grouping=class&{query}")[0] == 422
+
+
+def test_the_openapi_document_describes_every_answer(client: Client) -> None:
+    _, document, _ = client.ask("/api/v1/openapi.json")
+    assert document["openapi"].startswith("3.1")
+    base = document["servers"][0]["url"]
+    asked = {
+        "/models": "",
+        "/models/{model}": "/m",
+        "/models/{model}/groups": "/m/groups?grouping=class",
+        "/models/{model}/reliability": "/m/reliability?grouping=class&group=dog",
+        "/models/{model}/timeline": "/m/timeline?grouping=class&group=dog",
+        "/models/{model}/confusion": "/m/confusion",
+        "/models/{model}/activity": "/m/activity",
+    }
+    assert set(document["paths"]) == set(asked)
+    for template, path in asked.items():
+        schema = document["paths"][template]["get"]["responses"]["200"]["content"]["application/json"][
+            "schema"
+        ]
+        answer = client.ask(f"{base}/models{path}")[1]
+        jsonschema.validate(answer, schema | {"components": document["components"]})
+
+
+def test_a_model_without_traffic_has_an_answer(client: Client) -> None:
+    client.board["new"] = snapshot(0, traffic=False)
+    state = client.get("/new")
+    assert state["accuracy"] is None
+    assert state["groupings"] == []
+    del client.board["new"]
+
+
+def test_metrics_are_told_in_the_format_that_is_asked_for(client: Client) -> None:
+    for accept, expected in [
+        ("application/openmetrics-text; version=1.0.0", "application/openmetrics-text"),
+        ("text/plain", "text/plain"),
+    ]:
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{client._port}/metrics", headers={"Accept": accept}
+        )
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            assert reply.headers["content-type"].startswith(expected)

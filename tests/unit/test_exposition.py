@@ -1,0 +1,243 @@
+"""What a scrape shows: all of the catalogue, in both formats, and nothing computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.openmetrics import exposition as openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_classic
+from snapshots import NOW, known, recalled, snapshot
+
+from service.exposition import SnapshotCollector
+from service.metrics import CATALOGUE, SPECS, PipelineMetrics
+from service.snapshot import ModelSnapshot
+
+RENEWING = {"labels": 100, "per_days": 1}
+TAKEN = snapshot(
+    alerts={"min_accuracy": 0.8, "max_ece": 0.1},
+    assessments={
+        "worst": {"task": "identification", "grouping": "class", "budget": RENEWING},
+        "compare": {"task": "comparison", "grouping": "class", "between": ["dog", "cat"], "budget": RENEWING},
+        "whole": {"metric": "overall_accuracy", "budget": RENEWING},
+    },
+)
+
+
+def registry_of(taken: ModelSnapshot) -> CollectorRegistry:
+    """With every instrument used once."""
+    registry = CollectorRegistry()
+    registry.register(SnapshotCollector(lambda: [taken]))
+    pipeline = PipelineMetrics(registry, lambda: NOW)
+    pipeline.consumed("m", 3)
+    pipeline.labels_taken(applied=1, duplicate=1)
+    pipeline.label_delayed("m", 30.0)
+    pipeline.dead_lettered("predictions", ["malformed"])
+    pipeline.consumer_flooded("predictions")
+    pipeline.position("predictions", 0, offset=5, highwater=9, record_time=NOW - 7)
+    pipeline.backed_off("predictions", "redis")
+    pipeline.records_lost("predictions", 2)
+    pipeline.flushed("predictions", 0.01)
+    pipeline.flush_refused("predictions")
+    pipeline.snapshot_taken(0.1)
+    pipeline.round_failed("redis")
+    pipeline.leading(True)
+    pipeline.published("m", 1)
+    pipeline.draws_short("m", "worst", 1)
+    return registry
+
+
+def series(registry: CollectorRegistry) -> dict[str, set[frozenset[str]]]:
+    """Labels of all samples by the metric's full name; of a histogram, those of its count."""
+    told: dict[str, set[frozenset[str]]] = {}
+    for family in registry.collect():
+        end = {"histogram": "_count", "counter": "_total"}.get(family.type, "")
+        for sample in family.samples:
+            if sample.name == family.name + end:
+                name = family.name if family.type == "histogram" else sample.name
+                told.setdefault(name, set()).add(frozenset(sample.labels))
+    return told
+
+
+def values(families: Iterable[Metric]) -> dict[Any, float]:
+    """All samples but those that tell when a counter was made."""
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    }
+
+
+def test_every_metric_of_the_catalogue_is_shown_and_no_other() -> None:
+    assert set(series(registry_of(TAKEN))) == set(SPECS)
+
+
+def test_every_metric_has_the_labels_of_the_catalogue() -> None:
+    for name, labels in series(registry_of(TAKEN)).items():
+        assert labels == {frozenset(SPECS[name].labels)}, name
+
+
+def test_every_metric_has_the_type_of_the_catalogue() -> None:
+    kinds = {
+        family.name + ("_total" if family.type == "counter" else ""): family.type
+        for family in registry_of(TAKEN).collect()
+    }
+    assert kinds == {spec.name: spec.kind for spec in CATALOGUE}
+
+
+@pytest.mark.parametrize("spec", CATALOGUE, ids=lambda spec: spec.name)
+def test_names_follow_the_conventions(spec: Any) -> None:
+    assert spec.name.startswith("credence_")
+    assert spec.name.endswith("_total") == (spec.kind == "counter")
+    if spec.unit in {"ratio", "seconds"}:
+        assert spec.name.endswith(f"_{spec.unit}")
+    assert spec.meaning.endswith(".")
+
+
+def test_both_text_formats_tell_the_same() -> None:
+    registry = registry_of(TAKEN)
+    classic = parse_classic(generate_latest(registry).decode())
+    modern = parse_openmetrics(openmetrics.generate_latest(registry).decode())
+    assert values(modern) == values(classic)
+
+
+class Untouchable:
+    """Stands for beliefs; whoever looks at it fails."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise AssertionError(f"a scrape looked at beliefs: {name}")
+
+
+def test_a_scrape_computes_no_posterior() -> None:
+    groupings = {}
+    for name, grouping in TAKEN.groupings.items():
+        beliefs = replace(
+            grouping.beliefs,
+            **dict.fromkeys(("accuracy", "overall", "bins", "ece", "fit", "cells"), Untouchable()),
+        )
+        groupings[name] = replace(grouping, beliefs=beliefs)
+    registry = registry_of(replace(TAKEN, groupings=groupings))
+    assert values(registry.collect()) == values(registry_of(TAKEN).collect())
+
+
+def test_a_time_that_never_comes_has_no_sample() -> None:
+    forgetful = snapshot(
+        5,
+        alerts={"min_accuracy": 0.8},
+        assessments={"whole": {"metric": "overall_accuracy", "budget": {"labels": 1, "per_days": 30}}},
+        label_half_life_days=1,
+    )
+    registry = registry_of(forgetful)
+    group = {"model": "m", "grouping": "class", "group": "owl"}
+    assert registry.get_sample_value("credence_group_verdict_labels", group)
+    assert registry.get_sample_value("credence_group_verdict_seconds", group) is None
+
+
+@pytest.mark.parametrize("half_life_days", [None, 10.0])
+def test_the_time_to_a_verdict_is_that_of_labels_that_come_and_fade(half_life_days: float | None) -> None:
+    """Beside small steps of n' = r - d n; a thousand of them are 0.5 % off."""
+    taken = snapshot(
+        20,
+        alerts={"min_accuracy": 0.8},
+        assessments={"whole": {"metric": "overall_accuracy", "budget": {"labels": 100, "per_days": 1}}},
+        label_half_life_days=half_life_days,
+    )
+    grouping = taken.groupings["class"]
+    assert grouping.verdict_labels is not None
+    assert grouping.verdict_seconds is not None
+    group = int(grouping.verdict_labels.argmax())
+    rate = 100 / 86_400 * (20 + 1 / 3) / 61
+    decay = taken.settings.label_decay_per_second
+    before = labels = float(grouping.beliefs.labels[group])
+    step, seconds = grouping.verdict_seconds[group] / 1_000, 0.0
+    while labels < before + grouping.verdict_labels[group]:
+        labels += (rate - decay * labels) * step
+        seconds += step
+    assert seconds == pytest.approx(grouping.verdict_seconds[group], rel=0.01)
+
+
+def test_shares_of_traffic_that_fails_and_meets_are_of_all_groups() -> None:
+    many = [f"c{i:02d}" for i in range(38)] + ["cat", "dog"]
+    some = snapshot(100, classes=many, metric_groups=5, alerts={"min_accuracy": 0.8})
+    every = snapshot(100, classes=many, alerts={"min_accuracy": 0.8})
+    at = {"model": "m", "grouping": "class"}
+    for name in ("failing", "meeting"):
+        told = [
+            registry_of(taken).get_sample_value(f"credence_grouping_traffic_share_{name}_ratio", at)
+            for taken in (some, every)
+        ]
+        assert told[0] == told[1]
+        assert told[0]
+    scores = {"model": "m", "grouping": "score_bin"}
+    assert registry_of(some).get_sample_value("credence_grouping_traffic_share_failing_ratio", scores) is None
+
+
+def test_what_is_recalled_is_of_the_groups_that_are_told_now() -> None:
+    many = [f"c{i:02d}" for i in range(58)] + ["cat", "dog"]
+    times = (NOW - 3_000, NOW)
+    there, now = (
+        known(40, given=times, classes=many),
+        snapshot(40, given=times, classes=many, metric_groups=10),
+    )
+    moment = recalled(there, now, NOW - 2_000)
+    grouping = now.groupings["class"]
+    assert set(moment.groupings["class"].index) == {grouping.groups[g] for g in grouping.told}
+
+
+def test_score_bins_are_not_measured_by_the_accuracy_that_groups_must_have() -> None:
+    name = "credence_group_accuracy_below_threshold_probability_ratio"
+    labels = {"model": "m", "grouping": "score_bin", "group": "[0,0.5)"}
+    assert registry_of(TAKEN).get_sample_value(name, labels) is None
+
+
+def test_labels_are_told_by_outcome() -> None:
+    by_outcome = {
+        outcome: registry_of(TAKEN).get_sample_value(
+            "credence_group_labels",
+            {"model": "m", "grouping": "class", "group": "dog", "outcome": outcome},
+        )
+        for outcome in ("correct", "incorrect")
+    }
+    correct = TAKEN.groupings["class"].beliefs.labels_correct[1]
+    assert by_outcome == {"correct": correct, "incorrect": 100 - correct}
+
+
+def test_a_lag_in_seconds_grows_while_records_wait() -> None:
+    registry, now = CollectorRegistry(), [NOW]
+    pipeline = PipelineMetrics(registry, lambda: now[0])
+    labels = {"topic": "predictions", "partition": "0"}
+    pipeline.position("predictions", 0, offset=5, highwater=9, record_time=NOW - 7)
+    assert registry.get_sample_value("credence_consumer_lag_seconds", labels) == 7
+    now[0] += 60
+    assert registry.get_sample_value("credence_consumer_lag_seconds", labels) == 67
+    pipeline.position("predictions", 0, offset=9, highwater=9, record_time=NOW)
+    assert registry.get_sample_value("credence_consumer_lag_seconds", labels) == 0
+
+
+def test_a_partition_that_went_to_another_process_is_not_told_any_more() -> None:
+    registry = CollectorRegistry()
+    pipeline = PipelineMetrics(registry, lambda: NOW)
+    pipeline.position("predictions", 0, offset=5, highwater=9, record_time=NOW - 7)
+    pipeline.partition_lost("predictions", 0)
+    pipeline.partition_lost("predictions", 0)
+    labels = {"topic": "predictions", "partition": "0"}
+    assert registry.get_sample_value("credence_consumer_lag_records", labels) is None
+    assert registry.get_sample_value("credence_consumer_lag_seconds", labels) is None
+
+
+def test_what_was_believed_earlier_is_what_its_labels_say() -> None:
+    times = (NOW - 3_000, NOW)
+    there = known(60, given=times)
+    before = snapshot(60, given=times)
+    moment = recalled(there, before, NOW - 1_000)
+    there_then = moment.groupings["class"]
+    assert there_then.labels.tolist() == [30, 30, 30]
+    assert before.groupings["class"].beliefs.labels_counted.tolist() == [60, 60, 60]
+    now, (lower, _, upper) = before.groupings["class"], there_then.accuracy
+    assert (upper - lower > now.accuracy_upper - now.accuracy_lower).all()
