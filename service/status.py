@@ -30,7 +30,12 @@ _MOST_FINDINGS = 10
 _MOST_NEXT = 3
 _HOUR = 3_600.0
 _DAY = 86_400.0
-_STYLE: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "title_justify": "left"}
+_STYLE: dict[str, Any] = {
+    "box": SIMPLE_HEAD,
+    "padding": (0, 1, 0, 0),
+    "show_edge": False,
+    "title_justify": "left",
+}
 _VERDICTS = {"meets": " meets", "fails": " FAILS", "open": "", "none": ""}
 _FAILED = "bold red"
 
@@ -50,13 +55,14 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
     parts: list[Table | Text] = [Text(f"\n{_headline(state)}", style="bold")]
     if not state.groupings:
         return [*parts, Text("no traffic yet")]
-    parts += [
-        *_findings(state),
-        *(
-            _grouping_table(group_table(snapshot, grouping.name, limit=_MOST_GROUPS), state.thresholds)
-            for grouping in state.groupings
-        ),
-    ]
+    parts += _findings(state)
+    for grouping in state.groupings:
+        told = group_table(snapshot, grouping.name, limit=_MOST_GROUPS)
+        parts.append(_grouping_table(told, state.thresholds))
+        if any(group.cost for group in told.groups):
+            parts.append(_cost_table(group_table(snapshot, grouping.name, sort="cost", limit=_MOST_GROUPS)))
+    if state.thresholds.min_accuracy is not None:
+        parts.append(_legend())
     if state.assessments:
         parts.append(_assessment_table(state.assessments))
     return parts
@@ -94,15 +100,13 @@ def _finding(finding: Finding) -> str:
 
 def _grouping_table(told: GroupTable, thresholds: Thresholds) -> Table:
     table = Table(title=_title(told.grouping), **_STYLE)
-    table.add_column("group", no_wrap=True, min_width=10)
-    columns = [("share %", 7), ("labels", 6), ("accuracy %", 19)]
+    table.add_column("group", overflow="fold", min_width=8)
+    columns = ["share", "labels", "accuracy %"]
     if any(group.accuracy_below is not None for group in told.groups):
-        columns.append((f"P(< {percent(thresholds.min_accuracy or 0)})", 12))
-    columns.append(("ECE %", 18))
-    if any(group.cost for group in told.groups):
-        columns.append(("cost", 20))
-    for heading, width in columns:
-        table.add_column(heading, justify="right", no_wrap=True, min_width=width)
+        columns.append(f"below {100 * (thresholds.min_accuracy or 0):g} %")
+    columns.append("ECE %")
+    for heading in columns:
+        table.add_column(heading, justify="right", no_wrap=True)
     for group in told.groups:
         table.add_row(*_cells(group))
     if told.total > len(told.groups):
@@ -110,25 +114,42 @@ def _grouping_table(told: GroupTable, thresholds: Thresholds) -> Table:
     return table
 
 
+def _cost_table(told: GroupTable) -> Table:
+    table = Table(title=f"\nexpected cost, by {told.grouping}", **_STYLE)
+    table.add_column("group", overflow="fold", min_width=8)
+    table.add_column("cost", justify="right", no_wrap=True)
+    for group in told.groups:
+        if group.cost is not None:
+            table.add_row(Text(shown(group.group)), _interval(group.cost, 3))
+    return table
+
+
+def _legend() -> Text:
+    return Text("~40, 2 h: labels that a verdict still takes, about, and the time to them", style="dim")
+
+
 def _title(grouping: str) -> str:
-    return (
+    what = (
         "all traffic" if grouping == "all" else f"by {grouping}, those with most evidence against them first"
     )
+    return f"\n{what}"
 
 
 def _cells(group: GroupState) -> list[Text]:
     labels = group.labels_correct + group.labels_incorrect
-    cells = [shown(group.group), f"{100 * group.share:.1f}", f"{labels}", _percent_interval(group.accuracy)]
+    cells = [shown(group.group), f"{group.share:.1%}", f"{labels}", _percent_interval(group.accuracy)]
     styles = [""] * 4
     if group.accuracy_below is not None:
-        cells.append(f"{probability(group.accuracy_below)}{_VERDICTS[group.verdict]}{_needs(group)}")
+        cells.append(f"{_probability(group.accuracy_below)}{_VERDICTS[group.verdict]}{_needs(group)}")
         styles.append(_FAILED if group.verdict == "fails" else "")
     cells.append(_percent_interval(group.ece))
     styles.append(_FAILED if group.miscalibrated else "")
-    if group.cost is not None:
-        cells.append(_interval(group.cost, 3))
-        styles.append("")
     return [Text(cell, style=style) for cell, style in zip(cells, styles, strict=True)]
+
+
+def _probability(ratio: float) -> str:
+    """Never 0 or 100 %, as in sentences, but shorter."""
+    return probability(ratio).replace("over ", ">").replace("under ", "<").replace(" %", "%")
 
 
 def _needs(group: GroupState) -> str:
@@ -136,13 +157,13 @@ def _needs(group: GroupState) -> str:
     if not group.verdict_labels:
         return ""
     if group.verdict_seconds is None:
-        return f", needs {group.verdict_labels:.0f} labels"
-    return f", needs {group.verdict_labels:.0f} labels, {_duration(group.verdict_seconds)}"
+        return f" ~{group.verdict_labels:.0f}"
+    return f" ~{group.verdict_labels:.0f}, {_duration(group.verdict_seconds)}"
 
 
 def _duration(seconds: float) -> str:
     if seconds < _HOUR:
-        return f"{seconds / 60:.0f} min"
+        return f"{max(1, seconds / 60):.0f} min"
     return f"{seconds / _HOUR:.0f} h" if seconds < 2 * _DAY else f"{seconds / _DAY:.0f} d"
 
 
@@ -159,19 +180,19 @@ def _interval(told: Interval, decimals: int) -> str:
 
 
 def _assessment_table(states: list[AssessmentState]) -> Table:
-    table = Table(title="assessments", **_STYLE)
-    table.add_column("name", no_wrap=True, min_width=10)
-    for heading in ("issued", "answered", "skipped", "expired", "open", "left"):
-        table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
+    table = Table(title="\nassessments", **_STYLE)
+    table.add_column("name", overflow="fold", min_width=8)
+    for heading in ("issued", "answered", "expired", "open", "left"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("found", "asks next"):
-        table.add_column(heading, min_width=10)
+        table.add_column(heading, min_width=12)
     for state in states:
         table.add_row(
             state.name,
-            *(str(state.events[event]) for event in ("issued", "answered", "skipped", "expired")),
+            *(str(state.events[event]) for event in ("issued", "answered", "expired")),
             f"{state.open_requests}",
             f"{state.budget.remaining}",
             Text(shown(state.found)),
-            Text(shown(", ".join(f"{one.group} ({one.probability:.0%})" for one in state.next[:_MOST_NEXT]))),
+            Text(shown(", ".join(f"{one.group} {one.probability:.0%}" for one in state.next[:_MOST_NEXT]))),
         )
     return table

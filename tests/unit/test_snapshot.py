@@ -155,3 +155,9 @@ def test_under_a_fixed_prior_all_traffic_is_one_group() -> None:
     found = snapshot(prior="informed")
     by_class, everything = (found.groupings[name] for name in ("class", "all"))
     assert everything.accuracy_mean != pytest.approx(by_class.beliefs.overall.mean(), abs=1e-6)
+
+
+def test_eighty_columns_of_a_terminal_are_enough() -> None:
+    console = Console(file=io.StringIO(), width=80)
+    console.print(status_view([snapshot(30, alerts={"min_accuracy": 0.9, "max_ece": 0.1})]))
+    assert "…" not in console.file.getvalue()
