@@ -1,0 +1,105 @@
+"""The page in states that a deployment of tests is seldom in, from snapshots made for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+from prometheus_client import CollectorRegistry
+from snapshots import BUDGET, NOW, snapshot
+
+from service.health import Health
+from service.snapshot import ModelSnapshot
+from service.web.api import SnapshotView
+from service.web.app import WebServer, build_app
+
+Shown = Callable[..., Page]
+MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
+STRICT = {"min_accuracy": 0.8, "max_ece": 0.4}
+
+
+@pytest.fixture
+def shown(desk: BrowserContext) -> Iterator[Shown]:
+    """Shows a snapshot of model `m`; the page must not complain."""
+    complaints: list[str] = []
+    with ExitStack() as stack:
+
+        def show(taken: ModelSnapshot | None, place: str = "/") -> Page:
+            board = {} if taken is None else {"m": taken}
+            view = SnapshotView(models=["m"], board=board, tick_seconds=1.0, clock=lambda: NOW + 1)
+            server = WebServer(build_app(CollectorRegistry(), Health(), view), host="127.0.0.1", port=0)
+            stack.callback(server.stop)
+            page = stack.enter_context(closing(desk.new_page()))
+            page.on(
+                "console",
+                lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None,
+            )
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page.goto(f"http://127.0.0.1:{server.port}{place}")
+            return page
+
+        yield show
+    assert complaints == []
+
+
+def test_before_the_first_round_the_page_says_that_there_are_no_beliefs(shown: Shown) -> None:
+    expect(shown(None).locator("#freshness")).to_have_text("No beliefs yet")
+
+
+def test_without_traffic_the_page_says_so(shown: Shown) -> None:
+    page = shown(snapshot(0, traffic=False, alerts=STRICT))
+    expect(page.get_by_role("heading", name="No traffic has been seen yet")).to_be_visible()
+
+
+def test_without_a_threshold_nothing_is_called_well(shown: Shown) -> None:
+    page = shown(snapshot())
+    expect(page.get_by_role("heading", name="No threshold is configured")).to_be_visible()
+    expect(page.locator(".badge.meets")).to_have_count(0)
+    expect(page.locator("table.groups")).not_to_contain_text("Verdict")
+
+
+def test_when_nothing_is_wrong_the_page_is_calm_and_tells_what_is_still_open(shown: Shown) -> None:
+    page = shown(snapshot(8, alerts={"min_accuracy": 0.5}))
+    expect(page.get_by_role("heading", name="Nothing is known to be wrong")).to_be_visible()
+    expect(page.locator(".calm")).to_contain_text("Still open: 3 of 3 by class")
+
+
+def test_costs_are_shown_and_sorted_by(shown: Shown) -> None:
+    page = shown(snapshot(alerts=STRICT), "/?grouping=class")
+    page.get_by_role("button", name="Cost").click()
+    expect(page.locator("tr.row .name").first).to_have_text("dog")
+    page.get_by_role("button", name="Cost").click()
+    expect(page.locator("tr.row .name").last).to_have_text("dog")
+
+
+def test_a_comparison_is_told_in_three_probabilities(shown: Shown) -> None:
+    comparison = shown(snapshot(alerts=STRICT)).locator(".comparison")
+    expect(comparison.get_by_role("listitem")).to_have_count(3)
+    expect(comparison).to_contain_text("dog is less accurate")
+
+
+def test_more_groups_are_shown_when_asked_for(shown: Shown) -> None:
+    page = shown(snapshot(1, classes=MANY, assessments={}), "/?grouping=class")
+    expect(page.locator("tr.row")).to_have_count(100)
+    page.get_by_role("button", name="Show more: 100 of 150").click()
+    expect(page.locator("tr.row")).to_have_count(150)
+
+
+def test_a_link_opens_a_group_that_is_far_down_the_table(shown: Shown) -> None:
+    page = shown(snapshot(1, classes=MANY, assessments={}), "/?grouping=class&sort=group&group=dog")
+    expect(page.locator("tr.expanded .name")).to_have_text("dog")
+    expect(page.locator("#detail")).to_be_visible()
+
+
+def test_a_request_does_not_tell_a_labeller_what_the_model_said(shown: Shown) -> None:
+    asked = {"whole": {"metric": "overall_accuracy", "budget": BUDGET}}
+    requests = shown(snapshot(assessments=asked)).locator("details", has_text="Requests waiting")
+    expect(requests).to_contain_text("not told")
+    expect(requests).not_to_contain_text("Predicted")
+
+
+def test_a_budget_that_never_renews_tells_no_time(shown: Shown) -> None:
+    page = shown(snapshot(12, alerts={"min_accuracy": 0.9}), "/?grouping=class&group=owl")
+    expect(page.locator("#detail")).to_contain_text("When, cannot be told")
