@@ -88,7 +88,7 @@ def _grouping_samples(samples: Samples, at: tuple[str, str], grouping: GroupingS
         _tell_groups(samples, name, at, names, None if values is None else values[grouping.told])
     for outcome, counts in {
         "correct": grouping.beliefs.labels_correct,
-        "incorrect": grouping.labels_incorrect,
+        "incorrect": grouping.beliefs.labels_incorrect,
     }.items():
         samples.setdefault("credence_group_labels", []).extend(
             ((*at, group, outcome), float(n)) for group, n in zip(names, counts[grouping.told], strict=True)
@@ -111,7 +111,7 @@ def _grouping_samples(samples: Samples, at: tuple[str, str], grouping: GroupingS
 
 def _columns(grouping: GroupingSnapshot) -> dict[str, Column]:
     beliefs = grouping.beliefs
-    cost = grouping.confusion.cost.estimate if grouping.confusion and grouping.confusion.cost else None
+    cost = grouping.cost
     return {
         "credence_group_accuracy_lower_ratio": grouping.accuracy_lower,
         "credence_group_accuracy_mean_ratio": grouping.accuracy_mean,

@@ -114,9 +114,19 @@ class GroupingSnapshot:
     """The others, if there are any."""
 
     @property
-    def labels_incorrect(self) -> npt.NDArray[np.int64]:
-        """Labels that say that the prediction is wrong."""
-        return self.beliefs.labels_counted - self.beliefs.labels_correct
+    def accuracy(self) -> Estimate:
+        """Mean and interval of accuracy."""
+        return Estimate(self.accuracy_lower, self.accuracy_mean, self.accuracy_upper)
+
+    @property
+    def ece(self) -> Estimate:
+        """Mean and interval of the expected calibration error."""
+        return Estimate(self.ece_lower, self.ece_mean, self.ece_upper)
+
+    @property
+    def cost(self) -> Estimate | None:
+        """Mean and interval of the expected cost, where it is known."""
+        return self.confusion.cost.estimate if self.confusion and self.confusion.cost else None
 
 
 def grouping_snapshot(
@@ -201,13 +211,7 @@ def grouping_snapshot(
         if not rest.size
         else other_groups(
             rest,
-            shares=beliefs.shares,
-            scores=beliefs.scores,
-            labels_correct=beliefs.labels_correct,
-            labels_incorrect=beliefs.labels_counted - beliefs.labels_correct,
-            effective_labels=beliefs.labels,
-            mean=mean,
-            deviation=np.sqrt(variance),
+            beliefs,
             accuracy_below=None if below is None else np.where(enough, below, 0.0),
             ece_above=None if above is None else np.where(enough_for_ece, above, 0.0),
             interval=settings.interval,

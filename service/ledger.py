@@ -61,6 +61,7 @@ class OutcomeLedger:
         self._predicted_at = np.zeros(16)
         self._given_at = np.zeros(16)
         self._recent: dict[str, OutcomeEntry] = {}
+        self._columns: OutcomeColumns | None = None
         self._source = np.zeros(16, dtype=np.intp)
         self.first_label_at: float | None = None
         self.last_label_at: float | None = None
@@ -76,6 +77,7 @@ class OutcomeLedger:
     def fold(self, entries: Iterable[OutcomeEntry]) -> None:
         """Take in further entries, in the stream's order."""
         for entry in entries:
+            self._columns = None
             row = self._rows.setdefault(entry.request_id, self._length)
             if row == self._length:
                 self._append(row, entry)
@@ -96,6 +98,9 @@ class OutcomeLedger:
             for row, (raw, _, _) in self._unplaced.items()
             if (number := directory.number(directory.fold(raw))) is not None
         }
+        if not placed:
+            return
+        self._columns = None
         rows = np.fromiter(placed, dtype=np.intp, count=len(placed))
         self._cells[rows] = self._space.cells(
             combinations=np.fromiter(placed.values(), dtype=np.intp, count=len(placed)),
@@ -111,7 +116,12 @@ class OutcomeLedger:
         return list(reversed(self._recent.values()))
 
     def columns(self) -> OutcomeColumns:
-        """The outcomes that count; those that have no cell yet are left out."""
+        """The outcomes that count; those that have no cell yet are left out. Made once until some change."""
+        if self._columns is None:
+            self._columns = self._made_columns()
+        return self._columns
+
+    def _made_columns(self) -> OutcomeColumns:
         kept = np.flatnonzero(self._alive[: self._length] & (self._cells[: self._length] != _UNPLACED))
         return OutcomeColumns(
             self._cells[kept],

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from service.assessment.confusion import Estimate
 from service.believing import believed_groupings
 from service.cells import CellSpace
 from service.grouping_snapshot import GroupingSnapshot
@@ -37,9 +38,8 @@ class PastGrouping:
     """What was believed of the groups told one by one; arrays are [told]."""
 
     index: Mapping[str, int]
-    accuracy: tuple[Floats, Floats, Floats]
-    """Lower ends, means, upper ends."""
-    ece: tuple[Floats, Floats, Floats]
+    accuracy: Estimate
+    ece: Estimate
     low: npt.NDArray[np.bool_]
     miscalibrated: npt.NDArray[np.bool_]
     labels: npt.NDArray[np.int64]
@@ -108,8 +108,8 @@ def _past(grouping: GroupingSnapshot, names: Sequence[str]) -> PastGrouping:
     told = np.array([position[name] for name in kept], dtype=np.intp)
     return PastGrouping(
         index={name: i for i, name in enumerate(kept)},
-        accuracy=(grouping.accuracy_lower[told], grouping.accuracy_mean[told], grouping.accuracy_upper[told]),
-        ece=(grouping.ece_lower[told], grouping.ece_mean[told], grouping.ece_upper[told]),
+        accuracy=grouping.accuracy.part(told),
+        ece=grouping.ece.part(told),
         low=grouping.low[told],
         miscalibrated=grouping.miscalibrated[told],
         labels=grouping.beliefs.labels_counted[told],

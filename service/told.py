@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from service.assessment import beta as betas
+from service.assessment.groups import GroupingBeliefs
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -89,14 +90,8 @@ def told_groups(
 
 def other_groups(
     members: Indices,
+    beliefs: GroupingBeliefs,
     *,
-    shares: Floats,
-    scores: Floats,
-    labels_correct: npt.NDArray[np.int64],
-    labels_incorrect: npt.NDArray[np.int64],
-    effective_labels: Floats,
-    mean: Floats,
-    deviation: Floats,
     accuracy_below: Floats | None,
     ece_above: Floats | None,
     interval: float,
@@ -107,30 +102,25 @@ def other_groups(
     too little.
 
     Args:
-        members: which groups; the other arrays are of all groups [G].
-        shares: of the traffic.
-        scores: mean score.
-        labels_correct: how many.
-        labels_incorrect: how many.
-        effective_labels: how many.
-        mean: of accuracy.
-        deviation: of accuracy.
-        accuracy_below: probability that the threshold is crossed; 0 without labels enough.
+        members: which groups.
+        beliefs: about all groups.
+        accuracy_below: probability that the threshold is crossed [G]; 0 without labels enough.
         ece_above: likewise.
         interval: probability inside the interval.
     """
-    share = float(shares[members].sum())
-    parts = shares[members] / share if share > 0 else np.full(len(members), 1 / len(members))
-    centre, spread = float(parts @ mean[members]), float(parts @ deviation[members])
+    shares, accuracy = beliefs.shares[members], beliefs.accuracy.part(members)
+    share = float(shares.sum())
+    parts = shares / share if share > 0 else np.full(len(members), 1 / len(members))
+    centre, spread = float(parts @ accuracy.mean()), float(parts @ np.sqrt(accuracy.variance()))
     alpha, beta = betas.matching(np.array([centre]), np.array([spread**2]))
     lower, upper = betas.interval(alpha, beta, interval)
     return OtherGroups(
         members=members,
         share=share,
-        score_mean=float(parts @ scores[members]),
-        labels_correct=int(labels_correct[members].sum()),
-        labels_incorrect=int(labels_incorrect[members].sum()),
-        effective_labels=float(effective_labels[members].sum()),
+        score_mean=float(parts @ beliefs.scores[members]),
+        labels_correct=int(beliefs.labels_correct[members].sum()),
+        labels_incorrect=int(beliefs.labels_incorrect[members].sum()),
+        effective_labels=float(beliefs.labels[members].sum()),
         accuracy=(float(lower[0]), centre, float(upper[0])),
         accuracy_below=None if accuracy_below is None else float(accuracy_below[members].max()),
         ece_above=None if ece_above is None else float(ece_above[members].max()),

@@ -44,6 +44,10 @@ class Estimate:
     mean: Floats
     upper: Floats
 
+    def part(self, which: Indices) -> Estimate:
+        """Some of the numbers."""
+        return Estimate(self.lower[which], self.mean[which], self.upper[which])
+
 
 @dataclass(frozen=True)
 class Confusion:

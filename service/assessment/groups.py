@@ -79,6 +79,11 @@ class GroupingBeliefs:
     ece: CalibrationError
     fit: CurveFit | None
 
+    @property
+    def labels_incorrect(self) -> npt.NDArray[np.int64]:
+        """How many labels say that the prediction is wrong [G]."""
+        return self.labels_counted - self.labels_correct
+
     def accuracy_beliefs(self) -> AccuracyBeliefs:
         """The same for a task to read, as the one run; a copy, so that what is in flight can be counted."""
         return AccuracyBeliefs.of_one(self.accuracy)

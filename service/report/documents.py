@@ -5,9 +5,11 @@ Probabilities, shares and accuracies are ratios between 0 and 1. Times are secon
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from service.assessment.confusion import Estimate
 
 Seconds = float
 
@@ -24,6 +26,13 @@ class Interval(Document):
     lower: float = Field(description="lower end of the credible interval")
     mean: float = Field(description="posterior mean")
     upper: float = Field(description="upper end of the credible interval")
+
+    @classmethod
+    def of(cls, told: Estimate, which: int) -> Self:
+        """One of several posteriors."""
+        return cls(
+            lower=float(told.lower[which]), mean=float(told.mean[which]), upper=float(told.upper[which])
+        )
 
 
 class Thresholds(Document):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from service.assessment.confusion import Estimate
 from service.cells import ALL
 from service.grouping_snapshot import GroupingSnapshot
+from service.model_settings import AlertSettings
 from service.report import words
 from service.report.documents import Finding, Interval, Verdict
 from service.snapshot import ModelSnapshot
@@ -19,32 +22,34 @@ Flags = npt.NDArray[np.bool_]
 MOST_FINDINGS = 50
 
 
+@dataclass(frozen=True)
+class _Threshold:
+    """One threshold of a grouping, and how its groups stand to it; arrays are [G]."""
+
+    kind: Kind
+    limit: float
+    crossed: Flags
+    probability: Floats
+    measured: Estimate
+    claim: str
+
+
 def findings(snapshot: ModelSnapshot) -> list[Finding]:
     """What is to be told first: about all traffic, then the likeliest, then the largest groups."""
-    gravest: list[tuple[tuple[bool, float, float], str, Kind, int]] = []
+    crossings = []
     for name, grouping in snapshot.groupings.items():
-        for kind, crossed, column in _columns(grouping):
-            for group in np.flatnonzero(crossed).tolist():
-                order = (name != ALL, -round(float(column[group]), 3), -float(grouping.beliefs.shares[group]))
-                gravest.append((order, name, kind, group))
-    gravest.sort()
-    return [
-        _finding(snapshot, name, snapshot.groupings[name], kind, group)
-        for _, name, kind, group in gravest[:MOST_FINDINGS]
-    ]
+        for threshold in _thresholds(grouping, snapshot.settings.alerts):
+            for group in np.flatnonzero(threshold.crossed).tolist():
+                probability = float(threshold.probability[group])
+                order = (name != ALL, -round(probability, 3), -float(grouping.beliefs.shares[group]))
+                crossings.append((order, name, threshold.kind, group, threshold))
+    gravest = sorted(crossings, key=lambda crossing: crossing[:4])[:MOST_FINDINGS]
+    return [_finding(snapshot, name, group, threshold) for _, name, _, group, threshold in gravest]
 
 
 def finding_count(grouping: GroupingSnapshot) -> int:
     """Thresholds of a grouping's groups that are known to be crossed."""
     return int(grouping.low.sum() + grouping.miscalibrated.sum())
-
-
-def _columns(grouping: GroupingSnapshot) -> Iterator[tuple[Kind, Flags, Floats]]:
-    """Whether groups cross every threshold that there is, and how likely."""
-    if grouping.accuracy_below is not None:
-        yield "accuracy_low", grouping.low, grouping.accuracy_below
-    if grouping.ece_above is not None:
-        yield "miscalibrated", grouping.miscalibrated, grouping.ece_above
 
 
 def verdict(grouping: GroupingSnapshot, group: int) -> Verdict:
@@ -56,39 +61,44 @@ def verdict(grouping: GroupingSnapshot, group: int) -> Verdict:
     return "meets" if grouping.meets[group] else "open"
 
 
-def _finding(
-    snapshot: ModelSnapshot, name: str, grouping: GroupingSnapshot, kind: Kind, group: int
-) -> Finding:
-    low = kind == "accuracy_low"
-    alerts = snapshot.settings.alerts
-    threshold = alerts.min_accuracy if low else alerts.max_ece
-    column = grouping.accuracy_below if low else grouping.ece_above
-    if column is None or threshold is None:
-        raise ValueError(f"{kind} has no threshold")
-    ends = (
-        (grouping.accuracy_lower, grouping.accuracy_mean, grouping.accuracy_upper)
-        if low
-        else (grouping.ece_lower, grouping.ece_mean, grouping.ece_upper)
-    )
-    lower, mean, upper = (float(values[group]) for values in ends)
-    believed, group_name = float(column[group]), grouping.groups[group]
-    claim = (
-        f"Accuracy on {words.place(name, group_name)} is below {100 * threshold:g} %"
-        if low
-        else f"The calibration error on {words.place(name, group_name)} is above {100 * threshold:g} %"
-    )
-    begun = snapshot.since[kind, name, group_name]
+def _thresholds(grouping: GroupingSnapshot, alerts: AlertSettings) -> Iterator[_Threshold]:
+    if alerts.min_accuracy is not None and grouping.accuracy_below is not None:
+        yield _Threshold(
+            "accuracy_low",
+            alerts.min_accuracy,
+            grouping.low,
+            grouping.accuracy_below,
+            grouping.accuracy,
+            "Accuracy on {} is below",
+        )
+    if alerts.max_ece is not None and grouping.ece_above is not None:
+        yield _Threshold(
+            "miscalibrated",
+            alerts.max_ece,
+            grouping.miscalibrated,
+            grouping.ece_above,
+            grouping.ece,
+            "The calibration error on {} is above",
+        )
+
+
+def _finding(snapshot: ModelSnapshot, name: str, group: int, threshold: _Threshold) -> Finding:
+    grouping = snapshot.groupings[name]
+    group_name, value = grouping.groups[group], Interval.of(threshold.measured, group)
+    probability = float(threshold.probability[group])
+    begun = snapshot.since[threshold.kind, name, group_name]
+    claim = threshold.claim.format(words.place(name, group_name))
     return Finding(
-        kind=kind,
+        kind=threshold.kind,
         grouping=name,
         group=group_name,
-        probability=believed,
+        probability=probability,
         share=float(grouping.beliefs.shares[group]),
         labels=int(grouping.beliefs.labels_counted[group]),
-        value=Interval(lower=lower, mean=mean, upper=upper),
-        threshold=threshold,
+        value=value,
+        threshold=threshold.limit,
         since=begun.time,
         since_or_earlier=begun.or_earlier,
-        sentence=f"{claim} with a probability of {words.probability(believed)}: it is believed to be "
-        f"{words.percent_interval(lower, mean, upper)}.",
+        sentence=f"{claim} {100 * threshold.limit:g} % with a probability of "
+        f"{words.probability(probability)}: it is believed to be {words.percent_interval(value)}.",
     )

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.confusion import Confusion
+from service.assessment.confusion import Confusion, Estimate
 from service.errors import NotKnown
 from service.grouping_snapshot import GroupingSnapshot
 from service.report.documents import (
@@ -24,7 +24,6 @@ from service.report.documents import (
     TimelinePoint,
 )
 from service.report.findings import verdict
-from service.report.states import interval
 from service.snapshot import ModelSnapshot
 from service.timeline import PastGrouping
 
@@ -88,7 +87,7 @@ def group_state(
 ) -> GroupState:
     """What is believed of one group."""
     beliefs = grouping.beliefs
-    cost = grouping.confusion.cost.estimate if grouping.confusion and grouping.confusion.cost else None
+    cost = grouping.cost
     name, mean = grouping.groups[group], float(grouping.accuracy_mean[group])
     known = verdict(grouping, group)
     begun = snapshot.since.get(("accuracy_low", grouping_name, name))
@@ -97,18 +96,18 @@ def group_state(
         share=float(beliefs.shares[group]),
         score_mean=float(beliefs.scores[group]),
         labels_correct=int(beliefs.labels_correct[group]),
-        labels_incorrect=int(grouping.labels_incorrect[group]),
+        labels_incorrect=int(grouping.beliefs.labels_incorrect[group]),
         effective_labels=float(beliefs.labels[group]),
-        accuracy=interval(grouping.accuracy_lower[group], mean, grouping.accuracy_upper[group]),
+        accuracy=Interval.of(grouping.accuracy, group),
         accuracy_below=None if grouping.accuracy_below is None else float(grouping.accuracy_below[group]),
         verdict=known,
         verdict_labels=_finite(grouping.verdict_labels, group),
         verdict_seconds=_finite(grouping.verdict_seconds, group),
         calibration_gap=float(beliefs.scores[group]) - mean,
-        ece=interval(grouping.ece_lower[group], grouping.ece_mean[group], grouping.ece_upper[group]),
+        ece=Interval.of(grouping.ece, group),
         ece_above=None if grouping.ece_above is None else float(grouping.ece_above[group]),
         miscalibrated=bool(grouping.miscalibrated[group]),
-        cost=None if cost is None else interval(cost.lower[group], cost.mean[group], cost.upper[group]),
+        cost=None if cost is None else Interval.of(cost, group),
         low_since=None if begun is None else begun.time,
         low_since_or_earlier=begun is not None and begun.or_earlier,
     )
@@ -125,20 +124,20 @@ def reliability(snapshot: ModelSnapshot, grouping_name: str, group_name: str) ->
     bin_count = len(edges) - 1
     bins = beliefs.bins.part(np.arange(group * bin_count, (group + 1) * bin_count))
     lower, upper = bins.interval(snapshot.settings.interval)
-    mean = bins.mean()
+    accuracy = Estimate(lower, bins.mean(), upper)
     return Reliability(
         model=snapshot.model,
         taken_at=snapshot.taken_at,
         grouping=grouping_name,
         group=group_name,
-        ece=interval(grouping.ece_lower[group], grouping.ece_mean[group], grouping.ece_upper[group]),
+        ece=Interval.of(grouping.ece, group),
         bins=[
             ReliabilityBin(
                 lower_edge=edges[b],
                 upper_edge=edges[b + 1],
                 share=float(beliefs.cells.shares[group, b]),
                 score_mean=float(beliefs.cells.scores[group, b]),
-                accuracy=interval(lower[b], mean[b], upper[b]),
+                accuracy=Interval.of(accuracy, b),
             )
             for b in range(bin_count)
             if beliefs.cells.shares[group, b] > 0
@@ -161,10 +160,8 @@ def timeline(snapshot: ModelSnapshot, grouping_name: str, group_name: str) -> Ti
     points.append(
         TimelinePoint(
             time=snapshot.taken_at,
-            accuracy=interval(
-                grouping.accuracy_lower[group], grouping.accuracy_mean[group], grouping.accuracy_upper[group]
-            ),
-            ece=interval(grouping.ece_lower[group], grouping.ece_mean[group], grouping.ece_upper[group]),
+            accuracy=Interval.of(grouping.accuracy, group),
+            ece=Interval.of(grouping.ece, group),
             labels=int(grouping.beliefs.labels_counted[group]),
         )
     )
@@ -239,14 +236,14 @@ def _entries(
 ) -> list[Interval]:
     settings = snapshot.settings
     found = confusion.entries(groups, classes, mass=settings.interval, kind=settings.interval_kind)
-    return [interval(*ends) for ends in zip(found.lower, found.mean, found.upper, strict=True)]
+    return [Interval.of(found, i) for i in range(len(groups))]
 
 
 def _point(time: float, there: PastGrouping, index: int) -> TimelinePoint:
     return TimelinePoint(
         time=time,
-        accuracy=interval(*(float(values[index]) for values in there.accuracy)),
-        ece=interval(*(float(values[index]) for values in there.ece)),
+        accuracy=Interval.of(there.accuracy, index),
+        ece=Interval.of(there.ece, index),
         labels=int(there.labels[index]),
     )
 
@@ -258,7 +255,7 @@ def _finite(values: Floats | None, group: int) -> float | None:
 def _sort_values(grouping: GroupingSnapshot, sort: SortKey) -> tuple[npt.NDArray[np.generic], Order]:
     """What groups are sorted by, and which end is alarming."""
     beliefs = grouping.beliefs
-    cost = grouping.confusion.cost.estimate if grouping.confusion and grouping.confusion.cost else None
+    cost = grouping.cost
     columns: dict[SortKey, tuple[npt.NDArray[np.generic], Order]] = {
         "evidence": (_evidence(grouping), "desc"),
         "accuracy": (grouping.accuracy_mean, "asc"),

@@ -90,9 +90,7 @@ def model_state(snapshot: ModelSnapshot) -> ModelState:
         combination_limit=snapshot.combination_limit,
         last_label_at=snapshot.last_label_at,
         accuracy=_overall_accuracy(snapshot),
-        ece=None
-        if everything is None
-        else interval(everything.ece_lower[0], everything.ece_mean[0], everything.ece_upper[0]),
+        ece=None if everything is None else Interval.of(everything.ece, 0),
         finding_count=_finding_count(snapshot),
         findings=findings(snapshot),
         groupings=[_grouping_summary(name, grouping) for name, grouping in snapshot.groupings.items()],
@@ -102,11 +100,6 @@ def model_state(snapshot: ModelSnapshot) -> ModelState:
         ],
         has_confusion=any(grouping.confusion is not None for grouping in snapshot.groupings.values()),
     )
-
-
-def interval(lower: float, mean: float, upper: float) -> Interval:
-    """A posterior in short; plain numbers, whatever they came from."""
-    return Interval(lower=float(lower), mean=float(mean), upper=float(upper))
 
 
 def activity(snapshot: ModelSnapshot) -> Activity:
@@ -197,7 +190,7 @@ def _overall_accuracy(snapshot: ModelSnapshot) -> Interval | None:
     everything = snapshot.groupings.get(ALL)
     if everything is None:
         return None
-    return interval(everything.accuracy_lower[0], everything.accuracy_mean[0], everything.accuracy_upper[0])
+    return Interval.of(everything.accuracy, 0)
 
 
 def _assessment_state(
@@ -242,7 +235,7 @@ def _ranking(state: AssessmentSnapshot) -> list[RankedGroup]:
         RankedGroup(
             group=state.groups[g],
             probability=float(state.extreme[g]),
-            rank=interval(ranks.lower[g], ranks.mean[g], ranks.upper[g]),
+            rank=Interval.of(ranks, int(g)),
         )
         for g in np.lexsort((ranks.mean, -state.extreme))[:_MOST_RANKED]
     ]

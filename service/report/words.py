@@ -5,6 +5,7 @@ from __future__ import annotations
 from service.assessment_snapshot import AssessmentSnapshot
 from service.grouping_snapshot import GroupingSnapshot
 from service.model_settings import QUALITIES, AssessmentSettings
+from service.report.documents import Interval
 
 _ESTIMATED = {
     "accuracy": "How accurate is the model in every {grouping}?",
@@ -30,9 +31,9 @@ def probability(ratio: float) -> str:
     return percent(ratio)
 
 
-def percent_interval(lower: float, mean: float, upper: float) -> str:
+def percent_interval(told: Interval) -> str:
     """A posterior as people read it."""
-    return f"{percent(mean)} [{100 * lower:.1f}, {100 * upper:.1f}]"
+    return f"{percent(told.mean)} [{100 * told.lower:.1f}, {100 * told.upper:.1f}]"
 
 
 def place(grouping: str, group: str) -> str:
@@ -79,14 +80,9 @@ def found(state: AssessmentSnapshot, grouping: GroupingSnapshot | None) -> str:
 
 def _least_known(settings: AssessmentSettings, grouping: GroupingSnapshot) -> str:
     """Which group an estimation knows least."""
-    ends = (
-        (grouping.ece_lower, grouping.ece_mean, grouping.ece_upper)
-        if settings.metric == "calibration"
-        else (grouping.accuracy_lower, grouping.accuracy_mean, grouping.accuracy_upper)
-    )
-    least = int((ends[2] - ends[0]).argmax())
-    lower, mean, upper = (float(values[least]) for values in ends)
-    return f"Known least: {grouping.groups[least]}, {percent_interval(lower, mean, upper)}"
+    told = grouping.ece if settings.metric == "calibration" else grouping.accuracy
+    least = int((told.upper - told.lower).argmax())
+    return f"Known least: {grouping.groups[least]}, {percent_interval(Interval.of(told, least))}"
 
 
 def why_next(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) -> str:

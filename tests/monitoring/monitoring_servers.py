@@ -26,6 +26,9 @@ from service.errors import EmbeddedServerError
 
 Sample = tuple[dict[str, str], float]
 
+_ALONE = "--cluster.listen-address="
+"""An Alertmanager neither listens for peers nor waits for them."""
+
 
 def binary(*names: str) -> str:
     """The first of these programs that is on the PATH.
@@ -49,7 +52,42 @@ def scrape(job: str, targets: Iterable[str], *, seconds: float = 1, **more: Any)
     } | more
 
 
-class Prometheus(Child):
+class _Server(Child):
+    """A server of the Prometheus project, with its configuration, data and log in a folder."""
+
+    def __init__(
+        self,
+        name: str,
+        program: str,
+        folder: Path,
+        config: Mapping[str, Any],
+        *,
+        storage: str,
+        options: Sequence[str],
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = folder / f"{name.lower()}.log"
+        path = folder / f"{name.lower()}.yaml"
+        path.write_text(yaml.safe_dump(dict(config), sort_keys=False))
+        with self.log.open("wb") as sink:
+            super().__init__(
+                name,
+                [
+                    program,
+                    f"--config.file={path}",
+                    f"--{storage}={folder / 'data'}",
+                    f"--web.listen-address=127.0.0.1:{self.port}",
+                    "--log.level=warn",
+                    *options,
+                ],
+                output=sink,
+            )
+        _wait_until_ready(self, f"{self.url}/-/ready", self.log)
+
+
+class Prometheus(_Server):
     """A Prometheus that is ready once it is constructed.
 
     Args:
@@ -66,27 +104,9 @@ class Prometheus(Child):
     """
 
     def __init__(self, folder: Path, config: Mapping[str, Any], *, options: Sequence[str] = ()) -> None:
-        program = binary("prometheus")
-        folder.mkdir(parents=True, exist_ok=True)
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.log = folder / "prometheus.log"
-        path = folder / "prometheus.yaml"
-        path.write_text(yaml.safe_dump(dict(config), sort_keys=False))
-        with self.log.open("wb") as sink:
-            super().__init__(
-                "Prometheus",
-                [
-                    program,
-                    f"--config.file={path}",
-                    f"--storage.tsdb.path={folder / 'data'}",
-                    f"--web.listen-address=127.0.0.1:{self.port}",
-                    "--log.level=warn",
-                    *options,
-                ],
-                output=sink,
-            )
-        _wait_until_ready(self, f"{self.url}/-/ready", self.log)
+        super().__init__(
+            "Prometheus", binary("prometheus"), folder, config, storage="storage.tsdb.path", options=options
+        )
 
     def get(self, path: str, **parameters: str) -> Any:
         """What one of the paths below /api/v1 answers: the `data` of the reply."""
@@ -113,7 +133,7 @@ def alerting_to(alertmanager: Alertmanager) -> dict[str, Any]:
     return {"alertmanagers": [{"static_configs": [{"targets": [f"127.0.0.1:{alertmanager.port}"]}]}]}
 
 
-class Alertmanager(Child):
+class Alertmanager(_Server):
     """An Alertmanager that is ready once it is constructed.
 
     Args:
@@ -128,27 +148,14 @@ class Alertmanager(Child):
     """
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
-        program = binary("alertmanager", "prometheus-alertmanager")
-        folder.mkdir(parents=True, exist_ok=True)
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.log = folder / "alertmanager.log"
-        path = folder / "alertmanager.yaml"
-        path.write_text(yaml.safe_dump(dict(config), sort_keys=False))
-        with self.log.open("wb") as sink:
-            super().__init__(
-                "Alertmanager",
-                [
-                    program,
-                    f"--config.file={path}",
-                    f"--storage.path={folder / 'data'}",
-                    f"--web.listen-address=127.0.0.1:{self.port}",
-                    "--cluster.listen-address=",  # alone: it neither listens for peers nor waits for them
-                    "--log.level=warn",
-                ],
-                output=sink,
-            )
-        _wait_until_ready(self, f"{self.url}/-/ready", self.log)
+        super().__init__(
+            "Alertmanager",
+            binary("alertmanager", "prometheus-alertmanager"),
+            folder,
+            config,
+            storage="storage.path",
+            options=[_ALONE],
+        )
 
     def post(self, alerts: Sequence[Mapping[str, Any]]) -> None:
         """Take alerts as if Prometheus had sent them: each with `labels`, perhaps `annotations`, `endsAt`."""

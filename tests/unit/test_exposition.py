@@ -239,5 +239,5 @@ def test_what_was_believed_earlier_is_what_its_labels_say() -> None:
     there_then = moment.groupings["class"]
     assert there_then.labels.tolist() == [30, 30, 30]
     assert before.groupings["class"].beliefs.labels_counted.tolist() == [60, 60, 60]
-    now, (lower, _, upper) = before.groupings["class"], there_then.accuracy
-    assert (upper - lower > now.accuracy_upper - now.accuracy_lower).all()
+    now, then = before.groupings["class"], there_then.accuracy
+    assert (then.upper - then.lower > now.accuracy_upper - now.accuracy_lower).all()
