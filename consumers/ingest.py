@@ -1,15 +1,19 @@
-"""What one model needs to take predictions in: its checks, its columns, its shards."""
+"""What one model needs to take predictions in: its checks, its columns, its shards.
+
+Predictions are looked at as columns, many at a time. What the columns do not show to be in order is looked at
+by itself: `ModelIngest.check` alone refuses, and says why.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
-from consumers.formats.native import WirePrediction
+from consumers.formats.native import NOTHING, WirePrediction, decode_attributes
 from service.cells import OTHER, CellSpace, Combination
 from service.contract import PROBABILITY_SUM_TOLERANCE, SCORE_TOLERANCE
 from service.errors import BadMessage, FlushRefused
@@ -17,7 +21,15 @@ from service.shard import Candidates, Shard
 from service.store.records import PoolRecord, encode_pool_record
 from service.store.shards import DirectoryStore, ShardStore
 
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+UInt64s = npt.NDArray[np.uint64]
+
 _EMPTY_PAYLOADS = (b"", b"null")
+_UNKNOWN = -1
+
+_REMEMBERED_BYTES = 4_000_000
+"""Length of all texts of attributes whose combinations are remembered, about."""
 
 
 @dataclass
@@ -35,15 +47,31 @@ class _Owned:
     """Whether the numbers of its cells may mean something else in Redis by now."""
 
 
-@dataclass
-class Rows:
-    """Checked predictions of one batch for one model, as lists to become columns."""
+@dataclass(frozen=True)
+class Checked:
+    """Predictions of one model as columns [n]; those that are refused are still among them.
 
-    offsets: list[int] = field(default_factory=list)
-    predictions: list[WirePrediction] = field(default_factory=list)
-    classes: list[int] = field(default_factory=list)
-    scores: list[float] = field(default_factory=list)
-    times: list[float] = field(default_factory=list)
+    Attributes:
+        predictions: as they were parsed.
+        classes: index of the predicted class.
+        scores: in [0, 1].
+        attributes: their JSON texts.
+        numbers: of their combinations; None where the text is new.
+        new: combinations of texts that are new.
+        spread: which predictions carry class probabilities [m].
+        probabilities: these, in [0, 1], [m, classes].
+        refused: which predictions are refused, and why.
+    """
+
+    predictions: Sequence[WirePrediction]
+    classes: Indices
+    scores: Floats
+    attributes: Sequence[bytes]
+    numbers: Sequence[int | None]
+    new: dict[bytes, Combination]
+    spread: Indices
+    probabilities: Floats
+    refused: dict[int, BadMessage]
 
 
 class ModelIngest:
@@ -62,7 +90,9 @@ class ModelIngest:
         self.directory = directory
         self.shards = shards
         self.owned: dict[int, _Owned] = {}
-        self._class_index = {name: i for i, name in enumerate(space.classes)}
+        self._class_index: dict[str | None, int] = {name: i for i, name in enumerate(space.classes)}
+        self._numbers: dict[bytes, int] = {}
+        self._remembered_bytes = 0
         self._payload_bytes = payload_bytes
         self._keep_probabilities = keep_probabilities
 
@@ -82,8 +112,88 @@ class ModelIngest:
         return shard.next_offset if started else None
 
     def _mistrust(self) -> None:
+        self._forget_numbers()
         for owned in self.owned.values():
             owned.stale = True
+
+    def check_all(self, predictions: Sequence[WirePrediction]) -> Checked:
+        """Predictions as columns, with those that are refused and why."""
+        class_index = self._class_index
+        classes = np.array([class_index.get(p.predicted_class, _UNKNOWN) for p in predictions], dtype=np.intp)
+        scores = np.array([p.score for p in predictions], dtype=np.float64)
+        spread, probabilities, odd = self._spread(predictions, classes, scores)
+        in_order = (classes != _UNKNOWN) & (scores >= -SCORE_TOLERANCE) & (scores <= 1 + SCORE_TOLERANCE)
+        longest = self._payload_bytes
+        odd += [
+            row
+            for row, p in enumerate(predictions)
+            if p.votes is not None
+            or (p.payload is not NOTHING and (p.payload_uri is not None or len(p.payload) > longest))
+        ]
+        in_order[odd] = False
+        refused: dict[int, BadMessage] = {}
+        for row in np.flatnonzero(~in_order).tolist():
+            try:
+                classes[row], scores[row] = self.check(predictions[row])
+            except BadMessage as error:
+                refused[row] = error
+        attributes = list(map(bytes, [p.attributes for p in predictions]))
+        numbers = list(map(self._numbers.get, attributes))
+        return Checked(
+            predictions=predictions,
+            classes=classes,
+            scores=scores.clip(0.0, 1.0),
+            attributes=attributes,
+            numbers=numbers,
+            new=self._new_combinations(attributes, numbers, refused),
+            spread=spread,
+            probabilities=probabilities,
+            refused=refused,
+        )
+
+    def _spread(
+        self, predictions: Sequence[WirePrediction], classes: Indices, scores: Floats
+    ) -> tuple[Indices, Floats, list[int]]:
+        """Class probabilities as a matrix; classes and scores that are not given are taken from them.
+
+        Returns:
+            Which predictions carry as many as there are classes; these, in [0, 1]; and which predictions have
+            some that may not be in order.
+        """
+        size = len(self.space.classes)
+        given = [(row, p.probabilities) for row, p in enumerate(predictions) if p.probabilities is not None]
+        if not given:
+            return np.empty(0, np.intp), np.empty((0, size)), []
+        fitting = [(row, values) for row, values in given if len(values) == size]
+        rows = np.array([row for row, _ in fitting], dtype=np.intp)
+        told = np.array([values for _, values in fitting], dtype=np.float64).reshape(len(rows), size)
+        unnamed = np.array([predictions[row].predicted_class is None for row, _ in fitting], dtype=np.bool_)
+        classes[rows[unnamed]] = told[unnamed].argmax(axis=1)
+        unscored = np.isnan(scores[rows])
+        scores[rows[unscored]] = told[unscored, classes[rows[unscored]]]
+        probabilities = told.clip(0.0, 1.0)
+        in_order = (
+            (told.min(axis=1) >= -SCORE_TOLERANCE)
+            & (told.max(axis=1) <= 1 + SCORE_TOLERANCE)
+            & (np.abs(probabilities.sum(axis=1) - 1) <= PROBABILITY_SUM_TOLERANCE)
+        )
+        odd = [*(row for row, values in given if len(values) != size), *rows[~in_order].tolist()]
+        return rows, probabilities, odd
+
+    def _new_combinations(
+        self, attributes: Sequence[bytes], numbers: Sequence[int | None], refused: dict[int, BadMessage]
+    ) -> dict[bytes, Combination]:
+        """Combinations of the texts that have no number yet; texts that are no attributes are refused."""
+        if None not in numbers:
+            return {}
+        new: dict[bytes, Combination] = {}
+        for row, (text, number) in enumerate(zip(attributes, numbers, strict=True)):
+            if number is None and text not in new and row not in refused:
+                try:
+                    new[text] = self.space.raw_combination(decode_attributes(text))
+                except BadMessage as error:
+                    refused[row] = error
+        return new
 
     def check(self, prediction: WirePrediction) -> tuple[int, float]:
         """Index of the predicted class, and the clipped score.
@@ -132,61 +242,92 @@ class ModelIngest:
         if abs(sum(min(max(p, 0.0), 1.0) for p in probabilities) - 1) > PROBABILITY_SUM_TOLERANCE:
             raise BadMessage("invalid_probabilities", "probabilities must sum to 1")
 
-    def candidates(self, rows: Rows, shard: Shard) -> Candidates:
-        """Columns of checked predictions; registers combinations of attribute values that are new."""
-        combinations = self._combinations(
-            [self.space.raw_combination(p.attributes) for p in rows.predictions]
-        )
-        classes = np.array(rows.classes, dtype=np.intp)
-        scores = np.array(rows.scores)
-        predictions, longest = rows.predictions, self.space.bounds.attribute_length
+    def candidates(self, checked: Checked, rows: Indices, *, times: Floats, hashes: UInt64s) -> Candidates:
+        """Columns to be added to a shard; registers combinations of attribute values that are new.
 
-        def record(row: int) -> bytes:
-            p = predictions[row]
+        Args:
+            checked: predictions of this model [n].
+            rows: which of them are added [r].
+            times: when each of these was made [r], seconds since the epoch.
+            hashes: of their item ids [r].
+
+        Raises:
+            Unavailable: Redis cannot answer now; then nothing has changed.
+        """
+        classes, scores = checked.classes[rows], checked.scores[rows]
+        among = np.full(len(checked.predictions), _UNKNOWN, dtype=np.intp)
+        among[rows] = np.arange(len(rows))
+        spread = among[checked.spread]
+        with_probabilities = self._keep_probabilities and bool((spread != _UNKNOWN).any())
+        return Candidates(
+            cells=self.space.cells(combinations=self._numbered(checked)[rows], classes=classes, scores=scores),
+            classes=classes,
+            scores=scores,
+            times=times,
+            item_hashes=hashes,
+            record=self._encoder(checked, rows, times),
+            probabilities=(spread[spread != _UNKNOWN], checked.probabilities[spread != _UNKNOWN])
+            if with_probabilities
+            else None,
+        )
+
+    def _encoder(self, checked: Checked, rows: Indices, times: Floats) -> Callable[[int], bytes]:
+        """Encodes the pool record of one row; few of them enter the pool."""
+        longest = self.space.bounds.attribute_length
+
+        def record(at: int) -> bytes:
+            row = int(rows[at])
+            p = checked.predictions[row]
+            attributes = decode_attributes(p.attributes)
             return encode_pool_record(
                 PoolRecord(
                     item_id=p.item_id,
-                    predicted_class=self.space.classes[rows.classes[row]],
-                    score=rows.scores[row],
-                    time=rows.times[row],
-                    attributes={n: v if len(v) <= longest else OTHER for n, v in p.attributes.items()},
+                    predicted_class=self.space.classes[checked.classes[row]],
+                    score=float(checked.scores[row]),
+                    time=float(times[at]),
+                    attributes={n: v if len(v) <= longest else OTHER for n, v in attributes.items()},
                     payload=_payload_text(p.payload),
                     payload_uri=p.payload_uri or "",
                     votes=p.votes or {},
                 )
             )
 
-        with_probabilities = (
-            [i for i, p in enumerate(predictions) if p.probabilities is not None]
-            if self._keep_probabilities
-            else []
-        )
-        return Candidates(
-            cells=self.space.cells(combinations=combinations, classes=classes, scores=scores),
-            classes=classes,
-            scores=scores,
-            times=np.array(rows.times),
-            item_hashes=shard.hash_items([p.item_id.encode() for p in predictions]),
-            record=record,
-            probabilities=(
-                np.array(with_probabilities, dtype=np.intp),
-                np.clip(np.array([predictions[i].probabilities for i in with_probabilities], float), 0, 1),
-            )
-            if with_probabilities
-            else None,
-        )
+        return record
 
-    def _combinations(self, raw: Sequence[Combination]) -> Any:
+    def _numbered(self, checked: Checked) -> Indices:
+        """Number of every prediction's combination [n]; 0 stands for that of a refused one."""
+        if None not in checked.numbers:
+            return np.array(checked.numbers, dtype=np.intp)
+        found: dict[bytes, int] = {}
+        for text, combination in checked.new.items():
+            number = self._number(combination)
+            if number is None:
+                # What is counted from here on is thrown away: every flush is refused until a reload.
+                self._mistrust()
+                return np.zeros(len(checked.numbers), dtype=np.intp)
+            found[text] = number
+        told = zip(checked.numbers, checked.attributes, strict=True)
+        numbers = [found.get(text, 0) if number is None else number for number, text in told]
+        self._remember_numbers(found)
+        return np.array(numbers, dtype=np.intp)
+
+    def _number(self, combination: Combination) -> int | None:
+        """Number of a combination, registered if need be; None if Redis has lost what this process knows."""
         directory = self.directory.directory
-        numbers: dict[Combination, int] = {}
-        for combination in dict.fromkeys(raw):
-            while (number := directory.number(folded := directory.fold(combination))) is None:
-                if not self.directory.register(folded, limit=self.space.combination_limit):
-                    # What is counted from here on is thrown away: every flush is refused until a reload.
-                    self._mistrust()
-                    return np.zeros(len(raw), dtype=np.intp)
-            numbers[combination] = number
-        return np.array([numbers[combination] for combination in raw], dtype=np.intp)
+        while (number := directory.number(folded := directory.fold(combination))) is None:
+            if not self.directory.register(folded, limit=self.space.combination_limit):
+                return None
+        return number
+
+    def _remember_numbers(self, found: dict[bytes, int]) -> None:
+        if self._remembered_bytes > _REMEMBERED_BYTES:
+            self._forget_numbers()
+        self._numbers.update(found)
+        self._remembered_bytes += sum(map(len, found))
+
+    def _forget_numbers(self) -> None:
+        self._numbers.clear()
+        self._remembered_bytes = 0
 
     def flush(self, partition: int, offset: int) -> None:
         """Write one partition's shard back, if it is behind the offset.

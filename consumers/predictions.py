@@ -8,23 +8,50 @@ tried again as a whole whenever Redis or Kafka comes back.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
 from typing import Any
+
+import numpy as np
 
 from consumers.dead_letters import DeadLetterSink, FloodGate, Rejected
 from consumers.formats.native import (
+    DecodedRecords,
     WirePrediction,
-    check_event,
-    decode_predictions,
+    decode_records,
     element_texts,
     event_time,
 )
-from consumers.ingest import ModelIngest, Rows
-from service.contract import PREDICTION_TYPE
+from consumers.ingest import Checked, Floats, Indices, ModelIngest
 from service.errors import BadMessage
 from service.metrics import PipelineMetrics
+from service.siphash import siphash24
+
+Error = tuple[int, int | None, BadMessage]
+"""Which record of the batch, which element of its array, and what is wrong with it."""
 
 FUTURE_SECONDS = 300.0
 """A prediction may claim a time so far ahead of its record's; beyond, the record's time counts."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One model's predictions in a batch.
+
+    Attributes:
+        name: of the model.
+        model: that takes them in.
+        rows: where they stand in the batch.
+        checked: these predictions.
+        kept: which of them are to be added.
+    """
+
+    name: str
+    model: ModelIngest
+    rows: Indices
+    checked: Checked
+    kept: Indices
 
 
 class PredictionStep:
@@ -40,6 +67,7 @@ class PredictionStep:
         flood_gate: FloodGate,
         metrics: PipelineMetrics,
         message_bytes: int,
+        hash_key: bytes,
         idle_checkpoint_seconds: float = 10.0,
     ) -> None:
         self._models = models
@@ -47,6 +75,7 @@ class PredictionStep:
         self._flood_gate = flood_gate
         self._metrics = metrics
         self._message_bytes = message_bytes
+        self._hash_key = hash_key
         self._idle_checkpoint_seconds = idle_checkpoint_seconds
         self._positions: dict[int, int] = {}
         self._admitted: dict[int, int] = {}
@@ -85,87 +114,62 @@ class PredictionStep:
             Unavailable: Redis or Kafka cannot answer now; give the same batch again later.
             DeadLetterFlood: too many messages are bad; nothing of the batch was discarded.
         """
-        rows, rejected, count = self._resolve(partition, records, now)
+        decoded = decode_records(records, message_bytes=self._message_bytes)
+        parts, errors = self._checked(partition, records, decoded)
         if self._admitted.get(partition) != records[-1].offset:
             # Not again when the batch is given again: waiting must not turn a few bad messages into a flood.
-            self._flood_gate.admit(messages=count, bad=len(rejected))
+            count = len(decoded.predictions) + len(decoded.errors)
+            self._flood_gate.admit(messages=count, bad=len(errors))
             self._admitted[partition] = records[-1].offset
+        times = _observed_at(records, decoded, now)
+        hashes = siphash24([p.item_id.encode() for p in decoded.predictions], self._hash_key)
         additions = []
-        for name, model_rows in rows.items():
-            model = self._models[name]
-            owned = model.owned[partition]
-            additions.append((model, owned, model.candidates(model_rows, owned.shard)))
-        self._dead_letters.send(rejected)
+        for part in parts:
+            rows = part.rows[part.kept]
+            additions.append(
+                part.model.candidates(part.checked, part.kept, times=times[rows], hashes=hashes[rows])
+            )
+        self._dead_letters.send(list(_rejected(partition, records, errors)))
 
         position = records[-1].offset + 1
-        for model, owned, candidates in additions:
-            owned.shard.add(candidates, model.cell_count)
+        for part, candidates in zip(parts, additions, strict=True):
+            part.model.owned[partition].shard.add(candidates, part.model.cell_count)
+            self._metrics.consumed(part.name, len(part.kept))
         for model in self._models.values():
             owned = model.owned[partition]
             owned.applied = max(owned.applied, position)
         self._positions[partition] = position
-        for name, model_rows in rows.items():
-            self._metrics.consumed(name, len(model_rows.offsets))
-        if rejected:
-            self._metrics.dead_lettered(self.topic_kind, [r.error.reason for r in rejected])
+        if errors:
+            self._metrics.dead_lettered(self.topic_kind, [error.reason for _, _, error in errors])
             self._checkpoint_all.add(partition)
 
-    def _resolve(
-        self, partition: int, records: Sequence[Any], now: float
-    ) -> tuple[dict[str, Rows], list[Rejected], int]:
-        rows: dict[str, Rows] = {}
-        rejected: list[Rejected] = []
-        count = 0
-        for record in records:
-            errors: list[tuple[int | None, BadMessage]] = []
-            for index, decoded in self._decode(record):
-                count += 1
-                error = (
-                    decoded
-                    if isinstance(decoded, BadMessage)
-                    else self._take(rows, partition, record, decoded, now)
-                )
-                if error is not None:
-                    errors.append((index, error))
-            rejected += _rejected(partition, record, errors)
-        return rows, rejected, count
-
-    def _decode(self, record: Any) -> list[tuple[int | None, WirePrediction | BadMessage]]:
-        value = record.value or b""
-        if len(value) > self._message_bytes:
-            too_large = f"the value is over {self._message_bytes} bytes"
-            return [(None, BadMessage("message_too_large", too_large))]
-        try:
-            check_event(record.headers, PREDICTION_TYPE)
-        except BadMessage as error:
-            return [(None, error)]
-        return decode_predictions(value)
-
-    def _take(
-        self,
-        rows: dict[str, Rows],
-        partition: int,
-        record: Any,
-        prediction: WirePrediction,
-        now: float,
-    ) -> BadMessage | None:
-        """Add one prediction to its model's rows, or tell why it is refused."""
-        model = self._models.get(prediction.model)
-        if model is None:
-            return BadMessage("unknown_model", "the configuration has no model of this name")
-        try:
-            class_index, score = model.check(prediction)
-        except BadMessage as error:
-            return error
-        if record.offset < model.owned[partition].applied:
-            return None
-        taken = rows.setdefault(prediction.model, Rows())
-        taken.offsets.append(record.offset)
-        taken.predictions.append(prediction)
-        taken.classes.append(class_index)
-        taken.scores.append(score)
-        taken.times.append(_observed_at(prediction, record, now))
-        return None
+    def _checked(
+        self, partition: int, records: Sequence[Any], decoded: DecodedRecords
+    ) -> tuple[list[_Part], list[Error]]:
+        """Every model's predictions, and what is wrong with any; those that a shard holds are not kept."""
+        parts = []
+        errors = list(decoded.errors)
+        places, elements = decoded.places, decoded.elements
+        for name, rows in _rows_by_model(decoded.predictions).items():
+            model = self._models.get(name)
+            if model is None:
+                error = BadMessage("unknown_model", "the configuration has no model of this name")
+                errors += [(places[row], elements[row], error) for row in rows.tolist()]
+                continue
+            whole = len(rows) == len(decoded.predictions)
+            checked = model.check_all(
+                decoded.predictions if whole else [decoded.predictions[row] for row in rows.tolist()]
+            )
+            for at, error in checked.refused.items():
+                row = int(rows[at])
+                errors.append((places[row], elements[row], error))
+            kept = np.ones(len(rows), dtype=np.bool_)
+            kept[list(checked.refused)] = False
+            applied = model.owned[partition].applied
+            if records[0].offset < applied:
+                kept &= np.array([records[place].offset >= applied for place in places])[rows]
+            parts.append(_Part(name, model, rows, checked, np.flatnonzero(kept)))
+        return parts, sorted(errors, key=_place_and_element)
 
     def flush(self, partition: int, now: float) -> int:
         """Write a partition's shards back; the offset up to which everything is stored.
@@ -190,23 +194,43 @@ class PredictionStep:
         return position
 
 
-def _rejected(
-    partition: int, record: Any, errors: Sequence[tuple[int | None, BadMessage]]
-) -> Iterator[Rejected]:
-    value = record.value or b""
-    # Once per record: an array may hold very many bad elements.
-    texts = element_texts(value) if any(index is not None for index, _ in errors) else []
-    for index, error in errors:
-        text = value if index is None else bytes(texts[index])
-        yield Rejected(partition, record.offset, index, record.key, text, error)
+def _rows_by_model(predictions: Sequence[WirePrediction]) -> dict[str, Indices]:
+    names = [p.model for p in predictions]
+    if len(known := list(dict.fromkeys(names))) == 1:
+        return {known[0]: np.arange(len(names))}
+    codes = {name: code for code, name in enumerate(known)}
+    order = np.argsort([codes[name] for name in names], kind="stable")
+    ends = np.cumsum([names.count(name) for name in known])
+    return dict(zip(known, np.split(order, ends[:-1]), strict=True))
 
 
-def _observed_at(prediction: WirePrediction, record: Any, now: float) -> float:
-    recorded: float = min(record.timestamp / 1000, now + FUTURE_SECONDS)
-    if prediction.time is not None:
-        claimed: float | None = prediction.time.timestamp()
-    else:
-        claimed = event_time(record.headers) if record.headers else None
-    if claimed is None or claimed > recorded + FUTURE_SECONDS:
-        return recorded
-    return claimed
+def _place_and_element(error: Error) -> tuple[int, int]:
+    place, element, _ = error
+    return place, -1 if element is None else element
+
+
+def _rejected(partition: int, records: Sequence[Any], errors: Sequence[Error]) -> Iterator[Rejected]:
+    for place, group in groupby(errors, key=lambda error: error[0]):
+        record, of_record = records[place], list(group)
+        value = record.value or b""
+        # Once per record: an array may hold very many bad elements.
+        texts = element_texts(value) if any(element is not None for _, element, _ in of_record) else []
+        for _, element, error in of_record:
+            text = value if element is None else bytes(texts[element])
+            yield Rejected(partition, record.offset, element, record.key, text, error)
+
+
+def _observed_at(records: Sequence[Any], decoded: DecodedRecords, now: float) -> Floats:
+    """When every prediction was made, seconds since the epoch; its record's time where it tells none."""
+    recorded = np.minimum([record.timestamp / 1000 for record in records], now + FUTURE_SECONDS)
+    told: Floats = np.full(len(records), np.nan)
+    for place, record in enumerate(records):
+        if record.headers and (claimed := event_time(record.headers)) is not None:
+            told[place] = claimed
+    places = np.asarray(decoded.places, dtype=np.intp)
+    recorded, claims = recorded[places], told[places]
+    times = [p.time for p in decoded.predictions]
+    given = [row for row, time in enumerate(times) if time is not None]
+    claims[given] = [datetime.timestamp(times[row]) for row in given]
+    usable = claims <= recorded + FUTURE_SECONDS  # nan is not
+    return np.where(usable, claims, recorded)

@@ -242,6 +242,7 @@ class Application:
             flood_gate=self._flood_gate(),
             metrics=self._metrics,
             message_bytes=settings.bounds.message_bytes,
+            hash_key=hash_key,
         )
 
     def _label_step(self, producer: Any) -> LabelStep:

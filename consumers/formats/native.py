@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from service.contract import CLOUDEVENTS_VERSION, MOST_ATTRIBUTES
+from service.contract import CLOUDEVENTS_VERSION, MOST_ATTRIBUTES, PREDICTION_TYPE
 from service.errors import BadMessage
 
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
@@ -26,17 +27,25 @@ AwareTime = Annotated[datetime, Meta(tz=True)]
 Headers = Sequence[tuple[str, bytes | None]]
 
 
+NOTHING = msgspec.Raw()
+"""What stands for JSON text that a message does not carry; compared by identity."""
+
+
 class WirePrediction(msgspec.Struct, frozen=True, gc=False):
-    """`service.contract.Prediction` as it is parsed; the payload stays JSON text."""
+    """`service.contract.Prediction` as it is parsed; payload and attributes stay JSON text.
+
+    Few texts of attributes make up nearly all of a stream, so they are looked up and not parsed again;
+    `decode_attributes` tells what is in one, or what is wrong with it.
+    """
 
     model: Name
     item_id: ItemId
     predicted_class: ClassName | None = None
     score: float | None = None
     probabilities: Annotated[list[float], Meta(min_length=2)] | None = None
-    attributes: Annotated[dict[Name, str], Meta(max_length=MOST_ATTRIBUTES)] = {}
+    attributes: msgspec.Raw = NOTHING
     time: AwareTime | None = None
-    payload: msgspec.Raw = msgspec.Raw()
+    payload: msgspec.Raw = NOTHING
     payload_uri: Annotated[str, Meta(min_length=1, max_length=2048)] | None = None
     votes: dict[Name, ClassName] | None = None
 
@@ -53,6 +62,9 @@ class WireLabel(msgspec.Struct, frozen=True, gc=False):
     time: AwareTime | None = None
 
 
+_Attributes = Annotated[dict[Name, str], Meta(max_length=MOST_ATTRIBUTES)]
+
+_decode_attributes = msgspec.json.Decoder(_Attributes).decode
 _decode_prediction = msgspec.json.Decoder(WirePrediction).decode
 _decode_predictions = msgspec.json.Decoder(list[WirePrediction]).decode
 _decode_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -60,6 +72,81 @@ _decode_label = msgspec.json.Decoder(WireLabel).decode
 
 _ARRAY_START = re.compile(rb"\s*\[")
 _QUOTED = re.compile(r"'.*'")
+
+
+@dataclass(frozen=True)
+class DecodedRecords:
+    """What the values of some records hold; `predictions`, `places` and `elements` go together.
+
+    Attributes:
+        predictions: those that could be parsed, in the order in which they came.
+        places: which record each came in.
+        elements: its position in that record's array; None where it came alone.
+        errors: of what could not be parsed, in order: which record, which element, and why.
+    """
+
+    predictions: list[WirePrediction]
+    places: Sequence[int]
+    elements: Sequence[int | None]
+    errors: list[tuple[int, int | None, BadMessage]]
+
+
+def decode_records(records: Sequence[Any], *, message_bytes: int) -> DecodedRecords:
+    """Predictions of many records: their headers are checked, and their values parsed.
+
+    Args:
+        records: as the Kafka client gives them.
+        message_bytes: longest value that is taken.
+    """
+    values = [record.value or b"" for record in records]
+    try:
+        for headers in [record.headers for record in records if record.headers]:
+            check_event(headers, PREDICTION_TYPE)
+        for value in [value for value in values if not value.isascii()]:
+            str(value, "utf-8")
+        if max(map(len, values), default=0) <= message_bytes:
+            count = len(values)
+            return DecodedRecords(list(map(_decode_prediction, values)), range(count), [None] * count, [])
+    except (BadMessage, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        """Some are arrays, or cannot be used: one by one, then."""
+    return _decode_one_by_one(records, values, message_bytes)
+
+
+def _decode_one_by_one(
+    records: Sequence[Any], values: Sequence[bytes], message_bytes: int
+) -> DecodedRecords:
+    predictions: list[WirePrediction] = []
+    places: list[int] = []
+    elements: list[int | None] = []
+    errors: list[tuple[int, int | None, BadMessage]] = []
+    for place, (record, value) in enumerate(zip(records, values, strict=True)):
+        try:
+            if len(value) > message_bytes:
+                raise BadMessage("message_too_large", f"the value is over {message_bytes} bytes")
+            check_event(record.headers, PREDICTION_TYPE)
+        except BadMessage as error:
+            errors.append((place, None, error))
+            continue
+        for element, decoded in decode_predictions(value):
+            if isinstance(decoded, BadMessage):
+                errors.append((place, element, decoded))
+            else:
+                predictions.append(decoded)
+                places.append(place)
+                elements.append(element)
+    return DecodedRecords(predictions, places, elements, errors)
+
+
+def decode_attributes(text: msgspec.Raw | bytes) -> dict[str, str]:
+    """Attributes by name, from their JSON text in a prediction.
+
+    Raises:
+        BadMessage: they are no attributes.
+    """
+    attributes: dict[str, str] | BadMessage = _attempt(_decode_attributes, text) if text else {}
+    if isinstance(attributes, BadMessage):
+        raise BadMessage(attributes.reason, f"attributes: {attributes.detail}")
+    return attributes
 
 
 def decode_predictions(value: bytes) -> list[tuple[int | None, WirePrediction | BadMessage]]:

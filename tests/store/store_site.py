@@ -144,6 +144,7 @@ class Site:
             flood_gate=FloodGate(ratio=0.5, window=self._flood_window),
             metrics=self._metrics,
             message_bytes=bounds.message_bytes,
+            hash_key=HASH_KEY,
         )
 
     def label_step(self, connection: Connection | None = None) -> LabelStep:
