@@ -161,9 +161,10 @@ class ModelIngest:
             some that may not be in order.
         """
         size = len(self.space.classes)
-        given = [(row, p.probabilities) for row, p in enumerate(predictions) if p.probabilities is not None]
-        if not given:
+        told_by_all = [p.probabilities for p in predictions]
+        if told_by_all.count(None) == len(predictions):
             return np.empty(0, np.intp), np.empty((0, size)), []
+        given = [(row, values) for row, values in enumerate(told_by_all) if values is not None]
         fitting = [(row, values) for row, values in given if len(values) == size]
         rows = np.array([row for row, _ in fitting], dtype=np.intp)
         told = np.array([values for _, values in fitting], dtype=np.float64).reshape(len(rows), size)
@@ -210,6 +211,7 @@ class ModelIngest:
             raise BadMessage("payload_too_large", f"the payload is over {self._payload_bytes} bytes")
         if prediction.payload_uri is not None and _payload_text(prediction.payload):
             raise BadMessage("invalid_field", "give payload or payload_uri, not both")
+        decode_attributes(prediction.attributes)
         return index, min(max(score, 0.0), 1.0)
 
     def _class_and_score(self, prediction: WirePrediction) -> tuple[int, float]:
@@ -260,7 +262,9 @@ class ModelIngest:
         spread = among[checked.spread]
         with_probabilities = self._keep_probabilities and bool((spread != _UNKNOWN).any())
         return Candidates(
-            cells=self.space.cells(combinations=self._numbered(checked)[rows], classes=classes, scores=scores),
+            cells=self.space.cells(
+                combinations=self._numbered(checked)[rows], classes=classes, scores=scores
+            ),
             classes=classes,
             scores=scores,
             times=times,
@@ -329,8 +333,13 @@ class ModelIngest:
         self._numbers.clear()
         self._remembered_bytes = 0
 
-    def flush(self, partition: int, offset: int) -> None:
+    def flush(self, partition: int, offset: int, *, anew: bool = False) -> None:
         """Write one partition's shard back, if it is behind the offset.
+
+        Args:
+            partition: of the predictions topic.
+            offset: of the first record that is not in the shard.
+            anew: even if it is not behind, to see that Redis still holds it.
 
         Raises:
             FlushRefused: the partition has another owner, or Redis lost what it held.
@@ -339,14 +348,14 @@ class ModelIngest:
         owned = self.owned[partition]
         if owned.stale:
             raise FlushRefused("Redis has lost combinations of attribute values that this shard relies on")
-        if owned.started and owned.shard.next_offset >= offset:
+        if owned.started and owned.shard.next_offset >= offset and not anew:
             return
         combinations = self.directory.directory.combinations
         unconfirmed = list(enumerate(combinations))[owned.confirmed :]
         owned.drawn_seen = self.shards.flush(
             partition,
             owned.shard,
-            new_offset=offset,
+            new_offset=max(offset, owned.shard.next_offset),
             drawn_seen=owned.drawn_seen,
             started=owned.started,
             combinations=unconfirmed,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import groupby
 from typing import Any
 
@@ -174,20 +173,22 @@ class PredictionStep:
     def flush(self, partition: int, now: float) -> int:
         """Write a partition's shards back; the offset up to which everything is stored.
 
-        Models without new predictions are checkpointed now and then, so that they need not read far back.
+        Models without new predictions are checkpointed now and then: so they need not read far back, and a
+        Redis that has lost what it held is noticed though nothing new comes.
 
         Raises:
             FlushRefused: assign the partition again and read on from the offset that gives.
             Unavailable: Redis cannot answer now; flush again later.
         """
         position = self._positions[partition]
+        # The absolute difference: a clock may be set back.
         idle_too = (
             partition in self._checkpoint_all
-            or now - self._checkpointed.get(partition, 0.0) >= self._idle_checkpoint_seconds
+            or abs(now - self._checkpointed.get(partition, 0.0)) >= self._idle_checkpoint_seconds
         )
         for model in self._models.values():
             if idle_too or model.owned[partition].shard.changed:
-                model.flush(partition, position)
+                model.flush(partition, position, anew=idle_too)
         if idle_too:
             self._checkpointed[partition] = now
             self._checkpoint_all.discard(partition)
@@ -196,12 +197,12 @@ class PredictionStep:
 
 def _rows_by_model(predictions: Sequence[WirePrediction]) -> dict[str, Indices]:
     names = [p.model for p in predictions]
-    if len(known := list(dict.fromkeys(names))) == 1:
-        return {known[0]: np.arange(len(names))}
-    codes = {name: code for code, name in enumerate(known)}
-    order = np.argsort([codes[name] for name in names], kind="stable")
-    ends = np.cumsum([names.count(name) for name in known])
-    return dict(zip(known, np.split(order, ends[:-1]), strict=True))
+    codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
+    if len(codes) == 1:
+        return dict.fromkeys(codes, np.arange(len(names)))
+    coded = np.array([codes[name] for name in names], dtype=np.intp)
+    order, ends = np.argsort(coded, kind="stable"), np.cumsum(np.bincount(coded, minlength=len(codes)))
+    return dict(zip(codes, np.split(order, ends[:-1]), strict=False))
 
 
 def _place_and_element(error: Error) -> tuple[int, int]:
@@ -222,15 +223,13 @@ def _rejected(partition: int, records: Sequence[Any], errors: Sequence[Error]) -
 
 def _observed_at(records: Sequence[Any], decoded: DecodedRecords, now: float) -> Floats:
     """When every prediction was made, seconds since the epoch; its record's time where it tells none."""
-    recorded = np.minimum([record.timestamp / 1000 for record in records], now + FUTURE_SECONDS)
+    recorded = np.minimum(np.array([record.timestamp for record in records]) / 1000, now + FUTURE_SECONDS)
     told: Floats = np.full(len(records), np.nan)
-    for place, record in enumerate(records):
-        if record.headers and (claimed := event_time(record.headers)) is not None:
+    for place in [place for place, record in enumerate(records) if record.headers]:
+        if (claimed := event_time(records[place].headers)) is not None:
             told[place] = claimed
     places = np.asarray(decoded.places, dtype=np.intp)
-    recorded, claims = recorded[places], told[places]
-    times = [p.time for p in decoded.predictions]
-    given = [row for row, time in enumerate(times) if time is not None]
-    claims[given] = [datetime.timestamp(times[row]) for row in given]
-    usable = claims <= recorded + FUTURE_SECONDS  # nan is not
-    return np.where(usable, claims, recorded)
+    claims = np.array([np.nan if p.time is None else p.time.timestamp() for p in decoded.predictions])
+    claims = np.where(np.isnan(claims), told[places], claims)
+    # What tells no time is nan, and not smaller than anything.
+    return np.where(claims <= recorded[places] + FUTURE_SECONDS, claims, recorded[places])

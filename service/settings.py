@@ -47,8 +47,12 @@ class KafkaSettings(Frozen):
     max_poll_records: int = Field(
         default=5_000, ge=1, le=100_000, description="most records that one poll takes"
     )
+    fast_fetch: bool = Field(
+        default=False,
+        description="take record batches apart faster than the client library does, if its version is known",
+    )
     flush_seconds: PositiveSeconds = Field(default=1.0, description="longest time that facts wait in memory")
-    flush_records: int = Field(default=5_000, ge=1, description="most records that wait in memory")
+    flush_records: int = Field(default=50_000, ge=1, description="most records that wait in memory")
     partitions: int = Field(default=4, ge=1, description="for `credence topics create`")
     replication_factor: int = Field(default=1, ge=1, description="for `credence topics create`")
 

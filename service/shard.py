@@ -197,8 +197,8 @@ class Pool:
     def _enter(self, items: Indices, cells: Indices, priorities: Floats) -> tuple[Indices, Indices]:
         """Put items that are not there yet in the place of lower ones.
 
-        The k-th highest newcomer of a cell takes the k-th lowest slot if it is higher than what is there: then
-        the highest of both remain.
+        The k-th highest newcomer of a cell takes the k-th lowest slot if it is higher than what is there:
+        then the highest of both remain.
         """
         items = items[np.lexsort((-priorities[items], cells[items]))]
         present, firsts, where = np.unique(cells[items], return_index=True, return_inverse=True)

@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 
 from consumers.dead_letters import FloodGate
+from consumers.fast_fetch import use_fast_fetch
 from consumers.ingest import ModelIngest
 from consumers.kafka_dead_letters import KafkaDeadLetters
 from consumers.labels import LabelStep
@@ -29,6 +30,7 @@ from service.cells import CellSpace, CombinationDirectory
 from service.clients import build_consumer, build_producer, build_redis
 from service.errors import Unavailable
 from service.exposition import SnapshotCollector
+from service.garbage import collect_rarely
 from service.health import Check, Health
 from service.metrics import PipelineMetrics
 from service.monitor import ModelMonitor
@@ -107,6 +109,9 @@ class Application:
         settings: validated.
         roles: what it does.
         clock: seconds since the epoch.
+
+    Attributes:
+        registry: of its metrics.
     """
 
     def __init__(
@@ -118,8 +123,8 @@ class Application:
         self._stopping = threading.Event()
         self._failed = False
         self._board: dict[str, ModelSnapshot] = {}
-        self._registry = CollectorRegistry()
-        self._metrics = PipelineMetrics(self._registry, clock)
+        self.registry = CollectorRegistry()
+        self._metrics = PipelineMetrics(self.registry, clock)
         self._health = Health()
         self._connection = Connection(build_redis(settings.redis), settings.redis.prefix)
 
@@ -148,14 +153,14 @@ class Application:
 
     def _web_app(self) -> Starlette:
         if not self._takes_snapshots:
-            return build_app(self._registry, self._health)
+            return build_app(self.registry, self._health)
         view = SnapshotView(
             models=list(self._settings.models),
             board=self._board,
             tick_seconds=self._settings.schedule.tick_seconds,
             clock=self._clock,
         )
-        return build_app(self._registry, self._health, view)
+        return build_app(self.registry, self._health, view)
 
     @property
     def _takes_snapshots(self) -> bool:
@@ -170,6 +175,8 @@ class Application:
                 rounds, tick_seconds=self._settings.schedule.tick_seconds, on_failure=self._fail
             )
         self._health.started()
+        if threads:
+            collect_rarely()
         self._stopping.wait()
         for thread in threads:
             thread.join(_JOIN_SECONDS)
@@ -273,6 +280,8 @@ class Application:
                 if consumer is None:
                     return
                 kafka = self._settings.kafka
+                if kafka.fast_fetch:
+                    use_fast_fetch(consumer)
                 loop = ConsumerLoop(
                     consumer,
                     topic,
@@ -321,7 +330,7 @@ class Application:
             metrics=self._metrics,
             clock=self._clock,
         )
-        self._registry.register(SnapshotCollector(lambda: list(self._board.values())))
+        self.registry.register(SnapshotCollector(lambda: list(self._board.values())))
 
         def check() -> Check:
             fresh = (

@@ -102,9 +102,11 @@ def decode_records(records: Sequence[Any], *, message_bytes: int) -> DecodedReco
     try:
         for headers in [record.headers for record in records if record.headers]:
             check_event(headers, PREDICTION_TYPE)
-        for value in [value for value in values if not value.isascii()]:
-            str(value, "utf-8")
-        if max(map(len, values), default=0) <= message_bytes:
+        text = b"".join(values)
+        if not text.isascii():
+            for value in values:
+                str(value, "utf-8")
+        if len(text) <= message_bytes or max(map(len, values)) <= message_bytes:
             count = len(values)
             return DecodedRecords(list(map(_decode_prediction, values)), range(count), [None] * count, [])
     except (BadMessage, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -112,17 +114,17 @@ def decode_records(records: Sequence[Any], *, message_bytes: int) -> DecodedReco
     return _decode_one_by_one(records, values, message_bytes)
 
 
-def _decode_one_by_one(
-    records: Sequence[Any], values: Sequence[bytes], message_bytes: int
-) -> DecodedRecords:
+def _decode_one_by_one(records: Sequence[Any], values: Sequence[bytes], message_bytes: int) -> DecodedRecords:
     predictions: list[WirePrediction] = []
     places: list[int] = []
     elements: list[int | None] = []
     errors: list[tuple[int, int | None, BadMessage]] = []
     for place, (record, value) in enumerate(zip(records, values, strict=True)):
+        if len(value) > message_bytes:
+            too_large = f"the value is over {message_bytes} bytes"
+            errors.append((place, None, BadMessage("message_too_large", too_large)))
+            continue
         try:
-            if len(value) > message_bytes:
-                raise BadMessage("message_too_large", f"the value is over {message_bytes} bytes")
             check_event(record.headers, PREDICTION_TYPE)
         except BadMessage as error:
             errors.append((place, None, error))

@@ -263,6 +263,34 @@ def test_the_offset_of_an_idle_model_is_stored_now_and_then(site: Site) -> None:
     assert site.facts("n").offsets == {0: 2}
 
 
+def test_a_redis_that_lost_what_it_held_is_noticed_though_nothing_new_comes(site: Site) -> None:
+    step = site.prediction_step()
+    step.assign(0, 0)
+    step.process(0, [record(0, message("a"))], NOW)
+    step.flush(0, NOW)
+    saved = save(site.connection)
+    step.process(0, [record(1, message("b"))], NOW)
+    step.flush(0, NOW)
+    step.flush(0, NOW + 10)
+    restore(site.connection, saved)
+    step.flush(0, NOW + 19)
+    with pytest.raises(FlushRefused):
+        step.flush(0, NOW + 20)
+    step.revoke(0)
+    assert step.assign(0, 0) == 1
+
+
+@pytest.mark.parametrize("back", [0, 1_000_000])
+def test_idle_models_are_stored_now_and_then_though_the_clock_is_set_back(site: Site, back: float) -> None:
+    step = site.prediction_step()
+    step.assign(0, 0)
+    step.process(0, [record(0, message("a"))], NOW)
+    step.flush(0, NOW)
+    step.process(0, [record(1, message("b"))], NOW)
+    step.flush(0, NOW - back + 10)
+    assert site.facts("n").offsets == {0: 2}
+
+
 def test_offsets_are_stored_at_once_behind_bad_messages_so_that_these_are_not_kept_again(site: Site) -> None:
     step = site.prediction_step()
     step.assign(0, 0)
