@@ -22,7 +22,13 @@ from benchmarks.streams import STREAMS, Stream, create_topics, produce
 from service.embedded import EmbeddedBroker, EmbeddedRedis
 
 PARTITIONS = 2
-READERS: tuple[Reader, ...] = ("poll", "credence", "poll, garbage collected rarely", "poll and decode")
+READERS: tuple[Reader, ...] = (
+    "poll",
+    "credence",
+    "poll, garbage collected rarely",
+    "credence, fast fetch",
+    "poll and decode",
+)
 
 
 @contextmanager
@@ -115,6 +121,7 @@ def main() -> None:
             told.append(measure(stream, options.predictions // share, options.turns, bootstrap_servers))
             if not options.json:
                 show(told[-1])
+                sys.stdout.flush()
     if options.json:
         print(json.dumps(told))
 
