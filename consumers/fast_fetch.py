@@ -129,7 +129,11 @@ def take_apart(batch: Any, tp: Any) -> list[Any]:  # noqa: C901, PLR0912, PLR091
             if number >= _MORE:
                 number, at = _long(number, data, at)
             end = at + ((number >> 1) ^ -(number & 1))
-            at += 1  # the attributes, which no version of Kafka has used
+            # The attributes, which no version of Kafka has used; a number too, as the client has it.
+            if data[at] >= _MORE:
+                _, at = decode_varint(data, at)
+            else:
+                at += 1
             number = data[at]
             at += 1
             if number >= _MORE:
@@ -177,7 +181,7 @@ def take_apart(batch: Any, tp: Any) -> list[Any]:  # noqa: C901, PLR0912, PLR091
                      key_size, value_size, headers_size),
                 )
             )  # fmt: skip
-    except (IndexError, UnicodeDecodeError) as error:
+    except (IndexError, ValueError) as error:
         raise CorruptRecordError(f"a batch of {tp} at offset {base_offset} holds no records") from error
     if at != len(data):
         raise CorruptRecordError(f"a batch of {tp} at offset {base_offset} holds more than its records")

@@ -19,7 +19,7 @@ from kafka.errors import KafkaError
 from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 
-from consumers.dead_letters import FloodGate
+from consumers.dead_letters import DeadLetterSink, FloodGate
 from consumers.fast_fetch import use_fast_fetch
 from consumers.ingest import ModelIngest
 from consumers.kafka_dead_letters import KafkaDeadLetters
@@ -73,6 +73,48 @@ def request_store(settings: Settings, connection: Connection, keys: ModelKeys) -
         keys,
         closed_seconds=int(settings.bounds.correction_days * 86_400),
         outcome_limit=settings.bounds.outcomes,
+    )
+
+
+def flood_gate(settings: Settings) -> FloodGate:
+    """What tells a flood of bad messages from a few."""
+    limits = settings.dead_letters
+    return FloodGate(ratio=limits.flood_ratio, window=limits.flood_window)
+
+
+def prediction_step(
+    settings: Settings,
+    connection: Connection,
+    *,
+    hash_key: bytes,
+    dead_letters: DeadLetterSink,
+    metrics: PipelineMetrics,
+) -> PredictionStep:
+    """What takes in the predictions of all models."""
+    models = {}
+    for name, model in settings.models.items():
+        space = settings.cell_space(name)
+        keys = model_keys(settings, name, space)
+        models[name] = ModelIngest(
+            space,
+            directory=DirectoryStore(connection, keys, partial(CombinationDirectory, space)),
+            shards=ShardStore(
+                connection,
+                keys,
+                slots=settings.bounds.slots_per_cell,
+                decay=model.traffic_decay_per_second,
+                hash_key=hash_key,
+            ),
+            payload_bytes=settings.bounds.payload_bytes,
+            keep_probabilities=len(model.classes) <= settings.bounds.probability_classes,
+        )
+    return PredictionStep(
+        models,
+        dead_letters=dead_letters,
+        flood_gate=flood_gate(settings),
+        metrics=metrics,
+        message_bytes=settings.bounds.message_bytes,
+        hash_key=hash_key,
     )
 
 
@@ -208,7 +250,14 @@ class Application:
     def _steps(self, hash_key: bytes, producer: Any) -> Iterable[tuple[Step, str]]:
         topics = self._settings.kafka.topics
         if "predictions" in self._roles:
-            yield self._prediction_step(hash_key, producer), topics.predictions
+            predictions = prediction_step(
+                self._settings,
+                self._connection,
+                hash_key=hash_key,
+                dead_letters=self._dead_letters(producer, topics.predictions),
+                metrics=self._metrics,
+            )
+            yield predictions, topics.predictions
         if "labels" in self._roles:
             yield self._label_step(producer), topics.labels
 
@@ -220,45 +269,13 @@ class Application:
             message_bytes=self._settings.bounds.message_bytes,
         )
 
-    def _flood_gate(self) -> FloodGate:
-        limits = self._settings.dead_letters
-        return FloodGate(ratio=limits.flood_ratio, window=limits.flood_window)
-
-    def _prediction_step(self, hash_key: bytes, producer: Any) -> PredictionStep:
-        settings = self._settings
-        models = {}
-        for name, model in settings.models.items():
-            space = settings.cell_space(name)
-            keys = model_keys(settings, name, space)
-            models[name] = ModelIngest(
-                space,
-                directory=DirectoryStore(self._connection, keys, partial(CombinationDirectory, space)),
-                shards=ShardStore(
-                    self._connection,
-                    keys,
-                    slots=settings.bounds.slots_per_cell,
-                    decay=model.traffic_decay_per_second,
-                    hash_key=hash_key,
-                ),
-                payload_bytes=settings.bounds.payload_bytes,
-                keep_probabilities=len(model.classes) <= settings.bounds.probability_classes,
-            )
-        return PredictionStep(
-            models,
-            dead_letters=self._dead_letters(producer, settings.kafka.topics.predictions),
-            flood_gate=self._flood_gate(),
-            metrics=self._metrics,
-            message_bytes=settings.bounds.message_bytes,
-            hash_key=hash_key,
-        )
-
     def _label_step(self, producer: Any) -> LabelStep:
         settings = self._settings
         return LabelStep(
             self._request_stores(),
             {name: frozenset(model.classes) for name, model in settings.models.items()},
             dead_letters=self._dead_letters(producer, settings.kafka.topics.labels),
-            flood_gate=self._flood_gate(),
+            flood_gate=flood_gate(settings),
             metrics=self._metrics,
             message_bytes=settings.bounds.message_bytes,
         )
