@@ -56,7 +56,6 @@ def settings_of(stream: Stream, bootstrap_servers: str, topic: str, redis_url: s
             "group_prefix": run,
         },
         "redis": {"url": redis_url, "prefix": run},
-        "http": {"port": 0},
         "log_level": "warning",
         "models": {"m": stream.model()},
     }

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import multiprocessing
-import threading
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
+from benchmarks.consuming import ConsumerProcess
 from consumers.formats.native import decode_records
 from service.clients import build_consumer
 from service.garbage import collect_rarely
 from service.settings import Settings
-from service.wiring import Application
 
 Reader = Literal[
     "poll", "poll, garbage collected rarely", "poll and decode", "credence", "credence, fast fetch"
 ]
+WARM = 0.2
+"""So much is read before the clock starts: processes warm up, and the pool fills."""
 
-_LOOK_SECONDS = 0.1
-"""Seldom enough for the looking to cost nothing."""
-
-_UNMEASURED = 5
-"""A fifth of the predictions is read before the clock starts: processes warm up, and the pool fills."""
+_NEARLY_ALL = 0.95
+_POLL_MS = 200
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,18 @@ class Reading:
 
 
 def read(reader: Reader, settings: Mapping[str, Any], predictions: int, packed: int = 1) -> Reading:
-    """Read a topic's predictions in a new process."""
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(1) as pool:
-        if reader in ("credence", "credence, fast fetch"):
-            kafka = settings["kafka"] | {"fast_fetch": reader == "credence, fast fetch"}
-            return pool.apply(_read_with_credence, ({**settings, "kafka": kafka}, predictions))
+    """Read a topic's predictions in a new process.
+
+    Args:
+        reader: who.
+        settings: of Credence; the bare client takes its own from them.
+        predictions: in the topic.
+        packed: predictions in a record.
+    """
+    if reader in ("credence", "credence, fast fetch"):
+        kafka = settings["kafka"] | {"fast_fetch": reader == "credence, fast fetch"}
+        return _read_with_credence({**settings, "kafka": kafka}, predictions)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_read_bare, (reader, settings, predictions, packed))
 
 
@@ -59,49 +65,25 @@ def _read_bare(reader: Reader, told: Mapping[str, Any], predictions: int, packed
         collect_rarely()
     read = first = 0
     began = cpu = 0.0
-    while read < predictions:
-        batches = consumer.poll(200)
-        for records in batches.values():
+    while read < _NEARLY_ALL * predictions:
+        for records in consumer.poll(_POLL_MS).values():
             if reader == "poll and decode":
                 decode_records(records, message_bytes=settings.bounds.message_bytes)
             read += packed * len(records)
-        if read >= predictions / _UNMEASURED and not first:
+        if read >= WARM * predictions and not first:
             first, began, cpu = read, time.perf_counter(), time.process_time()
     ended, used = time.perf_counter(), time.process_time()
     consumer.close(autocommit=False)
     return Reading((read - first) / (ended - began), 1e6 * (used - cpu) / (read - first), 0.0)
 
 
-def _read_with_credence(told: Mapping[str, Any], predictions: int) -> Reading:
-    settings = Settings.model_validate(told)
-    application = Application(settings, {"predictions"})
-    registry = application.registry
-    found: list[Reading] = []
-
-    def sample(name: str) -> float:
-        return sum(s.value for family in registry.collect() for s in family.samples if s.name == name)
-
-    def watch() -> None:
-        first = last = began = cpu = stored = 0.0
-        while last < predictions:
-            time.sleep(_LOOK_SECONDS)
-            last = sample("credence_predictions_consumed_total")
-            if last >= predictions / _UNMEASURED and not first:
-                first, began, cpu = last, time.perf_counter(), time.process_time()
-                stored = sample("credence_flush_duration_seconds_sum")
-        ended, used = time.perf_counter(), time.process_time()
-        stored = sample("credence_flush_duration_seconds_sum") - stored
-        found.append(
-            Reading(
-                (last - first) / (ended - began),
-                1e6 * (used - cpu) / (last - first),
-                stored / (ended - began),
-            )
-        )
-        application.stop()
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    application.run()
-    watcher.join()
-    return found[0]
+def _read_with_credence(settings: Mapping[str, Any], predictions: int) -> Reading:
+    with tempfile.TemporaryDirectory() as folder, ConsumerProcess(settings, Path(folder)) as consumer:
+        began = consumer.wait_for(WARM * predictions)
+        ended = consumer.wait_for(_NEARLY_ALL * predictions)
+    count, seconds = ended.predictions - began.predictions, ended.at - began.at
+    return Reading(
+        rate=count / seconds,
+        cpu_us=1e6 * (ended.cpu_seconds - began.cpu_seconds) / count,
+        redis_share=(ended.stored_seconds - began.stored_seconds) / seconds,
+    )

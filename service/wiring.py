@@ -151,9 +151,6 @@ class Application:
         settings: validated.
         roles: what it does.
         clock: seconds since the epoch.
-
-    Attributes:
-        registry: of its metrics.
     """
 
     def __init__(
@@ -165,8 +162,8 @@ class Application:
         self._stopping = threading.Event()
         self._failed = False
         self._board: dict[str, ModelSnapshot] = {}
-        self.registry = CollectorRegistry()
-        self._metrics = PipelineMetrics(self.registry, clock)
+        self._registry = CollectorRegistry()
+        self._metrics = PipelineMetrics(self._registry, clock)
         self._health = Health()
         self._connection = Connection(build_redis(settings.redis), settings.redis.prefix)
 
@@ -195,14 +192,14 @@ class Application:
 
     def _web_app(self) -> Starlette:
         if not self._takes_snapshots:
-            return build_app(self.registry, self._health)
+            return build_app(self._registry, self._health)
         view = SnapshotView(
             models=list(self._settings.models),
             board=self._board,
             tick_seconds=self._settings.schedule.tick_seconds,
             clock=self._clock,
         )
-        return build_app(self.registry, self._health, view)
+        return build_app(self._registry, self._health, view)
 
     @property
     def _takes_snapshots(self) -> bool:
@@ -347,7 +344,7 @@ class Application:
             metrics=self._metrics,
             clock=self._clock,
         )
-        self.registry.register(SnapshotCollector(lambda: list(self._board.values())))
+        self._registry.register(SnapshotCollector(lambda: list(self._board.values())))
 
         def check() -> Check:
             fresh = (
