@@ -45,7 +45,7 @@ class KafkaSettings(Frozen):
         default="earliest", description="where to begin with partitions that have no stored offset"
     )
     max_poll_records: int = Field(
-        default=5_000, ge=1, le=100_000, description="most records that one poll takes"
+        default=10_000, ge=1, le=100_000, description="most records that one poll takes"
     )
     fast_fetch: bool = Field(
         default=False,
