@@ -1,7 +1,7 @@
 """Throughput over several consumer processes that share a topic's partitions, beside as many bare clients.
 
-One process is measured first, then more; what counts is how much faster they are together, and whether the bare
-client gains as much on the same machine.
+One process is measured first, then more; what counts is how much faster they are together, and whether the
+bare client gains as much on the same machine.
 """
 
 from __future__ import annotations

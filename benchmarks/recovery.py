@@ -1,8 +1,8 @@
 """How soon a consumer that was killed is back at full speed, with very many records unread.
 
-A consumer reads at full speed and is killed (SIGKILL) while it does; it is started again at once, and looked at
-until it reads as fast as before. It has an instance id, so its partitions wait for it. In the end Redis must count
-every prediction once.
+A consumer reads at full speed and is killed (SIGKILL) while it does; it is started again at once, and looked
+at until it reads as fast as before. It has an instance id, so its partitions wait for it. In the end Redis must
+count every prediction once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FULL_SPEED = 0.8
 
 
 def measure(unread: int, bootstrap_servers: str) -> dict[str, Any]:
-    """Seconds from the restart to the first prediction, to full speed, and to the end; and what was counted."""
+    """Seconds from the restart to the first prediction, to full speed, to the end; and what was counted."""
     topic = f"recovery-{secrets.token_hex(4)}"
     predictions = int(unread / (1 - READ_BEFORE))
     create_topics(bootstrap_servers, [topic, f"{topic}.dead"], partitions=PARTITIONS)
