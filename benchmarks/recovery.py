@@ -1,8 +1,8 @@
 """How soon a consumer that was killed is back at full speed, with very many records unread.
 
 A consumer reads at full speed and is killed (SIGKILL) while it does; it is started again at once, and looked
-at until it reads as fast as before. It has an instance id, so its partitions wait for it. In the end Redis must
-count every prediction once.
+at until it reads as fast as before. It has an instance id, so its partitions wait for it. In the end Redis
+must count every prediction once.
 """
 
 from __future__ import annotations
