@@ -15,6 +15,7 @@ from apache_kafka import ApacheKafka
 from harness import wait_for
 from kafka import KafkaProducer, TopicPartition
 from kafka.admin import NewPartitions, NewTopic
+from kafka.errors import KafkaError
 from store_site import Site, message
 
 from consumers.loop import ConsumerLoop
@@ -71,9 +72,17 @@ class Topic:
 
     def described(self, partition: int = 0) -> dict[str, Any]:
         """What Kafka tells of one partition: leader, replicas, those in sync."""
-        with self.kafka.admin() as admin:
-            told = admin.describe_topics([self.name])[0]["partitions"]
-        return next(each for each in told if each["partition_index"] == partition)
+
+        def ask() -> dict[str, Any] | None:
+            try:
+                with self.kafka.admin(request_timeout_ms=2_000, bootstrap_timeout_ms=2_000) as admin:
+                    told = admin.describe_topics([self.name])[0]["partitions"]
+            except KafkaError:  # a broker that it asked is away, and it does not ask another one
+                return None
+            return next((each for each in told if each["partition_index"] == partition), None)
+
+        told: dict[str, Any] = wait_for(ask, seconds=20, what="a description of the topic")
+        return told
 
     def values(self, count: int) -> Iterable[bytes]:
         """Predictions of items that were not sent yet."""
