@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any, Literal, Protocol
@@ -85,7 +86,8 @@ class ConsumerLoop:
         step: what is fed.
         progress: the stored offsets of the topic.
         metrics: of the pipeline.
-        clock: seconds since the epoch.
+        clock: seconds since the epoch; it may be moved.
+        ticks: seconds of a clock that only goes forward; what is waited for is told by it.
         start: where to begin with partitions that have no stored offset.
         flush_seconds: longest time that facts wait in memory.
         flush_records: most records that wait in memory.
@@ -101,18 +103,20 @@ class ConsumerLoop:
         progress: Progress,
         metrics: PipelineMetrics,
         clock: Callable[[], float],
+        ticks: Callable[[], float] = time.monotonic,
         start: Literal["earliest", "latest"],
         flush_seconds: float,
         flush_records: int,
         stopping: threading.Event,
     ) -> None:
         self.state: State = "starting"
-        self.last_turn = clock()
+        self.last_turn = ticks()
         self._consumer = consumer
         self._topic = topic
         self._step = step
         self._metrics = metrics
         self._clock = clock
+        self._ticks = ticks
         self._start = start
         self._flush_seconds = flush_seconds
         self._flush_records = flush_records
@@ -127,8 +131,8 @@ class ConsumerLoop:
         self._owned: set[TopicPartition] = set()
         self._held: dict[TopicPartition, Sequence[Any]] = {}
         self._unflushed: dict[TopicPartition, int] = {}
-        self._last_flush = clock()
-        self._last_heard = clock()
+        self._last_flush = ticks()
+        self._last_heard = ticks()
         self._backoff = 0.0
         self._resume_at = 0.0
 
@@ -155,7 +159,7 @@ class ConsumerLoop:
             self._consumer.close(autocommit=False)
 
     def _turn(self) -> None:
-        now = self.last_turn = self._clock()
+        now = self.last_turn = self._ticks()
         self._note_rebalances()
         if now < self._resume_at or self.state == "flooded":
             self._keep_membership()
@@ -194,7 +198,7 @@ class ConsumerLoop:
             self._consumer.resume(*resumed)
         batches = self._ask_client()
         if batches:
-            self._last_heard = self._clock()
+            self._last_heard = self._ticks()
         else:
             self._probe_when_silent()
         # A partition that is revoked meanwhile is another process's, which reads the same.
@@ -231,12 +235,12 @@ class ConsumerLoop:
 
     def _probe_when_silent(self) -> None:
         """Tell a quiet topic from a broker that is away, or a topic that is; poll() gives nothing for all."""
-        if self._joined and self._clock() - self._last_heard > _PROBE_SECONDS:
+        if self._joined and self._ticks() - self._last_heard > _PROBE_SECONDS:
             if self._owned:
                 self._log.first_offset(min(self._owned))
             else:
                 self._log.refresh()
-            self._last_heard = self._clock()
+            self._last_heard = self._ticks()
 
     def _mend(self) -> None:
         """Have partitions whose log has broken be taken over anew; what was read of them is stored before."""
@@ -336,14 +340,15 @@ class ConsumerLoop:
 
     def _flush_due(self) -> bool:
         waiting = sum(self._unflushed.values())
-        return waiting >= self._flush_records or self._clock() - self._last_flush >= self._flush_seconds
+        return waiting >= self._flush_records or self._ticks() - self._last_flush >= self._flush_seconds
 
     def _flush(self) -> None:
-        began = self._last_flush = self._clock()
+        began, now = self._ticks(), self._clock()
+        self._last_flush = began
         committed = {}
         for tp in sorted(self._owned):
             try:
-                offset = self._step.flush(tp.partition, began)
+                offset = self._step.flush(tp.partition, now)
             except FlushRefused as error:
                 log.warning(
                     "flush refused; reading again from the stored offset",
@@ -355,7 +360,7 @@ class ConsumerLoop:
             if self._unflushed.pop(tp, 0):
                 committed[tp] = OffsetAndMetadata(offset, "", -1)
         if committed:
-            self._metrics.flushed(self._step.topic_kind, self._clock() - began)
+            self._metrics.flushed(self._step.topic_kind, self._ticks() - began)
             self._consumer.commit_async(committed, callback=_ignore_commit)
 
     def _flush_before_leaving(self) -> None:
@@ -369,7 +374,10 @@ class ConsumerLoop:
             )
 
     def _keep_membership(self) -> None:
-        """Poll with everything paused: heartbeats go on, and nothing is read."""
+        """Poll with everything paused: heartbeats go on, and nothing is read.
+
+        What fails here has failed already: the waiting goes on, and grows no longer for it.
+        """
         if not self._knows_topic:
             self._stopping.wait(_POLL_MS / 1000)
             return
@@ -377,8 +385,8 @@ class ConsumerLoop:
             self._consumer.pause(*running)
         try:
             batches = self._ask_client()
-        except Unavailable as error:
-            self._back_off(error)
+        except Unavailable:
+            self._stopping.wait(_POLL_MS / 1000)
             return
         for tp, records in batches.items():
             if tp in self._owned:  # was fetched before the pause
@@ -387,7 +395,7 @@ class ConsumerLoop:
     def _back_off(self, error: Unavailable) -> None:
         self.state = "refused" if isinstance(error, Refused) else "waiting"
         self._backoff = min(max(self._backoff * 2, _FIRST_BACKOFF_SECONDS), _LONGEST_BACKOFF_SECONDS)
-        self._resume_at = self._clock() + self._backoff
+        self._resume_at = self._ticks() + self._backoff
         self._metrics.backed_off(self._step.topic_kind, error.part)
         log.warning(
             "waiting", extra={"topic": self._topic, "cause": str(error), "backoff_seconds": self._backoff}
