@@ -16,6 +16,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
+import yaml
 from kafka import KafkaConsumer, KafkaProducer
 
 from service.clients import build_redis
@@ -144,6 +145,12 @@ class Deployment:
         for consumer in self._consumers:
             consumer.close(autocommit=False, timeout_ms=2_000)
         self._redis.close()
+
+    def configure(self, section: str, **keys: Any) -> None:
+        """Have processes that start from now on find these keys in a section of the configuration."""
+        document = yaml.safe_load(self.config.read_text())
+        document[section] |= keys
+        self.config.write_text(yaml.safe_dump(document))
 
     def run_command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run one command to its end."""
