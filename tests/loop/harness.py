@@ -33,6 +33,7 @@ CONFIGURATION = """
 kafka:
   bootstrap_servers: {brokers}
   session_timeout_seconds: 6
+  partitions: {partitions}
   group_prefix: {name}
   topics:
     predictions: {name}.predictions
@@ -101,6 +102,7 @@ class Deployment:
         broker: as host:port; several, joined by commas.
         redis_url: of Redis.
         redis_cluster: whether that is a Redis Cluster.
+        partitions: of every topic.
         tick: seconds between two rounds.
         assessments: what is asked, as YAML.
         model: more keys of the model, as YAML.
@@ -113,6 +115,7 @@ class Deployment:
         broker: str,
         redis_url: str,
         redis_cluster: bool = False,
+        partitions: int = 4,
         tick: float = 0.5,
         assessments: str = ASSESSMENTS,
         model: str = "",
@@ -126,6 +129,7 @@ class Deployment:
                 brokers=json.dumps(broker.split(",")),
                 redis=redis_url,
                 cluster=json.dumps(redis_cluster),
+                partitions=partitions,
                 name=self.name,
                 tick=tick,
                 lease=max(2 * tick, 1.5),
