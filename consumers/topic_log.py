@@ -10,9 +10,7 @@ from kafka.errors import (
     AuthorizationError,
     GroupAuthorizationFailedError,
     KafkaError,
-    SaslAuthenticationFailedError,
     UnknownTopicOrPartitionError,
-    UnsupportedSaslMechanismError,
 )
 
 from service.errors import Refused, Unavailable
@@ -29,8 +27,6 @@ def told(error: KafkaError) -> Unavailable:
         return Refused(
             "kafka", error, "grant READ on the topics that are read, WRITE on those that are written"
         )
-    if isinstance(error, SaslAuthenticationFailedError | UnsupportedSaslMechanismError):
-        return Refused("kafka", error, "check mechanism, username and password of `kafka.security`")
     if isinstance(error, UnknownTopicOrPartitionError):
         return Refused("kafka", error, "the topic does not exist; `credence topics create` makes it")
     return Unavailable("kafka", error)

@@ -14,6 +14,7 @@ from redis.exceptions import RedisClusterException
 from redis.retry import Retry
 
 from service.errors import ConfigurationError, Unavailable
+from service.kafka_connecting import connected
 from service.settings import KafkaSecurity, KafkaSettings, RedisSettings
 
 Reach = Callable[[tuple[str, int]], tuple[str, int]]
@@ -74,18 +75,19 @@ def build_consumer(settings: KafkaSettings, *, group: str) -> Any:
 
     Raises:
         ConfigurationError: a file of the settings cannot be used.
+        Unavailable: no broker can be reached, or they refuse.
     """
-    return KafkaConsumer(
-        **_common(settings, group),
-        group_id=f"{settings.group_prefix}.{group}",
-        group_instance_id=None if settings.instance_id is None else f"{settings.instance_id}.{group}",
-        enable_auto_commit=False,
-        auto_offset_reset="none",
-        isolation_level="read_committed",
-        max_poll_records=settings.max_poll_records,
-        session_timeout_ms=int(settings.session_timeout_seconds * 1000),
-        heartbeat_interval_ms=int(settings.session_timeout_seconds * 1000 / 3),
-    )
+    options = _common(settings, group) | {
+        "group_id": f"{settings.group_prefix}.{group}",
+        "group_instance_id": None if settings.instance_id is None else f"{settings.instance_id}.{group}",
+        "enable_auto_commit": False,
+        "auto_offset_reset": "none",
+        "isolation_level": "read_committed",
+        "max_poll_records": settings.max_poll_records,
+        "session_timeout_ms": int(settings.session_timeout_seconds * 1000),
+        "heartbeat_interval_ms": int(settings.session_timeout_seconds * 1000 / 3),
+    }
+    return connected(KafkaConsumer, options)
 
 
 def build_producer(settings: KafkaSettings, *, name: str) -> Any:
@@ -97,8 +99,9 @@ def build_producer(settings: KafkaSettings, *, name: str) -> Any:
 
     Raises:
         ConfigurationError: a file of the settings cannot be used.
+        Unavailable: no broker can be reached, or they refuse.
     """
-    return KafkaProducer(**_common(settings, name), acks="all", linger_ms=5)
+    return connected(KafkaProducer, _common(settings, name) | {"acks": "all", "linger_ms": 5})
 
 
 def build_admin(settings: KafkaSettings) -> Any:
@@ -106,8 +109,9 @@ def build_admin(settings: KafkaSettings) -> Any:
 
     Raises:
         ConfigurationError: a file of the settings cannot be used.
+        Unavailable: no broker can be reached, or they refuse.
     """
-    return KafkaAdminClient(**_common(settings, "admin"))
+    return connected(KafkaAdminClient, _common(settings, "admin"))
 
 
 def _common(settings: KafkaSettings, name: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import ValidationError
@@ -24,7 +25,7 @@ from service.model_settings import (
     GroupingSettings,
     ModelSettings,
 )
-from service.settings import KafkaSecurity, Settings
+from service.settings import KafkaSecurity, RedisSettings, Settings
 
 Problems = list[tuple[str, str]]
 
@@ -162,7 +163,7 @@ def _described(error: Any) -> tuple[str, str]:
 
 
 def _cross_reference_problems(settings: Settings) -> Problems:
-    problems = _security_problems(settings.kafka.security)
+    problems = _security_problems(settings.kafka.security) + _redis_problems(settings.redis)
     for name, model in settings.models.items():
         found = _model_problems(f"models.{name}", model)
         space = settings.cell_space(name)
@@ -195,6 +196,13 @@ def _security_problems(security: KafkaSecurity) -> Problems:
         if getattr(security, key) is not None and getattr(security, other) is None:
             problems.append((f"{at}.{other}", f"is needed with `{key}`"))
     return problems
+
+
+def _redis_problems(redis: RedisSettings) -> Problems:
+    url = urlsplit(redis.url.get_secret_value())
+    if redis.cluster and (url.scheme == "unix" or url.path not in ("", "/", "/0")):
+        return [("redis.url", "of a cluster: must name a host, and database 0, as there is no other one")]
+    return []
 
 
 def _model_problems(at: str, model: ModelSettings) -> Problems:

@@ -58,7 +58,7 @@ STALLED_SECONDS = 120.0
 
 _JOIN_SECONDS = 30.0
 _RETRY_SECONDS = 1.0
-_REREAD_SECONDS = 30.0
+_REREAD_SECONDS = 20.0
 """Between two tries to read a record that cannot be read; each moves the partitions of the group."""
 
 Made = TypeVar("Made")
@@ -311,7 +311,7 @@ class Application:
             try:
                 while (loop := self._loop(step, topic, progress)) is not None:
                     loops[:] = [loop]
-                    if self._runs_to_its_end(loop, topic):
+                    if self._runs_to_its_end(loop, step.topic_kind, topic):
                         return
             except Exception:
                 log.critical("the consumer failed", extra={"topic": topic}, exc_info=True)
@@ -342,7 +342,7 @@ class Application:
             stopping=self._stopping,
         )
 
-    def _runs_to_its_end(self, loop: ConsumerLoop, topic: str) -> bool:
+    def _runs_to_its_end(self, loop: ConsumerLoop, kind: str, topic: str) -> bool:
         """Whether it was asked to stop; if it could not read on, another one may try, after a while."""
         try:
             loop.run()
@@ -350,6 +350,7 @@ class Application:
             cause = str(error)
         else:
             return True
+        self._metrics.backed_off(kind, "kafka")
         log.error(
             "the topic cannot be read on; mend the record's replica, or delete the records up to it",
             extra={"topic": topic, "cause": cause, "again_in_seconds": _REREAD_SECONDS},

@@ -92,7 +92,7 @@ class Topic:
 
     def send(self, count: int, partition: int = 0, **options: Any) -> None:
         """Send so many predictions, and wait for the broker to have them."""
-        servers = self.kafka.bootstrap_servers.split(",")
+        servers = self.kafka.internal_servers.split(",")
         producer = KafkaProducer(bootstrap_servers=servers, acks="all", **options)
         futures = [producer.send(self.name, value, partition=partition) for value in self.values(count)]
         for future in futures:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from apache_kafka import ApacheKafka
 from harness import wait_for
 from kafka import KafkaConsumer
 from reading import Reader, Topic
+from store_site import NOW, Site, draws_of, issue, message, record
 
 from consumers.dead_letters import Rejected
 from consumers.kafka_dead_letters import KafkaDeadLetters
 from service.clients import build_producer
 from service.errors import BadMessage, Unavailable
+from service.scheduler import RequestPublisher
 from service.settings import KafkaSettings
 from service.store.connection import Connection
 
@@ -152,16 +156,54 @@ def test_dead_letters_wait_for_replicas_and_are_kept_once(kafka: ApacheKafka) ->
     assert sources(topic).count("0") == 1
 
 
+def test_label_requests_wait_for_replicas_and_keep_their_ids(
+    kafka: ApacheKafka, connection: Connection
+) -> None:
+    topic = Topic(kafka, replicas=3, config={"min.insync.replicas": "3"})
+    site = Site(connection, {"m": {"classes": ["cat", "dog", "owl"]}})
+    site.take_in([record(number, message(number)) for number in range(10)])
+    draws = draws_of(site)
+    settings = KafkaSettings(bootstrap_servers=kafka.bootstrap_servers.split(","))
+    producer = build_producer(settings, name="requests")
+    store = site.requests("m")
+    publisher = RequestPublisher(producer, topic.name, {"m": store}, site._metrics)
+    issue(site, draws[:2])
+    assert publisher.publish(NOW) == 2
+    missing = kafka.brokers[leader(topic) % 3]
+    missing.kill()
+    wait_for(lambda: len(topic.described()["isr_nodes"]) == 2, seconds=20, what="a smaller set in sync")
+    issue(site, draws[2:5])
+    with pytest.raises(Unavailable):
+        publisher.publish(NOW)
+    assert len(store.outbox()) == 3
+    missing.start()
+    wait_for(lambda: len(topic.described()["isr_nodes"]) == 3, seconds=30, what="all in sync")
+    assert publisher.publish(NOW) == 3
+    producer.close()
+    assert store.outbox() == {}
+    published = [json.loads(value)["item_id"] for value in values(topic)]
+    assert set(published) == {draw.item_id for draw in draws[:5]}
+
+
+def values(topic: Topic) -> list[bytes]:
+    return [record.value for record in everything(topic)]
+
+
 def sources(topic: Topic) -> list[str]:
     """Offsets that the dead letters in a topic tell of."""
+    return [dict(record.headers)["credence-source-offset"].decode() for record in everything(topic)]
+
+
+def everything(topic: Topic) -> list[Any]:
+    """All records of a topic."""
     consumer = KafkaConsumer(
         bootstrap_servers=topic.kafka.bootstrap_servers.split(","), auto_offset_reset="earliest"
     )
     consumer.assign([topic.partition(0)])
     end = consumer.end_offsets([topic.partition(0)])[topic.partition(0)]
-    found: list[str] = []
+    found: list[Any] = []
     while consumer.position(topic.partition(0)) < end:
         for records in consumer.poll(500).values():
-            found += [dict(record.headers)["credence-source-offset"].decode() for record in records]
+            found += records
     consumer.close()
     return found
