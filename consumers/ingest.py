@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from pydantic_core import from_json
 
 from consumers.formats.native import NOTHING, WirePrediction, decode_attributes
 from service.cells import OTHER, CellSpace, Combination
@@ -26,6 +27,10 @@ Indices = npt.NDArray[np.intp]
 UInt64s = npt.NDArray[np.uint64]
 
 _EMPTY_PAYLOADS = (b"", b"null")
+
+_PLAIN_PAYLOAD_BYTES = 4_000
+_PLAIN_PAYLOAD_PARTS = 100
+"""A payload that is longer, or has more arrays and objects, may hold what few readers of JSON can take."""
 _UNKNOWN = -1
 
 _REMEMBERED_BYTES = 4_000_000
@@ -128,7 +133,7 @@ class ModelIngest:
             row
             for row, p in enumerate(predictions)
             if p.votes is not None
-            or (p.payload is not NOTHING and (p.payload_uri is not None or len(p.payload) > longest))
+            or (p.payload is not NOTHING and (p.payload_uri is not None or not _is_plain(p.payload, longest)))
         ]
         in_order[odd] = False
         refused: dict[int, BadMessage] = {}
@@ -211,6 +216,8 @@ class ModelIngest:
             raise BadMessage("payload_too_large", f"the payload is over {self._payload_bytes} bytes")
         if prediction.payload_uri is not None and _payload_text(prediction.payload):
             raise BadMessage("invalid_field", "give payload or payload_uri, not both")
+        if not _is_plain(prediction.payload, self._payload_bytes) and not _is_readable(prediction.payload):
+            raise BadMessage("invalid_field", "the payload is nested too deeply, or has a number too long")
         decode_attributes(prediction.attributes)
         return index, min(max(score, 0.0), 1.0)
 
@@ -362,6 +369,23 @@ class ModelIngest:
         )
         owned.started = True
         owned.confirmed = len(combinations)
+
+
+def _is_plain(payload: msgspec.Raw, longest: int) -> bool:
+    text = bytes(payload)
+    return (
+        len(text) <= min(longest, _PLAIN_PAYLOAD_BYTES)
+        and text.count(b"[") + text.count(b"{") <= _PLAIN_PAYLOAD_PARTS
+    )
+
+
+def _is_readable(payload: msgspec.Raw) -> bool:
+    """Whether the contract's own reader takes it, as a labeller's may."""
+    try:
+        from_json(bytes(payload))
+    except ValueError:
+        return False
+    return True
 
 
 def _payload_text(value: msgspec.Raw) -> bytes:

@@ -7,9 +7,11 @@ tried again as a whole whenever Redis or Kafka comes back.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -115,11 +117,7 @@ class PredictionStep:
         """
         decoded = decode_records(records, message_bytes=self._message_bytes)
         parts, errors = self._checked(partition, records, decoded)
-        if self._admitted.get(partition) != records[-1].offset:
-            # Not again when the batch is given again: waiting must not turn a few bad messages into a flood.
-            count = len(decoded.predictions) + len(decoded.errors)
-            self._flood_gate.admit(messages=count, bad=len(errors))
-            self._admitted[partition] = records[-1].offset
+        self._admit(partition, records, decoded, errors)
         times = _observed_at(records, decoded, now)
         hashes = siphash24([p.item_id.encode() for p in decoded.predictions], self._hash_key)
         additions = []
@@ -141,6 +139,22 @@ class PredictionStep:
         if errors:
             self._metrics.dead_lettered(self.topic_kind, [error.reason for _, _, error in errors])
             self._checkpoint_all.add(partition)
+
+    def _admit(
+        self, partition: int, records: Sequence[Any], decoded: DecodedRecords, errors: Sequence[Error]
+    ) -> None:
+        """Count what was not counted yet: waiting must not turn a few bad messages into a flood.
+
+        A batch that is given again may have grown meanwhile.
+        """
+        seen = self._admitted.get(partition, -1)
+        first = bisect_right(records, seen, key=attrgetter("offset"))
+        places = [*decoded.places, *(place for place, _, _ in decoded.errors)]
+        self._flood_gate.admit(
+            messages=sum(place >= first for place in places) if first else len(places),
+            bad=sum(place >= first for place, _, _ in errors),
+        )
+        self._admitted[partition] = max(seen, records[-1].offset)
 
     def _checked(
         self, partition: int, records: Sequence[Any], decoded: DecodedRecords
@@ -223,7 +237,9 @@ def _rejected(partition: int, records: Sequence[Any], errors: Sequence[Error]) -
 
 def _observed_at(records: Sequence[Any], decoded: DecodedRecords, now: float) -> Floats:
     """When every prediction was made, seconds since the epoch; its record's time where it tells none."""
-    recorded = np.minimum(np.array([record.timestamp for record in records]) / 1000, now + FUTURE_SECONDS)
+    stamps = np.array([record.timestamp for record in records], dtype=np.int64)
+    # A producer may give no timestamp; that is a negative one.
+    recorded = np.where(stamps < 0, now, np.minimum(stamps / 1000, now + FUTURE_SECONDS))
     told: Floats = np.full(len(records), np.nan)
     for place in [place for place, record in enumerate(records) if record.headers]:
         if (claimed := event_time(records[place].headers)) is not None:

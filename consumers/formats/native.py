@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from service.contract import CLOUDEVENTS_VERSION, MOST_ATTRIBUTES, PREDICTION_TYPE
+from service.contract import CLOUDEVENTS_VERSION, MOST_ATTRIBUTES, MOST_VOTES, PREDICTION_TYPE
 from service.errors import BadMessage
 
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
@@ -47,7 +47,7 @@ class WirePrediction(msgspec.Struct, frozen=True, gc=False):
     time: AwareTime | None = None
     payload: msgspec.Raw = NOTHING
     payload_uri: Annotated[str, Meta(min_length=1, max_length=2048)] | None = None
-    votes: dict[Name, ClassName] | None = None
+    votes: Annotated[dict[Name, ClassName], Meta(max_length=MOST_VOTES)] | None = None
 
 
 class WireLabel(msgspec.Struct, frozen=True, gc=False):
@@ -71,7 +71,11 @@ _decode_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _decode_label = msgspec.json.Decoder(WireLabel).decode
 
 _ARRAY_START = re.compile(rb"\s*\[")
-_QUOTED = re.compile(r"'.*'")
+_QUOTED = re.compile(r"""'.*'|".*\"""", re.DOTALL)
+
+_SHORTEST_PREDICTION_BYTES = 50
+_FEW_ELEMENTS = 1_000
+"""So many elements an array may have, however short; beyond, only as many as could be predictions."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,11 @@ def decode_predictions(value: bytes) -> list[tuple[int | None, WirePrediction | 
     elements = _attempt(_decode_elements, value, whole=False)
     if isinstance(elements, BadMessage):
         return [(None, elements)]
+    if len(elements) > max(_FEW_ELEMENTS, len(value) // _SHORTEST_PREDICTION_BYTES):
+        # Not one by one: what a record costs must be in proportion to its length.
+        return [
+            (None, BadMessage("invalid_field", "most elements of the array are too short to be predictions"))
+        ]
     return [(i, _attempt(_decode_prediction, raw)) for i, raw in enumerate(elements)]
 
 
