@@ -21,6 +21,7 @@ from starlette.applications import Starlette
 
 from consumers.dead_letters import FloodGate
 from consumers.fast_fetch import use_fast_fetch
+from consumers.formats.open_inference import OpenInference
 from consumers.ingest import ModelIngest
 from consumers.kafka_dead_letters import KafkaDeadLetters
 from consumers.labels import LabelStep
@@ -245,6 +246,7 @@ class Application:
             )
         return PredictionStep(
             models,
+            responses=OpenInference({name: model.tensors for name, model in settings.models.items()}),
             dead_letters=self._dead_letters(producer, settings.kafka.topics.predictions),
             flood_gate=self._flood_gate(),
             metrics=self._metrics,
