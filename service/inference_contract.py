@@ -11,10 +11,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
-from service.contract import Message, Name
+from service.contract import CLOUDEVENTS_VERSION, Message, Name
 
 RESPONSE_TYPES = ("org.kubeflow.serving.inference.response", "io.seldon.serving.inference.response")
 """`ce_type` of a response that KServe or Seldon logs; both log requests too, under types of their own."""
+
+RESPONSE_CLOUDEVENTS_VERSIONS = (CLOUDEVENTS_VERSION, "0.3")
+"""Seldon says 0.3; type and time of an event, which are all that is read, mean the same in both."""
 
 ATTRIBUTE_PREFIX = "attributes."
 """What the name of a tensor or a parameter begins with that is an attribute."""
@@ -54,7 +57,7 @@ TENSOR_RULES: dict[TensorField, TensorRule] = {
     "time": TensorRule(_TEXTS, _VECTOR, "when it was predicted, RFC 3339"),
     "payload_uri": TensorRule(_TEXTS, _VECTOR, "where the labeller finds the item"),
 }
-"""By the field that a tensor becomes; N is the number of predictions, the same in all of them."""
+"""By the field that a tensor becomes; N is the number of rows, K that of the model's classes."""
 
 ATTRIBUTE_RULE = TensorRule((*_TEXTS, *_INTEGERS), _VECTOR, "one attribute of every prediction")
 

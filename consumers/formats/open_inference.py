@@ -21,13 +21,17 @@ import msgspec
 
 from consumers.formats.native import NOTHING, Headers, Name, WirePrediction, attempt, decode_prediction
 from consumers.formats.tensors import ATTRIBUTE, Column, OneByOne, Tensor, binary_data, column
-from service.contract import CLOUDEVENTS_VERSION, MOST_ATTRIBUTES
+from service.contract import MOST_ATTRIBUTES
 from service.errors import BadMessage
-from service.inference_contract import ATTRIBUTE_PREFIX, RESPONSE_TYPES, TENSOR_RULES
+from service.inference_contract import (
+    ATTRIBUTE_PREFIX,
+    RESPONSE_CLOUDEVENTS_VERSIONS,
+    RESPONSE_TYPES,
+    TENSOR_RULES,
+)
 
 _EVENT_TYPES = frozenset(name.encode() for name in RESPONSE_TYPES)
-# Seldon says 0.3; the type and the time of an event, which are all that is read, mean the same in both.
-_EVENT_VERSIONS = frozenset({CLOUDEVENTS_VERSION.encode(), b"0.3"})
+_EVENT_VERSIONS = frozenset(version.encode() for version in RESPONSE_CLOUDEVENTS_VERSIONS)
 
 _LONGEST_ITEM_ID = 256
 _LONGEST_NAME = 128
@@ -114,7 +118,7 @@ class Rows:
         """JSON text of every row's attributes; rows that have the same ones share it."""
         if not self.attributes:
             return repeat(msgspec.Raw(_encode(self.shared)) if self.shared else NOTHING)
-        texts = _AttributeTexts(self.shared, tuple(self.attributes))
+        texts = _AttributeTexts(self.shared, self.attributes)
         columns = [column.values() for column in self.attributes.values()]
         return map(texts.__getitem__, zip(*columns, strict=True))
 
@@ -143,14 +147,12 @@ class Rows:
             told["item_id"] = [_encode(f"{self.identity}/{row}") for row in range(self.count)]
         pieces = [(b',"%s":' % name.encode(), texts) for name, texts in told.items()]
         pieces[0] = (b'{"model":' + _encode(self.model) + pieces[0][0], pieces[0][1])
-        if not (self.shared or self.attributes):
-            return pieces, b"}"
-        before = b',"attributes":' + _encode(self.shared).removesuffix(b"}")
-        for name, attribute in self.attributes.items():
-            comma = b"" if before.endswith(b"{") else b","
-            pieces.append((before + comma + _encode(name) + b":", attribute.texts()))
-            before = b""
-        return pieces, before + b"}}"
+        if not self.attributes:
+            return pieces, (b',"attributes":' + _encode(self.shared) if self.shared else b"") + b"}"
+        first, *others = _openings(self.shared, self.attributes)
+        texts = [attribute.texts() for attribute in self.attributes.values()]
+        pieces += zip([b',"attributes":' + first, *others], texts, strict=True)
+        return pieces, b"}}"
 
     def shared_length(self) -> int:
         """About how long a row is beside what it alone says, in characters."""
@@ -161,14 +163,20 @@ class Rows:
 class _AttributeTexts(dict[tuple[str, ...], msgspec.Raw]):
     """JSON texts of the attributes of rows, by the values that tensors give them."""
 
-    def __init__(self, shared: Mapping[str, str], names: tuple[str, ...]) -> None:
+    def __init__(self, shared: Mapping[str, str], names: Iterable[str]) -> None:
         super().__init__()
-        self._shared = shared
-        self._names = names
+        self._openings = _openings(shared, names)
 
     def __missing__(self, row: tuple[str, ...]) -> msgspec.Raw:
-        text = self[row] = msgspec.Raw(_encode({**self._shared, **dict(zip(self._names, row, strict=True))}))
+        parts = [part for pair in zip(self._openings, map(_encode, row), strict=True) for part in pair]
+        text = self[row] = msgspec.Raw(b"".join(parts) + b"}")
         return text
+
+
+def _openings(shared: Mapping[str, str], names: Iterable[str]) -> list[bytes]:
+    """JSON text in front of the value of each of a row's own attributes; the first opens the object."""
+    first, *others = [b",%s:" % _encode(name) for name in names]
+    return [_encode(shared).removesuffix(b"}") + (first if shared else first.removeprefix(b",")), *others]
 
 
 class OpenInference:
@@ -248,8 +256,9 @@ def tells_a_response(headers: Headers) -> bool | None:
     told = dict(headers)
     if told.get("ce_type") not in _EVENT_TYPES:
         return False if "ce_type" in told else None
-    if told.get("ce_specversion", b"0.3") not in _EVENT_VERSIONS:
-        raise BadMessage("unsupported_event", f"ce_specversion must be {CLOUDEVENTS_VERSION}, or 0.3")
+    if "ce_specversion" in told and told["ce_specversion"] not in _EVENT_VERSIONS:
+        known = " or ".join(RESPONSE_CLOUDEVENTS_VERSIONS)
+        raise BadMessage("unsupported_event", f"ce_specversion of a response must be {known}")
     return True
 
 
