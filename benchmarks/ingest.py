@@ -116,7 +116,7 @@ def main() -> None:
     with broker(options.broker) as bootstrap_servers:
         for name in options.streams:
             stream = STREAMS[name]
-            share = {"small": 1, "spread": 5, "packed": 1}[name]
+            share = 5 if stream.spread else 1
             told.append(measure(stream, options.predictions // share, options.turns, bootstrap_servers))
             if not options.json:
                 show(told[-1])

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks.consuming import ConsumerProcess
-from consumers.formats.native import decode_records
+from consumers.formats.open_inference import OpenInference
+from consumers.formats.records import decode_records
 from service.clients import build_consumer
 from service.garbage import collect_rarely
 from service.settings import Settings
@@ -60,6 +61,7 @@ def read(reader: Reader, settings: Mapping[str, Any], predictions: int, packed: 
 def _read_bare(reader: Reader, told: Mapping[str, Any], predictions: int, packed: int) -> Reading:
     settings = Settings.model_validate(told)
     consumer = build_consumer(settings.kafka, group="bare")
+    responses = OpenInference({name: model.tensors for name, model in settings.models.items()})
     consumer.subscribe([settings.kafka.topics.predictions])
     if reader != "poll":
         collect_rarely()
@@ -68,7 +70,7 @@ def _read_bare(reader: Reader, told: Mapping[str, Any], predictions: int, packed
     while read < _NEARLY_ALL * predictions:
         for records in consumer.poll(_POLL_MS).values():
             if reader == "poll and decode":
-                decode_records(records, message_bytes=settings.bounds.message_bytes)
+                decode_records(records, message_bytes=settings.bounds.message_bytes, responses=responses)
             read += packed * len(records)
         if read >= WARM * predictions and not first:
             first, began, cpu = read, time.perf_counter(), time.process_time()

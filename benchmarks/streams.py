@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -27,12 +27,14 @@ class Stream:
         name: in the tables.
         classes: of the model.
         packed: predictions in one record.
+        inference: whether these are the rows of a response of a model server.
         spread: whether they carry class probabilities.
     """
 
     name: str
     classes: int = 10
     packed: int = 1
+    inference: bool = False
     spread: bool = False
 
     def model(self) -> dict[str, Any]:
@@ -46,6 +48,10 @@ class Stream:
     def values(self, predictions: int) -> Iterator[bytes]:
         """Values of the records of so many predictions, with ever-new item ids."""
         elements = self._elements(predictions)
+        if self.inference:
+            while rows := list(islice(elements, self.packed)):
+                yield _response([json.loads(row) for row in rows])
+            return
         if self.packed == 1:
             yield from elements
             return
@@ -74,10 +80,32 @@ class Stream:
         return [f'"probabilities":{json.dumps([float(f"{p:.13f}") for p in row])}' for row in probabilities]
 
 
+def _response(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """What a model server answers that says the same, but for the times: it has none of its own."""
+    outputs = [_tensor("item_id", "BYTES", [row["item_id"] for row in rows])]
+    if "probabilities" in rows[0]:
+        outputs.append(_tensor("probabilities", "FP64", [row["probabilities"] for row in rows]))
+    else:
+        outputs.append(_tensor("predicted_class", "BYTES", [row["predicted_class"] for row in rows]))
+        outputs.append(_tensor("score", "FP64", [row["score"] for row in rows]))
+    for name in rows[0]["attributes"]:
+        outputs.append(_tensor(f"attributes.{name}", "BYTES", [row["attributes"][name] for row in rows]))
+    return json.dumps({"model_name": "m", "outputs": outputs}, separators=(",", ":")).encode()
+
+
+def _tensor(name: str, datatype: str, data: list[Any]) -> dict[str, Any]:
+    if isinstance(data[0], list):
+        shape = [len(data), len(data[0])]
+        flat = [value for row in data for value in row]
+        return {"name": name, "datatype": datatype, "shape": shape, "data": flat}
+    return {"name": name, "datatype": datatype, "shape": [len(data)], "data": data}
+
+
 SMALL = Stream("one in a record")
 SPREAD = Stream("100 class probabilities", classes=100, spread=True)
 PACKED = Stream("100 in a record", packed=100)
-STREAMS = {"small": SMALL, "spread": SPREAD, "packed": PACKED}
+INFERENCE = Stream("100 in a response", packed=100, inference=True)
+STREAMS = {"small": SMALL, "spread": SPREAD, "packed": PACKED, "inference": INFERENCE}
 
 
 def create_topics(bootstrap_servers: str, names: list[str], *, partitions: int) -> None:

@@ -17,13 +17,9 @@ from typing import Any
 import numpy as np
 
 from consumers.dead_letters import DeadLetterSink, FloodGate, Rejected
-from consumers.formats.native import (
-    DecodedRecords,
-    WirePrediction,
-    decode_records,
-    element_texts,
-    event_time,
-)
+from consumers.formats.native import WirePrediction, event_time
+from consumers.formats.open_inference import OpenInference
+from consumers.formats.records import DecodedRecords, decode_records, texts_of
 from consumers.ingest import Checked, Floats, Indices, ModelIngest
 from service.errors import BadMessage
 from service.metrics import PipelineMetrics
@@ -64,6 +60,7 @@ class PredictionStep:
         self,
         models: Mapping[str, ModelIngest],
         *,
+        responses: OpenInference,
         dead_letters: DeadLetterSink,
         flood_gate: FloodGate,
         metrics: PipelineMetrics,
@@ -72,6 +69,7 @@ class PredictionStep:
         idle_checkpoint_seconds: float = 10.0,
     ) -> None:
         self._models = models
+        self._responses = responses
         self._dead_letters = dead_letters
         self._flood_gate = flood_gate
         self._metrics = metrics
@@ -115,7 +113,7 @@ class PredictionStep:
             Unavailable: Redis or Kafka cannot answer now; give the same batch again later.
             DeadLetterFlood: too many messages are bad; nothing of the batch was discarded.
         """
-        decoded = decode_records(records, message_bytes=self._message_bytes)
+        decoded = decode_records(records, message_bytes=self._message_bytes, responses=self._responses)
         parts, errors = self._checked(partition, records, decoded)
         self._admit(partition, records, decoded, errors)
         times = _observed_at(records, decoded, now)
@@ -126,7 +124,7 @@ class PredictionStep:
             additions.append(
                 part.model.candidates(part.checked, part.kept, times=times[rows], hashes=hashes[rows])
             )
-        self._dead_letters.send(list(_rejected(partition, records, errors)))
+        self._dead_letters.send(list(self._rejected(partition, records, errors)))
 
         position = records[-1].offset + 1
         for part, candidates in zip(parts, additions, strict=True):
@@ -184,6 +182,19 @@ class PredictionStep:
             parts.append(_Part(name, model, rows, checked, np.flatnonzero(kept)))
         return parts, sorted(errors, key=_place_and_element)
 
+    def _rejected(
+        self, partition: int, records: Sequence[Any], errors: Sequence[Error]
+    ) -> Iterator[Rejected]:
+        for place, group in groupby(errors, key=lambda error: error[0]):
+            record, of_record = records[place], list(group)
+            value = record.value or b""
+            # Once per record: it may hold very many bad elements.
+            several = any(element is not None for _, element, _ in of_record)
+            text_of = texts_of(record, self._responses) if several else None
+            for _, element, error in of_record:
+                text = value if element is None or text_of is None else text_of(element)
+                yield Rejected(partition, record.offset, element, record.key, text, error)
+
     def flush(self, partition: int, now: float) -> int:
         """Write a partition's shards back; the offset up to which everything is stored.
 
@@ -222,17 +233,6 @@ def _rows_by_model(predictions: Sequence[WirePrediction]) -> dict[str, Indices]:
 def _place_and_element(error: Error) -> tuple[int, int]:
     place, element, _ = error
     return place, -1 if element is None else element
-
-
-def _rejected(partition: int, records: Sequence[Any], errors: Sequence[Error]) -> Iterator[Rejected]:
-    for place, group in groupby(errors, key=lambda error: error[0]):
-        record, of_record = records[place], list(group)
-        value = record.value or b""
-        # Once per record: an array may hold very many bad elements.
-        texts = element_texts(value) if any(element is not None for _, element, _ in of_record) else []
-        for _, element, error in of_record:
-            text = value if element is None else bytes(texts[element])
-            yield Rejected(partition, record.offset, element, record.key, text, error)
 
 
 def _observed_at(records: Sequence[Any], decoded: DecodedRecords, now: float) -> Floats:

@@ -21,6 +21,7 @@ from starlette.applications import Starlette
 
 from consumers.dead_letters import DeadLetterSink, FloodGate
 from consumers.fast_fetch import use_fast_fetch
+from consumers.formats.open_inference import OpenInference
 from consumers.ingest import ModelIngest
 from consumers.kafka_dead_letters import KafkaDeadLetters
 from consumers.labels import LabelStep
@@ -114,6 +115,7 @@ def prediction_step(
         )
     return PredictionStep(
         models,
+        responses=OpenInference({name: model.tensors for name, model in settings.models.items()}),
         dead_letters=dead_letters,
         flood_gate=flood_gate(settings),
         metrics=metrics,

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from service.contract import CLOUDEVENTS_VERSION, MOST_ATTRIBUTES, MOST_VOTES, PREDICTION_TYPE
+from service.contract import CLOUDEVENTS_VERSION, MOST_ATTRIBUTES, MOST_VOTES
 from service.errors import BadMessage
 
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
 ItemId = Annotated[str, Meta(min_length=1, max_length=256)]
 RequestId = Annotated[str, Meta(min_length=1, max_length=64)]
 ClassName = Annotated[str, Meta(min_length=1, max_length=256)]
+Uri = Annotated[str, Meta(min_length=1, max_length=2048)]
 AwareTime = Annotated[datetime, Meta(tz=True)]
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -46,7 +46,7 @@ class WirePrediction(msgspec.Struct, frozen=True, gc=False):
     attributes: msgspec.Raw = NOTHING
     time: AwareTime | None = None
     payload: msgspec.Raw = NOTHING
-    payload_uri: Annotated[str, Meta(min_length=1, max_length=2048)] | None = None
+    payload_uri: Uri | None = None
     votes: Annotated[dict[Name, ClassName], Meta(max_length=MOST_VOTES)] | None = None
 
 
@@ -65,7 +65,7 @@ class WireLabel(msgspec.Struct, frozen=True, gc=False):
 _Attributes = Annotated[dict[Name, str], Meta(max_length=MOST_ATTRIBUTES)]
 
 _decode_attributes = msgspec.json.Decoder(_Attributes).decode
-_decode_prediction = msgspec.json.Decoder(WirePrediction).decode
+decode_prediction = msgspec.json.Decoder(WirePrediction).decode
 _decode_predictions = msgspec.json.Decoder(list[WirePrediction]).decode
 _decode_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _decode_label = msgspec.json.Decoder(WireLabel).decode
@@ -78,78 +78,13 @@ _FEW_ELEMENTS = 1_000
 """So many elements an array may have, however short; beyond, only as many as could be predictions."""
 
 
-@dataclass(frozen=True)
-class DecodedRecords:
-    """What the values of some records hold; `predictions`, `places` and `elements` go together.
-
-    Attributes:
-        predictions: those that could be parsed, in the order in which they came.
-        places: which record each came in.
-        elements: its position in that record's array; None where it came alone.
-        errors: of what could not be parsed, in order: which record, which element, and why.
-    """
-
-    predictions: list[WirePrediction]
-    places: Sequence[int]
-    elements: Sequence[int | None]
-    errors: list[tuple[int, int | None, BadMessage]]
-
-
-def decode_records(records: Sequence[Any], *, message_bytes: int) -> DecodedRecords:
-    """Predictions of many records: their headers are checked, and their values parsed.
-
-    Args:
-        records: as the Kafka client gives them.
-        message_bytes: longest value that is taken.
-    """
-    values = [record.value or b"" for record in records]
-    try:
-        for headers in [record.headers for record in records if record.headers]:
-            check_event(headers, PREDICTION_TYPE)
-        text = b"".join(values)
-        if not text.isascii():
-            for value in values:
-                str(value, "utf-8")
-        if len(text) <= message_bytes or max(map(len, values)) <= message_bytes:
-            count = len(values)
-            return DecodedRecords(list(map(_decode_prediction, values)), range(count), [None] * count, [])
-    except (BadMessage, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        """Some are arrays, or cannot be used: one by one, then."""
-    return _decode_one_by_one(records, values, message_bytes)
-
-
-def _decode_one_by_one(records: Sequence[Any], values: Sequence[bytes], message_bytes: int) -> DecodedRecords:
-    predictions: list[WirePrediction] = []
-    places: list[int] = []
-    elements: list[int | None] = []
-    errors: list[tuple[int, int | None, BadMessage]] = []
-    for place, (record, value) in enumerate(zip(records, values, strict=True)):
-        if len(value) > message_bytes:
-            too_large = f"the value is over {message_bytes} bytes"
-            errors.append((place, None, BadMessage("message_too_large", too_large)))
-            continue
-        try:
-            check_event(record.headers, PREDICTION_TYPE)
-        except BadMessage as error:
-            errors.append((place, None, error))
-            continue
-        for element, decoded in decode_predictions(value):
-            if isinstance(decoded, BadMessage):
-                errors.append((place, element, decoded))
-            else:
-                predictions.append(decoded)
-                places.append(place)
-                elements.append(element)
-    return DecodedRecords(predictions, places, elements, errors)
-
-
 def decode_attributes(text: msgspec.Raw | bytes) -> dict[str, str]:
     """Attributes by name, from their JSON text in a prediction.
 
     Raises:
         BadMessage: they are no attributes.
     """
-    attributes: dict[str, str] | BadMessage = _attempt(_decode_attributes, text) if text else {}
+    attributes: dict[str, str] | BadMessage = attempt(_decode_attributes, text) if text else {}
     if isinstance(attributes, BadMessage):
         raise BadMessage(attributes.reason, f"attributes: {attributes.detail}")
     return attributes
@@ -163,11 +98,11 @@ def decode_predictions(value: bytes) -> list[tuple[int | None, WirePrediction | 
         is refused. One bad element does not take the others with it.
     """
     if not _ARRAY_START.match(value):
-        return [(None, _attempt(_decode_prediction, value))]
-    predictions = _attempt(_decode_predictions, value)
+        return [(None, attempt(decode_prediction, value))]
+    predictions = attempt(_decode_predictions, value)
     if not isinstance(predictions, BadMessage):
         return list(enumerate(predictions))
-    elements = _attempt(_decode_elements, value, whole=False)
+    elements = attempt(_decode_elements, value, whole=False)
     if isinstance(elements, BadMessage):
         return [(None, elements)]
     if len(elements) > max(_FEW_ELEMENTS, len(value) // _SHORTEST_PREDICTION_BYTES):
@@ -175,7 +110,7 @@ def decode_predictions(value: bytes) -> list[tuple[int | None, WirePrediction | 
         return [
             (None, BadMessage("invalid_field", "most elements of the array are too short to be predictions"))
         ]
-    return [(i, _attempt(_decode_prediction, raw)) for i, raw in enumerate(elements)]
+    return [(i, attempt(decode_prediction, raw)) for i, raw in enumerate(elements)]
 
 
 def element_texts(value: bytes) -> list[msgspec.Raw]:
@@ -190,7 +125,7 @@ def decode_label(value: bytes) -> WireLabel:
     Raises:
         BadMessage: it is not a label.
     """
-    label: WireLabel | BadMessage = _attempt(_decode_label, value)
+    label: WireLabel | BadMessage = attempt(_decode_label, value)
     if isinstance(label, BadMessage):
         raise label
     if (label.true_class is None) == (label.kind in ("answer", "correction")):
@@ -225,7 +160,14 @@ def event_time(headers: Headers) -> float | None:
     return None
 
 
-def _attempt(decode: Callable[[Any], Any], value: bytes | msgspec.Raw, *, whole: bool = True) -> Any:
+def attempt(decode: Callable[[Any], Any], value: bytes | msgspec.Raw, *, whole: bool = True) -> Any:
+    """What a decoder of msgspec makes of JSON text, or the `BadMessage` that says why it cannot be used.
+
+    Args:
+        decode: of msgspec.
+        value: JSON text.
+        whole: whether what the decoder skips must be UTF-8 as well.
+    """
     try:
         if whole:
             # The parser does not look at the encoding of what it skips: a payload, which a labeller must

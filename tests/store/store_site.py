@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 from redis_cluster import EmbeddedRedisCluster
 
 from consumers.dead_letters import FloodGate, Rejected
+from consumers.formats.open_inference import OpenInference
 from consumers.ingest import ModelIngest
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
@@ -140,6 +141,7 @@ class Site:
                 )
                 for name in models or self.settings.models
             },
+            responses=OpenInference({name: m.tensors for name, m in self.settings.models.items()}),
             dead_letters=self.letters,
             flood_gate=FloodGate(ratio=0.5, window=self._flood_window),
             metrics=self._metrics,

@@ -210,6 +210,11 @@ def test_a_missing_key_is_named_by_its_path(tmp_path: Path, text: str, path: str
         (model_text(classes="[cat, cat]"), "models.animals"),
         (model_text(classes="[yes, cat]"), "models.animals.classes.0"),
         (model_text(score_bins="0"), "models.animals"),
+        (model_text(tensors="{colour: predict}"), "models.animals.tensors.colour.[key]"),
+        (model_text(tensors="{score: ''}"), "models.animals.tensors.score"),
+        (model_text(tensors="{score: max, time: max}"), "models.animals"),
+        (model_text(tensors="{score: probabilities}"), "models.animals"),
+        (model_text(tensors="{score: attributes.score}"), "models.animals"),
         (model_text(score_bins="-3"), "models.animals"),
         (model_text(score_bins="[0.5, 0.2]"), "models.animals"),
         (model_text(score_bins="[0.5, 0.5]"), "models.animals"),
@@ -306,6 +311,11 @@ def test_one_bin_has_no_inner_edges() -> None:
 
 def test_given_edges_are_kept() -> None:
     assert ModelSettings(classes=["a", "b"], score_bins=[0.5, 0.9]).score_edges == (0.5, 0.9)
+
+
+def test_two_tensors_may_exchange_their_names() -> None:
+    tensors = {"score": "probabilities", "probabilities": "score"}
+    assert ModelSettings.model_validate({"classes": ["a", "b"], "tensors": tensors}).tensors == tensors
 
 
 def test_a_half_life_halves() -> None:
