@@ -80,10 +80,16 @@ class LabelStep:
 
         Raises:
             Unavailable: Redis or Kafka cannot answer now; give the same batch again later.
-            DeadLetterFlood: too many messages are bad; nothing of the batch was discarded.
+            DeadLetterFlood: too many messages are bad; nothing of the batch was discarded. If it takes Redis
+                to tell that labels are bad (they answer no request), good ones among them may have been
+                applied; they are recognised when the batch is read again.
         """
         events: dict[str, list[tuple[Any, LabelEvent]]] = {}
         rejected: list[Rejected] = []
+        # What was admitted is not counted again when it is given again, alone or with more behind it:
+        # waiting must not turn a few bad messages into a flood.
+        admitted = self._admitted.get(partition, -1)
+        messages = sum(record.offset > admitted for record in records)
         for record in records:
             try:
                 label = self._decode(record)
@@ -91,6 +97,8 @@ class LabelStep:
                 rejected.append(_rejected(partition, record, error))
             else:
                 events.setdefault(label.model, []).append((record, _event(label, record, now)))
+        # Before anything is applied, as far as that can be told then.
+        self._flood_gate.check(messages=messages, bad=_beyond(admitted, rejected))
 
         counts = {"duplicate": 0, "applied": 0}
         for model, pairs in events.items():
@@ -104,10 +112,8 @@ class LabelStep:
                 counts[done.status] += 1
                 if done.closed is not None:
                     self._metrics.label_delayed(model, max(0.0, event.time - done.closed.requested_at))
-        if self._admitted.get(partition) != records[-1].offset:
-            # Not again when the batch is given again: waiting must not turn a few bad messages into a flood.
-            self._flood_gate.admit(messages=len(records), bad=len(rejected))
-            self._admitted[partition] = records[-1].offset
+        self._flood_gate.admit(messages=messages, bad=_beyond(admitted, rejected))
+        self._admitted[partition] = records[-1].offset
         self._dead_letters.send(rejected)
         self._positions[partition] = records[-1].offset + 1
         self._metrics.labels_taken(applied=counts["applied"], duplicate=counts["duplicate"])
@@ -142,7 +148,20 @@ class LabelStep:
 
 
 def _rejected(partition: int, record: Any, error: BadMessage) -> Rejected:
-    return Rejected(partition, record.offset, None, record.key, record.value or b"", error)
+    return Rejected(
+        partition,
+        record.offset,
+        None,
+        record.key,
+        record.value or b"",
+        error,
+        timestamp_ms=record.timestamp,
+        headers=record.headers,
+    )
+
+
+def _beyond(offset: int, rejected: Sequence[Rejected]) -> int:
+    return sum(letter.offset > offset for letter in rejected)
 
 
 def _event(label: WireLabel, record: Any, now: float) -> LabelEvent:

@@ -42,18 +42,29 @@ def build_consumer(settings: KafkaSettings, *, group: str) -> Any:
     )
 
 
-def build_producer(settings: KafkaSettings, *, name: str) -> Any:
+def build_reader(settings: KafkaSettings) -> Any:
+    """A consumer of bytes that belongs to no group: it is told what to read, and commits nothing."""
+    return KafkaConsumer(
+        bootstrap_servers=settings.bootstrap_servers,
+        client_id=f"{settings.group_prefix}-reader",
+        enable_auto_commit=False,
+    )
+
+
+def build_producer(settings: KafkaSettings, *, name: str, delivery_seconds: float = 120.0) -> Any:
     """An idempotent producer that waits for all in-sync replicas.
 
     Args:
         settings: the Kafka part of the settings.
         name: suffix of the client id.
+        delivery_seconds: how long the client keeps trying to send a record, under one sequence number.
     """
     return KafkaProducer(
         bootstrap_servers=settings.bootstrap_servers,
         client_id=f"{settings.group_prefix}-{name}",
         acks="all",
         linger_ms=5,
+        delivery_timeout_ms=int(delivery_seconds * 1000),
     )
 
 

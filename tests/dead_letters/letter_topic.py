@@ -1,0 +1,44 @@
+"""What a dead-letter topic holds, read with a client of the test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from harness import Deployment, wait_for
+from kafka import KafkaConsumer
+
+
+def letters_of(deployment: Deployment, count: int, *, seconds: float = 30) -> list[Any]:
+    """At least so many records of the dead-letter topic, from its beginning."""
+    consumer = KafkaConsumer(
+        f"{deployment.name}.dead-letters",
+        bootstrap_servers=deployment.broker,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+    )
+    found: list[Any] = []
+
+    def enough() -> bool:
+        for records in consumer.poll(200).values():
+            found.extend(records)
+        return len(found) >= count
+
+    try:
+        wait_for(enough, seconds=seconds, what=f"{count} dead letters")
+        for records in consumer.poll(500).values():
+            found.extend(records)
+    finally:
+        consumer.close(autocommit=False)
+    return found
+
+
+def header(record: Any, name: str) -> str | None:
+    """One header of a record, as text."""
+    return next((content.decode() for key, content in record.headers if key == name), None)
+
+
+def places(records: Sequence[Any]) -> list[tuple[str | None, ...]]:
+    """Where the messages of dead letters stood, in order."""
+    named = ("credence-source-partition", "credence-source-offset", "credence-source-index")
+    return sorted((tuple(header(record, name) for name in named) for record in records), key=str)
