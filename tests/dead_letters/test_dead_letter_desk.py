@@ -11,6 +11,7 @@ from harness import CLI, Deploy, Deployment, Labeller, prediction, wait_for
 from letter_topic import header, letters_of
 
 from service.contract import PREDICTION_TYPE
+from service.settings_file import load_settings
 
 
 def desk(deployment: Deployment, *arguments: str) -> str:
@@ -26,6 +27,12 @@ def another_class(deployment: Deployment) -> None:
     """Mend the configuration: the model may say fox."""
     text = deployment.config.read_text()
     deployment.config.write_text(text.replace("classes: [cat, dog, owl]", "classes: [cat, dog, owl, fox]"))
+    deployment.settings = load_settings(deployment.config, {})
+
+
+def taken_over(deployment: Deployment) -> bool:
+    """Whether all partitions of predictions are owned; with `latest`, what is sent earlier is not read."""
+    return len(deployment.facts().traffic().offsets) == deployment.settings.kafka.partitions
 
 
 def fox(number: int) -> bytes:
@@ -171,14 +178,14 @@ def test_a_refused_prediction_is_replayed_after_a_change_of_classes_that_reads_n
     )
     deployment.config.write_text(text)
     consumed = 'credence_predictions_consumed_total{model="sorter"}'
-    with deployment.process("consume", "predictions") as process:
-        wait_for(process.ready, seconds=40, what="ready")
+    with deployment.process("consume", "predictions"):
+        wait_for(lambda: taken_over(deployment), seconds=40, what="all partitions")
         deployment.send("predictions", fox(1), "item-000001")
         deployment.producer.flush()
         letters_of(deployment, 1)
     another_class(deployment)
     with deployment.process("consume", "predictions") as process:
-        wait_for(process.ready, seconds=40, what="ready")
+        wait_for(lambda: taken_over(deployment), seconds=40, what="all partitions")
         assert "1 replayed, 0 passed over" in desk(deployment, "replay", "--yes")
         wait_for(lambda: process.metric(consumed) == 1, seconds=20, what="taken")
         assert "0 replayed, 1 passed over" in desk(deployment, "replay", "--yes")
