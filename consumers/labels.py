@@ -166,7 +166,6 @@ def _beyond(offset: int, rejected: Sequence[Rejected]) -> int:
 
 def _event(label: WireLabel, record: Any, now: float) -> LabelEvent:
     claimed = label.time.timestamp() if label.time else event_time(record.headers or ())
-    time = min(claimed if claimed is not None else record.timestamp / 1000, now)
     identity = msgspec.json.encode(
         [label.kind, label.true_class, label.annotator, claimed if claimed is not None else record.timestamp]
     )
@@ -176,6 +175,16 @@ def _event(label: WireLabel, record: Any, now: float) -> LabelEvent:
         kind=label.kind,
         true_class=label.true_class or "",
         digest=hashlib.blake2b(identity, digest_size=8).hexdigest(),
-        time=time,
+        time=_given_at(claimed, record, now),
         annotator=label.annotator or "",
     )
+
+
+def _given_at(claimed: float | None, record: Any, now: float) -> float:
+    """When a label was given, seconds since the epoch: not before that, which few readers show, nor after now.
+
+    Without a time of its own it is as old as its record; a negative timestamp says that the record has none.
+    """
+    if claimed is None:
+        claimed = record.timestamp / 1000 if record.timestamp >= 0 else now
+    return min(max(claimed, 0.0), now)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-import msgspec
 from pydantic import ValidationError
 
 from consumers.formats.native import (
@@ -90,8 +89,9 @@ def prediction_can_be_kept(prediction: WirePrediction) -> None:
     )
     assert decode_pool_record(encode_pool_record(kept)) == kept
     if kept.payload:
-        kept.payload.decode()
-        msgspec.json.decode(kept.payload)
+        # Numbers are left as text: JSON bounds neither their size nor their length.
+        with suppress(RecursionError):
+            json.loads(kept.payload, parse_int=str, parse_float=str)
 
 
 def decoders_agree_with_the_contract(value: bytes) -> None:

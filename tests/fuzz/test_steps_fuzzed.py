@@ -246,7 +246,7 @@ def test_metrics_with_such_names_are_read_back_by_prometheus_parsers(poisoned: P
     registry.register(SnapshotCollector(lambda: snapshots))
     families = list(text_string_to_metric_families(generate_latest(registry).decode()))
     groups = {sample.labels.get("group") for family in families for sample in family.samples}
-    assert {name for name in mutators.NAMES if name and "\x00" not in name} <= groups
+    assert {name for name in mutators.NAMES if name} <= groups
     assert "evil" not in {family.name for family in families}
 
 
@@ -283,3 +283,81 @@ def test_the_terminal_shows_such_names_and_obeys_none(poisoned: Poisoned) -> Non
     shown = console.file.getvalue()
     assert "<script>" in shown
     assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize(
+    ("fields", "timestamp"),
+    [
+        ({"time": "0001-01-01T00:00:00+14:00"}, int(NOW * 1_000)),
+        ({"time": "9999-12-31T23:59:59-14:00"}, int(NOW * 1_000)),
+        *[({}, timestamp) for timestamp in mutators.TIMESTAMPS_MS],
+    ],
+)
+def test_times_of_any_kind_break_no_reader(connection: Connection, fields: Any, timestamp: int) -> None:
+    site = Site(connection, MODELS, flood_window=NO_FLOOD)
+    site.take_in([record(i, message(i, **fields), timestamp=timestamp) for i in range(40)])
+    monitor = site.monitor("m")
+    for tick in range(3):
+        monitor.refresh(NOW + tick)
+        monitor.ask(epoch=1, now=NOW + tick)
+        asked = [json.loads(one) for one in site.requests("m").outbox().values()]
+        site.requests("m").published(list(site.requests("m").outbox()))
+        step = site.label_step()
+        start = step.assign(0, 0)
+        labels = [
+            {key: one[key] for key in ("request_id", "model", "item_id")} | {"true_class": "dog"} | fields
+            for one in asked
+        ]
+        if labels:
+            batch = [record(start + i, one, timestamp=timestamp) for i, one in enumerate(labels)]
+            step.process(0, batch, NOW + tick)
+            step.flush(0, NOW + tick)
+    assert site.letters.kept == []
+    monitor.refresh(NOW + 3)
+    monitor.recall(NOW + 3)
+    taken = [monitor.refresh(NOW + 4)]
+    assert len(site.reader("m").outcomes("0-0")[1]) > 10
+    Console(width=200, file=io.StringIO()).print(status_view(taken))
+    registry = CollectorRegistry()
+    registry.register(SnapshotCollector(lambda: taken))
+    list(text_string_to_metric_families(generate_latest(registry).decode()))
+    view = SnapshotView(["m"], {"m": taken[0]}, 5.0, lambda: NOW + 4)
+    server = WebServer(build_app(registry, Health(), view), host="127.0.0.1", port=0)
+    try:
+        base = f"http://127.0.0.1:{server.port}/api/v1/models"
+        for path in (
+            "",
+            "/m",
+            "/m/activity",
+            "/m/confusion",
+            "/m/groups?grouping=region",
+            "/m/timeline?grouping=all&group=all",
+            "/m/reliability?grouping=all&group=all",
+        ):
+            read(base + path)
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize(
+    ("fields", "timestamp", "given"),
+    [
+        ({}, -1, NOW),
+        ({}, -(2**63), NOW),
+        ({}, 2**63 - 1, NOW),
+        ({}, 5_000, 5.0),
+        ({"time": "0001-01-01T00:00:00+14:00"}, -1, 0.0),
+        ({"time": "1970-01-01T00:00:07Z"}, -1, 7.0),
+    ],
+)
+def test_a_label_without_a_time_that_can_be_is_given_now(
+    site: Site, fields: dict[str, Any], timestamp: int, given: float
+) -> None:
+    site.take_in([record(0, message("a"))])
+    issue(site, draws_of(site))
+    step = site.label_step()
+    step.assign(0, 0)
+    label = {"request_id": "r-a", "model": "m", "item_id": "a", "true_class": "dog"} | fields
+    step.process(0, [record(0, label, timestamp=timestamp)], NOW)
+    (outcome,) = site.reader("m").outcomes("0-0")[1]
+    assert outcome.time == given
