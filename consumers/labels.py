@@ -181,7 +181,7 @@ def _event(label: WireLabel, record: Any, now: float) -> LabelEvent:
 
 
 def _given_at(claimed: float | None, record: Any, now: float) -> float:
-    """When a label was given, seconds since the epoch: not before that, which few readers show, nor after now.
+    """When a label was given, in seconds from the epoch: not before that, which few show, nor after now.
 
     Without a time of its own it is as old as its record; a negative timestamp says that the record has none.
     """

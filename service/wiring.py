@@ -19,6 +19,7 @@ from kafka.errors import KafkaError
 from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 
+from consumers.bounded_records import bound_batches
 from consumers.dead_letters import FloodGate
 from consumers.ingest import ModelIngest
 from consumers.kafka_dead_letters import KafkaDeadLetters
@@ -279,7 +280,11 @@ class Application:
                 consumer = self._patiently(lambda: build_consumer(self._settings.kafka, group=name))
                 if consumer is None:
                     return
-                kafka = self._settings.kafka
+                kafka, bounds = self._settings.kafka, self._settings.bounds
+                if bounds.batch_bytes is not None:
+                    bound_batches(
+                        consumer, batch_bytes=bounds.batch_bytes, message_bytes=bounds.message_bytes
+                    )
                 loop = ConsumerLoop(
                     consumer,
                     topic,
