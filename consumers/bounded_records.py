@@ -1,7 +1,7 @@
 """Bounds what a compressed record batch may become in memory, and reads on behind one that cannot be read.
 
 The Kafka client decompresses a batch whole, however large it gets (a gibibyte of zeros takes 33 KB of zstd),
-and stops for ever at a batch whose checksum is right and whose content is not. Brokers bound compressed sizes.
+and stops for ever at a batch whose checksum is right and whose content is not. Brokers bound compressed size.
 
 There is no setting of the client for this. So one consumer, and no other in the process, is given another
 class for the records of a partition; this relies on names inside the client, which are checked, and works

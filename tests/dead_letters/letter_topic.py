@@ -10,7 +10,7 @@ from kafka import KafkaConsumer
 
 
 def letters_of(deployment: Deployment, count: int, *, seconds: float = 30) -> list[Any]:
-    """At least so many records of the dead-letter topic, from its beginning."""
+    """All records of the dead-letter topic once it holds so many."""
     consumer = KafkaConsumer(
         f"{deployment.name}.dead-letters",
         bootstrap_servers=deployment.broker,
@@ -22,12 +22,11 @@ def letters_of(deployment: Deployment, count: int, *, seconds: float = 30) -> li
     def enough() -> bool:
         for records in consumer.poll(200).values():
             found.extend(records)
-        return len(found) >= count
+        read_up = all((consumer.highwater(tp) or 0) <= consumer.position(tp) for tp in consumer.assignment())
+        return read_up and len(found) >= count
 
     try:
         wait_for(enough, seconds=seconds, what=f"{count} dead letters")
-        for records in consumer.poll(500).values():
-            found.extend(records)
     finally:
         consumer.close(autocommit=False)
     return found

@@ -13,6 +13,7 @@ from typing import Any
 
 import json_mutators as mutators
 import pytest
+from bad_records import messages_in, records
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
@@ -22,7 +23,6 @@ from pydantic import SecretStr
 from rich.console import Console
 from store_site import NOW, Record, Site, draws_of, issue, message, record
 
-from consumers.formats.native import decode_predictions
 from service.clients import build_redis
 from service.contract import LabelRequest
 from service.embedded import EmbeddedRedis
@@ -58,37 +58,6 @@ def site(connection: Connection) -> Site:
     return Site(connection, MODELS, bounds=BOUNDS, flood_window=NO_FLOOD)
 
 
-def records(chooser: mutators.Chooser, count: int) -> list[Record]:
-    """Bad records among good ones, with gaps in their offsets."""
-    made, offset = [], 0
-    for _ in range(count):
-        offset += 1 + (chooser.below(8) == 0)
-        made.append(
-            Record(
-                offset,
-                None if chooser.below(40) == 0 else mutators.value(chooser),
-                mutators.pick(chooser, [None, b"", b"k", b"\xff"]),
-                mutators.headers(chooser),
-                mutators.timestamp_ms(chooser),
-            )
-        )
-    return made
-
-
-def messages_in(batch: Sequence[Record]) -> int:
-    """How many messages these records hold: a bad one is one, an array as many as it has elements."""
-    total = 0
-    for one in batch:
-        value = one.value or b""
-        refused_whole = len(value) > BOUNDS["message_bytes"] or any(
-            (name == "ce_type" and content != b"dev.credence.prediction.v1")
-            or (name == "ce_specversion" and content != b"1.0")
-            for name, content in one.headers
-        )
-        total += 1 if refused_whole else len(decode_predictions(value))
-    return total
-
-
 def counted(site: Site) -> int:
     return sum(int(site.reader(model).traffic().traffic.counts.sum()) for model in MODELS)
 
@@ -102,7 +71,7 @@ def check_taken_in(site: Site, batch: Sequence[Record]) -> None:
     step.process(0, left, NOW)
     step.flush(0, NOW)
     fresh = site.letters.kept[letters:]
-    assert counted(site) - before + len(fresh) == messages_in(left)
+    assert counted(site) - before + len(fresh) == messages_in(left, BOUNDS["message_bytes"])
     places = Counter((letter.offset, letter.index) for letter in fresh)
     assert set(places.values()) <= {1}
     assert site.facts("m").offsets[0] == batch[-1].offset + 1
