@@ -99,6 +99,7 @@ def replay(
     read_again: Collection[str],
     retry_unfinished: bool,
     now: float,
+    send_seconds: float = _SEND_SECONDS,
 ) -> Iterator[tuple[Letter, str]]:
     """Send letters' messages back to where they stood.
 
@@ -113,6 +114,7 @@ def replay(
         read_again: those that are read from their beginning when a model's classes change.
         retry_unfinished: send those too of which an earlier replay did not hear that Kafka has them.
         now: seconds since the epoch.
+        send_seconds: longest time to wait for the broker.
 
     Yields:
         Each letter with `REPLAYED`, or `WOULD_BE_REPLAYED`, or why it was passed over.
@@ -150,12 +152,12 @@ def replay(
             else:
                 yield pair[0], _PASSED_OVER[status]
         if producer is not None:
-            _send(ready, producer)
+            _send(ready, producer, send_seconds)
             marks.finish([place.identity for _, place in ready])
         yield from ((letter, WOULD_BE_REPLAYED if producer is None else REPLAYED) for letter, _ in ready)
 
 
-def _send(letters: Sequence[tuple[Letter, Place]], producer: Any) -> None:
+def _send(letters: Sequence[tuple[Letter, Place]], producer: Any, send_seconds: float) -> None:
     try:
         futures = [
             producer.send(
@@ -170,8 +172,8 @@ def _send(letters: Sequence[tuple[Letter, Place]], producer: Any) -> None:
             )
             for letter, place in letters
         ]
-        producer.flush(timeout=_SEND_SECONDS)
+        producer.flush(timeout=send_seconds)
         for future in futures:
-            future.get(timeout=_SEND_SECONDS)
+            future.get(timeout=send_seconds)
     except KafkaError as error:
         raise Unavailable("kafka", error) from error
