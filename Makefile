@@ -30,7 +30,7 @@ check: $(VENV)/dev.installed  ## lint, format, types, import direction, generate
 	$(BIN)/credence reference metrics --check
 	$(BIN)/python -m deploy.grafana --check
 
-fuzz: $(VENV)/fuzz.installed  ## give the decoders a million bad inputs, steered by coverage (RUNS=1000000 SEED=1)
+fuzz: $(VENV)/fuzz.installed  ## give the decoders a million bad inputs (RUNS=1000000 SEED=1)
 	PYTHONPATH=tests/fuzz RUNS=$(RUNS) $(BIN)/python tests/fuzz/run.py
 
 docs: $(VENV)/dev.installed   ## write the generated pages anew

@@ -9,7 +9,7 @@ from harness import Deployment, wait_for
 from kafka import KafkaConsumer
 
 
-def letters_of(deployment: Deployment, count: int, *, seconds: float = 30) -> list[Any]:
+def letters_of(deployment: Deployment, count: int, *, seconds: float = 60) -> list[Any]:
     """All records of the dead-letter topic once it holds so many."""
     consumer = KafkaConsumer(
         f"{deployment.name}.dead-letters",

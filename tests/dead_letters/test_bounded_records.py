@@ -71,7 +71,7 @@ def test_ordinary_batches_are_read_as_the_client_reads_them(codec: str) -> None:
 
 @pytest.mark.parametrize("codec", COMPRESSED)
 def test_a_bomb_is_one_record_that_is_too_long_and_takes_no_memory_to_speak_of(codec: str) -> None:
-    bomb = batch(codec, [bytes(64_000_000)])
+    bomb = batch(codec, [bytes(20_000_000)])
     tracemalloc.start()
     try:
         (record,) = read(bomb)
@@ -141,7 +141,7 @@ def test_a_consumer_reads_on_behind_a_bomb_without_having_held_it(deploy: Deploy
     deployment = bounded(deploy)
     topic = f"{deployment.name}.predictions"
     with deployment.process("consume", "predictions") as process:
-        wait_for(process.ready, seconds=40, what="ready")
+        wait_for(process.ready, seconds=60, what="ready")
         before = most_memory(process)
         bomber = KafkaProducer(
             bootstrap_servers=deployment.broker, compression_type="gzip", max_request_size=2**31 - 1
@@ -150,7 +150,7 @@ def test_a_consumer_reads_on_behind_a_bomb_without_having_held_it(deploy: Deploy
             bomber.send(topic, value=bytes(100_000_000), partition=1).get(timeout=30)
         bomber.send(topic, value=json.dumps(prediction(1)).encode(), partition=1).get(timeout=30)
         bomber.close()
-        wait_for(lambda: deployment.predictions_stored() == 1, seconds=40, what="the prediction behind it")
+        wait_for(lambda: deployment.predictions_stored() == 1, seconds=60, what="the prediction behind it")
         assert most_memory(process) < before + 50_000_000
         letters = letters_of(deployment, 3)
     assert {header(letter, "credence-reason") for letter in letters} == {"message_too_large"}
@@ -162,7 +162,7 @@ def test_a_consumer_reads_on_behind_a_header_whose_name_is_no_text(deploy: Deplo
     deployment.producer.send(topic, b"{}", headers=[(NoText("x"), b"")], partition=2).get(timeout=10)
     deployment.producer.send(topic, json.dumps(prediction(1)).encode(), partition=2).get(timeout=10)
     with deployment.process("consume", "predictions"):
-        wait_for(lambda: deployment.predictions_stored() == 1, seconds=40, what="the prediction behind it")
+        wait_for(lambda: deployment.predictions_stored() == 1, seconds=60, what="the prediction behind it")
         (letter,) = letters_of(deployment, 1)
     assert header(letter, "credence-reason") == "malformed_json"
 

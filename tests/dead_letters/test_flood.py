@@ -74,7 +74,7 @@ def test_a_flood_that_begins_in_the_middle_of_a_batch_larger_than_the_window(dep
     send(deployment, *map(newcomer, range(300, 800)))
     send(deployment, *map(prediction, range(800, 900)))
     with deployment.process("consume", "predictions") as process:
-        wait_for(lambda: flooded(process), seconds=40, what="the flood is told")
+        wait_for(lambda: flooded(process), seconds=60, what="the flood is told")
         status, body = process.get("/readyz")
         assert status == 503
         assert "flooded" in body
@@ -86,37 +86,37 @@ def test_a_flood_that_begins_in_the_middle_of_a_batch_larger_than_the_window(dep
     assert committed(deployment) <= stored <= 300 + WINDOW
     mended(deployment)
     with deployment.process("consume", "predictions") as process:
-        wait_for(lambda: taken(process, "newcomer") == 800 - max(stored, 300), seconds=40, what="the flood")
-        wait_for(lambda: deployment.predictions_stored() == 400, seconds=20, what="all of the other model")
+        wait_for(lambda: taken(process, "newcomer") == 800 - max(stored, 300), seconds=60, what="the flood")
+        wait_for(lambda: deployment.predictions_stored() == 400, seconds=60, what="all of the other model")
 
 
 def test_a_flood_right_at_the_start_discards_no_window_of_it(deployment: Deployment) -> None:
     send(deployment, *map(newcomer, range(WINDOW - 10)))
     with deployment.process("consume", "predictions") as process:
-        wait_for(lambda: flooded(process), seconds=40, what="the flood is told")
+        wait_for(lambda: flooded(process), seconds=60, what="the flood is told")
         stop(process)
     stored = deployment.facts().traffic().offsets.get(0, 0)
     assert committed(deployment) <= stored <= WINDOW // 2
     mended(deployment)
     with deployment.process("consume", "predictions") as process:
-        wait_for(lambda: taken(process, "newcomer") == WINDOW - 10 - stored, seconds=40, what="the rest")
+        wait_for(lambda: taken(process, "newcomer") == WINDOW - 10 - stored, seconds=60, what="the rest")
 
 
 def test_a_flood_in_one_partition_stops_the_others_and_they_lose_nothing(deployment: Deployment) -> None:
     with deployment.process("consume", "predictions") as process:
-        wait_for(process.ready, seconds=40, what="ready")
+        wait_for(process.ready, seconds=60, what="ready")
         send(deployment, *map(prediction, range(50)), partition=0)
-        wait_for(lambda: deployment.predictions_stored() == 50, seconds=20, what="50 stored")
+        wait_for(lambda: deployment.predictions_stored() == 50, seconds=60, what="50 stored")
         send(deployment, *map(newcomer, range(100, 600)), partition=1)
-        wait_for(lambda: flooded(process), seconds=20, what="the flood is told")
+        wait_for(lambda: flooded(process), seconds=60, what="the flood is told")
         send(deployment, *map(prediction, range(600, 700)), partition=2)
         stop(process)
     discarded = deployment.facts().traffic().offsets.get(1, 0)
     assert discarded <= WINDOW
     mended(deployment)
     with deployment.process("consume", "predictions") as process:
-        wait_for(lambda: deployment.predictions_stored() == 150, seconds=40, what="150 stored")
-        wait_for(lambda: taken(process, "newcomer") == 500 - discarded, seconds=20, what="the rest")
+        wait_for(lambda: deployment.predictions_stored() == 150, seconds=60, what="150 stored")
+        wait_for(lambda: taken(process, "newcomer") == 500 - discarded, seconds=60, what="the rest")
 
 
 def test_one_record_with_thousands_of_bad_elements_is_a_flood_and_is_discarded_only_if_that_is_allowed(
@@ -124,7 +124,7 @@ def test_one_record_with_thousands_of_bad_elements_is_a_flood_and_is_discarded_o
 ) -> None:
     send(deployment, prediction(0), [0] * 3_000, prediction(1))
     with deployment.process("consume", "predictions") as process:
-        wait_for(lambda: flooded(process), seconds=40, what="the flood is told")
+        wait_for(lambda: flooded(process), seconds=60, what="the flood is told")
         assert (
             process.metric('credence_dead_letters_total{reason="invalid_field",topic="predictions"}') is None
         )
@@ -132,7 +132,7 @@ def test_one_record_with_thousands_of_bad_elements_is_a_flood_and_is_discarded_o
     assert deployment.predictions_stored() <= 1
     allow_everything(deployment)
     with deployment.process("consume", "predictions") as process:
-        wait_for(lambda: deployment.predictions_stored() == 2, seconds=40, what="the good ones")
+        wait_for(lambda: deployment.predictions_stored() == 2, seconds=60, what="the good ones")
         stop(process)
     assert places(letters_of(deployment, 3_000)) == sorted(
         (("0", "1", str(index)) for index in range(3_000)), key=str
@@ -145,12 +145,12 @@ def test_a_flood_of_labels_stops_their_consumer_and_is_read_again_after_the_rest
     label = {"request_id": "r", "item_id": "a", "true_class": "cat"}
     send(deployment, *[label | {"model": "newcomer"}] * 300, kind="labels")
     with deployment.process("consume", "labels") as process:
-        wait_for(lambda: flooded(process, "labels"), seconds=40, what="the flood is told")
+        wait_for(lambda: flooded(process, "labels"), seconds=60, what="the flood is told")
         stop(process)
     assert committed(deployment, kind="labels") <= WINDOW // 2
     mended(deployment)
     allow_everything(deployment)
     with deployment.process("consume", "labels"):
         # The model is known now, and the requests are not: each label gets its new reason, and none is lost.
-        letters = letters_of(deployment, 300, seconds=40)
+        letters = letters_of(deployment, 300, seconds=60)
     assert len({place[1] for place in places(letters)}) == 300

@@ -79,13 +79,13 @@ def test_every_bad_prediction_is_a_dead_letter_and_every_good_one_is_counted(
         with deployment.process("consume", "predictions") as process:
             wait_for(
                 lambda: process.metric('credence_predictions_consumed_total{model="m"}'),
-                seconds=40,
+                seconds=60,
                 what="a start",
             )
             process.popen.send_signal(signal.SIGKILL)
             process.popen.wait()
     with deployment.process("consume", "predictions") as process:
-        wait_for(all_stored, seconds=40, what="all offsets")
+        wait_for(all_stored, seconds=60, what="all offsets")
         assert process.ready()
     refused = messages_in(stream, MESSAGE_BYTES) - stored()
     assert stored() > 20
@@ -100,6 +100,6 @@ def test_every_bad_label_is_a_dead_letter(deploy: Deploy) -> None:
     send(deployment, "labels", stream)
     with deployment.process("consume", "labels") as process:
         # No request was ever made, so none of them answers one.
-        found = places(letters_of(deployment, 400, seconds=40))
+        found = places(letters_of(deployment, 400, seconds=60))
         assert process.ready()
     assert len(found) == len(set(found)) == 400
