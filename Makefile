@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 D3 ?= 7.9.0
+RUNS ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-stack check docs benchmarks screenshots vendor clean
+.PHONY: help demo test test-stack check fuzz docs benchmarks screenshots vendor clean
 
 help:            ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +33,9 @@ check: $(VENV)/dev.installed  ## lint, format, types, import direction, generate
 	$(BIN)/credence reference configuration --check
 	$(BIN)/credence reference metrics --check
 	$(BIN)/python -m deploy.grafana --check
+
+fuzz: $(VENV)/fuzz.installed  ## give the decoders a million bad inputs (RUNS=1000000 SEED=1)
+	PYTHONPATH=tests/fuzz RUNS=$(RUNS) $(BIN)/python tests/fuzz/run.py
 
 docs: $(VENV)/dev.installed   ## write the generated pages anew
 	$(BIN)/credence contract

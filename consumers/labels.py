@@ -80,10 +80,16 @@ class LabelStep:
 
         Raises:
             Unavailable: Redis or Kafka cannot answer now; give the same batch again later.
-            DeadLetterFlood: too many messages are bad; nothing of the batch was discarded.
+            DeadLetterFlood: too many messages are bad; nothing of the batch was discarded. If it takes Redis
+                to tell that labels are bad (they answer no request), good ones among them may have been
+                applied; they are recognised when the batch is read again.
         """
         events: dict[str, list[tuple[Any, LabelEvent]]] = {}
         rejected: list[Rejected] = []
+        # What was admitted is not counted again when it is given again, alone or with more behind it:
+        # waiting must not turn a few bad messages into a flood.
+        admitted = self._admitted.get(partition, -1)
+        messages = sum(record.offset > admitted for record in records)
         for record in records:
             try:
                 label = self._decode(record)
@@ -91,6 +97,8 @@ class LabelStep:
                 rejected.append(_rejected(partition, record, error))
             else:
                 events.setdefault(label.model, []).append((record, _event(label, record, now)))
+        # Before anything is applied, as far as that can be told then.
+        self._flood_gate.check(messages=messages, bad=_beyond(admitted, rejected))
 
         counts = {"duplicate": 0, "applied": 0}
         for model, pairs in events.items():
@@ -104,10 +112,8 @@ class LabelStep:
                 counts[done.status] += 1
                 if done.closed is not None:
                     self._metrics.label_delayed(model, max(0.0, event.time - done.closed.requested_at))
-        if self._admitted.get(partition) != records[-1].offset:
-            # Not again when the batch is given again: waiting must not turn a few bad messages into a flood.
-            self._flood_gate.admit(messages=len(records), bad=len(rejected))
-            self._admitted[partition] = records[-1].offset
+        self._flood_gate.admit(messages=messages, bad=_beyond(admitted, rejected))
+        self._admitted[partition] = records[-1].offset
         self._dead_letters.send(rejected)
         self._positions[partition] = records[-1].offset + 1
         self._metrics.labels_taken(applied=counts["applied"], duplicate=counts["duplicate"])
@@ -142,12 +148,24 @@ class LabelStep:
 
 
 def _rejected(partition: int, record: Any, error: BadMessage) -> Rejected:
-    return Rejected(partition, record.offset, None, record.key, record.value or b"", error)
+    return Rejected(
+        partition,
+        record.offset,
+        None,
+        record.key,
+        record.value or b"",
+        error,
+        timestamp_ms=record.timestamp,
+        headers=record.headers,
+    )
+
+
+def _beyond(offset: int, rejected: Sequence[Rejected]) -> int:
+    return sum(letter.offset > offset for letter in rejected)
 
 
 def _event(label: WireLabel, record: Any, now: float) -> LabelEvent:
     claimed = label.time.timestamp() if label.time else event_time(record.headers or ())
-    time = min(claimed if claimed is not None else record.timestamp / 1000, now)
     identity = msgspec.json.encode(
         [label.kind, label.true_class, label.annotator, claimed if claimed is not None else record.timestamp]
     )
@@ -157,6 +175,16 @@ def _event(label: WireLabel, record: Any, now: float) -> LabelEvent:
         kind=label.kind,
         true_class=label.true_class or "",
         digest=hashlib.blake2b(identity, digest_size=8).hexdigest(),
-        time=time,
+        time=_given_at(claimed, record, now),
         annotator=label.annotator or "",
     )
+
+
+def _given_at(claimed: float | None, record: Any, now: float) -> float:
+    """When a label was given, in seconds from the epoch: not before that, which few show, nor after now.
+
+    Without a time of its own it is as old as its record; a negative timestamp says that the record has none.
+    """
+    if claimed is None:
+        claimed = record.timestamp / 1000 if record.timestamp >= 0 else now
+    return min(max(claimed, 0.0), now)

@@ -193,7 +193,16 @@ class PredictionStep:
             text_of = texts_of(record, self._responses) if several else None
             for _, element, error in of_record:
                 text = value if element is None or text_of is None else text_of(element)
-                yield Rejected(partition, record.offset, element, record.key, text, error)
+                yield Rejected(
+                    partition,
+                    record.offset,
+                    element,
+                    record.key,
+                    text,
+                    error,
+                    timestamp_ms=record.timestamp,
+                    headers=record.headers,
+                )
 
     def flush(self, partition: int, now: float) -> int:
         """Write a partition's shards back; the offset up to which everything is stored.

@@ -90,18 +90,30 @@ def build_consumer(settings: KafkaSettings, *, group: str) -> Any:
     return connected(KafkaConsumer, options)
 
 
-def build_producer(settings: KafkaSettings, *, name: str) -> Any:
-    """An idempotent producer that waits for all in-sync replicas.
-
-    Args:
-        settings: the Kafka part of the settings.
-        name: suffix of the client id.
+def build_reader(settings: KafkaSettings) -> Any:
+    """A consumer of bytes that belongs to no group: it is told what to read, and commits nothing.
 
     Raises:
         ConfigurationError: a file of the settings cannot be used.
         Unavailable: no broker can be reached, or they refuse.
     """
-    return connected(KafkaProducer, _common(settings, name) | {"acks": "all", "linger_ms": 5})
+    return connected(KafkaConsumer, _common(settings, "reader") | {"enable_auto_commit": False})
+
+
+def build_producer(settings: KafkaSettings, *, name: str, delivery_seconds: float = 120.0) -> Any:
+    """An idempotent producer that waits for all in-sync replicas.
+
+    Args:
+        settings: the Kafka part of the settings.
+        name: suffix of the client id.
+        delivery_seconds: how long the client keeps trying to send a record, under one sequence number.
+
+    Raises:
+        ConfigurationError: a file of the settings cannot be used.
+        Unavailable: no broker can be reached, or they refuse.
+    """
+    options = {"acks": "all", "linger_ms": 5, "delivery_timeout_ms": int(delivery_seconds * 1000)}
+    return connected(KafkaProducer, _common(settings, name) | options)
 
 
 def build_admin(settings: KafkaSettings) -> Any:

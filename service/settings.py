@@ -131,6 +131,12 @@ class Bounds(Frozen):
     attribute_values: int = Field(default=50, ge=1, description="values told apart per attribute")
     attribute_length: int = Field(default=64, ge=1, description="longest attribute value, in characters")
     message_bytes: int = Field(default=1_048_576, ge=256, description="longest record value")
+    batch_bytes: int | None = Field(
+        default=None,
+        ge=1_048_576,
+        description="largest record batch after decompression; a larger one, or one that cannot be read, "
+        "becomes one dead letter. Works with kafka-python 3.0 alone. Not bounded if absent",
+    )
     payload_bytes: int = Field(default=16_384, ge=0, description="longest inline payload kept in the pool")
     probability_classes: int = Field(
         default=200, ge=0, description="class-probability sums are kept for models with at most so many"

@@ -19,6 +19,7 @@ from kafka.errors import KafkaError
 from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 
+from consumers.bounded_records import bound_batches
 from consumers.dead_letters import DeadLetterSink, FloodGate
 from consumers.fast_fetch import use_fast_fetch
 from consumers.formats.open_inference import OpenInference
@@ -56,6 +57,9 @@ ALL_ROLES: frozenset[Role] = frozenset({"predictions", "labels", "schedule", "se
 
 STALLED_SECONDS = 120.0
 """A loop that has not turned for so long is taken for dead."""
+
+_LETTER_SECONDS = 86_400.0
+"""So long a dead letter is sent under one sequence number; sent under another, it might be there twice."""
 
 _JOIN_SECONDS = 30.0
 _RETRY_SECONDS = 1.0
@@ -188,9 +192,13 @@ class Application:
         log.info("listening", extra={"host": http.host, "port": web.port})
         try:
             hash_key = self._patiently(self._connect)
-            producer = self._patiently(lambda: build_producer(self._settings.kafka, name="producer"))
-            if hash_key is not None and producer is not None:
-                self._play(hash_key, producer)
+            kafka = self._settings.kafka
+            producer = self._patiently(lambda: build_producer(kafka, name="producer"))
+            letters = self._patiently(
+                lambda: build_producer(kafka, name="dead-letters", delivery_seconds=_LETTER_SECONDS)
+            )
+            if hash_key is not None and producer is not None and letters is not None:
+                self._play(hash_key, producer, letters)
         finally:
             web.stop()
         log.info("stopped", extra={"failed": self._failed})
@@ -211,8 +219,8 @@ class Application:
     def _takes_snapshots(self) -> bool:
         return bool(self._roles & {"schedule", "serve"})
 
-    def _play(self, hash_key: bytes, producer: Any) -> None:
-        threads = [self._start_loop(*part) for part in self._steps(hash_key, producer)]
+    def _play(self, hash_key: bytes, producer: Any, letters: Any) -> None:
+        threads = [self._start_loop(*part) for part in self._steps(hash_key, letters)]
         rounds = self._rounds(hash_key, producer)
         scheduler = None
         if rounds is not None:
@@ -229,6 +237,7 @@ class Application:
             scheduler.shutdown(wait=True)
             rounds.release()
         producer.close(timeout=5)
+        letters.close(timeout=5)
 
     def _patiently(self, make: Callable[[], Made]) -> Made | None:
         """What `make` gives, tried until Redis and Kafka answer; None when asked to stop before that."""
@@ -331,6 +340,9 @@ class Application:
             return None
         if kafka.fast_fetch:
             use_fast_fetch(consumer)
+        bounds = self._settings.bounds
+        if bounds.batch_bytes is not None:
+            bound_batches(consumer, batch_bytes=bounds.batch_bytes, message_bytes=bounds.message_bytes)
         return ConsumerLoop(
             consumer,
             topic,

@@ -23,6 +23,7 @@ grouping, score bin or half-life starts new ones, which fill again from Kafka.
 | `P:{m}:fence` | string | highest leader epoch that has written | for ever |
 | `P:{m}:labels:<p>` | hash | of a labels partition: `next_offset`, `topic_id`, `partition_count`, `batches` (applied ever) | for ever |
 | `P:{leader}:lease`, `P:{leader}:epoch` | string | `holder|epoch`; the last epoch given | the lease; for ever |
+| `P:replay:<place>` | string | `begun` or `replayed`: whether a dead letter's message was sent back, by where it stood | 400 days |
 | `P:hash_key` | string | the pool's hash key, hexadecimal, unless configured | for ever |
 """
 
@@ -133,3 +134,8 @@ def epoch_key(prefix: str) -> str:
 def hash_key_key(prefix: str) -> str:
     """The pool's hash key, where the settings name none."""
     return f"{prefix}:hash_key"
+
+
+def replay_key(prefix: str, place: str) -> str:
+    """Whether the message that stood there was replayed."""
+    return f"{prefix}:replay:{place}"
