@@ -14,6 +14,7 @@ from consumers.formats.native import (
     WireLabel,
     WirePrediction,
     check_event,
+    decode_attributes,
     decode_label,
     decode_predictions,
     event_time,
@@ -41,7 +42,7 @@ STRICTER = (
 
 def decoders_stand(value: bytes) -> None:
     """Both decoders give a message or a reason, whatever they are given."""
-    predictions = decode_predictions(value)
+    predictions = _predictions(value)
     for index, decoded in predictions:
         assert index is None or len(predictions) > index
         if isinstance(decoded, BadMessage):
@@ -82,7 +83,7 @@ def prediction_can_be_kept(prediction: WirePrediction) -> None:
         predicted_class=prediction.predicted_class or "",
         score=prediction.score or 0.0,
         time=prediction.time.timestamp() if prediction.time else 0.0,
-        attributes=prediction.attributes,
+        attributes=decode_attributes(prediction.attributes),
         payload=bytes(prediction.payload),
         payload_uri=prediction.payload_uri or "",
         votes=prediction.votes or {},
@@ -97,9 +98,21 @@ def prediction_can_be_kept(prediction: WirePrediction) -> None:
 def decoders_agree_with_the_contract(value: bytes) -> None:
     """What the contract's models take the decoders take, and the reverse, with the same content."""
     _agree(Label, value, _label(value))
-    decoded = decode_predictions(value)
+    decoded = _predictions(value)
     if len(decoded) == 1 and decoded[0][0] is None:
         _agree(Prediction, value, decoded[0][1])
+
+
+def _predictions(value: bytes) -> list[tuple[int | None, WirePrediction | BadMessage]]:
+    """Predictions with their attributes, which are parsed only where they are new."""
+    decoded = decode_predictions(value)
+    for at, (index, prediction) in enumerate(decoded):
+        if isinstance(prediction, WirePrediction):
+            try:
+                decode_attributes(prediction.attributes)
+            except BadMessage as error:
+                decoded[at] = index, error
+    return decoded
 
 
 def _label(value: bytes) -> WireLabel | BadMessage:
@@ -125,6 +138,8 @@ def _agree(model: type[Message], value: bytes, decoded: Any) -> None:
         return
     for name in decoded.__struct_fields__:
         found, expected = getattr(decoded, name), getattr(contract, name)
+        if name == "attributes":
+            found = decode_attributes(found)
         if name == "payload":
             found = json.loads(bytes(found) or b"null")
         if name == "time" and found is not None:
