@@ -44,6 +44,7 @@ class LabelStep:
         flood_gate: FloodGate,
         metrics: PipelineMetrics,
         message_bytes: int,
+        idle_checkpoint_seconds: float = 10.0,
     ) -> None:
         self._stores = stores
         self._classes = classes
@@ -52,7 +53,8 @@ class LabelStep:
         self._metrics = metrics
         self._message_bytes = message_bytes
         self._positions: dict[int, int] = {}
-        self._flushed: dict[int, int] = {}
+        self._idle_checkpoint_seconds = idle_checkpoint_seconds
+        self._flushed: dict[int, tuple[int, float]] = {}
         self._batches: dict[int, dict[str, int]] = {}
         self._admitted: dict[int, int] = {}
 
@@ -132,18 +134,22 @@ class LabelStep:
             raise BadMessage("unknown_class", "true_class is not in the model's label set")
         return label
 
-    def flush(self, partition: int, now: float) -> int:  # noqa: ARG002 - every step is flushed alike
+    def flush(self, partition: int, now: float) -> int:
         """Remember how far labels are applied; that offset.
+
+        Now and then though there are no more: so a Redis that has lost some is noticed then too.
 
         Raises:
             FlushRefused: assign the partition again and read on from the offset that gives.
             Unavailable: Redis cannot answer now; flush again later.
         """
         position = self._positions[partition]
-        if self._flushed.get(partition) != position:
+        flushed, flushed_at = self._flushed.get(partition, (None, now))
+        # The absolute difference: a clock may be set back.
+        if flushed != position or abs(now - flushed_at) >= self._idle_checkpoint_seconds:
             for name, store in self._stores.items():
                 store.store_labels_offset(partition, position, batches=self._batches[partition][name])
-            self._flushed[partition] = position
+            self._flushed[partition] = position, now
         return position
 
 

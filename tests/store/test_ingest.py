@@ -281,6 +281,20 @@ def test_a_redis_that_lost_what_it_held_is_noticed_though_nothing_new_comes(site
     assert step.assign(0, 0) == 1
 
 
+def test_labels_that_redis_has_lost_are_noticed_though_no_more_come(asked: Site) -> None:
+    saved = save(asked.connection)
+    step = asked.label_step()
+    step.assign(0, 0)
+    step.process(0, [label(0)], NOW)
+    step.flush(0, NOW)
+    restore(asked.connection, saved)
+    step.flush(0, NOW + 9)
+    with pytest.raises(FlushRefused):
+        step.flush(0, NOW + 10)
+    step.revoke(0)
+    assert step.assign(0, 0) == 0
+
+
 @pytest.mark.parametrize("back", [0, 1_000_000])
 def test_idle_models_are_stored_now_and_then_though_the_clock_is_set_back(site: Site, back: float) -> None:
     step = site.prediction_step()
