@@ -17,7 +17,7 @@ from service.ledger import OutcomeLedger
 from service.model_settings import AssessmentSettings, ModelSettings
 from service.requesting import renewal_of, request_of
 from service.snapshot import ModelSnapshot, take_snapshot
-from service.store.facts import FactReader, TrafficFacts
+from service.store.facts import BEGINNING, FactReader, TrafficFacts
 from service.store.requests import Draw, RequestStore
 from service.timeline import Timeline, moment, past_moment
 
@@ -88,7 +88,7 @@ class ModelMonitor:
         self._history_seconds = history_seconds
         self._timeline = Timeline(history_seconds)
         self._ledger = OutcomeLedger(space)
-        self._last_entry = "0-0"
+        self._read_to = BEGINNING
         self._traffic: TrafficFacts | None = None
         self._snapshot: ModelSnapshot | None = None
 
@@ -100,13 +100,7 @@ class ModelMonitor:
         """
         traffic = self._reader.traffic()
         requests = self._reader.requests()
-        last, entries = self._reader.outcomes(self._last_entry)
-        if last == "0-0" and self._last_entry != "0-0":
-            log.warning("outcomes were restored from an older state", extra={"model": self.model})
-            self._ledger = OutcomeLedger(self._space)
-            last, entries = self._reader.outcomes(last)
-        self._last_entry = last
-        self._ledger.fold(entries)
+        self._read_outcomes()
         self._ledger.place(CombinationDirectory(self._space, traffic.combinations))
         self._traffic = traffic
         self._snapshot = take_snapshot(
@@ -125,6 +119,19 @@ class ModelMonitor:
         )
         self._timeline.remember(moment(now, self._snapshot.groupings))
         return self._snapshot
+
+    def _read_outcomes(self) -> None:
+        """Bring the ledger up to the stream, a page at a time, so that no memory is needed for all of it."""
+        complete = False
+        while not complete:
+            page = self._reader.outcomes(self._read_to)
+            if page is None:
+                log.warning("outcomes are read anew: the stream has changed", extra={"model": self.model})
+                self._ledger, self._read_to = OutcomeLedger(self._space), BEGINNING
+                continue
+            self._ledger.fold(page.entries)
+            self._ledger.forget(page.first)
+            self._read_to, complete = page.last, page.complete
 
     def recall(self, now: float) -> bool:
         """Compute anew what was believed at one earlier time that is not remembered; whether there was one.
@@ -201,7 +208,6 @@ class ModelMonitor:
         statuses = self._requests.issue(
             epoch=epoch,
             assessment=name,
-            grouping=settings.asked_grouping,
             window=state.window,
             budget=settings.budget.labels,
             now=now,

@@ -154,11 +154,15 @@ def take_snapshot(
 
 
 def _flow(ledger: OutcomeLedger, begin: float, end: float) -> LabelFlow:
-    columns = ledger.columns()
     edges = np.linspace(begin, end, FLOW_BINS + 1)
-    right = columns.correct > 0
-    correct, incorrect = (np.histogram(columns.given_at[part], edges)[0] for part in (right, ~right))
-    return LabelFlow(edges, correct, incorrect)
+    given_at, correct = ledger.given(begin)
+    there = given_at <= end
+    # Stretches hold their beginning; the last one also its end.
+    stretches = np.searchsorted(edges[1:-1], given_at[there], side="right")
+    right, wrong = (
+        np.bincount(stretches[correct[there] == said], minlength=FLOW_BINS) for said in (True, False)
+    )
+    return LabelFlow(edges, right, wrong)
 
 
 def _pool_item_age(traffic: TrafficFacts, now: float) -> float | None:

@@ -104,7 +104,7 @@ def probability_lowest_exact(alpha: Floats, beta: Floats) -> Floats:
 
 
 def _ranks(draws: Floats) -> npt.NDArray[np.intp]:
-    order = np.argsort(draws, axis=-1, kind="stable")
+    order = np.argsort(draws, axis=-1)
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.broadcast_to(np.arange(draws.shape[-1]), order.shape), axis=-1)
     return ranks

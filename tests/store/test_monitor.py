@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import redis
 from scipy.stats import chisquare
-from store_site import NOW, Record, Site, message, record, restore, save
+from store_site import NOW, Record, Site, message, outcomes, record, restore, save
 
 from service.assessment.policies import POLICIES
 from service.clients import build_redis
@@ -83,6 +83,7 @@ def answer(site: Site, count: int) -> None:
             LabelEvent(one["request_id"], one["item_id"], "answer", "cat", f"{i:016x}", NOW, "ana")
             for i, one in enumerate(waiting[:count])
         ],
+        now=NOW,
     )
 
 
@@ -439,8 +440,9 @@ def test_overall_accuracy_is_asked_by_score_bin_and_its_labels_say_so(connection
     bins = {"[0,0.25)", "[0.25,0.5)", "[0.5,0.75)", "[0.75,1]"}
     assert {one.group for one in opened(site).values()} == bins
     answer(site, 40)
-    _, entries = site.reader("m").outcomes("0-0")
-    assert {(one.grouping, one.group) for one in entries} == {("score_bin", name) for name in bins}
+    assert {(one.fact.grouping, one.fact.group) for one in outcomes(site)} == {
+        ("score_bin", name) for name in bins
+    }
 
 
 def test_what_was_named_in_a_round_counts_as_answered(connection: Connection) -> None:
@@ -490,7 +492,7 @@ def test_a_process_that_starts_anew_recalls_what_was_believed(connection: Connec
         )
         for i, one in enumerate(waiting)
     ]
-    site.requests("m").apply(0, labels)
+    site.requests("m").apply(0, labels, now=NOW)
     started, now = site.monitor("m"), NOW + 5 * 3_600
     started.refresh(now)
     recalled = 0
