@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +26,7 @@ from service.timeline import Timeline, moment, past_moment
 log = logging.getLogger(__name__)
 
 Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 MOST_REQUESTS_PER_ROUND = 500
 """Requests that one assessment issues in one round, at the most; the next round goes on."""
@@ -228,28 +231,22 @@ class ModelMonitor:
         """As many items as are wanted, or as the pool has: the policy names groups step by step.
 
         A request, in flight or named in this round, counts as answered with what is expected of it. As many
-        attempts are made as labels are wanted, whatever cells turn out empty; then groups that had an empty
-        one wait for the next round, and the next best are asked.
+        groups are named as labels are wanted, and then their items are drawn, all at once. Where cells turned
+        out empty, their groups wait for the next round, and the next best are named.
         """
         groups = present_groups(self._space, settings.asked_grouping, traffic)
         beliefs, available = stands.situation.beliefs, stands.situation.available
         drawer = Drawer(self._requests, traffic, self._slots, self._traffic_decay, self._hash_key)
         draws: list[Draw] = []
-        missed = np.zeros(available.shape, dtype=np.bool_)
-        attempts = 0
         while len(draws) < wanted:
-            if attempts >= wanted:
-                available = available & ~missed
-            situation = Situation(beliefs, stands.situation.weights, available)
-            chosen = stands.policy.choose(stands.task, situation, self._rng)[0]
-            chosen = chosen[chosen != NONE][: wanted - len(draws)]
-            if not chosen.size:
+            named = self._named(stands, beliefs, available, wanted - len(draws))
+            if not named:
                 break
-            cells = [self._cell_of(group, groups.cells, traffic.traffic.weights) for group in chosen]
-            attempts += len(chosen)
-            for group, item in zip(chosen, drawer.draw(cells), strict=True):
+            available = available.copy()
+            cells = [self._cell_of(group, groups.cells, traffic.traffic.weights) for group in named]
+            for group, item in zip(named, drawer.draw(cells), strict=True):
                 if item is None:
-                    missed[0, group] = True
+                    available[0, group] = False
                 else:
                     beliefs.expect(np.array([group]))
                     draws.append(
@@ -264,6 +261,21 @@ class ModelMonitor:
                         )
                     )
         return draws
+
+    def _named(self, stands: Standing, beliefs: Any, available: Flags, count: int) -> list[int]:
+        """So many groups, or fewer where none is available; each counts as answered when it is named."""
+        expected = copy.deepcopy(beliefs)
+        named: list[int] = []
+        while len(named) < count:
+            situation = Situation(expected, stands.situation.weights, available)
+            chosen = stands.policy.choose(stands.task, situation, self._rng)[0]
+            chosen = chosen[chosen != NONE][: count - len(named)]
+            if not chosen.size:
+                break
+            named += chosen.tolist()
+            for group in chosen:
+                expected.expect(np.array([group]))
+        return named
 
     @property
     def _traffic_decay(self) -> float:

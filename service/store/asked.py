@@ -16,8 +16,8 @@ A record is a string of bytes:
 | 18-27 | id of the outcome's first entry in the stream: milliseconds (6), sequence (4), big-endian; or 0 |
 | 28-36, 37-45, … | per label that it has seen: its digest (8) and its mark |
 
-A label's mark is `+` if it changed something, `=` if it said nothing new, `-` if there was nothing to retract.
-Up to four labels fit a packed hash; a hash with a longer record takes about twice the memory.
+A label's mark is `+` if it changed something, `=` if it said nothing new, `-` if there was nothing to
+retract. Up to four labels fit a packed hash; a hash with a longer record takes about twice the memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import hashlib
 from typing import NamedTuple
 
 BUCKETS = 16_384
-"""Small hashes of one model. With a million requests one holds 61, and is packed up to 128."""
+"""Small hashes of one model. With a million requests one holds 61; Redis packs up to 512 by default."""
 
 _FIELD_BYTES = 8
 _ITEM_BYTES = 4

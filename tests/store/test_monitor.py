@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import redis
 from scipy.stats import chisquare
-from store_site import NOW, Record, Site, message, outcomes, record, restore, save
+from store_site import NOW, Record, Site, message, outcomes, page, record, restore, save
 
 from service.assessment.policies import POLICIES
 from service.clients import build_redis
@@ -357,6 +357,38 @@ def test_labels_reach_the_beliefs_and_leave_them_when_redis_is_restored(connecti
     assert monitor.refresh(NOW).outcomes == 4
     restore(connection, {})
     assert monitor.refresh(NOW).outcomes == 0
+
+
+def test_outcomes_are_read_page_by_page(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(connection, model({"ask": asking(max_in_flight=10)}), bounds={"slots_per_cell": 64})
+    site.take_in(stream(100))
+    ask(site.monitor("m"))
+    answer(site, 10)
+    for size in (3, 5):
+        monkeypatch.setattr("service.store.facts._PAGE", size)
+        assert len(page(site).entries) == size
+        assert site.monitor("m").refresh(NOW).outcomes == 10
+
+
+def test_a_monitor_that_runs_on_forgets_what_the_stream_lets_go_of_like_one_that_starts_anew(
+    connection: Connection,
+) -> None:
+    site = Site(connection, model({"ask": asking(max_in_flight=10)}), bounds={"slots_per_cell": 64})
+    site.take_in(stream(100))
+    monitor = site.monitor("m")
+    ask(monitor)
+    answer(site, 10)
+    assert monitor.refresh(NOW).outcomes == 10
+    first, *_ = outcomes(site)
+    revised = LabelEvent(first.fact.request_id, first.fact.item_id, "correction", "dog", "f" * 16, NOW, "ana")
+    assert site.requests("m").apply(0, [revised], now=NOW)[0].status == "applied"
+    connection.client.xtrim(site.keys("m").outcomes, maxlen=7, approximate=False)
+    taken, anew = monitor.refresh(NOW), site.monitor("m").refresh(NOW)
+    assert taken.outcomes == anew.outcomes == 6, "the correction has lost what it revises"
+    for name, grouping in taken.groupings.items():
+        np.testing.assert_array_equal(grouping.beliefs.labels, anew.groupings[name].beliefs.labels)
+        np.testing.assert_array_equal(grouping.accuracy_mean, anew.groupings[name].accuracy_mean)
+    assert taken.recent == anew.recent
 
 
 @pytest.fixture
