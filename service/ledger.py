@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
-from typing import NamedTuple
+from itertools import compress, islice
 
 import numpy as np
 import numpy.typing as npt
 
 from service.cells import CellSpace, Combination, CombinationDirectory
 from service.columns import GrowingColumns
+from service.outcome_sums import NO_CLASS, OutcomeSums, sum_keys
 from service.store.facts import OutcomeEntry, Position
 
 Floats = npt.NDArray[np.float64]
@@ -21,7 +21,7 @@ RECENT = 50
 """Outcomes that are kept as they came, for people to look at."""
 
 _NONE = -1
-"""No class, no number, no sum."""
+"""No predicted class, no number, no sum."""
 
 _COLUMNS = {
     "milliseconds": np.int64,
@@ -44,47 +44,6 @@ _COLUMNS = {
 
 _TELLING = ("combination", "predicted", "score", "source", "true_class", "correct", "alive")
 """Columns that decide on the sum."""
-
-_FIELD_BITS = 16
-_FIELD = (1 << _FIELD_BITS) - 1
-"""A sum is known by one number: its cell, in the next bits the code of who asked, then what was said."""
-
-
-class OutcomeSums(NamedTuple):
-    """Outcomes that are alike, together; columns [s].
-
-    All that beliefs need of an outcome is its cell, who asked, whether the prediction was right, the true
-    class, and what forgetting leaves of it, which only ever is summed up. So a million outcomes are as many
-    rows as there are different ones.
-
-    Attributes:
-        cells: cell of each.
-        sources: codes of who asked.
-        correct: 1.0 where the predicted class is the true one, else 0.0.
-        true_classes: index of the true class, -1 for one that the model does not have; told where a grouping
-            is by predicted class, else -1 throughout.
-        counts: outcomes in each.
-        freshness: sum of what forgetting leaves of them.
-    """
-
-    cells: Indices
-    sources: Indices
-    correct: Floats
-    true_classes: Indices
-    counts: Indices
-    freshness: Floats
-
-    def part(self, which: Flags) -> OutcomeSums:
-        """Some of the rows [s]."""
-        cells, sources, correct, true_classes, counts, freshness = self
-        return OutcomeSums(
-            cells[which],
-            sources[which],
-            correct[which],
-            true_classes[which],
-            counts[which],
-            freshness[which],
-        )
 
 
 class OutcomeLedger:
@@ -135,7 +94,7 @@ class OutcomeLedger:
         return float(self._rows["given_at"].max()) if len(self._rows) else None
 
     def fold(self, entries: Sequence[OutcomeEntry]) -> None:
-        """Take in further entries, in the stream's order; `place` then finds their cells."""
+        """Take in further entries, in the stream's order; they count once `place` has found their cells."""
         if outcomes := [entry for entry in entries if entry.of == entry.position]:
             self._append(outcomes)
         for entry in entries:
@@ -192,16 +151,8 @@ class OutcomeLedger:
         fresh = np.exp(-decay * np.maximum(at - rows["predicted_at"], 0.0)) if decay else None
         freshness = np.bincount(slots, weights=fresh, minlength=len(self._sums) + 1)[1:]
         some = counts > 0
-        keys = np.fromiter(self._sums, dtype=np.int64, count=len(self._sums))[some]
-        said = keys & _FIELD
-        return OutcomeSums(
-            cells=(keys >> 2 * _FIELD_BITS).astype(np.intp),
-            sources=(keys >> _FIELD_BITS & _FIELD).astype(np.intp),
-            correct=(said & 1).astype(np.float64),
-            true_classes=(said >> 1).astype(np.intp) + _NONE,
-            counts=counts[some],
-            freshness=freshness[some].astype(np.float64),
-        )
+        keys = np.fromiter(self._sums, dtype=np.int64, count=len(self._sums))
+        return OutcomeSums.of(keys[some], counts[some], freshness[some].astype(np.float64))
 
     def given(self, since: float) -> tuple[Floats, Flags]:
         """Labels given from then on: when, and whether they say that the prediction is right [n]."""
@@ -220,7 +171,7 @@ class OutcomeLedger:
             predicted=[index.get(fact.predicted_class, _NONE) for fact in facts],
             score=[fact.score for fact in facts],
             source=[sources.setdefault((e.assessment, e.fact.grouping), len(sources)) for e in outcomes],
-            true_class=[index.get(name, _NONE) for name in true_classes],
+            true_class=[index.get(name, NO_CLASS) for name in true_classes],
             correct=[fact.predicted_class == name for fact, name in zip(facts, true_classes, strict=True)],
             alive=np.ones(len(outcomes), dtype=np.bool_),
             sum=np.full(len(outcomes), _NONE),
@@ -244,7 +195,7 @@ class OutcomeLedger:
             return False
         name = entry.label.true_class
         rows["alive"][row] = bool(name)
-        rows["true_class"][row] = self._class_index.get(name, _NONE)
+        rows["true_class"][row] = self._class_index.get(name, NO_CLASS)
         rows["correct"][row] = entry.fact.predicted_class == name
         if row < self._summed:
             self._sum_up(np.array([row]))
@@ -274,9 +225,8 @@ class OutcomeLedger:
         cells = self._space.cells(
             combinations=numbers[counts], classes=told["predicted"].astype(np.intp), scores=told["score"]
         )
-        true_classes = told["true_class"] if self._tells_classes else np.full(len(cells), _NONE)
-        said = (true_classes.astype(np.int64) - _NONE) << 1 | told["correct"]
-        keys = (cells.astype(np.int64) << _FIELD_BITS | told["source"]) << _FIELD_BITS | said
+        classes = told["true_class"] if self._tells_classes else np.full(len(cells), NO_CLASS)
+        keys = sum_keys(cells=cells, sources=told["source"], true_classes=classes, correct=told["correct"])
         found, inverse = np.unique(keys, return_inverse=True)
         codes = [self._sums.setdefault(key, len(self._sums)) for key in found.tolist()]
         sums = np.full(len(chosen), _NONE)
@@ -285,16 +235,20 @@ class OutcomeLedger:
 
     def _tidy(self) -> None:
         """Give codes anew to what is still there, so that their number is bounded by that of outcomes."""
-        used, self._rows["combination"][:] = np.unique(self._rows["combination"], return_inverse=True)
-        kept = set(used.tolist())
-        self._codes = {
-            values: n
-            for n, values in enumerate(values for values, code in self._codes.items() if code in kept)
-        }
-        self._raw = [self._raw[code] for code in used.tolist()]
-        self._numbers = self._numbers[used]
-        used, self._rows["source"][:] = np.unique(self._rows["source"], return_inverse=True)
-        self._sources = {self.sources[code]: n for n, code in enumerate(used.tolist())}
-        self._sums = {}
-        self._sum_up(np.arange(self._summed))
+        kept = self._renumber("combination", len(self._raw))
+        codes = {code: n for n, code in enumerate(np.flatnonzero(kept).tolist())}
+        self._codes = {values: codes[code] for values, code in self._codes.items() if code in codes}
+        self._raw = list(compress(self._raw, kept))
+        self._numbers = self._numbers[kept]
+        kept = self._renumber("source", len(self._sources))
+        self._sources = {source: n for n, source in enumerate(compress(self._sources, kept))}
+        kept = self._renumber("sum", len(self._sums))
+        self._sums = {key: n for n, key in enumerate(compress(self._sums, kept))}
         self._stale = 0
+
+    def _renumber(self, name: str, count: int) -> Flags:
+        """Number the codes of a column without gaps; which of `count` are still there."""
+        column = self._rows[name]
+        kept = np.bincount(column[column != _NONE], minlength=count) > 0
+        column[:] = np.append(np.cumsum(kept) - 1, _NONE)[column]  # -1 is the last one, and stays
+        return kept

@@ -92,6 +92,7 @@ class ModelMonitor:
         self._timeline = Timeline(history_seconds)
         self._ledger = OutcomeLedger(space)
         self._read_to = BEGINNING
+        self._directory: CombinationDirectory | None = None
         self._traffic: TrafficFacts | None = None
         self._snapshot: ModelSnapshot | None = None
 
@@ -103,8 +104,9 @@ class ModelMonitor:
         """
         traffic = self._reader.traffic()
         requests = self._reader.requests()
-        self._read_outcomes()
-        self._ledger.place(CombinationDirectory(self._space, traffic.combinations))
+        if self._directory is None or self._directory.combinations != traffic.combinations:
+            self._directory = CombinationDirectory(self._space, traffic.combinations)
+        self._read_outcomes(self._directory)
         self._traffic = traffic
         self._snapshot = take_snapshot(
             model=self.model,
@@ -123,7 +125,7 @@ class ModelMonitor:
         self._timeline.remember(moment(now, self._snapshot.groupings))
         return self._snapshot
 
-    def _read_outcomes(self) -> None:
+    def _read_outcomes(self, directory: CombinationDirectory) -> None:
         """Bring the ledger up to the stream, a page at a time, so that no memory is needed for all of it."""
         complete = False
         while not complete:
@@ -134,6 +136,7 @@ class ModelMonitor:
                 continue
             self._ledger.fold(page.entries)
             self._ledger.forget(page.first)
+            self._ledger.place(directory)
             self._read_to, complete = page.last, page.complete
 
     def recall(self, now: float) -> bool:
