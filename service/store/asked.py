@@ -2,8 +2,8 @@
 
 Redis keeps a small hash as one packed list, so a record costs about 60 bytes, where a key of its own would
 cost five times as much. Its field is a digest of the request's id, and it never expires: a hash that is full
-gives up its oldest record when another one comes, but none that may still be answered or corrected. So the
-item of a request is not asked about again for as long as its record is there.
+gives up its oldest record when another one comes, but none that may still be answered or corrected, and none
+whose outcome is still in the stream. So no item is asked about again while its label counts.
 
 A record is a string of bytes:
 

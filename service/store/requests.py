@@ -167,6 +167,7 @@ class RequestStore:
             return []
         keys = self._keys
         names = [keys.fence, keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies]
+        names.append(keys.outcomes)
         arguments: list[str | bytes | int | float] = [epoch, window, budget, assessment]
         arguments += [now, self._closed_seconds, records_per_bucket(self._outcome_limit)]
         for draw in draws:

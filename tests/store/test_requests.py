@@ -72,17 +72,19 @@ def test_a_budget_is_never_exceeded(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "answered", "kept"),
+    ("now", "answered", "outcomes", "kept"),
     [
-        (NOW + 1_000, [0, 1, 2], [2, 3]),
-        (NOW + 1_000, [1], [0, 2, 3]),
-        (NOW + 1_000, [], [0, 1, 2, 3]),
-        (NOW + 61, [0, 1, 2], [1, 2, 3]),
-        (NOW + 59, [0, 1, 2], [0, 1, 2, 3]),
+        (NOW + 1_000, [0, 1, 2], 0, [2, 3]),
+        (NOW + 1_000, [0, 1, 2], 2, [1, 2, 3]),
+        (NOW + 1_000, [0, 1, 2], 3, [0, 1, 2, 3]),
+        (NOW + 1_000, [1], 0, [0, 2, 3]),
+        (NOW + 1_000, [], 0, [0, 1, 2, 3]),
+        (NOW + 61, [0, 1, 2], 0, [1, 2, 3]),
+        (NOW + 59, [0, 1, 2], 0, [0, 1, 2, 3]),
     ],
 )
-def test_a_full_hash_of_records_gives_up_the_oldest_but_none_that_may_be_answered_or_corrected(
-    connection: Connection, now: float, answered: list[int], kept: list[int]
+def test_a_full_hash_of_records_gives_up_the_oldest_but_none_on_which_something_hangs(
+    connection: Connection, now: float, answered: list[int], outcomes: int, kept: list[int]
 ) -> None:
     site = Site(connection, MODELS)
     items = list(islice((f"{n}" for n in count() if place_of(f"r-{n}").bucket == 7), 4))
@@ -97,6 +99,7 @@ def test_a_full_hash_of_records_gives_up_the_oldest_but_none_that_may_be_answere
         ask(number, NOW + number)
     for number in answered:
         store.apply(0, [answer(items[number])], now=NOW + number)
+    connection.client.xtrim(site.keys("m").outcomes, maxlen=outcomes, approximate=False)
     ask(3, now)
     there = connection.client.hkeys(site.keys("m").asked(7))
     assert set(there) == {place_of(f"r-{items[number]}").field for number in kept}

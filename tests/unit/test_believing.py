@@ -150,3 +150,14 @@ def test_what_was_asked_is_counted_by_the_grouping_of_then() -> None:
     known = labels_of(SPACE, ledger, traffic, decay=0.0, now=NOW + 9 * DAY)
     assert known.asked.keys() == {"region", "class", "gone"}
     assert sum(known.asked.values()) == known.count == pytest.approx(200, abs=30)
+
+
+def test_what_was_asked_at_an_earlier_time_is_counted_by_the_labels_of_then() -> None:
+    rng = np.random.default_rng(2)
+    ledger, traffic = OutcomeLedger(SPACE), traffic_of(rng)
+    entries = outcomes(rng, 300)
+    ledger.fold(entries)
+    ledger.place(DIRECTORY)
+    at = NOW - 30 * DAY
+    known = labels_of(SPACE, ledger, traffic, decay=0.0, now=at)
+    assert 0 < known.count == sum(known.asked.values()) <= sum(entry.label.time <= at for entry in entries)

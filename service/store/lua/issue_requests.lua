@@ -6,6 +6,7 @@
 --      4 outbox     hash    request id/attempt -> message
 --      5 budget     hash    assessment|window -> labels used
 --      6 tallies    hash    event|assessment -> how often
+--      7 outcomes   stream  labels; read alone
 --      then per candidate: pool hash, drawn list, request hash, asked hash (records: see store/asked.py)
 -- ARGV 1 epoch  2 budget field  3 budget limit  4 assessment  5 now (s)  6 how long a label may be corrected (s)
 --      7 records that an asked hash may hold
@@ -21,16 +22,34 @@ local now = math.floor(tonumber(ARGV[5]))
 local uncorrectable = now - tonumber(ARGV[6])
 local most = tonumber(ARGV[7])
 
--- Make room for one more record: the oldest go, but none that may still be answered or corrected.
+-- Where the outcome stream begins: milliseconds and sequence number of its first entry.
+local first
+local function stream_begins()
+  if not first then
+    local entry = redis.call('XRANGE', KEYS[7], '-', '+', 'COUNT', 1)[1]
+    local milliseconds, sequence = string.match(entry and entry[1] or '', '(%d+)-(%d+)')
+    first = {tonumber(milliseconds) or math.huge, tonumber(sequence) or 0}
+  end
+  return first[1], first[2]
+end
+
+-- Whether nothing hangs on a record any more: it can be neither answered nor corrected, and its outcome is gone,
+-- so that its item would not count twice.
+local function is_over(record)
+  local since = struct.unpack('>I4', record, 2)
+  if string.sub(record, 1, 1) == 'o' or since >= uncorrectable then return false end
+  local milliseconds, sequence = struct.unpack('>I6I4', record, 18)
+  local begins, begins_with = stream_begins()
+  return milliseconds < begins or milliseconds == begins and sequence < begins_with
+end
+
+-- Make room for one more record: of those that are over the oldest go.
 local function make_room(asked)
   local excess = redis.call('HLEN', asked) + 1 - most
   if excess <= 0 then return end
   local kept, closed = redis.call('HGETALL', asked), {}
   for i = 1, #kept, 2 do
-    local since = struct.unpack('>I4', kept[i + 1], 2)
-    if string.sub(kept[i + 1], 1, 1) ~= 'o' and since < uncorrectable then
-      closed[#closed + 1] = {since, kept[i]}
-    end
+    if is_over(kept[i + 1]) then closed[#closed + 1] = {(struct.unpack('>I4', kept[i + 1], 2)), kept[i]} end
   end
   table.sort(closed, function(a, b) return a[1] < b[1] end)
   for i = 1, math.min(excess, #closed) do redis.call('HDEL', asked, closed[i][2]) end
@@ -39,9 +58,9 @@ end
 local used = tonumber(redis.call('HGET', KEYS[5], ARGV[2]) or '0')
 local limit = tonumber(ARGV[3])
 local statuses = {}
-local candidates = (#KEYS - 6) / 4
+local candidates = (#KEYS - 7) / 4
 for c = 0, candidates - 1 do
-  local k, a = 7 + 4 * c, 8 + 10 * c
+  local k, a = 8 + 4 * c, 8 + 10 * c
   local pool, drawn, request, asked = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
   local slot, record, hash, id, field = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
   local status
