@@ -234,14 +234,15 @@ class OutcomeLedger:
         self._rows["sum"][chosen] = sums
 
     def _tidy(self) -> None:
-        """Give codes anew to what is still there, so that their number is bounded by that of outcomes."""
+        """Give codes anew to what is still there, so that their number is bounded by that of outcomes.
+
+        But not to those who asked: sums are known by them, and they come from configurations, not messages.
+        """
         kept = self._renumber("combination", len(self._raw))
         codes = {code: n for n, code in enumerate(np.flatnonzero(kept).tolist())}
         self._codes = {values: codes[code] for values, code in self._codes.items() if code in codes}
         self._raw = list(compress(self._raw, kept))
         self._numbers = self._numbers[kept]
-        kept = self._renumber("source", len(self._sources))
-        self._sources = {source: n for n, source in enumerate(compress(self._sources, kept))}
         kept = self._renumber("sum", len(self._sums))
         self._sums = {key: n for n, key in enumerate(compress(self._sums, kept))}
         self._stale = 0

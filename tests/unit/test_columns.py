@@ -18,7 +18,7 @@ def grown(columns: GrowingColumns, first: int, count: int) -> None:
     columns.extend(number=numbers, half=numbers / 2)
 
 
-@settings(derandomize=True, deadline=None)
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 90), st.integers(0, 90)), max_size=30))
 def test_rows_are_those_that_came_and_were_not_forgotten(steps: list[tuple[int, int]]) -> None:
     columns = GrowingColumns(TYPES)
