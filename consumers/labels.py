@@ -104,7 +104,7 @@ class LabelStep:
 
         counts = {"duplicate": 0, "applied": 0}
         for model, pairs in events.items():
-            applied = self._stores[model].apply(partition, [event for _, event in pairs])
+            applied = self._stores[model].apply(partition, [event for _, event in pairs], now=now)
             self._batches[partition][model] += 1
             for (record, event), done in zip(pairs, applied, strict=True):
                 if done.status in _EXPLANATIONS:

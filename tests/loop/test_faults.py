@@ -11,6 +11,7 @@ from apache_kafka import ApacheKafka
 from harness import Deploy, Deployment, Labeller, prediction, wait_for
 
 from service.embedded import EmbeddedBroker, EmbeddedRedis
+from service.store.facts import BEGINNING
 
 
 def expected_cells(deployment: Deployment, numbers: range) -> Counter[tuple[str, str, int]]:
@@ -56,11 +57,12 @@ def test_a_kill_in_the_middle_changes_no_count(
 
         wait_for(all_answered, seconds=60, what="all answers")
         assert stored_cells(deployment) == expected_cells(deployment, range(2_100))
-        _, outcomes = deployment.facts().outcomes("0-0")
-        assert len(outcomes) == 120
-        assert len({entry.fact.item_id for entry in outcomes}) == 120
+        page = deployment.facts().outcomes(BEGINNING)
+        assert page is not None
+        assert len(page.entries) == 120
+        assert len({entry.fact.item_id for entry in page.entries}) == 120
         assert {(r.item_id, r.request_id) for r in labeller.seen} == {
-            (entry.fact.item_id, entry.request_id) for entry in outcomes
+            (entry.fact.item_id, entry.fact.request_id) for entry in page.entries
         }
 
 

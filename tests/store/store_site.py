@@ -30,9 +30,9 @@ from service.monitor import ModelMonitor
 from service.settings import RedisSettings, Settings
 from service.siphash import siphash24
 from service.store.connection import Connection
-from service.store.facts import FactReader
+from service.store.facts import BEGINNING, FactReader, OutcomeEntry, OutcomePage, Position
 from service.store.keys import ModelKeys
-from service.store.records import Fact, decode_pool_record, encode_json
+from service.store.records import Fact, decode_pool_record, encode_json, encode_packed
 from service.store.requests import Draw, IssueStatus, OpenRequest, RequestStore
 from service.store.shards import DirectoryStore, ShardStore
 from service.wiring import model_keys, model_monitor, request_store
@@ -424,8 +424,18 @@ def draws_of(
     draws = []
     for slot, encoded in client.hgetall(keys.pool(partition)).items():
         kept = decode_pool_record(encoded)
-        fact = Fact(kept.item_id, kept.predicted_class, kept.score, kept.attributes, kept.time, NOW)
         item = kept.item_id
+        fact = Fact(
+            request_id=f"r-{item}",
+            item_id=item,
+            grouping="all",
+            group=group,
+            predicted_class=kept.predicted_class,
+            score=kept.score,
+            attributes=kept.attributes,
+            predicted_at=kept.time,
+            requested_at=NOW,
+        )
         opened = OpenRequest(assessment, group, kept.attributes, kept.predicted_class, kept.score, 1, NOW)
         draws.append(
             Draw(
@@ -435,14 +445,30 @@ def draws_of(
                 item_hash=int(siphash24([item.encode()], HASH_KEY)[0]),
                 item_id=item,
                 request_id=f"r-{item}",
-                group=group,
-                fact=encode_json(fact),
+                fact=encode_packed(fact),
                 message=encode_json({"item_id": item, "attempt": 1}),
                 open=opened,
                 deadline=deadline,
             )
         )
     return sorted(draws, key=lambda draw: draw.item_id)
+
+
+def page(site: Site, after: Position = BEGINNING) -> OutcomePage:
+    """Outcome entries behind a position, which the stream still holds."""
+    found = site.reader("m").outcomes(after)
+    assert found is not None
+    return found
+
+
+def outcomes(site: Site) -> list[OutcomeEntry]:
+    """All entries of the outcome stream."""
+    return page(site).entries
+
+
+def told(site: Site) -> list[tuple[bool, str]]:
+    """Of every entry of the outcome stream, whether it revises another one, and the true class."""
+    return [(entry.of != entry.position, entry.label.true_class) for entry in outcomes(site)]
 
 
 def issue(
@@ -458,7 +484,6 @@ def issue(
     return site.requests("m", connection).issue(
         epoch=epoch,
         assessment=assessment,
-        grouping="all",
         window=window,
         budget=budget,
         now=NOW,

@@ -16,9 +16,11 @@ from store_site import (
     draws_of,
     issue,
     message,
+    outcomes,
     record,
     restore,
     save,
+    told,
     wired,
 )
 
@@ -489,7 +491,7 @@ def test_a_bad_label_is_a_dead_letter_and_stops_nothing(asked: Site, what: str) 
     (letter,) = asked.letters.kept
     assert letter.error.reason == reason
     assert (letter.partition, letter.offset, letter.index, letter.value) == (0, 0, None, bad.value or b"")
-    assert [entry.request_id for entry in asked.reader("m").outcomes("0-0")[1]] == ["r-b"]
+    assert [entry.fact.request_id for entry in outcomes(asked)] == ["r-b"]
     assert step.flush(0, NOW) == 2
 
 
@@ -499,10 +501,10 @@ def test_a_label_says_who_gave_it_and_when(asked: Site) -> None:
     step.process(
         0, [label(0, time=iso(NOW - 5.5), annotator="ana"), label(1, item="b", time=iso(NOW + 9))], NOW
     )
-    times = {entry.request_id: entry.time for entry in asked.reader("m").outcomes("0-0")[1]}
+    first, second = outcomes(asked)
+    times = {entry.fact.request_id: entry.label.time for entry in (first, second)}
     assert times == {"r-a": NOW - 5.5, "r-b": NOW}, "a label of the future was given now"
-    (first, _) = asked.connection.client.xrange(asked.keys("m").outcomes)
-    assert first[1][b"annotator"] == b"ana"
+    assert first.label.annotator == "ana"
 
 
 def test_a_label_that_is_delivered_twice_counts_once(asked: Site) -> None:
@@ -510,7 +512,7 @@ def test_a_label_that_is_delivered_twice_counts_once(asked: Site) -> None:
     step.assign(0, 0)
     step.process(0, [label(0), label(1)], NOW)
     step.process(0, [label(2, time=iso(NOW)), label(3, kind="correction", true_class="dog")], NOW)
-    assert len(asked.reader("m").outcomes("0-0")[1]) == 1
+    assert len(outcomes(asked)) == 1
     assert asked.letters.kept == []
     consumed = "credence_labels_consumed_total"
     assert asked.registry.get_sample_value(consumed, {"result": "applied"}) == 1
@@ -536,8 +538,7 @@ def test_labels_after_a_crash_are_applied_again_without_harm(asked: Site) -> Non
     start = restarted.assign(0, 0)
     restarted.process(0, history[start:], NOW)
     restarted.flush(0, NOW)
-    kinds = [(entry.kind, entry.true_class) for entry in asked.reader("m").outcomes("0-0")[1]]
-    assert kinds == [("answered", "dog"), ("corrected", "owl")]
+    assert told(asked) == [(False, "dog"), (True, "owl")]
     assert asked.letters.reasons == ["conflicting_label"] * 2, "dead letters are kept at least once"
 
 
@@ -555,8 +556,7 @@ def test_labels_wait_for_redis_and_are_then_applied_once(
                 step.process(0, batch, NOW)
         wire.loses_replies = False
         step.process(0, batch, NOW)
-    kinds = [entry.kind for entry in asked.reader("m").outcomes("0-0")[1]]
-    assert kinds == ["answered", "answered", "corrected"]
+    assert [revises for revises, _ in told(asked)] == [False, False, True]
     assert asked.letters.reasons == ["malformed_json"]
 
 
@@ -571,7 +571,7 @@ def test_labels_whose_dead_letters_cannot_be_kept_are_given_again(asked: Site) -
     asked.letters.closed = False
     step.process(0, batch, NOW)
     assert asked.letters.reasons == ["nothing_to_retract"]
-    assert [entry.kind for entry in asked.reader("m").outcomes("0-0")[1]] == ["answered", "answered"]
+    assert [revises for revises, _ in told(asked)] == [False, False]
     assert step.flush(0, NOW) == 3
 
 
@@ -596,8 +596,7 @@ def test_labels_that_redis_has_lost_are_applied_again(asked: Site, flushed: int)
     assert start == 1
     step.process(0, history[start:], NOW)
     assert step.flush(0, NOW) == 3
-    kinds = [entry.kind for entry in asked.reader("m").outcomes("0-0")[1]]
-    assert kinds == ["answered", "answered", "corrected"]
+    assert [revises for revises, _ in told(asked)] == [False, False, True]
 
 
 def test_labels_after_a_lost_reply_are_read_again_and_then_go_on(
@@ -617,7 +616,7 @@ def test_labels_after_a_lost_reply_are_read_again_and_then_go_on(
         assert step.assign(0, 0) == 0
         step.process(0, [label(0), label(1, item="b")], NOW)
         assert step.flush(0, NOW) == 2
-    assert len(asked.reader("m").outcomes("0-0")[1]) == 2
+    assert len(outcomes(asked)) == 2
 
 
 def test_a_flood_of_bad_labels_stops_the_consumer_before_anything_is_discarded(

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_columns import told
 from test_decoders import json_values, text_of
+from test_prediction_columns import told
 
 from consumers.formats.native import WirePrediction, decode_attributes, decode_predictions
 from consumers.formats.open_inference import OpenInference
