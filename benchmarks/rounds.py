@@ -133,7 +133,7 @@ class Site:
             "score": item.score,
             "attributes": item.attributes,
         }
-        return Record(offset, msgspec.json.encode(message), int(1_000 * self.now))
+        return Record(offset, int(1_000 * self.now), msgspec.json.encode(message))
 
     def _item(self) -> PoolRecord:
         """The next item: every group has traffic, some more than others."""
