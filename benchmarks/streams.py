@@ -88,8 +88,10 @@ def _response(rows: Sequence[Mapping[str, Any]]) -> bytes:
     else:
         outputs.append(_tensor("predicted_class", "BYTES", [row["predicted_class"] for row in rows]))
         outputs.append(_tensor("score", "FP64", [row["score"] for row in rows]))
-    for name in rows[0]["attributes"]:
-        outputs.append(_tensor(f"attributes.{name}", "BYTES", [row["attributes"][name] for row in rows]))
+    outputs += [
+        _tensor(f"attributes.{name}", "BYTES", [row["attributes"][name] for row in rows])
+        for name in rows[0]["attributes"]
+    ]
     return json.dumps({"model_name": "m", "outputs": outputs}, separators=(",", ":")).encode()
 
 

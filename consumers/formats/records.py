@@ -95,8 +95,8 @@ def _decode_one_by_one(
 
 
 def _rows(headers: Headers, value: bytes, responses: OpenInference) -> Rows | None:
-    told = tells_a_response(headers)
-    if not told:
+    told = tells_a_response(headers) if headers else None
+    if headers and not told:
         check_event(headers, PREDICTION_TYPE)
     return responses.rows(value, told=told)
 
