@@ -21,6 +21,11 @@ from consumers.formats.open_inference import OpenInference, Rows, tells_a_respon
 from service.contract import PREDICTION_TYPE
 from service.errors import BadMessage
 
+Decoded = list[tuple[int | None, WirePrediction | BadMessage]]
+
+_RESPONSE_START = b'{"model_name"'
+"""How most responses begin. They are found without it too, but later."""
+
 
 @dataclass(frozen=True)
 class DecodedRecords:
@@ -74,17 +79,18 @@ def _decode_one_by_one(
         try:
             if len(value) > message_bytes:
                 raise BadMessage("message_too_large", f"the value is over {message_bytes} bytes")  # noqa: TRY301
-            rows = _rows(record.headers, value, responses)
-            if rows is not None and (at_once := rows.at_once()) is not None:
-                predictions += at_once
-                places += repeat(place, len(at_once))
-                elements += range(len(at_once))
-                continue
-            decoded = decode_predictions(value) if rows is None else list(enumerate(rows.one_by_one()))
+            found = _contents(record.headers, value, responses)
+            if isinstance(found, Rows):
+                if (at_once := found.at_once()) is not None:
+                    predictions += at_once
+                    places += repeat(place, len(at_once))
+                    elements += range(len(at_once))
+                    continue
+                found = list(enumerate(found.one_by_one()))
         except BadMessage as error:
             errors.append((place, None, error))
             continue
-        for element, one in decoded:
+        for element, one in found:
             if isinstance(one, BadMessage):
                 errors.append((place, element, one))
             else:
@@ -92,6 +98,23 @@ def _decode_one_by_one(
                 places.append(place)
                 elements.append(element)
     return DecodedRecords(predictions, places, elements, errors)
+
+
+def _contents(headers: Headers, value: bytes, responses: OpenInference) -> Rows | Decoded:
+    """The rows of a response, or native predictions.
+
+    Raises:
+        BadMessage: the record holds neither.
+    """
+    if headers or value.startswith(_RESPONSE_START):
+        rows = _rows(headers, value, responses)
+        return decode_predictions(value) if rows is None else rows
+    # What can be used as native messages is no response, and need not be searched for the marks of one.
+    decoded = decode_predictions(value)
+    element, first = decoded[0] if decoded else (None, None)
+    if element is None and isinstance(first, BadMessage):
+        return _rows(headers, value, responses) or decoded
+    return decoded
 
 
 def _rows(headers: Headers, value: bytes, responses: OpenInference) -> Rows | None:

@@ -115,7 +115,8 @@ _PAGE = """\
 # The wire contract
 
 Credence talks over Kafka topics to the models that it watches and to the people who label. This page and
-the files beside it are made from `service/contract.py` by `credence contract`; change them there.
+the files beside it are made from `service/contract.py` and `service/inference_contract.py` by
+`credence contract`; change them there.
 [asyncapi.json](asyncapi.json) says the same for machines.
 
 {channels}

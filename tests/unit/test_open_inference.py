@@ -109,6 +109,12 @@ def test_the_fields_of_a_response_become_those_of_its_predictions() -> None:
     assert decode_attributes(second.attributes) == {"camera": "gate", "region": "eu"}
 
 
+@pytest.mark.parametrize("headers", [[], RESPONSE_EVENT])
+def test_the_keys_of_a_response_may_stand_in_any_order(headers: Any) -> None:
+    reversed_keys = json.dumps(dict(reversed(json.loads(response()).items())), indent=2).encode()
+    assert len(decode(reversed_keys, headers).predictions) == 2
+
+
 def test_parameters_alone_give_every_row_the_same_attributes() -> None:
     rows = taken(response(parameters={"attributes.region": "eu", "attributes.line": "4"}))
     assert [decode_attributes(row.attributes) for row in rows] == [{"region": "eu", "line": "4"}] * 2
