@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import redis
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
@@ -63,15 +63,18 @@ def build_redis(settings: RedisSettings, *, reach: Reach | None = None) -> redis
         raise Unavailable("redis", error.__cause__ or error) from error
 
 
-def build_consumer(settings: KafkaSettings, *, group: str) -> Any:
+def build_consumer(
+    settings: KafkaSettings, *, group: str, without_offset: Literal["none", "earliest"] = "none"
+) -> Any:
     """A consumer of bytes: deserializers that raise would make poll() spin.
 
-    It gives what is committed alone, and never decides by itself where to read on: an offset that the log
-    does not hold is an error, and the caller's to judge.
+    It gives what is committed alone. Unless it is told to, it never decides by itself where to read on: an
+    offset that is missing, or that the log does not hold, is an error, and the caller's to judge.
 
     Args:
         settings: the Kafka part of the settings.
         group: suffix of the consumer group's name.
+        without_offset: where it begins if it has none; `none` leaves that to the caller.
 
     Raises:
         ConfigurationError: a file of the settings cannot be used.
@@ -81,7 +84,7 @@ def build_consumer(settings: KafkaSettings, *, group: str) -> Any:
         "group_id": f"{settings.group_prefix}.{group}",
         "group_instance_id": None if settings.instance_id is None else f"{settings.instance_id}.{group}",
         "enable_auto_commit": False,
-        "auto_offset_reset": "none",
+        "auto_offset_reset": without_offset,
         "isolation_level": "read_committed",
         "max_poll_records": settings.max_poll_records,
         "session_timeout_ms": int(settings.session_timeout_seconds * 1000),

@@ -72,7 +72,8 @@ class KafkaSettings(Frozen):
         default=30.0, description="how soon new partitions, and topics made anew, are noticed"
     )
     start: Literal["earliest", "latest"] = Field(
-        default="earliest", description="where to begin with partitions that have no stored offset"
+        default="earliest",
+        description="where to begin with a topic that was never read; partitions added later are read whole",
     )
     max_poll_records: int = Field(
         default=10_000, ge=1, le=100_000, description="most records that one poll takes"
