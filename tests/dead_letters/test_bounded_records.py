@@ -16,7 +16,6 @@ from kafka.record.memory_records import MemoryRecords
 from letter_topic import header, letters_of
 
 from consumers.bounded_records import REFUSED_BATCH, _BoundedBatches, bound_batches
-from service.embedded import EmbeddedBroker
 from service.errors import ConfigurationError
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
@@ -168,8 +167,8 @@ def test_a_consumer_reads_on_behind_a_header_whose_name_is_no_text(deploy: Deplo
     assert header(letter, "credence-reason") == "malformed_json"
 
 
-def test_the_bound_is_of_one_consumer_and_of_no_other(broker: EmbeddedBroker) -> None:
-    consumers = [KafkaConsumer(bootstrap_servers=broker.bootstrap_server) for _ in range(2)]
+def test_the_bound_is_of_one_consumer_and_of_no_other(bootstrap_servers: str) -> None:
+    consumers = [KafkaConsumer(bootstrap_servers=bootstrap_servers) for _ in range(2)]
     try:
         bound_batches(consumers[0], batch_bytes=LIMIT, message_bytes=MESSAGE_BYTES)
         classes = [consumer._fetcher.PartitionRecords for consumer in consumers]

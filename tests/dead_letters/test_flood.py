@@ -122,7 +122,7 @@ def test_a_flood_in_one_partition_stops_the_others_and_they_lose_nothing(deploym
 def test_one_record_with_thousands_of_bad_elements_is_a_flood_and_is_discarded_only_if_that_is_allowed(
     deployment: Deployment,
 ) -> None:
-    send(deployment, prediction(0), [0] * 3_000, prediction(1))
+    send(deployment, prediction(0), ["no prediction" * 5] * 3_000, prediction(1))
     with deployment.process("consume", "predictions") as process:
         wait_for(lambda: flooded(process), seconds=60, what="the flood is told")
         assert (

@@ -17,7 +17,6 @@ from consumers.dead_letters import Rejected
 from consumers.kafka_dead_letters import KafkaDeadLetters
 from consumers.letters import Letter, read_letter
 from service.clients import build_admin, build_producer
-from service.embedded import EmbeddedBroker
 from service.errors import BadMessage, Unavailable
 from service.settings import KafkaSettings
 
@@ -73,8 +72,8 @@ class Site:
 
 
 @pytest.fixture
-def site(broker: EmbeddedBroker) -> Iterator[Site]:
-    made = Site(broker.bootstrap_server)
+def site(bootstrap_servers: str) -> Iterator[Site]:
+    made = Site(bootstrap_servers)
     yield made
     made.producer.close(timeout=5)
 

@@ -13,7 +13,6 @@ from test_letter_delivery import Site, rejected
 from consumers.letter_replay import REPLAYED, WOULD_BE_REPLAYED, read_letters, refusal, replay
 from consumers.letters import Letter, Place
 from service.clients import build_reader
-from service.embedded import EmbeddedBroker
 from service.errors import Unavailable
 from service.store.connection import Connection
 from service.store.keys import replay_key
@@ -85,9 +84,9 @@ def test_marks_go_in_the_end(connection: Connection) -> None:
 
 
 @pytest.fixture
-def source(broker: EmbeddedBroker) -> Iterator[Site]:
+def source(bootstrap_servers: str) -> Iterator[Site]:
     """A topic that letters go back to."""
-    made = Site(broker.bootstrap_server)
+    made = Site(bootstrap_servers)
     yield made
     made.producer.close(timeout=5)
 
