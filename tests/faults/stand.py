@@ -1,0 +1,319 @@
+"""One deployment under test: its topics, its Redis, its processes, and the wires between them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import signal
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import yaml
+from forge import Forge, ForgedProcess
+from kafka import KafkaConsumer, TopicPartition
+from kafka.admin import NewTopic
+from pydantic import SecretStr
+from store_site import HASH_KEY, Site
+from wired_kafka import WiredKafka
+from wires import Wire, Wires
+from workload import CLASSES, MODEL
+
+from service.clients import build_redis
+from service.embedded import EmbeddedRedis, free_port
+from service.settings import RedisSettings
+from service.store.connection import Connection
+
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "predictions-1": ("consume", "predictions"),
+    "predictions-2": ("consume", "predictions"),
+    "labels-1": ("consume", "labels"),
+    "schedule-1": ("schedule",),
+    "schedule-2": ("schedule",),
+    "predictions-3": ("consume", "predictions"),
+}
+"""Command of every process by its name; the last one only visits, to make the others share anew."""
+
+RESIDENTS = tuple(ROLES)[:-1]
+VISITOR = tuple(ROLES)[-1]
+
+PARTITIONS = {"predictions": 3, "labels": 2, "label-requests": 2, "dead-letters": 1}
+SESSION_SECONDS = 2.0
+LEASE_SECONDS = 1.0
+REDIS_TIMEOUT_SECONDS = 1.0
+
+MODELS: dict[str, Any] = {
+    MODEL: {
+        "classes": list(CLASSES),
+        "score_bins": 4,
+        "groupings": {
+            "region": {"by": "attribute", "attribute": "region"},
+            "class": {"by": "predicted_class"},
+        },
+        "assessments": {
+            "weakest": {
+                "task": "identification",
+                "grouping": "region",
+                "budget": {"labels": 60},
+                "max_in_flight": 12,
+                "lease_seconds": 600.0,
+            },
+            "classes": {
+                "task": "estimation",
+                "grouping": "class",
+                "budget": {"labels": 60},
+                "max_in_flight": 12,
+                "lease_seconds": 1.5,
+                "max_attempts": 2,
+            },
+        },
+    }
+}
+"""Of two questions, one waits for answers longer than a test lasts; the other's requests expire soon."""
+
+BOUNDS = {"slots_per_cell": 4, "payload_bytes": 1_024}
+
+
+def wait_for(condition: Callable[[], Any], *, seconds: float, what: str) -> Any:
+    """The condition's value once it is true; asked again until then."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
+        time.sleep(0.05)
+    return value
+
+
+class Member:
+    """One process of a deployment, which may be killed and started again.
+
+    Attributes:
+        name: of `ROLES`.
+        redis_wire: its own, to Redis.
+        http_port: where it tells its metrics.
+    """
+
+    def __init__(self, stand: Stand, name: str) -> None:
+        self.name = name
+        self.client = tuple(ROLES).index(name)
+        self.http_port = free_port()
+        self.redis_wire: Wire = stand.wires.wire(stand.redis.port)
+        self._stand = stand
+        self._process: ForgedProcess | None = None
+        self._lives = 0
+        self.clock_file = stand.folder / f"{name}.clock"
+        self.move_clock(0)
+
+    @property
+    def running(self) -> bool:
+        """Whether its process is there, if only paused."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def log(self) -> Path:
+        """What all its lives said."""
+        return self._stand.folder / f"{self.name}.log"
+
+    def start(self) -> None:
+        """Start it, if it does not run."""
+        if self.running:
+            return
+        self._lives += 1
+        config = self._stand.folder / f"{self.name}.yaml"
+        config.write_text(yaml.safe_dump(self._stand.configuration(self)))
+        self._process = self._stand.forge.start(
+            [*ROLES[self.name], "--config", str(config)],
+            log=self.log,
+            environment={"FAKETIME_TIMESTAMP_FILE": str(self.clock_file)},
+        )
+
+    def signal(self, signum: signal.Signals) -> None:
+        """Send it a signal, if it runs."""
+        if self._process is not None:
+            self._process.send_signal(signum)
+
+    def kill(self) -> None:
+        """SIGKILL: no chance to flush, or to leave a group."""
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+
+    def stop(self, *, seconds: float = 45.0) -> None:
+        """Ask it to stop; it must, and say that nothing failed."""
+        if self._process is None:
+            return
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGTERM)
+        code = self._process.wait(seconds)
+        assert code == 0, f"{self.name} was asked to stop, and ended with {code}; its log: {self.log}"
+        self._process = None
+
+    def check_alive(self) -> None:
+        """Fail if it ended by itself."""
+        if self._process is not None:
+            code = self._process.poll()
+            assert code is None, f"{self.name} ended by itself with {code}; its log: {self.log}"
+
+    def move_clock(self, seconds: float) -> None:
+        """Set its clock so far ahead of the true time, or behind; heeded within a second."""
+        fresh = self.clock_file.with_suffix(".new")
+        fresh.write_text(f"{seconds:+.0f}\n")
+        fresh.rename(self.clock_file)
+
+    def metric(self, sample: str) -> float:
+        """Value of one sample, told as in the text format; 0 where it is not told."""
+        address = f"http://127.0.0.1:{self.http_port}/metrics"
+        with suppress(OSError), urllib.request.urlopen(address, timeout=5) as reply:
+            for line in reply.read().decode().splitlines():
+                name, _, value = line.rpartition(" ")
+                if name == sample:
+                    return float(value)
+        return 0.0
+
+
+class Stand:
+    """A deployment with fresh topics and a fresh Redis, on brokers that others use too.
+
+    Args:
+        folder: for configurations, logs, and Redis's data.
+        wires: where the wires turn.
+        kafka: the brokers.
+        forge: starts the processes.
+        redis_folder: where Redis keeps its data, if not in `folder`.
+        hash_key: whether it is configured; made by the processes themselves if not.
+        settings: more of the configuration, by its top-level keys.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        wires: Wires,
+        kafka: WiredKafka,
+        forge: Forge,
+        redis_folder: Path | None = None,
+        hash_key: bool = True,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = f"f{secrets.token_hex(5)}"
+        self.folder = folder
+        self.wires = wires
+        self.kafka = kafka
+        self.forge = forge
+        self._hash_key = hash_key
+        self._settings = dict(settings or {})
+        self.redis_folder = redis_folder or folder / "redis"
+        self.redis_folder.mkdir(parents=True, exist_ok=True)
+        self.redis = EmbeddedRedis(folder=self.redis_folder)
+        self.redis_client = build_redis(RedisSettings(url=SecretStr(self.redis.url), timeout_seconds=2.0))
+        self.members = {name: Member(self, name) for name in ROLES}
+        self._create_topics()
+
+    def _create_topics(self) -> None:
+        topics = [
+            NewTopic(self.topic(kind), count, len(self.kafka.brokers)) for kind, count in PARTITIONS.items()
+        ]
+        admin = self.kafka.admin()
+        admin.create_topics(topics)
+        admin.close()
+
+    def topic(self, kind: str) -> str:
+        """Name of one of the topics."""
+        return f"{self.name}.{kind}"
+
+    def configuration(self, member: Member) -> dict[str, Any]:
+        """What one process is told."""
+        configured: dict[str, Any] = {
+            "kafka": {
+                "bootstrap_servers": self.kafka.bootstrap_of(member.client),
+                "session_timeout_seconds": SESSION_SECONDS,
+                "group_prefix": self.name,
+                "flush_seconds": 0.2,
+                "max_poll_records": 200,
+                "topics": {kind.replace("-", "_"): self.topic(kind) for kind in PARTITIONS},
+            },
+            "redis": {
+                "url": f"redis://127.0.0.1:{member.redis_wire.port}/0",
+                "prefix": self.name,
+                "timeout_seconds": REDIS_TIMEOUT_SECONDS,
+            },
+            "http": {"port": member.http_port},
+            "schedule": {"tick_seconds": 0.25, "lease_seconds": LEASE_SECONDS},
+            "bounds": BOUNDS,
+            "log_level": "debug",
+            "models": MODELS,
+        }
+        if self._hash_key:
+            configured["hash_key"] = HASH_KEY.hex()
+        return configured | self._settings
+
+    @property
+    def connection(self) -> Connection:
+        """To its Redis, by no wire."""
+        return Connection(self.redis_client, self.name)
+
+    def site(self) -> Site:
+        """Its store, as the store's tests look at it."""
+        return Site(self.connection, MODELS, bounds=BOUNDS)
+
+    def restart_redis(self) -> None:
+        """Start Redis again on its folder and port; it must be stopped."""
+        self.redis = EmbeddedRedis(folder=self.redis_folder, port=self.redis.port)
+
+    def records(self, kind: str) -> dict[int, list[Any]]:
+        """All records of one topic that are there now, by partition."""
+        consumer = KafkaConsumer(bootstrap_servers=self.kafka.bootstrap_servers, enable_auto_commit=False)
+        try:
+            partitions = [TopicPartition(self.topic(kind), p) for p in range(PARTITIONS[kind])]
+            consumer.assign(partitions)
+            consumer.seek_to_beginning(*partitions)
+            ends = consumer.end_offsets(partitions)
+            found: dict[int, list[Any]] = {tp.partition: [] for tp in partitions}
+            deadline = time.monotonic() + 30
+            while any(consumer.position(tp) < ends[tp] for tp in partitions):
+                assert time.monotonic() < deadline, f"{kind} cannot be read"
+                for tp, records in consumer.poll(200).items():
+                    found[tp.partition] += records
+        finally:
+            consumer.close()
+        return found
+
+    def ends(self, kind: str) -> dict[int, int]:
+        """End offset of every partition of one topic."""
+        consumer = KafkaConsumer(bootstrap_servers=self.kafka.bootstrap_servers, enable_auto_commit=False)
+        try:
+            ends = consumer.end_offsets(
+                [TopicPartition(self.topic(kind), p) for p in range(PARTITIONS[kind])]
+            )
+        finally:
+            consumer.close()
+        return {tp.partition: end for tp, end in ends.items()}
+
+    def check_logs(self) -> None:
+        """Fail where a process logged an exception, said what is no log entry, or called something critical.
+
+        The Kafka client's own entries may tell of exceptions: it logs those that it gets over.
+        """
+        for member in self.members.values():
+            lines = member.log.read_text(errors="replace").splitlines() if member.log.exists() else []
+            for line in lines:
+                assert line.startswith("{"), f"{member.name} said: {line}; its log: {member.log}"
+                entry = json.loads(line)
+                ours = not entry["logger"].startswith("kafka.")
+                assert entry["level"] != "critical", f"{member.name} logged: {line}"
+                assert not (ours and "exception" in entry), f"{member.name} logged: {line}"
+
+    def close(self) -> None:
+        """End all processes and this Redis, and delete the topics."""
+        for member in self.members.values():
+            member.kill()
+            member.redis_wire.close()
+        self.redis_client.close()
+        self.redis.process.send_signal(signal.SIGCONT)
+        self.redis.stop()
+        with suppress(Exception):
+            admin = self.kafka.admin()
+            admin.delete_topics([self.topic(kind) for kind in PARTITIONS])
+            admin.close()

@@ -1,0 +1,313 @@
+"""One trial: a workload runs, faults strike, everything comes to rest."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import redis
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from stand import LEASE_SECONDS, MODELS, PARTITIONS, RESIDENTS, Stand, wait_for
+from workload import MODEL, Message, Workload
+
+from service.contract import LabelRequest
+from service.errors import Unavailable
+from service.store.keys import lease_key
+
+Relief = Callable[[], None]
+
+REST_SECONDS = 90.0
+"""Time to come to rest in, once all faults are over."""
+
+_CHUNK = 40
+_CHUNK_SECONDS = 0.12
+
+
+@dataclass
+class Fault:
+    """One fault of a trial.
+
+    Attributes:
+        kind: of `kinds.KINDS`.
+        target: what it strikes: a process, or a server.
+        at_seconds: when, from the time that everything runs.
+        for_seconds: how long.
+        strike: makes it happen; gives what ends it.
+        alone: whether no other fault was there between its strike and the recovery from it.
+        recovery_seconds: from its end until what had been sent by then was stored and a leader led.
+    """
+
+    kind: str
+    target: str
+    at_seconds: float
+    for_seconds: float
+    strike: Callable[[Stand], Relief] = field(repr=False)
+    alone: bool = True
+    recovery_seconds: float | None = None
+
+    def __str__(self) -> str:
+        until = self.at_seconds + self.for_seconds
+        return f"{self.at_seconds:5.2f} s to {until:5.2f} s: {self.kind} ({self.target})"
+
+
+@dataclass
+class _Recovery:
+    fault: Fault
+    relieved_at: float
+    ends: dict[tuple[str, int], int]
+
+
+class Sender:
+    """Sends the workload, and what people say, by clients that see no fault of a wire."""
+
+    def __init__(self, stand: Stand, workload: Workload) -> None:
+        self.acknowledged: dict[tuple[str, int], int] = {}
+        self.sent = 0
+        self.requests: list[LabelRequest] = []
+        self._stand = stand
+        self._workload = workload
+        self._lock = threading.Lock()
+        self._producer = KafkaProducer(
+            bootstrap_servers=stand.kafka.bootstrap_servers, acks="all", max_block_ms=120_000
+        )
+        self._predicting = threading.Event()
+        self._answering = threading.Event()
+        self._failures: list[BaseException] = []
+        self._later: list[tuple[float, int, Message]] = []
+        self._order = itertools.count()
+        self._threads = [
+            threading.Thread(target=self._guarded, args=(work,), name=work.__name__)
+            for work in (self._predict, self._answer)
+        ]
+
+    def start(self) -> None:
+        """Begin to send."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop_predicting(self) -> None:
+        """Send no more predictions; returns once all that were sent are acknowledged."""
+        self._predicting.set()
+        self._threads[0].join()
+        self._producer.flush(timeout=60)
+
+    def stop(self) -> None:
+        """End everything."""
+        self._predicting.set()
+        self._answering.set()
+        for thread in self._threads:
+            thread.join()
+        self._producer.close(timeout=10)
+        assert not self._failures, f"the workload failed: {self._failures[0]!r}"
+
+    def ends(self) -> dict[tuple[str, int], int]:
+        """By topic and partition, the offset behind the last record that Kafka has acknowledged."""
+        with self._lock:
+            return dict(self.acknowledged)
+
+    @property
+    def answers_waiting(self) -> bool:
+        """Whether people are still to say something."""
+        return bool(self._later)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - told when the trial ends
+            self._failures.append(error)
+
+    def _predict(self) -> None:
+        for start in itertools.count(step=_CHUNK):
+            if self._predicting.wait(_CHUNK_SECONDS):
+                return
+            for message in self._workload.predictions(start, _CHUNK):
+                self._send("predictions", message)
+                self.sent += 1
+
+    def _answer(self) -> None:
+        consumer = KafkaConsumer(
+            bootstrap_servers=self._stand.kafka.bootstrap_servers,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+        )
+        topic = self._stand.topic("label-requests")
+        consumer.assign([TopicPartition(topic, p) for p in range(PARTITIONS["label-requests"])])
+        try:
+            seen: set[tuple[str, int]] = set()
+            while not self._answering.is_set():
+                for records in consumer.poll(100).values():
+                    for record in records:
+                        request = LabelRequest.model_validate_json(record.value)
+                        self.requests.append(request)
+                        if (request.request_id, request.attempt) not in seen:
+                            seen.add((request.request_id, request.attempt))
+                            self._think_of(request)
+                while self._later and self._later[0][0] <= time.monotonic():
+                    self._send("labels", heapq.heappop(self._later)[2])
+        finally:
+            consumer.close(autocommit=False, timeout_ms=2_000)
+
+    def _think_of(self, request: LabelRequest) -> None:
+        at = time.monotonic()
+        for message in self._workload.labels(request):
+            heapq.heappush(self._later, (at + message.wait_seconds, next(self._order), message))
+
+    def _send(self, kind: str, message: Message) -> None:
+        future = self._producer.send(self._stand.topic(kind), key=message.key, value=message.value)
+        future.add_callback(lambda sent: self._acknowledge(kind, sent))
+
+    def _acknowledge(self, kind: str, sent: Any) -> None:
+        with self._lock:
+            place = (kind, sent.partition)
+            self.acknowledged[place] = max(self.acknowledged.get(place, 0), sent.offset + 1)
+
+
+class Trial:
+    """Runs one deployment through a schedule of faults, and on until it rests.
+
+    Attributes:
+        sender: what was sent.
+        overdrawn: budgets and limits that were seen exceeded.
+    """
+
+    def __init__(self, stand: Stand, workload: Workload, faults: Sequence[Fault], *, seconds: float) -> None:
+        self.stand = stand
+        self.sender = Sender(stand, workload)
+        self.overdrawn: list[str] = []
+        self._faults = sorted(faults, key=lambda fault: fault.at_seconds)
+        self._seconds = seconds
+        self._recovering: list[_Recovery] = []
+        self._keys = stand.site().keys(MODEL)
+
+    def run(self) -> None:
+        """From the start of all processes until nothing moves any more and all have stopped."""
+        for name in RESIDENTS:
+            self.stand.members[name].start()
+        self.sender.start()
+        try:
+            wait_for(self._has_begun, seconds=60, what="first facts and a leader")
+            self._strike_all()
+            self.sender.stop_predicting()
+            self._come_to_rest()
+        finally:
+            self.sender.stop()
+
+    def _has_begun(self) -> bool:
+        self._check_alive()
+        stored = self._stored()
+        return stored is not None and all(stored.get(("predictions", p), 0) for p in range(3))
+
+    def _strike_all(self) -> None:
+        began = time.monotonic()
+        waiting = list(self._faults)
+        active: list[tuple[float, Fault, Relief]] = []
+        while waiting or active or time.monotonic() - began < self._seconds:
+            passed = time.monotonic() - began
+            while waiting and waiting[0].at_seconds <= passed:
+                fault = waiting.pop(0)
+                self._note_company(fault, [other for _, other, _ in active])
+                active.append((time.monotonic() + fault.for_seconds, fault, fault.strike(self.stand)))
+            for entry in [entry for entry in active if entry[0] <= time.monotonic()]:
+                active.remove(entry)
+                entry[2]()
+                self._recovering.append(_Recovery(entry[1], time.monotonic(), self.sender.ends()))
+            self._watch()
+            time.sleep(0.03)
+
+    def _note_company(self, fault: Fault, active: Sequence[Fault]) -> None:
+        others = [*active, *(recovery.fault for recovery in self._recovering)]
+        for other in others:
+            other.alone = False
+        fault.alone = not others
+
+    def _watch(self) -> None:
+        self._check_alive()
+        stored = self._stored()
+        if stored is None:
+            return
+        self._watch_limits()
+        for recovery in list(self._recovering):
+            if self._led_since(recovery.relieved_at) and all(
+                stored.get(place, 0) >= end for place, end in recovery.ends.items()
+            ):
+                recovery.fault.recovery_seconds = time.monotonic() - recovery.relieved_at
+                self._recovering.remove(recovery)
+
+    def _check_alive(self) -> None:
+        for member in self.stand.members.values():
+            member.check_alive()
+
+    def _stored(self) -> dict[tuple[str, int], int] | None:
+        """By topic and partition, the offset up to which everything is stored; None while Redis is away."""
+        pipeline = self.stand.redis_client.pipeline(transaction=False)
+        places = [(kind, p) for kind in ("predictions", "labels") for p in range(PARTITIONS[kind])]
+        for kind, partition in places:
+            key = self._keys.shard(partition) if kind == "predictions" else self._keys.labels(partition)
+            pipeline.hget(key, "next_offset")
+        try:
+            offsets = pipeline.execute()
+        except redis.RedisError:
+            return None
+        return {place: int(offset or 0) for place, offset in zip(places, offsets, strict=True)}
+
+    def _led_since(self, moment: float) -> bool:
+        """Whether a leader has renewed its lease since then."""
+        try:
+            left_ms = self.stand.redis_client.pttl(lease_key(self.stand.name))
+        except redis.RedisError:
+            return False
+        return left_ms > 0 and time.monotonic() - (LEASE_SECONDS - left_ms / 1000) > moment
+
+    def _watch_limits(self) -> None:
+        try:
+            facts = self.stand.site().reader(MODEL).requests()
+        except Unavailable:
+            return
+        for name, settings in MODELS[MODEL]["assessments"].items():
+            used = sum(count for field, count in facts.budget.items() if field.startswith(f"{name}|"))
+            in_flight = sum(request.assessment == name for request in facts.open.values())
+            if used > settings["budget"]["labels"]:
+                self.overdrawn.append(f"{name} used {used} labels")
+            if in_flight > settings["max_in_flight"]:
+                self.overdrawn.append(f"{name} had {in_flight} requests in flight")
+
+    def _come_to_rest(self) -> None:
+        """Let schedulers stop once all is asked and sent, and then the consumers once all is taken in."""
+        deadline = time.monotonic() + REST_SECONDS
+
+        def within(condition: Callable[[], bool], what: str) -> None:
+            def watched() -> bool:
+                self._watch()
+                return condition()
+
+            wait_for(watched, seconds=deadline - time.monotonic(), what=what)
+
+        within(lambda: not self._recovering, f"recovery from {[str(r.fault) for r in self._recovering]}")
+        within(self._outbox_is_empty, "all label requests sent")
+        for name in ("schedule-1", "schedule-2"):
+            self.stand.members[name].stop()
+        assert self._outbox_is_empty(), "a scheduler that stops leaves its outbox to be sent"
+        requested = self.stand.ends("label-requests")
+        within(lambda: len(self.sender.requests) >= sum(requested.values()), "all requests seen")
+        within(lambda: not self.sender.answers_waiting, "all answers given")
+        self.sender.stop()
+        within(self._all_is_stored, "everything taken in")
+        for name in ("predictions-1", "predictions-2", "labels-1"):
+            self.stand.members[name].stop()
+
+    def _outbox_is_empty(self) -> bool:
+        try:
+            return int(self.stand.redis_client.hlen(self._keys.outbox)) == 0
+        except redis.RedisError:
+            return False
+
+    def _all_is_stored(self) -> bool:
+        stored = self._stored()
+        return stored is not None and all(
+            stored.get(place, 0) >= end for place, end in self.sender.ends().items()
+        )
