@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 D3 ?= 7.9.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs benchmarks screenshots vendor clean
+.PHONY: help demo test test-stack check docs benchmarks screenshots vendor clean
 
 help:            ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +15,10 @@ demo: $(VENV)/demo.installed  ## see it work: a real classifier, a real broker, 
 
 test: $(VENV)/dev.installed   ## run all tests, the loop over real wire protocols included
 	$(BIN)/pytest
+
+test-stack: $(VENV)/dev.installed  ## run what needs Apache Kafka (Java 17, Maven) and a Redis Cluster too (redis-server)
+	$(BIN)/pytest --broker apache tests/stack tests/loop
+	$(BIN)/pytest --redis cluster tests/store
 
 check: $(VENV)/dev.installed  ## lint, format, types, import direction, generated files
 	$(BIN)/ruff check .

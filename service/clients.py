@@ -2,25 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import redis
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from redis.backoff import NoBackoff
+from redis.cluster import RedisCluster
+from redis.exceptions import RedisClusterException
 from redis.retry import Retry
 
+from service.errors import Unavailable
 from service.settings import KafkaSettings, RedisSettings
 
+Reach = Callable[[tuple[str, int]], tuple[str, int]]
 
-def build_redis(settings: RedisSettings) -> redis.Redis:
-    """A Redis client that never retries by itself: a write whose reply was lost is not repeated blindly."""
-    return redis.Redis.from_url(
-        settings.url.get_secret_value(),
-        retry=Retry(NoBackoff(), 0),
-        socket_timeout=settings.timeout_seconds,
-        socket_connect_timeout=settings.timeout_seconds,
-        health_check_interval=0,
-    )
+
+class _Cluster(RedisCluster):
+    """A client of a Redis Cluster that follows redirections, and else runs nothing twice.
+
+    The library runs the commands of a plain pipeline again, one by one, when its connection breaks, whatever
+    retries it is told; those of a transaction it does not. It gives their replies as the wire has them, so
+    the one of ours that differs is given the form here that it has from a Redis alone.
+    """
+
+    def pipeline(self, transaction: bool | None = None, shard_hint: Any = None) -> Any:  # noqa: ARG002 - always one
+        pipeline: Any = super().pipeline(transaction=True, shard_hint=shard_hint)  # type: ignore[no-untyped-call]
+        pipeline.cluster_response_callbacks = {"HRANDFIELD": _fields_and_values}
+        return pipeline
+
+
+def _fields_and_values(pairs: list[list[bytes]], **_: Any) -> list[bytes]:
+    return [each for pair in pairs for each in pair]
+
+
+def build_redis(settings: RedisSettings, *, reach: Reach | None = None) -> redis.Redis | RedisCluster:
+    """A Redis client that never retries by itself: a write whose reply was lost is not repeated blindly.
+
+    Args:
+        settings: the Redis part of the settings.
+        reach: of a cluster, where a node that names itself (host, port) is reached; there, if absent.
+
+    Raises:
+        Unavailable: no node of the cluster can be reached. A Redis alone is reached when it is used.
+    """
+    url = settings.url.get_secret_value()
+    never = Retry(NoBackoff(), 0)
+    options: dict[str, Any] = {
+        "socket_timeout": settings.timeout_seconds,
+        "socket_connect_timeout": settings.timeout_seconds,
+        "health_check_interval": 0,
+    }
+    if not settings.cluster:
+        return redis.Redis.from_url(url, retry=never, **options)
+    try:
+        return _Cluster.from_url(url, retry=never, address_remap=reach, **options)
+    except (redis.RedisError, RedisClusterException) as error:
+        raise Unavailable("redis", error.__cause__ or error) from error
 
 
 def build_consumer(settings: KafkaSettings, *, group: str) -> Any:

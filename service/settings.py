@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -58,7 +59,17 @@ class RedisSettings(Frozen):
 
     url: SecretStr = Field(default=SecretStr("redis://127.0.0.1:6379/0"), description="may hold a password")
     prefix: Name = Field(default="credence", description="first part of every key")
+    cluster: bool = Field(
+        default=False, description="a Redis Cluster; `url` is of any of its nodes, or a name of them all"
+    )
     timeout_seconds: PositiveSeconds = Field(default=5.0, description="for connecting and for every reply")
+
+    @model_validator(mode="after")
+    def _cluster_has_one_database(self) -> Self:
+        url = urlsplit(self.url.get_secret_value())
+        if self.cluster and (url.scheme == "unix" or url.path not in ("", "/", "/0")):
+            raise ValueError("url must name a host, and database 0, as a cluster has no other one")
+        return self
 
 
 class HttpSettings(Frozen):

@@ -121,7 +121,7 @@ class Application:
         self._registry = CollectorRegistry()
         self._metrics = PipelineMetrics(self._registry, clock)
         self._health = Health()
-        self._connection = Connection(build_redis(settings.redis), settings.redis.prefix)
+        self._connection: Connection
 
     def stop(self) -> None:
         """Ask the process to stop; callable from a signal handler."""
@@ -137,7 +137,7 @@ class Application:
         web = WebServer(self._web_app(), host=http.host, port=http.port)
         log.info("listening", extra={"host": http.host, "port": web.port})
         try:
-            hash_key = self._patiently(self._hash_key)
+            hash_key = self._patiently(self._connect)
             producer = self._patiently(lambda: build_producer(self._settings.kafka, name="producer"))
             if hash_key is not None and producer is not None:
                 self._play(hash_key, producer)
@@ -191,7 +191,10 @@ class Application:
             self._stopping.wait(_RETRY_SECONDS)
         return None
 
-    def _hash_key(self) -> bytes:
+    def _connect(self) -> bytes:
+        """Reach Redis; the pool's hash key."""
+        redis = self._settings.redis
+        self._connection = Connection(build_redis(redis), redis.prefix)
         return self._settings.hash_key_bytes() or shared_hash_key(self._connection)
 
     def _fail(self) -> None:

@@ -30,7 +30,7 @@ CLI = [sys.executable, "-m", "service.cli"]
 
 CONFIGURATION = """
 kafka:
-  bootstrap_servers: ["{broker}"]
+  bootstrap_servers: {brokers}
   session_timeout_seconds: 6
   group_prefix: {name}
   topics:
@@ -38,7 +38,7 @@ kafka:
     label_requests: {name}.label-requests
     labels: {name}.labels
     dead_letters: {name}.dead-letters
-redis: {{url: "{redis}", prefix: {name}}}
+redis: {{url: "{redis}", cluster: {cluster}, prefix: {name}}}
 schedule: {{tick_seconds: {tick}, lease_seconds: {lease}}}
 log_level: debug
 seed: 7
@@ -97,8 +97,9 @@ class Deployment:
 
     Args:
         folder: for the configuration and the logs of processes.
-        broker: as host:port.
+        broker: as host:port; several, joined by commas.
         redis_url: of Redis.
+        redis_cluster: whether that is a Redis Cluster.
         tick: seconds between two rounds.
         assessments: what is asked, as YAML.
         model: more keys of the model, as YAML.
@@ -110,6 +111,7 @@ class Deployment:
         *,
         broker: str,
         redis_url: str,
+        redis_cluster: bool = False,
         tick: float = 0.5,
         assessments: str = ASSESSMENTS,
         model: str = "",
@@ -120,8 +122,9 @@ class Deployment:
         self.config = folder / "credence.yaml"
         self.config.write_text(
             CONFIGURATION.format(
-                broker=broker,
+                brokers=json.dumps(broker.split(",")),
                 redis=redis_url,
+                cluster=json.dumps(redis_cluster),
                 name=self.name,
                 tick=tick,
                 lease=max(2 * tick, 1.5),

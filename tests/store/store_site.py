@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from prometheus_client import CollectorRegistry
-from pydantic import SecretStr
+from redis_cluster import EmbeddedRedisCluster
 
 from consumers.dead_letters import FloodGate, Rejected
 from consumers.ingest import ModelIngest
@@ -290,25 +290,25 @@ def save(connection: Connection) -> dict[bytes, bytes]:
 def restore(connection: Connection, saved: Mapping[bytes, bytes]) -> None:
     """Make Redis hold what it held; an empty backup empties it."""
     client = connection.client
-    pipeline = client.pipeline(transaction=True)
     for key in client.scan_iter(f"{connection.prefix}:*", count=1_000):
-        pipeline.delete(key)
+        client.delete(key)
     for key, value in saved.items():
-        pipeline.restore(key, 0, value)
-    pipeline.execute()
+        client.restore(key, 0, value)
 
 
 class Wire:
-    """A TCP wire to Redis that can lose replies, or be cut.
+    """A TCP wire to Redis that can lose replies, be cut, or lead to another server.
 
     Attributes:
+        server_port: where new connections lead.
         loses_replies: Redis does what it is told, but the client hears nothing and its connection ends.
         cut: nothing gets through.
     """
 
     def __init__(self, port: int) -> None:
-        self._port = port
+        self.server_port = port
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self._sockets: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept)]
         self.port: int = self._listener.getsockname()[1]
         self.loses_replies = False
@@ -324,7 +324,8 @@ class Wire:
                 thread.start()
 
     def _serve(self, client: socket.socket) -> None:
-        with client, socket.create_connection(("127.0.0.1", self._port)) as server, suppress(OSError):
+        with client, socket.create_connection(("127.0.0.1", self.server_port)) as server, suppress(OSError):
+            self._sockets += [client, server]
             back = threading.Thread(target=self._answer, args=(client, server))
             back.start()
             while not self.cut and (asked := client.recv(65_536)) and not self.cut:
@@ -342,8 +343,43 @@ class Wire:
         self.cut = True
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        _end(*self._sockets)  # a client of a cluster leaves some open when it is closed
         for thread in self._threads:
             thread.join()
+
+
+class Wires:
+    """A wire to every server, which fail alike.
+
+    Attributes:
+        ports: of the wires, by those of the servers.
+    """
+
+    def __init__(self, ports: Sequence[int]) -> None:
+        self._wires = {port: Wire(port) for port in ports}
+        self.ports = {port: wire.port for port, wire in self._wires.items()}
+
+    @property
+    def loses_replies(self) -> bool:
+        return any(wire.loses_replies for wire in self._wires.values())
+
+    @loses_replies.setter
+    def loses_replies(self, loses: bool) -> None:
+        for wire in self._wires.values():
+            wire.loses_replies = loses
+
+    @property
+    def cut(self) -> bool:
+        return any(wire.cut for wire in self._wires.values())
+
+    @cut.setter
+    def cut(self, cut: bool) -> None:
+        for wire in self._wires.values():
+            wire.cut = cut
+
+    def close(self) -> None:
+        for wire in self._wires.values():
+            wire.close()
 
 
 def _end(*sockets: socket.socket) -> None:
@@ -352,17 +388,29 @@ def _end(*sockets: socket.socket) -> None:
             one.shutdown(socket.SHUT_RDWR)
 
 
+def redis_settings(server: EmbeddedRedis | EmbeddedRedisCluster, **more: Any) -> RedisSettings:
+    """How to reach a server of the tests."""
+    clustered = isinstance(server, EmbeddedRedisCluster)
+    return RedisSettings.model_validate({"url": server.url, "cluster": clustered} | more)
+
+
 @contextmanager
-def wired(server: EmbeddedRedis, connection: Connection) -> Iterator[tuple[Wire, Connection]]:
-    """A second connection with the same prefix, over a wire that can fail."""
-    wire = Wire(server.port)
-    url = SecretStr(f"redis://127.0.0.1:{wire.port}/0")
-    client = build_redis(RedisSettings(url=url, timeout_seconds=2))
+def wired(
+    server: EmbeddedRedis | EmbeddedRedisCluster, connection: Connection
+) -> Iterator[tuple[Wires, Connection]]:
+    """A second connection with the same prefix, over wires that can fail."""
+    nodes = server.nodes if isinstance(server, EmbeddedRedisCluster) else [server]
+    wires = Wires([node.port for node in nodes])
+    url = f"redis://127.0.0.1:{wires.ports[nodes[0].port]}/0"
+    client = build_redis(
+        redis_settings(server, url=url, timeout_seconds=2),
+        reach=lambda node: (node[0], wires.ports.get(node[1], node[1])),
+    )
     try:
-        yield wire, Connection(client, connection.prefix)
+        yield wires, Connection(client, connection.prefix)
     finally:
         client.close()
-        wire.close()
+        wires.close()
 
 
 def draws_of(

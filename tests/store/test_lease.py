@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import redis
-from store_site import Site, draws_of, issue, message, record, wired
+from redis.cluster import RedisCluster
+from store_site import Site, draws_of, issue, message, record, redis_settings, wired
 
 from service.clients import build_redis
 from service.embedded import EmbeddedRedis
 from service.errors import FenceRefused, Unavailable
-from service.settings import RedisSettings
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import hash_key_key, lease_key
 from service.store.lease import LeaderLease, shared_hash_key
@@ -115,7 +115,7 @@ def test_of_many_that_try_at_once_one_leads(redis_server: EmbeddedRedis, connect
     epochs: list[int | None] = []
 
     def attempt() -> None:
-        client = build_redis(RedisSettings.model_validate({"url": redis_server.url}))
+        client = build_redis(redis_settings(redis_server))
         lease = LeaderLease(Connection(client, connection.prefix), lease_seconds=LONG)
         start.wait()
         epochs.append(lease.hold())
@@ -182,19 +182,24 @@ def refusing(request: pytest.FixtureRequest, connection: Connection) -> Iterator
     """A Redis that answers, but refuses to work."""
     refuse, relent = REFUSALS[request.param]
     client = connection.client
-    replica = "replica" in request.param
-    client.config_set("maxmemory-policy", "noeviction")
+    replica = request.param.startswith("a replica")
+    clustered = isinstance(client, RedisCluster)
+    everywhere = {"target_nodes": RedisCluster.ALL_NODES} if clustered else {}
+    if replica and clustered:
+        pytest.skip("a node of a cluster is made a replica by the cluster, and redirects instead")
+    client.config_set("maxmemory-policy", "noeviction", **everywhere)
     LeaderLease(connection, lease_seconds=LONG).release()  # so that the script is loaded
     try:
         for name, value in refuse.items():
-            client.config_set(name, value)
+            client.config_set(name, value, **everywhere)
         if replica:
             client.replicaof("127.0.0.1", 1)
         yield connection
     finally:
-        client.replicaof("NO", "ONE")
+        if replica:
+            client.replicaof("NO", "ONE")
         for name, value in relent.items():
-            client.config_set(name, value)
+            client.config_set(name, value, **everywhere)
 
 
 def test_a_redis_that_refuses_a_script_for_now_is_away(refusing: Connection) -> None:
