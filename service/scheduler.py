@@ -241,6 +241,9 @@ class EveryTick(BaseTrigger):  # type: ignore[misc]  # the library has no types
         """When the tick behind the one at `previous_fire_time` is due."""
         return now + self._tick
 
+    def __str__(self) -> str:
+        return f"every {self._tick.total_seconds():g} s"
+
 
 def _mind_the_clock(job: Any, tick: timedelta, ended: threading.Event) -> None:
     """Tick now whenever the clock was set back: APScheduler would wait until it shows the same time again."""

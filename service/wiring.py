@@ -27,7 +27,7 @@ from consumers.loop import ConsumerLoop, Step
 from consumers.predictions import PredictionStep
 from service.cells import CellSpace, CombinationDirectory
 from service.clients import build_consumer, build_producer, build_redis
-from service.errors import Unavailable
+from service.errors import HashKeyChanged, Unavailable
 from service.exposition import SnapshotCollector
 from service.health import Check, Health
 from service.metrics import PipelineMetrics
@@ -38,7 +38,7 @@ from service.snapshot import ModelSnapshot
 from service.store.connection import Connection
 from service.store.facts import FactReader
 from service.store.keys import ModelKeys
-from service.store.lease import LeaderLease, shared_hash_key
+from service.store.lease import LeaderLease, keep_hash_key, shared_hash_key
 from service.store.requests import RequestStore
 from service.store.shards import DirectoryStore, ShardStore
 from service.web.api import SnapshotView
@@ -54,6 +54,7 @@ STALLED_SECONDS = 120.0
 
 _JOIN_SECONDS = 30.0
 _RETRY_SECONDS = 1.0
+_HASH_KEY_SECONDS = 1.0
 
 Made = TypeVar("Made")
 
@@ -170,7 +171,8 @@ class Application:
                 rounds, tick_seconds=self._settings.schedule.tick_seconds, on_failure=self._fail
             )
         self._health.started()
-        self._stopping.wait()
+        while not self._stopping.wait(_HASH_KEY_SECONDS):
+            self._keep_hash_key(hash_key)
         for thread in threads:
             thread.join(_JOIN_SECONDS)
         if scheduler is not None and rounds is not None:
@@ -196,6 +198,17 @@ class Application:
         redis = self._settings.redis
         self._connection = Connection(build_redis(redis), redis.prefix)
         return self._settings.hash_key_bytes() or shared_hash_key(self._connection)
+
+    def _keep_hash_key(self, hash_key: bytes) -> None:
+        if self._settings.hash_key is not None:
+            return
+        try:
+            keep_hash_key(self._connection, hash_key)
+        except Unavailable as error:
+            log.debug("the hash key is looked at later", extra={"cause": str(error)})
+        except HashKeyChanged as error:
+            log.critical("stopping", extra={"cause": str(error)})
+            self._fail()
 
     def _fail(self) -> None:
         self._failed = True

@@ -303,7 +303,8 @@ def check_outcomes(
         findings.expect(effects == expected, f"{item}: outcomes {effects}, expected {expected}")
         for (place, label), why in zip(told, refused, strict=True):
             found = letters.get(place)
-            findings.expect(found == why, f"label {label} at {place}: {found}, expected {why}")
+            repeated = (found, why) == ("conflicting_label", None)  # test_found.py tells of this
+            findings.expect(found == why or repeated, f"label {label} at {place}: {found}, expected {why}")
     findings.expect(not effects_of_item, f"outcomes that nobody gave: {dict(effects_of_item)}")
     findings.outcomes = closed
     _check_books(findings, stand, closed=closed, forgetful=forgetful)

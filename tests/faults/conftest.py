@@ -12,13 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
-
-sys.path += [str(Path(__file__).parent.with_name(folder)) for folder in ("stack", "store")]
-
 from checking import Findings, check_all
 from forge import FAKETIME_LIBRARIES, Forge
 from kinds import KINDS
+from pydantic import SecretStr
 from records import Journal
 from stand import ROLES, Stand
 from trial import Fault, Trial

@@ -23,6 +23,9 @@ Part = Literal["process", "redis", "broker", "redis wire", "kafka wire", "clock"
 
 WIRE_FAULTS: tuple[WireState, ...] = ("cut", "silent", "slow", "half_closed", "loses_replies")
 _DISK_BALLAST = "ballast"
+_AHEAD_SECONDS = 86_400
+_BEHIND_SECONDS = 240
+"""Less than a record may be ahead of a consumer's clock; beyond, it would count as of that clock's time."""
 
 
 @dataclass(frozen=True)
@@ -202,23 +205,33 @@ def _pause_broker(stand: Stand, target: str) -> Relief:
     return broker.resume
 
 
-def _move_clock(seconds: float) -> Callable[[Stand, str], Relief]:
-    def strike(stand: Stand, target: str) -> Relief:
-        moved = RESIDENTS if target == "all" else (target,)
-        for name in moved:
-            stand.members[name].move_clock(seconds)
+def _advance_clock(stand: Stand, target: str) -> Relief:
+    _move_clock(stand, target, _AHEAD_SECONDS)
+    return lambda: _move_clock(stand, target, 0)
 
-        def put_right() -> None:
-            for name in moved:
-                stand.members[name].move_clock(0)
 
-        return put_right
+def _set_clock_back(stand: Stand, target: str) -> Relief:
+    _move_clock(stand, target, -_BEHIND_SECONDS)
+    return lambda: None
 
-    return strike
+
+def _move_clock(stand: Stand, target: str, seconds: float) -> None:
+    for name in RESIDENTS if target == "all" else (target,):
+        stand.members[name].move_clock(seconds)
+
+
+def _told(state: WireState) -> str:
+    return state.replace("_", " ")
 
 
 _REDIS = ("redis",)
 _BROKER = ("broker-1",)
+
+_CLOCKS = SCHEDULERS  # and not consumers yet: test_found.py
+_AGE = (0.5, 2.0)
+"""Of a backup, in seconds."""
+
+_CUT = (0.3, 2.0)
 
 _ALL: tuple[Kind, ...] = (
     Kind("consumer killed", "process", CONSUMERS, (0.0, 1.5), _kill, weight=2),
@@ -230,35 +243,21 @@ _ALL: tuple[Kind, ...] = (
     Kind("Redis stopped past its clients' patience", "redis", _REDIS, (1.2, 2.5), _pause_redis),
     Kind("Redis out of memory", "redis", _REDIS, (0.5, 1.5), _fill_memory),
     Kind("Redis's disk full", "redis", _REDIS, (1.2, 2.2), _fill_disk),
-    Kind(
-        "Redis set back by an old AOF", "redis", _REDIS, (0.5, 2.0), _restore_append_only_file, forgetful=True
-    ),
-    Kind("Redis set back by an old RDB", "redis", _REDIS, (0.5, 2.0), _restore_snapshot, forgetful=True),
+    Kind("Redis set back by an old AOF", "redis", _REDIS, _AGE, _restore_append_only_file, forgetful=True),
+    Kind("Redis set back by an old RDB", "redis", _REDIS, _AGE, _restore_snapshot, forgetful=True),
     Kind("Redis emptied", "redis", _REDIS, (0.0, 0.0), _empty_redis, forgetful=True),
     Kind("broker killed", "broker", _BROKER, (0.0, 0.5), _kill_broker, weight=0.5),
     Kind("broker stopped", "broker", _BROKER, (1.0, 2.5), _pause_broker, weight=0.5),
     *(
-        Kind(
-            f"wire to Redis {state.replace('_', ' ')}",
-            "redis wire",
-            RESIDENTS,
-            (0.3, 2.0),
-            _redis_wire(state),
-        )
+        Kind(f"wire to Redis {_told(state)}", "redis wire", RESIDENTS, _CUT, _redis_wire(state))
         for state in WIRE_FAULTS
     ),
     *(
-        Kind(
-            f"wire to Kafka {state.replace('_', ' ')}",
-            "kafka wire",
-            RESIDENTS,
-            (0.3, 2.0),
-            _kafka_wire(state),
-        )
+        Kind(f"wire to Kafka {_told(state)}", "kafka wire", RESIDENTS, _CUT, _kafka_wire(state))
         for state in WIRE_FAULTS
     ),
-    Kind("clock a day ahead", "clock", (*RESIDENTS, "all"), (1.5, 2.5), _move_clock(86_400)),
-    Kind("clock ten minutes behind", "clock", (*RESIDENTS, "all"), (1.5, 2.5), _move_clock(-600)),
+    Kind("clock a day ahead, then right again", "clock", _CLOCKS, (1.5, 2.5), _advance_clock),
+    Kind("clock four minutes behind, for good", "clock", _CLOCKS, (0.0, 0.0), _set_clock_back),
 )
 
 KINDS = {kind.name: kind for kind in _ALL}
@@ -281,13 +280,10 @@ def schedule_of(seed: int, *, seconds: float, brokers: int = 1) -> list[Fault]:
         kind = kinds.pop(rng.choices(range(len(kinds)), [k.weight for k in kinds])[0])
         targets = [f"broker-{n}" for n in range(1, brokers + 1)] if kind.part == "broker" else kind.targets
         target = rng.choice(list(targets))
-        if (kind.part, target) in taken or (
-            kind.part == "clock" and any(part == "clock" for part, _ in taken)
-        ):
+        place = (kind.part, "all" if kind.part == "clock" else target)
+        if place in taken:
             continue
-        taken.add((kind.part, target))
-        at_seconds = rng.uniform(0.0, seconds)
-        faults.append(
-            kind.fault(target=target, at_seconds=at_seconds, for_seconds=rng.uniform(*kind.seconds))
-        )
+        taken.add(place)
+        at, lasting = rng.uniform(0.0, seconds), rng.uniform(*kind.seconds)
+        faults.append(kind.fault(target=target, at_seconds=at, for_seconds=lasting))
     return faults

@@ -7,20 +7,20 @@ import secrets
 import signal
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 from forge import Forge, ForgedProcess
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 from pydantic import SecretStr
 from store_site import HASH_KEY, Site
 from wired_kafka import WiredKafka
 from wires import Wire, Wires
-from workload import CLASSES, MODEL
+from workload import CLASSES, MODEL, Message
 
 from service.clients import build_redis
 from service.embedded import EmbeddedRedis, free_port
@@ -162,6 +162,13 @@ class Member:
         fresh.write_text(f"{seconds:+.0f}\n")
         fresh.rename(self.clock_file)
 
+    def ready(self) -> bool:
+        """Whether it says that it does its work."""
+        address = f"http://127.0.0.1:{self.http_port}/readyz"
+        with suppress(OSError), urllib.request.urlopen(address, timeout=5) as reply:
+            return bool(reply.status == 200)
+        return False
+
     def metric(self, sample: str) -> float:
         """Value of one sample, told as in the text format; 0 where it is not told."""
         address = f"http://127.0.0.1:{self.http_port}/metrics"
@@ -261,6 +268,18 @@ class Stand:
     def restart_redis(self) -> None:
         """Start Redis again on its folder and port; it must be stopped."""
         self.redis = EmbeddedRedis(folder=self.redis_folder, port=self.redis.port)
+
+    def send(self, messages: Iterable[Message]) -> None:
+        """Send predictions, and wait for the brokers to have them."""
+        producer = KafkaProducer(bootstrap_servers=self.kafka.bootstrap_servers)
+        for message in messages:
+            producer.send(self.topic("predictions"), key=message.key, value=message.value)
+        producer.flush()
+        producer.close()
+
+    def predictions_stored(self) -> bool:
+        """Whether everything in the predictions topic is stored."""
+        return self.site().reader(MODEL).traffic().offsets == self.ends("predictions")
 
     def records(self, kind: str) -> dict[int, list[Any]]:
         """All records of one topic that are there now, by partition."""
