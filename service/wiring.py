@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
+from queue import SimpleQueue
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -117,6 +118,7 @@ class Application:
         self._roles = frozenset(roles)
         self._clock = clock
         self._stopping = threading.Event()
+        self._asked_to_stop: SimpleQueue[None] = SimpleQueue()
         self._failed = False
         self._board: dict[str, ModelSnapshot] = {}
         self._registry = CollectorRegistry()
@@ -125,7 +127,14 @@ class Application:
         self._connection: Connection
 
     def stop(self) -> None:
-        """Ask the process to stop; callable from a signal handler."""
+        """Ask the process to stop; callable from a signal handler.
+
+        An event cannot be set there: what the signal interrupts may hold its lock.
+        """
+        self._asked_to_stop.put(None)
+
+    def _await_stop(self) -> None:
+        self._asked_to_stop.get()
         self._stopping.set()
 
     def run(self) -> int:
@@ -134,6 +143,7 @@ class Application:
         Raises:
             OSError: the HTTP address cannot be listened on.
         """
+        threading.Thread(target=self._await_stop, name="await-stop", daemon=True).start()
         http = self._settings.http
         web = WebServer(self._web_app(), host=http.host, port=http.port)
         log.info("listening", extra={"host": http.host, "port": web.port})

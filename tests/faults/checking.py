@@ -260,7 +260,13 @@ def _prediction_of(fact: Fact) -> tuple[Any, ...]:
 
 
 def check_outcomes(
-    findings: Findings, stand: Stand, reference: Reference, asked: Asked, *, forgetful: bool
+    findings: Findings,
+    stand: Stand,
+    reference: Reference,
+    asked: Asked,
+    refused: Mapping[Place, str],
+    *,
+    forgetful: bool,
 ) -> None:
     """Every request's outcome is what its labels say, once; every label took effect or was kept as bad."""
     records = stand.records("labels")
@@ -269,7 +275,7 @@ def check_outcomes(
     findings.expect(stored == ends, f"stored offsets of labels {stored}, ends {ends}")
     findings.labels = sum(len(kept) for kept in records.values())
 
-    letters = {place[:3]: why for place, why in dead_letters(stand).items() if place[0] == "labels"}
+    letters = {place[:3]: why for place, why in refused.items() if place[0] == "labels"}
     told_of: dict[str, list[tuple[LabelPlace, dict[str, Any]]]] = defaultdict(list)
     for partition, kept in records.items():
         for record in kept:
@@ -297,11 +303,11 @@ def check_outcomes(
             findings.expect(not lost, f"{item}: labels took no effect, and are not kept")
             continue
         expired = "expired_request" in whys
-        expected, refused = (
+        expected, reasons = (
             ([], ["expired_request"] * len(told)) if expired else effects_of([label for _, label in told])
         )
         findings.expect(effects == expected, f"{item}: outcomes {effects}, expected {expected}")
-        for (place, label), why in zip(told, refused, strict=True):
+        for (place, label), why in zip(told, reasons, strict=True):
             found = letters.get(place)
             repeated = (found, why) == ("conflicting_label", None)  # test_found.py tells of this
             findings.expect(found == why or repeated, f"label {label} at {place}: {found}, expected {why}")
@@ -395,7 +401,8 @@ def check_all(stand: Stand, reference_connection: Connection, *, forgetful: bool
     check_traffic(findings, found, reference, stand.ends("predictions"))
     asked = check_requests(findings, stand, forgetful=forgetful)
     check_pool(findings, found, reference, asked, decay=stand.site().decay(MODEL))
-    check_outcomes(findings, stand, reference, asked, forgetful=forgetful)
-    letters = {place: reason for place, reason in dead_letters(stand).items() if place[0] == "predictions"}
+    refused = dead_letters(stand)
+    check_outcomes(findings, stand, reference, asked, refused, forgetful=forgetful)
+    letters = {place: reason for place, reason in refused.items() if place[0] == "predictions"}
     findings.expect(letters == reference.rejected, f"dead letters {letters}, expected {reference.rejected}")
     return findings

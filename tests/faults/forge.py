@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -121,6 +122,10 @@ class Forge:
         self.close()
 
 
+def _sleep(seconds: float) -> None:
+    select.select((), (), (), seconds)
+
+
 def _become_child(order: Mapping[str, Any]) -> list[str]:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -128,6 +133,9 @@ def _become_child(order: Mapping[str, Any]) -> list[str]:
     for source, target in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
     os.environ.update(order["environment"])
+    if "faketime" in os.environ.get("LD_PRELOAD", ""):
+        # libfaketime 0.9.10 now and then refuses what time.sleep asks for, a sleep by the monotonic clock.
+        time.sleep = _sleep
     arguments: list[str] = order["arguments"]
     return arguments
 

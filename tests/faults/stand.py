@@ -102,7 +102,7 @@ class Member:
         self.redis_wire: Wire = stand.wires.wire(stand.redis.port)
         self._stand = stand
         self._process: ForgedProcess | None = None
-        self._lives = 0
+        self._asked_to_stop = False
         self.clock_file = stand.folder / f"{name}.clock"
         self.move_clock(0)
 
@@ -120,7 +120,7 @@ class Member:
         """Start it, if it does not run."""
         if self.running:
             return
-        self._lives += 1
+        self._asked_to_stop = False
         config = self._stand.folder / f"{self.name}.yaml"
         config.write_text(yaml.safe_dump(self._stand.configuration(self)))
         self._process = self._stand.forge.start(
@@ -140,12 +140,18 @@ class Member:
             self._process.kill()
             self._process = None
 
+    def ask_to_stop(self) -> None:
+        """SIGTERM, once: a second one would end what is just ending well."""
+        if not self._asked_to_stop:
+            self.signal(signal.SIGCONT)
+            self.signal(signal.SIGTERM)
+        self._asked_to_stop = True
+
     def stop(self, *, seconds: float = 45.0) -> None:
         """Ask it to stop; it must, and say that nothing failed."""
         if self._process is None:
             return
-        self.signal(signal.SIGCONT)
-        self.signal(signal.SIGTERM)
+        self.ask_to_stop()
         code = self._process.wait(seconds)
         assert code == 0, f"{self.name} was asked to stop, and ended with {code}; its log: {self.log}"
         self._process = None
@@ -264,6 +270,13 @@ class Stand:
     def site(self) -> Site:
         """Its store, as the store's tests look at it."""
         return Site(self.connection, MODELS, bounds=BOUNDS)
+
+    def stop(self, *names: str) -> None:
+        """Have some processes stop, all at once; each must say that nothing failed."""
+        for name in names:
+            self.members[name].ask_to_stop()
+        for name in names:
+            self.members[name].stop()
 
     def restart_redis(self) -> None:
         """Start Redis again on its folder and port; it must be stopped."""
