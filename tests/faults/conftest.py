@@ -189,6 +189,7 @@ def endure(
         sys.stdout.write("\n".join([f"logs: {stand.folder}", *map(str, faults), ""]))
         trial = Trial(stand, Workload(seed, began=time.time()), faults, seconds=seconds)
         trial.run()
+        stand.check_gone()
         findings = check_all(stand, reference, forgetful=any(kind.forgetful for kind in kinds))
         findings.problems += trial.overdrawn
         journal.add(request.node.name, seed, faults, findings)

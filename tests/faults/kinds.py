@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Literal
 
 import redis
-from stand import RESIDENTS, VISITOR, Stand, wait_for
+from stand import CONSUMERS, RESIDENTS, SCHEDULERS, VISITOR, Stand, wait_for
 from trial import Fault, Relief
 from wires import WireState
 
 from service.embedded import EmbeddedRedis, free_port
 
-CONSUMERS = ("predictions-1", "predictions-2", "labels-1")
-SCHEDULERS = ("schedule-1", "schedule-2")
 Part = Literal["process", "redis", "broker", "redis wire", "kafka wire", "clock", "visitor"]
 
 WIRE_FAULTS: tuple[WireState, ...] = ("cut", "silent", "slow", "half_closed", "loses_replies")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import signal
+import socket
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +15,7 @@ from typing import Any
 
 import yaml
 from forge import Forge, ForgedProcess
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 from pydantic import SecretStr
 from store_site import HASH_KEY, Site
@@ -37,7 +38,9 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 }
 """Command of every process by its name; the last one only visits, to make the others share anew."""
 
-RESIDENTS = tuple(ROLES)[:-1]
+CONSUMERS = ("predictions-1", "predictions-2", "labels-1")
+SCHEDULERS = ("schedule-1", "schedule-2")
+RESIDENTS = (*CONSUMERS, *SCHEDULERS)
 VISITOR = tuple(ROLES)[-1]
 
 PARTITIONS = {"predictions": 3, "labels": 2, "label-requests": 2, "dead-letters": 1}
@@ -230,7 +233,15 @@ class Stand:
         ]
         admin = self.kafka.admin()
         admin.create_topics(topics)
+        wait_for(lambda: self._have_leaders(admin), seconds=30, what="topics with leaders")
         admin.close()
+
+    def _have_leaders(self, admin: KafkaAdminClient) -> bool:
+        described = admin.describe_topics([self.topic(kind) for kind in PARTITIONS])
+        return all(
+            len(topic["partitions"]) == count and all(p["leader_id"] >= 0 for p in topic["partitions"])
+            for topic, count in zip(described, PARTITIONS.values(), strict=True)
+        )
 
     def topic(self, kind: str) -> str:
         """Name of one of the topics."""
@@ -322,6 +333,14 @@ class Stand:
         finally:
             consumer.close()
         return {tp.partition: end for tp, end in ends.items()}
+
+    def check_gone(self) -> None:
+        """Fail where a process still runs, or a port is still listened on."""
+        for member in self.members.values():
+            assert not member.running, f"{member.name} still runs"
+            with socket.socket() as client:
+                refused = client.connect_ex(("127.0.0.1", member.http_port))
+            assert refused, f"something still listens on the port of {member.name}"
 
     def check_logs(self) -> None:
         """Fail where a process logged an exception, said what is no log entry, or called something critical.

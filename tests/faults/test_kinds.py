@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 from checking import Findings
-from kinds import CONSUMERS, KINDS, SCHEDULERS, WIRE_FAULTS
-from stand import RESIDENTS, VISITOR
+from kinds import KINDS, WIRE_FAULTS
+from stand import CONSUMERS, RESIDENTS, SCHEDULERS, VISITOR
 from trial import Fault
 
 Endure = Callable[..., Findings]
