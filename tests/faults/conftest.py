@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checking import Findings, check_all
+from checking import check_all
+from findings import Findings
 from forge import FAKETIME_LIBRARIES, Forge
 from kinds import KINDS
+from layout import ROLES
 from pydantic import SecretStr
 from records import Journal
-from stand import ROLES, Stand
+from stand import Stand
 from trial import Fault, Trial
 from wired_kafka import WiredKafka
 from wires import Wires
@@ -187,14 +189,19 @@ def endure(
             **options,
         )
         sys.stdout.write("\n".join([f"logs: {stand.folder}", *map(str, faults), ""]))
-        trial = Trial(stand, Workload(seed, began=time.time()), faults, seconds=seconds)
-        trial.run()
-        stand.check_gone()
-        findings = check_all(stand, reference, forgetful=any(kind.forgetful for kind in kinds))
-        findings.problems += trial.overdrawn
-        journal.add(request.node.name, seed, faults, findings)
+        trial, findings = Trial(stand, Workload(seed, began=time.time()), faults, seconds=seconds), Findings()
+        try:
+            trial.run()
+            stand.check_gone()
+            stand.check_logs()
+            findings = check_all(stand, reference, forgetful=any(kind.forgetful for kind in kinds))
+            findings.problems += trial.overdrawn
+        except Exception as error:
+            findings.problems.append(f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            journal.add(request.node.name, seed, faults, findings)
         assert not findings.problems, "\n".join(findings.problems)
-        stand.check_logs()
         return findings
 
     return run

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 import redis
-from stand import CONSUMERS, RESIDENTS, SCHEDULERS, VISITOR, Stand, wait_for
+from layout import CONSUMERS, RESIDENTS, SCHEDULERS, VISITOR, wait_for
+from stand import Stand
 from trial import Fault, Relief
 from wires import WireState
 

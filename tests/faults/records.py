@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from checking import Findings
+from findings import Findings
 from trial import Fault
 
 

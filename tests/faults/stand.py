@@ -7,186 +7,35 @@ import secrets
 import signal
 import socket
 import time
-import urllib.request
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import yaml
-from forge import Forge, ForgedProcess
+from forge import Forge
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
+from layout import (
+    BOUNDS,
+    LEASE_SECONDS,
+    MODELS,
+    PARTITIONS,
+    REDIS_TIMEOUT_SECONDS,
+    ROLES,
+    SESSION_SECONDS,
+    wait_for,
+)
+from member import Member
 from pydantic import SecretStr
 from store_site import HASH_KEY, Site
 from wired_kafka import WiredKafka
-from wires import Wire, Wires
-from workload import CLASSES, MODEL, Message
+from wires import Wires
+from workload import MODEL, Message
 
 from service.clients import build_redis
-from service.embedded import EmbeddedRedis, free_port
+from service.embedded import EmbeddedRedis
 from service.settings import RedisSettings
 from service.store.connection import Connection
-
-ROLES: Mapping[str, tuple[str, ...]] = {
-    "predictions-1": ("consume", "predictions"),
-    "predictions-2": ("consume", "predictions"),
-    "labels-1": ("consume", "labels"),
-    "schedule-1": ("schedule",),
-    "schedule-2": ("schedule",),
-    "predictions-3": ("consume", "predictions"),
-}
-"""Command of every process by its name; the last one only visits, to make the others share anew."""
-
-CONSUMERS = ("predictions-1", "predictions-2", "labels-1")
-SCHEDULERS = ("schedule-1", "schedule-2")
-RESIDENTS = (*CONSUMERS, *SCHEDULERS)
-VISITOR = tuple(ROLES)[-1]
-
-PARTITIONS = {"predictions": 3, "labels": 2, "label-requests": 2, "dead-letters": 1}
-SESSION_SECONDS = 2.0
-LEASE_SECONDS = 1.0
-REDIS_TIMEOUT_SECONDS = 1.0
-
-MODELS: dict[str, Any] = {
-    MODEL: {
-        "classes": list(CLASSES),
-        "score_bins": 4,
-        "groupings": {
-            "region": {"by": "attribute", "attribute": "region"},
-            "class": {"by": "predicted_class"},
-        },
-        "assessments": {
-            "weakest": {
-                "task": "identification",
-                "grouping": "region",
-                "budget": {"labels": 60},
-                "max_in_flight": 12,
-                "lease_seconds": 600.0,
-            },
-            "classes": {
-                "task": "estimation",
-                "grouping": "class",
-                "budget": {"labels": 60},
-                "max_in_flight": 12,
-                "lease_seconds": 1.5,
-                "max_attempts": 2,
-            },
-        },
-    }
-}
-"""Of two questions, one waits for answers longer than a test lasts; the other's requests expire soon."""
-
-BOUNDS = {"slots_per_cell": 4, "payload_bytes": 1_024}
-
-
-def wait_for(condition: Callable[[], Any], *, seconds: float, what: str) -> Any:
-    """The condition's value once it is true; asked again until then."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
-        time.sleep(0.05)
-    return value
-
-
-class Member:
-    """One process of a deployment, which may be killed and started again.
-
-    Attributes:
-        name: of `ROLES`.
-        redis_wire: its own, to Redis.
-        http_port: where it tells its metrics.
-    """
-
-    def __init__(self, stand: Stand, name: str) -> None:
-        self.name = name
-        self.client = tuple(ROLES).index(name)
-        self.http_port = free_port()
-        self.redis_wire: Wire = stand.wires.wire(stand.redis.port)
-        self._stand = stand
-        self._process: ForgedProcess | None = None
-        self._asked_to_stop = False
-        self.clock_file = stand.folder / f"{name}.clock"
-        self.move_clock(0)
-
-    @property
-    def running(self) -> bool:
-        """Whether its process is there, if only paused."""
-        return self._process is not None and self._process.poll() is None
-
-    @property
-    def log(self) -> Path:
-        """What all its lives said."""
-        return self._stand.folder / f"{self.name}.log"
-
-    def start(self) -> None:
-        """Start it, if it does not run."""
-        if self.running:
-            return
-        self._asked_to_stop = False
-        config = self._stand.folder / f"{self.name}.yaml"
-        config.write_text(yaml.safe_dump(self._stand.configuration(self)))
-        self._process = self._stand.forge.start(
-            [*ROLES[self.name], "--config", str(config)],
-            log=self.log,
-            environment={"FAKETIME_TIMESTAMP_FILE": str(self.clock_file)},
-        )
-
-    def signal(self, signum: signal.Signals) -> None:
-        """Send it a signal, if it runs."""
-        if self._process is not None:
-            self._process.send_signal(signum)
-
-    def kill(self) -> None:
-        """SIGKILL: no chance to flush, or to leave a group."""
-        if self._process is not None:
-            self._process.kill()
-            self._process = None
-
-    def ask_to_stop(self) -> None:
-        """SIGTERM, once: a second one would end what is just ending well."""
-        if not self._asked_to_stop:
-            self.signal(signal.SIGCONT)
-            self.signal(signal.SIGTERM)
-        self._asked_to_stop = True
-
-    def stop(self, *, seconds: float = 45.0) -> None:
-        """Ask it to stop; it must, and say that nothing failed."""
-        if self._process is None:
-            return
-        self.ask_to_stop()
-        code = self._process.wait(seconds)
-        assert code == 0, f"{self.name} was asked to stop, and ended with {code}; its log: {self.log}"
-        self._process = None
-
-    def check_alive(self) -> None:
-        """Fail if it ended by itself."""
-        if self._process is not None:
-            code = self._process.poll()
-            assert code is None, f"{self.name} ended by itself with {code}; its log: {self.log}"
-
-    def move_clock(self, seconds: float) -> None:
-        """Set its clock so far ahead of the true time, or behind; heeded within a second."""
-        fresh = self.clock_file.with_suffix(".new")
-        fresh.write_text(f"{seconds:+.0f}\n")
-        fresh.rename(self.clock_file)
-
-    def ready(self) -> bool:
-        """Whether it says that it does its work."""
-        address = f"http://127.0.0.1:{self.http_port}/readyz"
-        with suppress(OSError), urllib.request.urlopen(address, timeout=5) as reply:
-            return bool(reply.status == 200)
-        return False
-
-    def metric(self, sample: str) -> float:
-        """Value of one sample, told as in the text format; 0 where it is not told."""
-        address = f"http://127.0.0.1:{self.http_port}/metrics"
-        with suppress(OSError), urllib.request.urlopen(address, timeout=5) as reply:
-            for line in reply.read().decode().splitlines():
-                name, _, value = line.rpartition(" ")
-                if name == sample:
-                    return float(value)
-        return 0.0
 
 
 class Stand:
@@ -215,16 +64,23 @@ class Stand:
     ) -> None:
         self.name = f"f{secrets.token_hex(5)}"
         self.folder = folder
-        self.wires = wires
         self.kafka = kafka
-        self.forge = forge
         self._hash_key = hash_key
         self._settings = dict(settings or {})
         self.redis_folder = redis_folder or folder / "redis"
         self.redis_folder.mkdir(parents=True, exist_ok=True)
         self.redis = EmbeddedRedis(folder=self.redis_folder)
         self.redis_client = build_redis(RedisSettings(url=SecretStr(self.redis.url), timeout_seconds=2.0))
-        self.members = {name: Member(self, name) for name in ROLES}
+        self.members = {
+            name: Member(
+                name,
+                folder=folder,
+                forge=forge,
+                redis_wire=wires.wire(self.redis.port),
+                configure=self._configuration,
+            )
+            for name in ROLES
+        }
         self._create_topics()
 
     def _create_topics(self) -> None:
@@ -247,7 +103,7 @@ class Stand:
         """Name of one of the topics."""
         return f"{self.name}.{kind}"
 
-    def configuration(self, member: Member) -> dict[str, Any]:
+    def _configuration(self, member: Member) -> dict[str, Any]:
         """What one process is told."""
         configured: dict[str, Any] = {
             "kafka": {

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 
 import pytest
-from checking import check_all, effects_of
+from answers import effects_of
+from checking import check_all
 from stand import Stand
 from store_site import restore, save
 from trial import Trial

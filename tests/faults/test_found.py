@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable
 
 import pytest
-from stand import MODELS, Stand, wait_for
+from layout import MODELS, wait_for
+from stand import Stand
 from store_site import Record, Site
 from workload import CLASSES, MODEL, Workload
 

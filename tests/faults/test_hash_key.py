@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from stand import Stand, wait_for
+from layout import wait_for
+from stand import Stand
 
 from service.store.keys import hash_key_key
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from checking import Findings
+from findings import Findings
 from kinds import KINDS, WIRE_FAULTS
-from stand import CONSUMERS, RESIDENTS, SCHEDULERS, VISITOR
+from layout import CONSUMERS, RESIDENTS, SCHEDULERS, VISITOR
 from trial import Fault
 
 Endure = Callable[..., Findings]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from checking import Findings
+from findings import Findings
 from kinds import schedule_of
 
 STRIKING_SECONDS = 2.2

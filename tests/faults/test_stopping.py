@@ -6,7 +6,8 @@ import signal
 import threading
 from collections.abc import Callable
 
-from stand import MODELS, Stand, wait_for
+from layout import MODELS, wait_for
+from stand import Stand
 
 from service.settings import Settings
 from service.wiring import Application

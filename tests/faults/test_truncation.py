@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from checking import Findings, check_traffic, reference_of
+from checking import check_traffic
+from findings import Findings
 from kafka import TopicPartition
-from stand import PARTITIONS, Stand, wait_for
+from layout import PARTITIONS, wait_for
+from reference import reference_of
+from stand import Stand
 from store_site import read_facts
 from workload import MODEL, Workload
 

@@ -76,10 +76,6 @@ class Wire:
         """Fail in one way, or be whole; returns once it does."""
         self._turning.call(lambda: self._become(state))
 
-    def reset_all(self) -> None:
-        """Reset all connections once; the wire stays what it is."""
-        self._turning.call(lambda: [link.reset() for link in self._links])
-
     def _become(self, state: WireState) -> None:
         self._state = state
         for link in self._links:
