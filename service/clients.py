@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +13,9 @@ from redis.cluster import RedisCluster
 from redis.exceptions import RedisClusterException
 from redis.retry import Retry
 
-from service.errors import Unavailable
-from service.settings import KafkaSettings, RedisSettings
+from service.errors import ConfigurationError, Unavailable
+from service.kafka_connecting import connected
+from service.settings import KafkaSecurity, KafkaSettings, RedisSettings
 
 Reach = Callable[[tuple[str, int]], tuple[str, int]]
 
@@ -64,20 +66,28 @@ def build_redis(settings: RedisSettings, *, reach: Reach | None = None) -> redis
 def build_consumer(settings: KafkaSettings, *, group: str) -> Any:
     """A consumer of bytes: deserializers that raise would make poll() spin.
 
+    It gives what is committed alone, and never decides by itself where to read on: an offset that the log
+    does not hold is an error, and the caller's to judge.
+
     Args:
         settings: the Kafka part of the settings.
         group: suffix of the consumer group's name.
+
+    Raises:
+        ConfigurationError: a file of the settings cannot be used.
+        Unavailable: no broker can be reached, or they refuse.
     """
-    return KafkaConsumer(
-        bootstrap_servers=settings.bootstrap_servers,
-        group_id=f"{settings.group_prefix}.{group}",
-        client_id=f"{settings.group_prefix}-{group}",
-        enable_auto_commit=False,
-        auto_offset_reset=settings.start,
-        max_poll_records=settings.max_poll_records,
-        session_timeout_ms=int(settings.session_timeout_seconds * 1000),
-        heartbeat_interval_ms=int(settings.session_timeout_seconds * 1000 / 3),
-    )
+    options = _common(settings, group) | {
+        "group_id": f"{settings.group_prefix}.{group}",
+        "group_instance_id": None if settings.instance_id is None else f"{settings.instance_id}.{group}",
+        "enable_auto_commit": False,
+        "auto_offset_reset": "none",
+        "isolation_level": "read_committed",
+        "max_poll_records": settings.max_poll_records,
+        "session_timeout_ms": int(settings.session_timeout_seconds * 1000),
+        "heartbeat_interval_ms": int(settings.session_timeout_seconds * 1000 / 3),
+    }
+    return connected(KafkaConsumer, options)
 
 
 def build_producer(settings: KafkaSettings, *, name: str) -> Any:
@@ -86,17 +96,64 @@ def build_producer(settings: KafkaSettings, *, name: str) -> Any:
     Args:
         settings: the Kafka part of the settings.
         name: suffix of the client id.
+
+    Raises:
+        ConfigurationError: a file of the settings cannot be used.
+        Unavailable: no broker can be reached, or they refuse.
     """
-    return KafkaProducer(
-        bootstrap_servers=settings.bootstrap_servers,
-        client_id=f"{settings.group_prefix}-{name}",
-        acks="all",
-        linger_ms=5,
-    )
+    return connected(KafkaProducer, _common(settings, name) | {"acks": "all", "linger_ms": 5})
 
 
 def build_admin(settings: KafkaSettings) -> Any:
-    """A client that creates topics."""
-    return KafkaAdminClient(
-        bootstrap_servers=settings.bootstrap_servers, client_id=f"{settings.group_prefix}-admin"
-    )
+    """A client that creates topics.
+
+    Raises:
+        ConfigurationError: a file of the settings cannot be used.
+        Unavailable: no broker can be reached, or they refuse.
+    """
+    return connected(KafkaAdminClient, _common(settings, "admin"))
+
+
+def _common(settings: KafkaSettings, name: str) -> dict[str, Any]:
+    """What all clients are told: whom to reach, and how."""
+    security = settings.security
+    common: dict[str, Any] = {
+        "bootstrap_servers": settings.bootstrap_servers,
+        "client_id": f"{settings.group_prefix}-{name}",
+        "metadata_max_age_ms": int(settings.metadata_seconds * 1000),
+        "security_protocol": security.protocol.upper(),
+    }
+    if "ssl" in security.protocol:
+        common["ssl_context"] = _ssl_context(security)
+    if security.username is not None and security.password is not None:
+        common |= {
+            "sasl_mechanism": security.mechanism,
+            "sasl_plain_username": security.username,
+            "sasl_plain_password": security.password.get_secret_value(),
+        }
+    return common
+
+
+def _ssl_context(security: KafkaSecurity) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=security.ca_file)
+    except OSError as error:
+        raise ConfigurationError([("kafka.security.ca_file", _unusable(error))]) from error
+    if security.certificate_file is not None:
+        password = security.key_password
+        try:
+            context.load_cert_chain(
+                security.certificate_file,
+                security.key_file,
+                # Never asked for at a terminal.
+                (lambda: password.get_secret_value() if password else ""),
+            )
+        except OSError as error:
+            problem = f"with key_file and key_password: {_unusable(error)}"
+            raise ConfigurationError([("kafka.security.certificate_file", problem)]) from error
+    return context
+
+
+def _unusable(error: OSError) -> str:
+    """Why a file cannot be used; errors of the ssl module are of this class too."""
+    return f"cannot be used: {getattr(error, 'reason', None) or error.strerror or type(error).__name__}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -29,18 +28,48 @@ class Topics(Frozen):
         return self
 
 
+class KafkaSecurity(Frozen):
+    """Who Kafka is, and who Credence is to it. Files hold PEM."""
+
+    protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] = Field(
+        default="plaintext", description="of all connections; with `sasl` a login, with `ssl` encrypted"
+    )
+    ca_file: str | None = Field(
+        default=None, description="certificates by which brokers are known; the system's if absent"
+    )
+    certificate_file: str | None = Field(
+        default=None, description="with `ssl`: the certificate that Credence shows, and those above it"
+    )
+    key_file: str | None = Field(default=None, description="the certificate's private key")
+    key_password: SecretStr | None = Field(default=None, description="of the private key, if it is encrypted")
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
+        default=None, description="of the login"
+    )
+    username: str | None = Field(default=None, min_length=1, description="of the login")
+    password: SecretStr | None = Field(default=None, description="of the login")
+
+
 class KafkaSettings(Frozen):
     """How to reach Kafka, and how to read from it."""
 
     bootstrap_servers: list[str] = Field(
         default=["127.0.0.1:9092"], min_length=1, description="brokers to begin with, as host:port"
     )
+    security: KafkaSecurity = KafkaSecurity()
     topics: Topics = Topics()
     group_prefix: Name = Field(
         default="credence", description="consumer groups are `<prefix>.predictions`, …"
     )
     session_timeout_seconds: PositiveSeconds = Field(
         default=30.0, description="a silent consumer's partitions move to another one after this time"
+    )
+    instance_id: Name | None = Field(
+        default=None,
+        description="a name that this process keeps over restarts and no other one has, such as its pod's; "
+        "its partitions wait for it while it restarts, for `session_timeout_seconds` at most",
+    )
+    metadata_seconds: PositiveSeconds = Field(
+        default=30.0, description="how soon new partitions, and topics made anew, are noticed"
     )
     start: Literal["earliest", "latest"] = Field(
         default="earliest", description="where to begin with partitions that have no stored offset"
@@ -63,13 +92,6 @@ class RedisSettings(Frozen):
         default=False, description="a Redis Cluster; `url` is of any of its nodes, or a name of them all"
     )
     timeout_seconds: PositiveSeconds = Field(default=5.0, description="for connecting and for every reply")
-
-    @model_validator(mode="after")
-    def _cluster_has_one_database(self) -> Self:
-        url = urlsplit(self.url.get_secret_value())
-        if self.cluster and (url.scheme == "unix" or url.path not in ("", "/", "/0")):
-            raise ValueError("url must name a host, and database 0, as a cluster has no other one")
-        return self
 
 
 class HttpSettings(Frozen):

@@ -26,9 +26,10 @@ from consumers.kafka_dead_letters import KafkaDeadLetters
 from consumers.labels import LabelStep
 from consumers.loop import ConsumerLoop, Step
 from consumers.predictions import PredictionStep
+from consumers.topic_log import told
 from service.cells import CellSpace, CombinationDirectory
 from service.clients import build_consumer, build_producer, build_redis
-from service.errors import HashKeyChanged, Unavailable
+from service.errors import HashKeyChanged, Unavailable, Unreadable
 from service.exposition import SnapshotCollector
 from service.health import Check, Health
 from service.metrics import PipelineMetrics
@@ -42,6 +43,7 @@ from service.store.keys import ModelKeys
 from service.store.lease import LeaderLease, keep_hash_key, shared_hash_key
 from service.store.requests import RequestStore
 from service.store.shards import DirectoryStore, ShardStore
+from service.store.topics import TopicProgress
 from service.web.api import SnapshotView
 from service.web.app import WebServer, build_app
 
@@ -56,6 +58,8 @@ STALLED_SECONDS = 120.0
 _JOIN_SECONDS = 30.0
 _RETRY_SECONDS = 1.0
 _HASH_KEY_SECONDS = 1.0
+_REREAD_SECONDS = 20.0
+"""Between two tries to read a record that cannot be read; each moves the partitions of the group."""
 
 Made = TypeVar("Made")
 
@@ -173,7 +177,7 @@ class Application:
         return bool(self._roles & {"schedule", "serve"})
 
     def _play(self, hash_key: bytes, producer: Any) -> None:
-        threads = [self._start_loop(step, topic) for step, topic in self._steps(hash_key, producer)]
+        threads = [self._start_loop(*part) for part in self._steps(hash_key, producer)]
         rounds = self._rounds(hash_key, producer)
         scheduler = None
         if rounds is not None:
@@ -198,7 +202,7 @@ class Application:
             except Unavailable as error:
                 cause: Exception = error
             except KafkaError as error:
-                cause = Unavailable("kafka", error)
+                cause = told(error)
             log.warning("waiting at the start", extra={"cause": str(cause)})
             self._stopping.wait(_RETRY_SECONDS)
         return None
@@ -224,12 +228,24 @@ class Application:
         self._failed = True
         self._stopping.set()
 
-    def _steps(self, hash_key: bytes, producer: Any) -> Iterable[tuple[Step, str]]:
+    def _steps(self, hash_key: bytes, producer: Any) -> Iterable[tuple[Step, str, TopicProgress]]:
+        """What is fed, from which topic, and how far it has come."""
         topics = self._settings.kafka.topics
+        keys = [
+            model_keys(self._settings, name, self._settings.cell_space(name))
+            for name in self._settings.models
+        ]
         if "predictions" in self._roles:
-            yield self._prediction_step(hash_key, producer), topics.predictions
+            step = self._prediction_step(hash_key, producer)
+            shards = TopicProgress(
+                self._connection, lambda partition: [each.shard(partition) for each in keys]
+            )
+            yield step, topics.predictions, shards
         if "labels" in self._roles:
-            yield self._label_step(producer), topics.labels
+            labels = TopicProgress(
+                self._connection, lambda partition: [each.labels(partition) for each in keys]
+            )
+            yield self._label_step(producer), topics.labels, labels
 
     def _dead_letters(self, producer: Any, source_topic: str) -> KafkaDeadLetters:
         return KafkaDeadLetters(
@@ -281,36 +297,24 @@ class Application:
             message_bytes=settings.bounds.message_bytes,
         )
 
-    def _start_loop(self, step: Step, topic: str) -> threading.Thread:
+    def _start_loop(self, step: Step, topic: str, progress: TopicProgress) -> threading.Thread:
         name = step.topic_kind
         loops: list[ConsumerLoop] = []
 
         def check() -> Check:
             if not loops:
                 return Check(name, alive=True, ready=False, state="starting")
-            loop = loops[0]
-            alive = self._clock() - loop.last_turn < STALLED_SECONDS
+            loop = loops[-1]
+            # One that cannot read on is no better after a restart.
+            alive = loop.state == "unreadable" or self._clock() - loop.last_turn < STALLED_SECONDS
             return Check(name, alive=alive, ready=loop.state == "running", state=loop.state)
 
         def target() -> None:
             try:
-                consumer = self._patiently(lambda: build_consumer(self._settings.kafka, group=name))
-                if consumer is None:
-                    return
-                kafka = self._settings.kafka
-                loop = ConsumerLoop(
-                    consumer,
-                    topic,
-                    step,
-                    metrics=self._metrics,
-                    clock=self._clock,
-                    start=kafka.start,
-                    flush_seconds=kafka.flush_seconds,
-                    flush_records=kafka.flush_records,
-                    stopping=self._stopping,
-                )
-                loops.append(loop)
-                loop.run()
+                while (loop := self._loop(step, topic, progress)) is not None:
+                    loops[:] = [loop]
+                    if self._runs_to_its_end(loop, step.topic_kind, topic):
+                        return
             except Exception:
                 log.critical("the consumer failed", extra={"topic": topic}, exc_info=True)
                 self._fail()
@@ -319,6 +323,39 @@ class Application:
         thread = threading.Thread(target=target, name=f"consume-{name}", daemon=True)
         thread.start()
         return thread
+
+    def _loop(self, step: Step, topic: str, progress: TopicProgress) -> ConsumerLoop | None:
+        kafka = self._settings.kafka
+        consumer = self._patiently(lambda: build_consumer(kafka, group=step.topic_kind))
+        if consumer is None:
+            return None
+        return ConsumerLoop(
+            consumer,
+            topic,
+            step,
+            progress=progress,
+            metrics=self._metrics,
+            clock=self._clock,
+            start=kafka.start,
+            flush_seconds=kafka.flush_seconds,
+            flush_records=kafka.flush_records,
+            stopping=self._stopping,
+        )
+
+    def _runs_to_its_end(self, loop: ConsumerLoop, kind: str, topic: str) -> bool:
+        """Whether it was asked to stop; if it could not read on, another one may try, after a while."""
+        try:
+            loop.run()
+        except Unreadable as error:
+            cause = str(error)
+        else:
+            return True
+        self._metrics.backed_off(kind, "kafka")
+        log.error(
+            "the topic cannot be read on; mend the record's replica, or delete the records up to it",
+            extra={"topic": topic, "cause": cause, "again_in_seconds": _REREAD_SECONDS},
+        )
+        return self._stopping.wait(_REREAD_SECONDS)
 
     def _rounds(self, hash_key: bytes, producer: Any) -> Rounds | None:
         if not self._takes_snapshots:

@@ -8,7 +8,7 @@ grouping, score bin or half-life starts new ones, which fill again from Kafka.
 | --- | --- | --- | --- |
 | `P:{m}:L:combinations` | list | combinations of attribute values, JSON, in the order of their numbers | for ever |
 | `P:{m}:L:partitions` | set | partitions that have a shard | for ever |
-| `P:{m}:L:shard:<p>` | hash | `next_offset`, `flush_id`, `landmark` (s), `counts`, `weights`, `score_sums` (packed 8-byte numbers per cell), `drawn_base` (entries ever trimmed from `drawn`) | for ever |
+| `P:{m}:L:shard:<p>` | hash | `next_offset`, `topic_id` (of the topic that it is of), `partition_count` (of partition 0: how many there were at first), `flush_id`, `landmark` (s), `counts`, `weights`, `score_sums` (packed 8-byte numbers per cell), `drawn_base` (entries ever trimmed from `drawn`) | for ever |
 | `P:{m}:L:sums:<p>` | hash | predicted class index -> packed class-probability sums | for ever |
 | `P:{m}:L:pool:<p>` | hash | slot number -> pool record (msgpack) | until drawn or replaced |
 | `P:{m}:L:drawn:<p>` | list | `slot:hash` of drawn items, for the owner to free | until acknowledged by a flush |
@@ -21,7 +21,7 @@ grouping, score bin or half-life starts new ones, which fill again from Kafka.
 | `P:{m}:tallies` | hash | `event|assessment` -> how often | for ever |
 | `P:{m}:outcomes` | stream | `request`, `kind`, `assessment`, `grouping`, `group`, `fact`, `true_class`, `time`, `annotator` | newest `outcomes` |
 | `P:{m}:fence` | string | highest leader epoch that has written | for ever |
-| `P:{m}:labels:<p>` | hash | of a labels partition: `next_offset`, `batches` (applied ever) | for ever |
+| `P:{m}:labels:<p>` | hash | of a labels partition: `next_offset`, `topic_id`, `partition_count`, `batches` (applied ever) | for ever |
 | `P:{leader}:lease`, `P:{leader}:epoch` | string | `holder|epoch`; the last epoch given | the lease; for ever |
 | `P:hash_key` | string | the pool's hash key, hexadecimal, unless configured | for ever |
 """

@@ -198,12 +198,12 @@ class ApacheKafka:
 
     @property
     def internal_servers(self) -> str:
-        """The same of the brokers' own listeners, in plain text and without a login."""
-        return ",".join(broker.internal_address for broker in self.brokers)
+        """The same of the own listeners of brokers that run, in plain text and without a login."""
+        return ",".join(broker.internal_address for broker in self.brokers if broker.running)
 
-    def admin(self) -> KafkaAdminClient:
+    def admin(self, **options: int) -> KafkaAdminClient:
         """A client that may do everything; the caller closes it."""
-        return KafkaAdminClient(bootstrap_servers=self.internal_servers.split(","))
+        return KafkaAdminClient(bootstrap_servers=self.internal_servers.split(","), **options)
 
     def start(self) -> None:
         """Start the brokers that do not run, and wait until they serve.
