@@ -557,6 +557,25 @@ def test_labels_that_redis_has_lost_are_applied_again(asked: Site, flushed: int)
     assert kinds == ["answered", "answered", "corrected"]
 
 
+def test_tries_whose_replies_were_lost_do_not_stand_for_labels_that_redis_has_lost(
+    redis_server: EmbeddedRedis, connection: Connection, asked: Site
+) -> None:
+    backup = save(connection)
+    with wired(redis_server, connection) as (wire, far):
+        step = asked.label_step(far)
+        step.assign(0, 0)
+        step.process(0, [label(0)], NOW)
+        restore(connection, backup)
+        wire.loses_replies = True
+        with pytest.raises(Unavailable):
+            step.process(0, [label(1, item="b")], NOW)
+        wire.loses_replies = False
+        step.process(0, [label(1, item="b")], NOW)
+        with pytest.raises(FlushRefused):
+            step.flush(0, NOW)
+    assert asked.label_step().assign(0, 0) == 0
+
+
 def test_labels_after_a_lost_reply_are_read_again_and_then_go_on(
     redis_server: EmbeddedRedis, connection: Connection, asked: Site
 ) -> None:
