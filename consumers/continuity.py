@@ -54,7 +54,7 @@ class Continuity:
         self._kind = kind
         self._progress = progress
         self._metrics = metrics
-        self._identity: str | None = None
+        self._identities: dict[TopicPartition, str] = {}
         self._out_of_range: dict[TopicPartition, int] = {}
         self._diverged: dict[TopicPartition, int] = {}
 
@@ -64,10 +64,11 @@ class Continuity:
         Raises:
             Unavailable: Redis cannot answer now.
         """
-        self._identity = self._log.identity
-        if self._identity is None:
+        identity = self._log.identity
+        if identity is None:
             return
-        given_up = self._progress.settle(tp.partition, self._identity, first_offset)
+        given_up = self._progress.settle(tp.partition, identity, first_offset)
+        self._identities[tp] = identity
         if given_up is not None:
             self._broken(tp, "recreated", stored=given_up, next_offset=first_offset)
 
@@ -90,14 +91,14 @@ class Continuity:
 
     def forget(self, tp: TopicPartition) -> None:
         """A partition is another process's now."""
+        self._identities.pop(tp, None)
         self._out_of_range.pop(tp, None)
         self._diverged.pop(tp, None)
 
     def broken(self, owned: Collection[TopicPartition]) -> set[TopicPartition]:
         """The partitions that must be taken over anew, once what was read of them is stored."""
-        if owned and self._log.identity not in (None, self._identity):
-            return set(owned)
-        return self._out_of_range.keys() | self._diverged.keys()
+        suspects = self._out_of_range.keys() | self._diverged.keys()
+        return {tp for tp in owned if tp in suspects or self._made_anew(tp)}
 
     def mend(self, tp: TopicPartition) -> None:
         """Have the stored offset be one from which the partition can be taken over.
@@ -107,9 +108,12 @@ class Continuity:
         """
         if tp in self._diverged or tp in self._out_of_range:
             self._log.refresh()
-        if self._log.identity in (None, self._identity):
+        if not self._made_anew(tp):
             self._rewind(tp)
         self.forget(tp)
+
+    def _made_anew(self, tp: TopicPartition) -> bool:
+        return self._log.identity not in (None, self._identities.get(tp))
 
     def _rewind(self, tp: TopicPartition) -> None:
         position, fork = self._out_of_range.get(tp), self._diverged.get(tp)

@@ -176,7 +176,7 @@ class ConsumerLoop:
             log.critical("consuming stopped", extra={"topic": self._topic, "cause": str(error)})
         else:
             self._backoff = 0.0
-            if self._joined:
+            if self._joined and not self._pending:
                 self.state = "running"
 
     def _know_topic(self) -> None:
@@ -221,7 +221,8 @@ class ConsumerLoop:
         except KafkaError as error:
             raise told(error) from error
         except Exception as error:
-            raise Unreadable(f"a record cannot be read ({type(error).__name__})") from error
+            # Nor is it told what else the client may stumble over; it spins after that, too.
+            raise Unreadable(f"the client cannot read on ({type(error).__name__})") from error
         self._note_rebalances()
         return batches
 
@@ -242,7 +243,7 @@ class ConsumerLoop:
         """Have partitions whose log has broken be taken over anew; what was read of them is stored before."""
         if broken := self._continuity.broken(self._owned):
             self._flush()
-            for tp in sorted(broken & self._owned):
+            for tp in sorted(broken & self._owned):  # a flush that is refused has released one
                 self._continuity.mend(tp)
                 self._reopen(tp)
 

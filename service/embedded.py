@@ -114,8 +114,9 @@ class Child:
         self.process.wait()
 
     def pause(self) -> None:
-        """Have the process do nothing, as if its machine had stopped."""
+        """Have the process do nothing from now on, as if its machine had stopped."""
         self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Have a paused process go on."""
