@@ -144,7 +144,7 @@ class LabelStep:
                 batches = self._batches[partition][name]
                 if batches is None:
                     raise FlushRefused(
-                        f"an answer about labels of partition {partition} was lost; read on from the stored offset"
+                        f"a reply on labels of partition {partition} was lost; read on from the stored offset"
                     )
                 store.store_labels_offset(partition, position, batches=batches)
             self._flushed[partition] = position

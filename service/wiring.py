@@ -306,7 +306,7 @@ class Application:
                 return Check(name, alive=True, ready=False, state="starting")
             loop = loops[-1]
             # One that cannot read on is no better after a restart.
-            alive = loop.state == "unreadable" or self._clock() - loop.last_turn < STALLED_SECONDS
+            alive = loop.state == "unreadable" or time.monotonic() - loop.last_turn < STALLED_SECONDS
             return Check(name, alive=alive, ready=loop.state == "running", state=loop.state)
 
         def target() -> None:

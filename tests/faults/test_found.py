@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import time
 from collections.abc import Callable
@@ -11,12 +10,26 @@ import pytest
 from layout import MODELS, wait_for
 from stand import Stand
 from store_site import Record, Site
-from workload import CLASSES, MODEL, Workload
+from workload import CLASSES, MODEL, Message, Workload
 
 from service.store.connection import Connection
 
-HEEDED_SECONDS = 3.0
-"""Time in which a process surely heeds that its clock was moved."""
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="brokers refuse what is dated a day ahead, and the client's producer sends nothing after that",
+)
+def test_a_consumer_whose_clock_was_a_day_ahead_keeps_dead_letters_again(
+    stands: Callable[..., Stand],
+) -> None:
+    stand = stands(moves_clocks=True)
+    member = stand.members["predictions-1"]
+    member.move_clock(86_400)
+    member.start()
+    stand.send([Message(b"key", b"{")])
+    wait_for(lambda: "InvalidTimestampError" in member.log.read_text(), seconds=60, what="a refusal")
+    member.move_clock(0)
+    wait_for(stand.predictions_stored, seconds=30, what="the dead letter kept")
 
 
 @pytest.mark.xfail(
@@ -30,21 +43,6 @@ def test_a_redis_emptied_while_nothing_is_sent_is_filled_again(stands: Callable[
     wait_for(stand.predictions_stored, seconds=60, what="everything stored")
     stand.redis_client.flushall()
     wait_for(stand.predictions_stored, seconds=20, what="everything stored again")
-
-
-@pytest.mark.xfail(strict=True, reason="the consumers' loop measures its waiting by the clock")
-def test_a_consumer_whose_clock_is_set_back_goes_on(stands: Callable[..., Stand]) -> None:
-    stand, workload = stands(moves_clocks=True), Workload(22, began=1_700_000_000.0)
-    stand.members["predictions-1"].start()
-    stand.send(workload.predictions(0, 100))
-    wait_for(stand.predictions_stored, seconds=60, what="the first part stored")
-    stand.members["predictions-1"].move_clock(-240)
-    heeded_at = time.monotonic() + HEEDED_SECONDS
-    for part in itertools.count(1):
-        stand.send(workload.predictions(100 * part, 100))
-        wait_for(stand.predictions_stored, seconds=20, what=f"part {part} stored")
-        if time.monotonic() > heeded_at:
-            break
 
 
 @pytest.mark.xfail(
