@@ -16,7 +16,7 @@ import msgspec
 from consumers.dead_letters import DeadLetterSink, FloodGate, Rejected
 from consumers.formats.native import WireLabel, check_event, decode_label, event_time
 from service.contract import LABEL_TYPE
-from service.errors import BadMessage
+from service.errors import BadMessage, FlushRefused
 from service.metrics import PipelineMetrics
 from service.store.requests import LabelEvent, RequestStore
 
@@ -55,7 +55,8 @@ class LabelStep:
         self._positions: dict[int, int] = {}
         self._idle_checkpoint_seconds = idle_checkpoint_seconds
         self._flushed: dict[int, tuple[int, float]] = {}
-        self._batches: dict[int, dict[str, int]] = {}
+        self._batches: dict[int, dict[str, int | None]] = {}
+        """Applied ever, as Redis counts them; None where that is not known."""
         self._admitted: dict[int, int] = {}
 
     def assign(self, partition: int, default_offset: int) -> int:
@@ -104,8 +105,12 @@ class LabelStep:
 
         counts = {"duplicate": 0, "applied": 0}
         for model, pairs in events.items():
+            batches = self._batches[partition]
+            # A batch whose answer is lost is counted by Redis, and again when it is given again. Such a count
+            # could match one that was begun anew, by a Redis that has lost what was applied before.
+            known, batches[model] = batches[model], None
             applied = self._stores[model].apply(partition, [event for _, event in pairs], now=now)
-            self._batches[partition][model] += 1
+            batches[model] = None if known is None else known + 1
             for (record, event), done in zip(pairs, applied, strict=True):
                 if done.status in _EXPLANATIONS:
                     reason = BadMessage(done.status, _EXPLANATIONS[done.status])
@@ -145,10 +150,14 @@ class LabelStep:
         """
         position = self._positions[partition]
         flushed, flushed_at = self._flushed.get(partition, (None, now))
-        # The absolute difference: a clock may be set back.
-        if flushed != position or abs(now - flushed_at) >= self._idle_checkpoint_seconds:
+        if flushed != position or now - flushed_at >= self._idle_checkpoint_seconds:
             for name, store in self._stores.items():
-                store.store_labels_offset(partition, position, batches=self._batches[partition][name])
+                batches = self._batches[partition][name]
+                if batches is None:
+                    raise FlushRefused(
+                        f"a reply on labels of partition {partition} was lost; read on from the stored offset"
+                    )
+                store.store_labels_offset(partition, position, batches=batches)
             self._flushed[partition] = position, now
         return position
 

@@ -8,6 +8,7 @@ read from, whatever Kafka has committed. Kafka's offsets are committed too, for 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -53,7 +54,12 @@ class Step(Protocol):
         """Take a batch, whole or not at all."""
 
     def flush(self, partition: int, now: float) -> int:
-        """Store what was taken; the offset up to which everything is stored."""
+        """Store what was taken; the offset up to which everything is stored.
+
+        Args:
+            partition: that is owned.
+            now: by the loop's stopwatch, which knows no date.
+        """
 
 
 class _Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
@@ -86,12 +92,12 @@ class ConsumerLoop:
         step: what is fed.
         progress: the stored offsets of the topic.
         metrics: of the pipeline.
-        clock: seconds since the epoch; it may be moved.
-        ticks: seconds of a clock that only goes forward; what is waited for is told by it.
+        clock: seconds since the epoch.
         start: where to begin with partitions that have no stored offset.
         flush_seconds: longest time that facts wait in memory.
         flush_records: most records that wait in memory.
         stopping: set when the loop is to flush and end.
+        stopwatch: seconds since any moment; never goes back, whatever happens to the clock.
     """
 
     def __init__(
@@ -103,20 +109,19 @@ class ConsumerLoop:
         progress: Progress,
         metrics: PipelineMetrics,
         clock: Callable[[], float],
-        ticks: Callable[[], float] = time.monotonic,
         start: Literal["earliest", "latest"],
         flush_seconds: float,
         flush_records: int,
         stopping: threading.Event,
+        stopwatch: Callable[[], float] = time.monotonic,
     ) -> None:
         self.state: State = "starting"
-        self.last_turn = ticks()
+        self.last_turn = stopwatch()
         self._consumer = consumer
         self._topic = topic
         self._step = step
         self._metrics = metrics
         self._clock = clock
-        self._ticks = ticks
         self._start = start
         self._flush_seconds = flush_seconds
         self._flush_records = flush_records
@@ -131,10 +136,11 @@ class ConsumerLoop:
         self._owned: set[TopicPartition] = set()
         self._held: dict[TopicPartition, Sequence[Any]] = {}
         self._unflushed: dict[TopicPartition, int] = {}
-        self._last_flush = ticks()
-        self._last_heard = ticks()
+        self._stopwatch = stopwatch
+        self._last_flush = stopwatch()
+        self._last_heard = stopwatch()
         self._backoff = 0.0
-        self._resume_at = 0.0
+        self._resume_at = -math.inf
 
     def run(self) -> None:
         """Turn until asked to stop; then flush what is held and leave the group.
@@ -159,7 +165,7 @@ class ConsumerLoop:
             self._consumer.close(autocommit=False)
 
     def _turn(self) -> None:
-        now = self.last_turn = self._ticks()
+        now = self.last_turn = self._stopwatch()
         self._note_rebalances()
         if now < self._resume_at or self.state == "flooded":
             self._keep_membership()
@@ -198,7 +204,7 @@ class ConsumerLoop:
             self._consumer.resume(*resumed)
         batches = self._ask_client()
         if batches:
-            self._last_heard = self._ticks()
+            self._last_heard = self._stopwatch()
         else:
             self._probe_when_silent()
         # A partition that is revoked meanwhile is another process's, which reads the same.
@@ -236,12 +242,12 @@ class ConsumerLoop:
 
     def _probe_when_silent(self) -> None:
         """Tell a quiet topic from a broker that is away, or a topic that is; poll() gives nothing for all."""
-        if self._joined and self._ticks() - self._last_heard > _PROBE_SECONDS:
+        if self._joined and self._stopwatch() - self._last_heard > _PROBE_SECONDS:
             if self._owned:
                 self._log.first_offset(min(self._owned))
             else:
                 self._log.refresh()
-            self._last_heard = self._ticks()
+            self._last_heard = self._stopwatch()
 
     def _mend(self) -> None:
         """Have partitions whose log has broken be taken over anew; what was read of them is stored before."""
@@ -341,15 +347,14 @@ class ConsumerLoop:
 
     def _flush_due(self) -> bool:
         waiting = sum(self._unflushed.values())
-        return waiting >= self._flush_records or self._ticks() - self._last_flush >= self._flush_seconds
+        return waiting >= self._flush_records or self._stopwatch() - self._last_flush >= self._flush_seconds
 
     def _flush(self) -> None:
-        began, now = self._ticks(), self._clock()
-        self._last_flush = began
+        began = self._last_flush = self._stopwatch()
         committed = {}
         for tp in sorted(self._owned):
             try:
-                offset = self._step.flush(tp.partition, now)
+                offset = self._step.flush(tp.partition, began)
             except FlushRefused as error:
                 log.warning(
                     "flush refused; reading again from the stored offset",
@@ -361,7 +366,7 @@ class ConsumerLoop:
             if self._unflushed.pop(tp, 0):
                 committed[tp] = OffsetAndMetadata(offset, "", -1)
         if committed:
-            self._metrics.flushed(self._step.topic_kind, self._ticks() - began)
+            self._metrics.flushed(self._step.topic_kind, self._stopwatch() - began)
             self._consumer.commit_async(committed, callback=_ignore_commit)
 
     def _flush_before_leaving(self) -> None:
@@ -387,6 +392,7 @@ class ConsumerLoop:
         try:
             batches = self._ask_client()
         except Unavailable:
+            # This is no try of what is waited for, so it does not wait longer for that.
             self._stopping.wait(_POLL_MS / 1000)
             return
         for tp, records in batches.items():
@@ -396,7 +402,7 @@ class ConsumerLoop:
     def _back_off(self, error: Unavailable) -> None:
         self.state = "refused" if isinstance(error, Refused) else "waiting"
         self._backoff = min(max(self._backoff * 2, _FIRST_BACKOFF_SECONDS), _LONGEST_BACKOFF_SECONDS)
-        self._resume_at = self._ticks() + self._backoff
+        self._resume_at = self._stopwatch() + self._backoff
         self._metrics.backed_off(self._step.topic_kind, error.part)
         log.warning(
             "waiting", extra={"topic": self._topic, "cause": str(error), "backoff_seconds": self._backoff}

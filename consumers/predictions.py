@@ -215,10 +215,9 @@ class PredictionStep:
             Unavailable: Redis cannot answer now; flush again later.
         """
         position = self._positions[partition]
-        # The absolute difference: a clock may be set back.
         idle_too = (
             partition in self._checkpoint_all
-            or abs(now - self._checkpointed.get(partition, 0.0)) >= self._idle_checkpoint_seconds
+            or now - self._checkpointed.get(partition, 0.0) >= self._idle_checkpoint_seconds
         )
         for model in self._models.values():
             if idle_too or model.owned[partition].shard.changed:

@@ -79,6 +79,10 @@ class FenceRefused(CredenceError):
     """A newer leader has taken over; this one's writes are refused."""
 
 
+class HashKeyChanged(CredenceError):
+    """The pools' hash key in Redis is not the one that this process has used; it must start again."""
+
+
 class EmbeddedServerError(CredenceError):
     """A bundled broker or Redis could not be started."""
 

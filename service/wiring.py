@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
+from queue import SimpleQueue
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -31,7 +32,7 @@ from consumers.predictions import PredictionStep
 from consumers.topic_log import told
 from service.cells import CellSpace, CombinationDirectory
 from service.clients import build_consumer, build_producer, build_redis
-from service.errors import Unavailable, Unreadable
+from service.errors import HashKeyChanged, Unavailable, Unreadable
 from service.exposition import SnapshotCollector
 from service.garbage import collect_rarely
 from service.health import Check, Health
@@ -43,7 +44,7 @@ from service.snapshot import ModelSnapshot
 from service.store.connection import Connection
 from service.store.facts import FactReader
 from service.store.keys import ModelKeys
-from service.store.lease import LeaderLease, shared_hash_key
+from service.store.lease import LeaderLease, keep_hash_key, shared_hash_key
 from service.store.requests import RequestStore
 from service.store.shards import DirectoryStore, ShardStore
 from service.store.topics import TopicProgress
@@ -63,6 +64,7 @@ _LETTER_SECONDS = 86_400.0
 
 _JOIN_SECONDS = 30.0
 _RETRY_SECONDS = 1.0
+_HASH_KEY_SECONDS = 1.0
 _REREAD_SECONDS = 20.0
 """Between two tries to read a record that cannot be read; each moves the partitions of the group."""
 
@@ -170,6 +172,7 @@ class Application:
         self._roles = frozenset(roles)
         self._clock = clock
         self._stopping = threading.Event()
+        self._asked_to_stop: SimpleQueue[None] = SimpleQueue()
         self._failed = False
         self._board: dict[str, ModelSnapshot] = {}
         self._registry = CollectorRegistry()
@@ -178,7 +181,14 @@ class Application:
         self._connection: Connection
 
     def stop(self) -> None:
-        """Ask the process to stop; callable from a signal handler."""
+        """Ask the process to stop; callable from a signal handler.
+
+        An event cannot be set there: what the signal interrupts may hold its lock.
+        """
+        self._asked_to_stop.put(None)
+
+    def _await_stop(self) -> None:
+        self._asked_to_stop.get()
         self._stopping.set()
 
     def run(self) -> int:
@@ -187,6 +197,7 @@ class Application:
         Raises:
             OSError: the HTTP address cannot be listened on.
         """
+        threading.Thread(target=self._await_stop, name="await-stop", daemon=True).start()
         http = self._settings.http
         web = WebServer(self._web_app(), host=http.host, port=http.port)
         log.info("listening", extra={"host": http.host, "port": web.port})
@@ -230,7 +241,8 @@ class Application:
         self._health.started()
         if threads:
             collect_rarely()
-        self._stopping.wait()
+        while not self._stopping.wait(_HASH_KEY_SECONDS):
+            self._keep_hash_key(hash_key)
         for thread in threads:
             thread.join(_JOIN_SECONDS)
         if scheduler is not None and rounds is not None:
@@ -257,6 +269,17 @@ class Application:
         redis = self._settings.redis
         self._connection = Connection(build_redis(redis), redis.prefix)
         return self._settings.hash_key_bytes() or shared_hash_key(self._connection)
+
+    def _keep_hash_key(self, hash_key: bytes) -> None:
+        if self._settings.hash_key is not None:
+            return
+        try:
+            keep_hash_key(self._connection, hash_key)
+        except Unavailable as error:
+            log.debug("the hash key is looked at later", extra={"cause": str(error)})
+        except HashKeyChanged as error:
+            log.critical("stopping", extra={"cause": str(error)})
+            self._fail()
 
     def _fail(self) -> None:
         self._failed = True

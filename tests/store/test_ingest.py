@@ -297,17 +297,6 @@ def test_labels_that_redis_has_lost_are_noticed_though_no_more_come(asked: Site)
     assert step.assign(0, 0) == 0
 
 
-@pytest.mark.parametrize("back", [0, 1_000_000])
-def test_idle_models_are_stored_now_and_then_though_the_clock_is_set_back(site: Site, back: float) -> None:
-    step = site.prediction_step()
-    step.assign(0, 0)
-    step.process(0, [record(0, message("a"))], NOW)
-    step.flush(0, NOW)
-    step.process(0, [record(1, message("b"))], NOW)
-    step.flush(0, NOW - back + 10)
-    assert site.facts("n").offsets == {0: 2}
-
-
 def test_offsets_are_stored_at_once_behind_bad_messages_so_that_these_are_not_kept_again(site: Site) -> None:
     step = site.prediction_step()
     step.assign(0, 0)
@@ -597,6 +586,25 @@ def test_labels_that_redis_has_lost_are_applied_again(asked: Site, flushed: int)
     step.process(0, history[start:], NOW)
     assert step.flush(0, NOW) == 3
     assert [revises for revises, _ in told(asked)] == [False, False, True]
+
+
+def test_tries_whose_replies_were_lost_do_not_stand_for_labels_that_redis_has_lost(
+    redis_server: EmbeddedRedis, connection: Connection, asked: Site
+) -> None:
+    backup = save(connection)
+    with wired(redis_server, connection) as (wire, far):
+        step = asked.label_step(far)
+        step.assign(0, 0)
+        step.process(0, [label(0)], NOW)
+        restore(connection, backup)
+        wire.loses_replies = True
+        with pytest.raises(Unavailable):
+            step.process(0, [label(1, item="b")], NOW)
+        wire.loses_replies = False
+        step.process(0, [label(1, item="b")], NOW)
+        with pytest.raises(FlushRefused):
+            step.flush(0, NOW)
+    assert asked.label_step().assign(0, 0) == 0
 
 
 def test_labels_after_a_lost_reply_are_read_again_and_then_go_on(

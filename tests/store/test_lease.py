@@ -14,10 +14,10 @@ from store_site import Site, draws_of, issue, message, record, redis_settings, w
 
 from service.clients import build_redis
 from service.embedded import EmbeddedRedis
-from service.errors import FenceRefused, Unavailable
+from service.errors import FenceRefused, HashKeyChanged, Unavailable
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import hash_key_key, lease_key
-from service.store.lease import LeaderLease, shared_hash_key
+from service.store.lease import LeaderLease, keep_hash_key, shared_hash_key
 
 LONG = 60.0
 SHORT = 0.05
@@ -164,6 +164,21 @@ def test_all_processes_share_one_hash_key(connection: Connection) -> None:
 def test_a_hash_key_that_is_there_is_used(connection: Connection) -> None:
     connection.client.set(hash_key_key(connection.prefix), "00" * 15 + "ff")
     assert shared_hash_key(connection) == bytes(15) + b"\xff"
+
+
+def test_a_hash_key_that_redis_lost_is_put_back(connection: Connection) -> None:
+    key = shared_hash_key(connection)
+    connection.client.delete(hash_key_key(connection.prefix))
+    keep_hash_key(connection, key)
+    assert shared_hash_key(connection) == key
+
+
+def test_a_process_with_another_hash_key_is_told(connection: Connection) -> None:
+    key = shared_hash_key(connection)
+    connection.client.set(hash_key_key(connection.prefix), "00" * 16)
+    with pytest.raises(HashKeyChanged, match="starts again"):
+        keep_hash_key(connection, key)
+    assert shared_hash_key(connection) == bytes(16)
 
 
 REFUSALS = {
