@@ -15,6 +15,7 @@ from redis.retry import Retry
 
 from service.errors import ConfigurationError, Unavailable
 from service.kafka_connecting import connected
+from service.lasting_producer import LastingProducer
 from service.settings import KafkaSecurity, KafkaSettings, RedisSettings
 
 Reach = Callable[[tuple[str, int]], tuple[str, int]]
@@ -104,7 +105,7 @@ def build_reader(settings: KafkaSettings) -> Any:
 
 
 def build_producer(settings: KafkaSettings, *, name: str, delivery_seconds: float = 120.0) -> Any:
-    """An idempotent producer that waits for all in-sync replicas.
+    """An idempotent producer that waits for all in-sync replicas, and outlives its client.
 
     Args:
         settings: the Kafka part of the settings.
@@ -116,7 +117,7 @@ def build_producer(settings: KafkaSettings, *, name: str, delivery_seconds: floa
         Unavailable: no broker can be reached, or they refuse.
     """
     options = {"acks": "all", "linger_ms": 5, "delivery_timeout_ms": int(delivery_seconds * 1000)}
-    return connected(KafkaProducer, _common(settings, name) | options)
+    return LastingProducer(lambda: connected(KafkaProducer, _common(settings, name) | options))
 
 
 def build_admin(settings: KafkaSettings) -> Any:

@@ -227,6 +227,15 @@ def test_vain_retractions_of_an_open_request_do_not_lock_out_its_answer(site: Si
     assert told(site) == [(False, "cat")]
 
 
+@pytest.mark.parametrize("first", [ANSWER, SKIP], ids=["answers", "skips"])
+def test_repeats_of_a_label_are_told_alike_when_they_come_again_after_a_correction(
+    site: Site, first: LabelEvent
+) -> None:
+    repeats = [label(first.kind, first.true_class, time=NOW + i) for i in range(1, 40)]
+    assert applied(site, first, *repeats, TO_DOG) == ["applied", *["duplicate"] * 39, "applied"]
+    assert applied(site, first, *repeats[:15], TO_DOG) == ["duplicate"] * 17
+
+
 def test_a_label_whose_reply_was_lost_is_applied_once(
     redis_server: EmbeddedRedis, connection: Connection, site: Site
 ) -> None:

@@ -10,16 +10,16 @@
 -- States: open -> answered | skipped | expired; skipped -> answered by a correction;
 --         answered -> answered by a correction, or retracted; retracted -> answered by a correction.
 -- A label's digest is kept in the record, so the same label applied again changes nothing, whatever came
--- after it; behind the digest '+' if it changed something, '=' if it said nothing new, '-' if there was
--- nothing to retract. The last two are kept of corrections and retractions, which could change something
--- when they are applied again after a later label. An answer or a skip that changed nothing never will:
--- no request becomes open again.
+-- after it; behind the digest '+' if it changed something, '=' if it said nothing new, '!' if it contradicted, '-' if
+-- there was nothing to retract. The last three are kept so that a batch which is applied again, after later labels,
+-- gives the same replies. Answers and skips that change nothing leave room for labels that revise.
 -- The outcome stream gets an entry for every change of what is known of an item. The first one of an item is its
 -- outcome. A later one repeats it with the new label, and tells in `of` which one it revises; once the stream
 -- has let go of the outcome there is nothing to revise, and the request is unknown.
 -- Returns per label 'applied', 'duplicate' or a reason to reject it; behind 'applied', if the label closed an
 -- open request, a space and what is known of that request (JSON).
-local HEAD, SEEN, MOST_SEEN = 27, 9, 32
+local HEAD, SEEN, MOST_SEEN, MOST_REPEATED = 27, 9, 32, 16
+local VAIN = {['-'] = 'nothing_to_retract', ['!'] = 'conflicting_label'}
 local now = math.floor(tonumber(ARGV[3]))
 local uncorrectable = now - tonumber(ARGV[2])
 redis.call('HINCRBY', KEYS[6], 'batches', 1)
@@ -68,19 +68,19 @@ for l = 0, (#KEYS - 6) / 2 - 1 do
   elseif string.sub(record, 6, 9) ~= item then
     status = 'item_mismatch'
   elseif mark then
-    status = mark == '-' and 'nothing_to_retract' or 'duplicate'
+    status = VAIN[mark] or 'duplicate'
   elseif state == 'e' then
     status = 'expired_request'
   elseif state == 'o' and kind == 'answer' then
     event = 'answered'
   elseif state == 'o' and kind == 'skip' then
     event = 'skipped'
+  elseif kind == 'answer' and state == 'a' and known == class or kind == 'skip' and state == 's' then
+    status = 'duplicate'
   elseif #seen >= SEEN * MOST_SEEN then
     status = 'too_many_revisions'
-  elseif kind == 'answer' then
-    status = state == 'a' and known == class and 'duplicate' or 'conflicting_label'
-  elseif kind == 'skip' then
-    status = state == 's' and 'duplicate' or 'conflicting_label'
+  elseif kind == 'answer' or kind == 'skip' then
+    status = 'conflicting_label'
   elseif kind == 'correction' then
     if state == 'a' and known == class then status = 'duplicate'
     elseif state == 'a' then event = 'corrected'
@@ -122,9 +122,13 @@ for l = 0, (#KEYS - 6) / 2 - 1 do
     local now_in = event == 'skipped' and 's' or event == 'retracted' and 'r' or 'a'
     redis.call('HSET', asked, field, now_in .. struct.pack('>I4', since) .. item .. class .. entry .. seen .. digest .. '+')
     redis.call('HINCRBY', KEYS[5], event .. '|' .. assessment, 1)
-  elseif not mark and (kind == 'correction' or kind == 'retraction') then
+  elseif not mark then
     local vain = status == 'duplicate' and '=' or status == 'nothing_to_retract' and '-'
-    if vain then redis.call('HSET', asked, field, record .. digest .. vain) end
+      or status == 'conflicting_label' and '!'
+    local revises = kind == 'correction' or kind == 'retraction'
+    if vain and #seen < SEEN * (revises and MOST_SEEN or MOST_REPEATED) then
+      redis.call('HSET', asked, field, record .. digest .. vain)
+    end
   end
   statuses[#statuses + 1] = status
 end
