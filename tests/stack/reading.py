@@ -62,6 +62,7 @@ class Topic:
     def add_partitions(self, total: int) -> None:
         with self.kafka.admin() as admin:
             admin.create_partitions({self.name: NewPartitions(total)})
+        wait_for(lambda: self.described(total - 1)["leader_id"] >= 0, seconds=20, what="the new partitions")
 
     def delete_records(self, before: int, partition: int = 0) -> None:
         with self.kafka.admin() as admin:
