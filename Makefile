@@ -59,6 +59,7 @@ benchmarks: $(VENV)/dev.installed  ## measure speed, scrapes, and label efficien
 	$(BIN)/python -m benchmarks.replay_speed
 	$(BIN)/python -m benchmarks.beliefs_speed
 	$(BIN)/python -m benchmarks.scrape
+	$(BIN)/python -m benchmarks.flushes
 	$(BIN)/python -m benchmarks.label_efficiency
 
 screenshots: $(VENV)/dev.installed  ## play the demo, and picture its status page in docs/images
