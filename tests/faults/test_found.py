@@ -1,4 +1,4 @@
-"""Faults that this suite has found and that are not mended yet; strictly: what is mended loses its mark."""
+"""What this suite once found, each by itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable
 
-import pytest
 from layout import MODELS, wait_for
 from stand import Stand
 from store_site import Record, Site
@@ -15,10 +14,6 @@ from workload import CLASSES, MODEL, Message, Workload
 from service.store.connection import Connection
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="brokers refuse what is dated a day ahead, and the client's producer sends nothing after that",
-)
 def test_a_consumer_whose_clock_was_a_day_ahead_keeps_dead_letters_again(
     stands: Callable[..., Stand],
 ) -> None:
@@ -32,10 +27,6 @@ def test_a_consumer_whose_clock_was_a_day_ahead_keeps_dead_letters_again(
     wait_for(stand.predictions_stored, seconds=30, what="the dead letter kept")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a Redis that forgot is noticed when the next record of a partition is taken in, and not before",
-)
 def test_a_redis_emptied_while_nothing_is_sent_is_filled_again(stands: Callable[..., Stand]) -> None:
     stand, workload = stands(), Workload(21, began=1_700_000_000.0)
     stand.send(workload.predictions(0, 200))
@@ -45,11 +36,6 @@ def test_a_redis_emptied_while_nothing_is_sent_is_filled_again(stands: Callable[
     wait_for(stand.predictions_stored, seconds=20, what="everything stored again")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="an answer that says nothing new leaves no trace, and looks like a conflict when it is applied "
-    "again behind a later correction",
-)
 def test_labels_applied_again_are_refused_no_more_than_before(reference: Connection) -> None:
     site, now = Site(reference, MODELS), time.time()
     item = {"model": MODEL, "item_id": "item", "predicted_class": "cat", "score": 0.9}
