@@ -1,37 +1,24 @@
-"""What one model needs to take predictions in: its checks, its columns, its shards.
-
-Predictions are looked at as columns, many at a time. What the columns do not show to be in order is looked at
-by itself: `ModelIngest.check` alone refuses, and says why.
-"""
+"""What one model needs to take predictions in: its checks, its columns, its shards."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
-from pydantic_core import from_json
 
-from consumers.formats.native import NOTHING, WirePrediction, decode_attributes
+from consumers.checking import Checked, Floats, Indices, PredictionChecks, payload_text
+from consumers.formats.native import WirePrediction, decode_attributes
 from service.cells import OTHER, CellSpace, Combination
-from service.contract import PROBABILITY_SUM_TOLERANCE, SCORE_TOLERANCE
 from service.errors import BadMessage, FlushRefused
 from service.shard import Candidates, Shard
 from service.store.records import PoolRecord, encode_pool_record
 from service.store.shards import DirectoryStore, ShardStore
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 UInt64s = npt.NDArray[np.uint64]
 
-_EMPTY_PAYLOADS = (b"", b"null")
-
-_PLAIN_PAYLOAD_BYTES = 4_000
-_PLAIN_PAYLOAD_PARTS = 100
-"""A payload that is longer, or has more arrays and objects, may hold what few readers of JSON can take."""
-_UNKNOWN = -1
+_NONE = -1
 
 _REMEMBERED_BYTES = 4_000_000
 """Length of all texts of attributes whose combinations are remembered, about."""
@@ -53,30 +40,20 @@ class _Owned:
 
 
 @dataclass(frozen=True)
-class Checked:
-    """Predictions of one model as columns [n]; those that are refused are still among them.
+class Resolved:
+    """Checked predictions of one model, and what is known of their combinations; columns are [n].
 
     Attributes:
-        predictions: as they were parsed.
-        classes: index of the predicted class.
-        scores: in [0, 1].
-        attributes: their JSON texts.
+        checked: the predictions.
+        attributes: JSON texts of their attributes.
         numbers: of their combinations; None where the text is new.
         new: combinations of texts that are new.
-        spread: which predictions carry class probabilities [m].
-        probabilities: these, in [0, 1], [m, classes].
-        refused: which predictions are refused, and why.
     """
 
-    predictions: Sequence[WirePrediction]
-    classes: Indices
-    scores: Floats
+    checked: Checked
     attributes: Sequence[bytes]
     numbers: Sequence[int | None]
     new: dict[bytes, Combination]
-    spread: Indices
-    probabilities: Floats
-    refused: dict[int, BadMessage]
 
 
 class ModelIngest:
@@ -95,10 +72,9 @@ class ModelIngest:
         self.directory = directory
         self.shards = shards
         self.owned: dict[int, _Owned] = {}
-        self._class_index: dict[str | None, int] = {name: i for i, name in enumerate(space.classes)}
+        self.checks = PredictionChecks(space.classes, payload_bytes=payload_bytes)
         self._numbers: dict[bytes, int] = {}
         self._remembered_bytes = 0
-        self._payload_bytes = payload_bytes
         self._keep_probabilities = keep_probabilities
 
     @property
@@ -121,70 +97,14 @@ class ModelIngest:
         for owned in self.owned.values():
             owned.stale = True
 
-    def check_all(self, predictions: Sequence[WirePrediction]) -> Checked:
-        """Predictions as columns, with those that are refused and why."""
-        class_index = self._class_index
-        classes = np.array([class_index.get(p.predicted_class, _UNKNOWN) for p in predictions], dtype=np.intp)
-        scores = np.array([p.score for p in predictions], dtype=np.float64)
-        spread, probabilities, odd = self._spread(predictions, classes, scores)
-        in_order = (classes != _UNKNOWN) & (scores >= -SCORE_TOLERANCE) & (scores <= 1 + SCORE_TOLERANCE)
-        longest = self._payload_bytes
-        odd += [
-            row
-            for row, p in enumerate(predictions)
-            if p.votes is not None
-            or (p.payload is not NOTHING and (p.payload_uri is not None or not _is_plain(p.payload, longest)))
-        ]
-        in_order[odd] = False
-        refused: dict[int, BadMessage] = {}
-        for row in np.flatnonzero(~in_order).tolist():
-            try:
-                classes[row], scores[row] = self.check(predictions[row])
-            except BadMessage as error:
-                refused[row] = error
+    def resolve(self, predictions: Sequence[WirePrediction]) -> Resolved:
+        """Check predictions, and look up their combinations."""
+        checked = self.checks.check_all(predictions)
         attributes = list(map(bytes, [p.attributes for p in predictions]))
         numbers = list(map(self._numbers.get, attributes))
-        return Checked(
-            predictions=predictions,
-            classes=classes,
-            scores=scores.clip(0.0, 1.0),
-            attributes=attributes,
-            numbers=numbers,
-            new=self._new_combinations(attributes, numbers, refused),
-            spread=spread,
-            probabilities=probabilities,
-            refused=refused,
+        return Resolved(
+            checked, attributes, numbers, self._new_combinations(attributes, numbers, checked.refused)
         )
-
-    def _spread(
-        self, predictions: Sequence[WirePrediction], classes: Indices, scores: Floats
-    ) -> tuple[Indices, Floats, list[int]]:
-        """Class probabilities as a matrix; classes and scores that are not given are taken from them.
-
-        Returns:
-            Which predictions carry as many as there are classes; these, in [0, 1]; and which predictions have
-            some that may not be in order.
-        """
-        size = len(self.space.classes)
-        told_by_all = [p.probabilities for p in predictions]
-        if told_by_all.count(None) == len(predictions):
-            return np.empty(0, np.intp), np.empty((0, size)), []
-        given = [(row, values) for row, values in enumerate(told_by_all) if values is not None]
-        fitting = [(row, values) for row, values in given if len(values) == size]
-        rows = np.array([row for row, _ in fitting], dtype=np.intp)
-        told = np.array([values for _, values in fitting], dtype=np.float64).reshape(len(rows), size)
-        unnamed = np.array([predictions[row].predicted_class is None for row, _ in fitting], dtype=np.bool_)
-        classes[rows[unnamed]] = told[unnamed].argmax(axis=1)
-        unscored = np.isnan(scores[rows])
-        scores[rows[unscored]] = told[unscored, classes[rows[unscored]]]
-        probabilities = told.clip(0.0, 1.0)
-        in_order = (
-            (told.min(axis=1) >= -SCORE_TOLERANCE)
-            & (told.max(axis=1) <= 1 + SCORE_TOLERANCE)
-            & (np.abs(probabilities.sum(axis=1) - 1) <= PROBABILITY_SUM_TOLERANCE)
-        )
-        odd = [*(row for row, values in given if len(values) != size), *rows[~in_order].tolist()]
-        return rows, probabilities, odd
 
     def _new_combinations(
         self, attributes: Sequence[bytes], numbers: Sequence[int | None], refused: dict[int, BadMessage]
@@ -201,61 +121,11 @@ class ModelIngest:
                     refused[row] = error
         return new
 
-    def check(self, prediction: WirePrediction) -> tuple[int, float]:
-        """Index of the predicted class, and the clipped score.
-
-        Raises:
-            BadMessage: the prediction cannot be one of this model.
-        """
-        index, score = self._class_and_score(prediction)
-        if not -SCORE_TOLERANCE <= score <= 1 + SCORE_TOLERANCE:
-            raise BadMessage("invalid_score", "the score must lie in [0, 1]")
-        if prediction.votes and not self._class_index.keys() >= set(prediction.votes.values()):
-            raise BadMessage("unknown_class", "a vote is not in the model's label set")
-        if len(prediction.payload) > self._payload_bytes:
-            raise BadMessage("payload_too_large", f"the payload is over {self._payload_bytes} bytes")
-        if prediction.payload_uri is not None and _payload_text(prediction.payload):
-            raise BadMessage("invalid_field", "give payload or payload_uri, not both")
-        if not _is_plain(prediction.payload, self._payload_bytes) and not _is_readable(prediction.payload):
-            raise BadMessage("invalid_field", "the payload is nested too deeply, or has a number too long")
-        decode_attributes(prediction.attributes)
-        return index, min(max(score, 0.0), 1.0)
-
-    def _class_and_score(self, prediction: WirePrediction) -> tuple[int, float]:
-        probabilities = prediction.probabilities
-        if probabilities is None:
-            if prediction.predicted_class is None or prediction.score is None:
-                raise BadMessage("missing_field", "give predicted_class and score, or probabilities")
-            return self._index_of(prediction.predicted_class), prediction.score
-        self._check_probabilities(probabilities)
-        index = (
-            probabilities.index(max(probabilities))
-            if prediction.predicted_class is None
-            else self._index_of(prediction.predicted_class)
-        )
-        return index, probabilities[index] if prediction.score is None else prediction.score
-
-    def _index_of(self, name: str) -> int:
-        if name not in self._class_index:
-            raise BadMessage("unknown_class", "predicted_class is not in the model's label set")
-        return self._class_index[name]
-
-    def _check_probabilities(self, probabilities: list[float]) -> None:
-        if len(probabilities) != len(self.space.classes):
-            raise BadMessage(
-                "invalid_probabilities",
-                f"{len(probabilities)} probabilities for {len(self.space.classes)} classes",
-            )
-        if min(probabilities) < -SCORE_TOLERANCE or max(probabilities) > 1 + SCORE_TOLERANCE:
-            raise BadMessage("invalid_probabilities", "a probability lies outside [0, 1]")
-        if abs(sum(min(max(p, 0.0), 1.0) for p in probabilities) - 1) > PROBABILITY_SUM_TOLERANCE:
-            raise BadMessage("invalid_probabilities", "probabilities must sum to 1")
-
-    def candidates(self, checked: Checked, rows: Indices, *, times: Floats, hashes: UInt64s) -> Candidates:
+    def candidates(self, resolved: Resolved, rows: Indices, *, times: Floats, hashes: UInt64s) -> Candidates:
         """Columns to be added to a shard; registers combinations of attribute values that are new.
 
         Args:
-            checked: predictions of this model [n].
+            resolved: predictions of this model [n].
             rows: which of them are added [r].
             times: when each of these was made [r], seconds since the epoch.
             hashes: of their item ids [r].
@@ -263,21 +133,22 @@ class ModelIngest:
         Raises:
             Unavailable: Redis cannot answer now; then nothing has changed.
         """
+        checked = resolved.checked
         classes, scores = checked.classes[rows], checked.scores[rows]
-        among = np.full(len(checked.predictions), _UNKNOWN, dtype=np.intp)
+        among = np.full(len(checked.predictions), _NONE, dtype=np.intp)
         among[rows] = np.arange(len(rows))
         spread = among[checked.spread]
-        with_probabilities = self._keep_probabilities and bool((spread != _UNKNOWN).any())
+        with_probabilities = self._keep_probabilities and bool((spread != _NONE).any())
         return Candidates(
             cells=self.space.cells(
-                combinations=self._numbered(checked)[rows], classes=classes, scores=scores
+                combinations=self._numbered(resolved)[rows], classes=classes, scores=scores
             ),
             classes=classes,
             scores=scores,
             times=times,
             item_hashes=hashes,
             record=self._encoder(checked, rows, times),
-            probabilities=(spread[spread != _UNKNOWN], checked.probabilities[spread != _UNKNOWN])
+            probabilities=(spread[spread != _NONE], checked.probabilities[spread != _NONE])
             if with_probabilities
             else None,
         )
@@ -297,7 +168,7 @@ class ModelIngest:
                     score=float(checked.scores[row]),
                     time=float(times[at]),
                     attributes={n: v if len(v) <= longest else OTHER for n, v in attributes.items()},
-                    payload=_payload_text(p.payload),
+                    payload=payload_text(p.payload),
                     payload_uri=p.payload_uri or "",
                     votes=p.votes or {},
                 )
@@ -305,19 +176,19 @@ class ModelIngest:
 
         return record
 
-    def _numbered(self, checked: Checked) -> Indices:
+    def _numbered(self, resolved: Resolved) -> Indices:
         """Number of every prediction's combination [n]; 0 stands for that of a refused one."""
-        if None not in checked.numbers:
-            return np.array(checked.numbers, dtype=np.intp)
+        if None not in resolved.numbers:
+            return np.array(resolved.numbers, dtype=np.intp)
         found: dict[bytes, int] = {}
-        for text, combination in checked.new.items():
+        for text, combination in resolved.new.items():
             number = self._number(combination)
             if number is None:
                 # What is counted from here on is thrown away: every flush is refused until a reload.
                 self._mistrust()
-                return np.zeros(len(checked.numbers), dtype=np.intp)
+                return np.zeros(len(resolved.numbers), dtype=np.intp)
             found[text] = number
-        told = zip(checked.numbers, checked.attributes, strict=True)
+        told = zip(resolved.numbers, resolved.attributes, strict=True)
         numbers = [found.get(text, 0) if number is None else number for number, text in told]
         self._remember_numbers(found)
         return np.array(numbers, dtype=np.intp)
@@ -369,25 +240,3 @@ class ModelIngest:
         )
         owned.started = True
         owned.confirmed = len(combinations)
-
-
-def _is_plain(payload: msgspec.Raw, longest: int) -> bool:
-    text = bytes(payload)
-    return (
-        len(text) <= min(longest, _PLAIN_PAYLOAD_BYTES)
-        and text.count(b"[") + text.count(b"{") <= _PLAIN_PAYLOAD_PARTS
-    )
-
-
-def _is_readable(payload: msgspec.Raw) -> bool:
-    """Whether the contract's own reader takes it, as a labeller's may."""
-    try:
-        from_json(bytes(payload))
-    except ValueError:
-        return False
-    return True
-
-
-def _payload_text(value: msgspec.Raw) -> bytes:
-    text = bytes(value)
-    return b"" if text in _EMPTY_PAYLOADS else text

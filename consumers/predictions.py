@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from consumers.checking import Floats, Indices
 from consumers.dead_letters import DeadLetterSink, FloodGate, Rejected
 from consumers.formats.native import WirePrediction, event_time
 from consumers.formats.open_inference import OpenInference
 from consumers.formats.records import DecodedRecords, decode_records, texts_of
-from consumers.ingest import Checked, Floats, Indices, ModelIngest
+from consumers.ingest import ModelIngest, Resolved
 from service.errors import BadMessage
 from service.metrics import PipelineMetrics
 from service.siphash import siphash24
@@ -40,14 +41,14 @@ class _Part:
         name: of the model.
         model: that takes them in.
         rows: where they stand in the batch.
-        checked: these predictions.
+        resolved: these predictions.
         kept: which of them are to be added.
     """
 
     name: str
     model: ModelIngest
     rows: Indices
-    checked: Checked
+    resolved: Resolved
     kept: Indices
 
 
@@ -122,7 +123,7 @@ class PredictionStep:
         for part in parts:
             rows = part.rows[part.kept]
             additions.append(
-                part.model.candidates(part.checked, part.kept, times=times[rows], hashes=hashes[rows])
+                part.model.candidates(part.resolved, part.kept, times=times[rows], hashes=hashes[rows])
             )
         self._dead_letters.send(list(self._rejected(partition, records, errors)))
 
@@ -168,18 +169,19 @@ class PredictionStep:
                 errors += [(places[row], elements[row], error) for row in rows.tolist()]
                 continue
             whole = len(rows) == len(decoded.predictions)
-            checked = model.check_all(
+            resolved = model.resolve(
                 decoded.predictions if whole else [decoded.predictions[row] for row in rows.tolist()]
             )
-            for at, error in checked.refused.items():
+            refused = resolved.checked.refused
+            for at, error in refused.items():
                 row = int(rows[at])
                 errors.append((places[row], elements[row], error))
             kept = np.ones(len(rows), dtype=np.bool_)
-            kept[list(checked.refused)] = False
+            kept[list(refused)] = False
             applied = model.owned[partition].applied
             if records[0].offset < applied:
                 kept &= np.array([records[place].offset >= applied for place in places])[rows]
-            parts.append(_Part(name, model, rows, checked, np.flatnonzero(kept)))
+            parts.append(_Part(name, model, rows, resolved, np.flatnonzero(kept)))
         return parts, sorted(errors, key=_place_and_element)
 
     def _rejected(

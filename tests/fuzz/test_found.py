@@ -43,7 +43,7 @@ def test_what_the_contract_cannot_read_is_refused_before_a_labeller_gets_it(valu
     ((_, decoded),) = decode_predictions(text)
     assert isinstance(decoded, WirePrediction)
     with pytest.raises(BadMessage):
-        ingest().check(decoded)
+        ingest().checks.check(decoded)
 
 
 def test_memory_for_an_array_of_bad_elements_is_bounded_by_its_size() -> None:

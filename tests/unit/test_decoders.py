@@ -77,7 +77,7 @@ def by_decoder(model: type[Message], text: bytes) -> WirePrediction | WireLabel 
         ((index, prediction),) = decode_predictions(text)
         assert index is None
         if isinstance(prediction, WirePrediction):
-            MODEL.check(prediction)
+            MODEL.checks.check(prediction)
     except BadMessage as error:
         return error
     return prediction
