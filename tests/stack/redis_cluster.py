@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Self
 
 import redis
 
 from service.embedded import EmbeddedRedis, free_port
+from service.errors import EmbeddedServerError
 
 _NODES = 3
 _SLOTS = 16_384
 _LAST_PORT = 22_000
 """Of a node: its bus listens 10,000 ports above, which outgoing connections must not be given either."""
+
+_PORTS_TRIED = 5
 
 
 class EmbeddedRedisCluster:
@@ -38,9 +41,13 @@ class EmbeddedRedisCluster:
             raise
 
     def _start_node(self) -> EmbeddedRedis:
-        port = next(port for port in iter(free_port, None) if port < _LAST_PORT)
         options: dict[str, str | int] = {"cluster-enabled": "yes", "cluster-node-timeout": 2_000}
-        return self._stack.enter_context(EmbeddedRedis(port=port, options=options))
+        for _ in range(_PORTS_TRIED):
+            port = next(port for port in iter(free_port, None) if port < _LAST_PORT)
+            # Somebody else may take one of its two ports before it does.
+            with suppress(EmbeddedServerError):
+                return self._stack.enter_context(EmbeddedRedis(port=port, options=options))
+        raise EmbeddedServerError(f"no node of a Redis Cluster starts on any of {_PORTS_TRIED} ports")
 
     def _form(self) -> None:
         clients = [self._stack.enter_context(redis.Redis(port=node.port)) for node in self.nodes]
