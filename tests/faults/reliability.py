@@ -59,7 +59,7 @@ def table_of(records: Sequence[dict[str, Any]]) -> str:
     lines = [
         summary,
         "",
-        "| fault | tried | lost or counted twice | median time to recover (s) | worst (s) | worst of all (s) |",
+        "| fault | tried | lost or counted twice | median recovery (s) | worst (s) | worst of all (s) |",
         "| --- | --: | --: | --: | --: | --: |",
     ]
     for name, kind in sorted(tried.items()):
