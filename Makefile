@@ -23,7 +23,7 @@ test-stack: $(VENV)/dev.installed  ## run what needs Apache Kafka (Java 17, Mave
 	$(BIN)/pytest --redis cluster tests/store
 
 # Folders of trials that pass are removed: a long soak would fill the disk with them.
-TRIALS := $(BIN)/pytest -o tmp_path_retention_policy=failed --fault-records build/faults.jsonl
+TRIALS := $(BIN)/pytest -rs -o tmp_path_retention_policy=failed --fault-records build/faults.jsonl
 
 soak: $(VENV)/dev.installed  ## try compositions of faults: as many seeds as SEEDS=500 says, or SEEDS=100..199
 	$(TRIALS) --basetemp build/soak tests/faults/test_seeds.py --seeds $(SEEDS)

@@ -27,22 +27,27 @@ class Tried:
 
     Attributes:
         times: how often it struck.
-        recovery_seconds: of those times when no other fault was there.
+        recovery_seconds: of every time.
+        recovery_seconds_alone: of those times when no fault of another kind was there.
     """
 
     times: int = 0
     recovery_seconds: list[float] = field(default_factory=list)
+    recovery_seconds_alone: list[float] = field(default_factory=list)
 
 
 def table_of(records: Sequence[dict[str, Any]]) -> str:
     """What all trials came to, as Markdown."""
     tried: dict[str, Tried] = defaultdict(Tried)
     for record in records:
+        one_kind = len({fault["kind"] for fault in record["faults"]}) == 1
         for fault in record["faults"]:
             kind = tried[fault["kind"]]
             kind.times += 1
-            if fault["alone"] and fault["recovery_seconds"] is not None:
+            if fault["recovery_seconds"] is not None:
                 kind.recovery_seconds.append(fault["recovery_seconds"])
+                if fault["alone"] or one_kind:
+                    kind.recovery_seconds_alone.append(fault["recovery_seconds"])
     total = {name: sum(record[name] for record in records) for name in ("predictions", "counted", "labels")}
     requests = sum(record["requests"] for record in records)
     summary = (
@@ -54,8 +59,8 @@ def table_of(records: Sequence[dict[str, Any]]) -> str:
     lines = [
         summary,
         "",
-        "| fault | tried | lost or counted twice | median time to recover (s) | worst (s) |",
-        "| --- | --: | --: | --: | --: |",
+        "| fault | tried | lost or counted twice | median recovery (s) | worst (s) | worst of all (s) |",
+        "| --- | --: | --: | --: | --: | --: |",
     ]
     for name, kind in sorted(tried.items()):
         wrong = sum(
@@ -63,9 +68,10 @@ def table_of(records: Sequence[dict[str, Any]]) -> str:
             for record in records
             if any(fault["kind"] == name for fault in record["faults"])
         )
-        times = kind.recovery_seconds
-        middle, worst = (f"{median(times):.1f}", f"{max(times):.1f}") if times else ("", "")
-        lines.append(f"| {name} | {kind.times} | {wrong} | {middle} | {worst} |")
+        alone, ever = kind.recovery_seconds_alone, kind.recovery_seconds
+        times = [f"{median(alone):.1f}", f"{max(alone):.1f}"] if alone else ["", ""]
+        times.append(f"{max(ever):.1f}" if ever else "")
+        lines.append(f"| {name} | {kind.times} | {wrong} | {' | '.join(times)} |")
     return "\n".join(lines)
 
 
