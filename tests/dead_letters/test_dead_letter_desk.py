@@ -14,6 +14,7 @@ from letter_topic import header, letters_of
 from service.cli import main
 from service.contract import PREDICTION_TYPE
 from service.settings_file import load_settings
+from service.store.facts import BEGINNING, OutcomeEntry
 
 
 def desk(deployment: Deployment, *arguments: str) -> str:
@@ -192,6 +193,12 @@ def test_a_refused_prediction_is_replayed_after_a_change_of_classes_that_reads_n
         assert "0 replayed, 1 passed over" in desk(deployment, "replay", "--yes")
 
 
+def outcomes_of(deployment: Deployment) -> list[OutcomeEntry]:
+    page = deployment.facts().outcomes(BEGINNING)
+    assert page is not None
+    return page.entries
+
+
 def test_a_refused_label_is_replayed_with_its_time_and_headers_and_is_counted_once(deploy: Deploy) -> None:
     deployment = deploy()
     deployment.send_predictions(range(100))
@@ -207,9 +214,7 @@ def test_a_refused_label_is_replayed_with_its_time_and_headers_and_is_counted_on
         assert f"{count} replayed, 0 passed over" in desk(
             deployment, "replay", "--source-topic", f"{deployment.name}.labels", "--yes"
         )
-        wait_for(
-            lambda: len(deployment.facts().outcomes("0-0")[1]) == count, seconds=60, what="their outcomes"
-        )
+        wait_for(lambda: len(outcomes_of(deployment)) == count, seconds=60, what="their outcomes")
     sent = letters_of(deployment, count)
     times = {header(letter, "credence-source-timestamp") for letter in sent}
     labels = [r for records in deployment.consumer("labels").poll(5_000).values() for r in records]

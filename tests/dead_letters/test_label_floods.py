@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from store_site import NOW, Record, Site, draws_of, issue, message, record
+from store_site import NOW, Record, Site, draws_of, issue, message, outcomes, record
 
 from service.errors import DeadLetterFlood, Unavailable
 from service.store.connection import Connection
@@ -31,8 +31,8 @@ def label(offset: int, item: str = "a", **fields: Any) -> Record:
     )
 
 
-def outcomes(site: Site) -> list[str]:
-    return [entry.request_id for entry in site.reader("m").outcomes("0-0")[1]]
+def answered(site: Site) -> list[str]:
+    return [entry.fact.request_id for entry in outcomes(site)]
 
 
 def test_nothing_of_a_batch_that_is_a_flood_is_applied(site: Site) -> None:
@@ -42,7 +42,7 @@ def test_nothing_of_a_batch_that_is_a_flood_is_applied(site: Site) -> None:
     for _ in range(3):
         with pytest.raises(DeadLetterFlood):
             step.process(0, batch, NOW)
-    assert outcomes(site) == []
+    assert answered(site) == []
     assert site.letters.kept == []
     assert step.flush(0, NOW) == 0
     assert site.label_step().assign(0, 0) == 0
@@ -62,7 +62,7 @@ def test_labels_among_a_flood_that_redis_alone_can_tell_are_applied_once(site: S
     assert again.assign(0, 0) == 0
     again.process(0, batch, NOW)
     assert again.flush(0, NOW) == 8
-    assert outcomes(site) == ["r-a", "r-b"]
+    assert answered(site) == ["r-a", "r-b"]
     assert mended.letters.reasons == ["unknown_request"] * 6
 
 

@@ -21,7 +21,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 from rich.console import Console
-from store_site import NOW, Record, Site, draws_of, issue, message, record
+from store_site import NOW, Record, Site, draws_of, issue, message, outcomes, record
 
 from service.clients import build_redis
 from service.contract import LabelRequest
@@ -125,9 +125,9 @@ def test_labels_that_are_garbled_are_dead_letters_and_change_nothing_else(site: 
     )
     assert len(set(letters)) == len(letters)
     assert len(letters) + taken + duplicates == len(batch)
-    for entry in site.reader("m").outcomes("0-0")[1]:
-        assert entry.true_class in {"cat", "dog", "owl", ""}
-        assert entry.time <= NOW
+    for entry in outcomes(site):
+        assert entry.label.true_class in {"cat", "dog", "owl", ""}
+        assert entry.label.time <= NOW
 
 
 @pytest.fixture(scope="module")
@@ -204,8 +204,9 @@ def test_requests_of_items_with_such_names_keep_the_contract(poisoned: Poisoned)
 
 def test_labels_of_items_with_such_names_become_outcomes(poisoned: Poisoned) -> None:
     site, _, requests = poisoned
-    _, outcomes = site.reader("m").outcomes("0-0")
-    assert {entry.fact.item_id for entry in outcomes} == {json.loads(asked)["item_id"] for asked in requests}
+    assert {entry.fact.item_id for entry in outcomes(site)} == {
+        json.loads(asked)["item_id"] for asked in requests
+    }
     assert site.letters.kept == []
 
 
@@ -285,7 +286,7 @@ def test_times_of_any_kind_break_no_reader(connection: Connection, fields: Any, 
     monitor.refresh(NOW + 3)
     monitor.recall(NOW + 3)
     taken = [monitor.refresh(NOW + 4)]
-    assert len(site.reader("m").outcomes("0-0")[1]) > 10
+    assert len(outcomes(site)) > 10
     Console(width=200, file=io.StringIO()).print(status_view(taken))
     registry = CollectorRegistry()
     registry.register(SnapshotCollector(lambda: taken))
@@ -328,5 +329,5 @@ def test_a_label_without_a_time_that_can_be_is_given_now(
     step.assign(0, 0)
     label = {"request_id": "r-a", "model": "m", "item_id": "a", "true_class": "dog"} | fields
     step.process(0, [record(0, label, timestamp=timestamp)], NOW)
-    (outcome,) = site.reader("m").outcomes("0-0")[1]
-    assert outcome.time == given
+    (outcome,) = outcomes(site)
+    assert outcome.label.time == given
