@@ -26,17 +26,23 @@ class _Cluster(RedisCluster):
 
     The library runs the commands of a plain pipeline again, one by one, when its connection breaks, whatever
     retries it is told; those of a transaction it does not. It gives their replies as the wire has them, so
-    the one of ours that differs is given the form here that it has from a Redis alone.
+    those of ours that differ are given the form here that they have from a Redis alone.
     """
 
     def pipeline(self, transaction: bool | None = None, shard_hint: Any = None) -> Any:  # noqa: ARG002 - always one
         pipeline: Any = super().pipeline(transaction=True, shard_hint=shard_hint)  # type: ignore[no-untyped-call]
-        pipeline.cluster_response_callbacks = {"HRANDFIELD": _fields_and_values}
+        pipeline.cluster_response_callbacks = {"HRANDFIELD": _fields_and_values, "XRANGE": _stream_entries}
         return pipeline
 
 
 def _fields_and_values(pairs: list[list[bytes]], **_: Any) -> list[bytes]:
     return [each for pair in pairs for each in pair]
+
+
+def _stream_entries(
+    entries: list[tuple[bytes, list[bytes]]], **_: Any
+) -> list[tuple[bytes, dict[bytes, bytes]]]:
+    return [(entry_id, dict(zip(told[::2], told[1::2], strict=True))) for entry_id, told in entries]
 
 
 def build_redis(settings: RedisSettings, *, reach: Reach | None = None) -> redis.Redis | RedisCluster:
