@@ -3,9 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 D3 ?= 7.9.0
+RUNS ?= 1000000
+SEEDS ?= 50
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs benchmarks screenshots vendor clean
+.PHONY: help demo test test-stack fuzz soak reliability check docs benchmarks screenshots vendor clean
 
 help:            ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +17,21 @@ demo: $(VENV)/demo.installed  ## see it work: a real classifier, a real broker, 
 
 test: $(VENV)/dev.installed   ## run all tests, the loop over real wire protocols included
 	$(BIN)/pytest
+
+test-stack: $(VENV)/dev.installed  ## run what needs Apache Kafka (Java 17, Maven) and a Redis Cluster too (redis-server)
+	$(BIN)/pytest --broker apache tests/stack tests/loop
+	$(BIN)/pytest --redis cluster tests/store
+
+# Folders of trials that pass are removed: a long soak would fill the disk with them.
+TRIALS := $(BIN)/pytest -rs -o tmp_path_retention_policy=failed --fault-records build/faults.jsonl
+
+soak: $(VENV)/dev.installed  ## try compositions of faults: as many seeds as SEEDS=500 says, or SEEDS=100..199
+	$(TRIALS) --basetemp build/soak tests/faults/test_seeds.py --seeds $(SEEDS)
+
+reliability: $(VENV)/dev.installed  ## try every kind of fault, and SEEDS=50 compositions; tell in docs/reliability.md
+	rm -f build/faults.jsonl
+	$(TRIALS) --basetemp build/reliability tests/faults --seeds $(SEEDS)
+	$(BIN)/python tests/faults/reliability.py build/faults.jsonl
 
 check: $(VENV)/dev.installed  ## lint, format, types, import direction, generated files
 	$(BIN)/ruff check .
@@ -29,6 +46,9 @@ check: $(VENV)/dev.installed  ## lint, format, types, import direction, generate
 	$(BIN)/credence reference metrics --check
 	$(BIN)/python -m deploy.grafana --check
 
+fuzz: $(VENV)/fuzz.installed  ## give the decoders a million bad inputs (RUNS=1000000 SEED=1)
+	PYTHONPATH=tests/fuzz RUNS=$(RUNS) $(BIN)/python tests/fuzz/run.py
+
 docs: $(VENV)/dev.installed   ## write the generated pages anew
 	$(BIN)/credence contract
 	$(BIN)/credence reference configuration
@@ -39,6 +59,7 @@ benchmarks: $(VENV)/dev.installed  ## measure speed, scrapes, and label efficien
 	$(BIN)/python -m benchmarks.replay_speed
 	$(BIN)/python -m benchmarks.beliefs_speed
 	$(BIN)/python -m benchmarks.scrape
+	$(BIN)/python -m benchmarks.flushes
 	$(BIN)/python -m benchmarks.label_efficiency
 
 screenshots: $(VENV)/dev.installed  ## play the demo, and picture its status page in docs/images

@@ -26,7 +26,7 @@ from service.settings import Bounds, Settings
 from service.shard import Traffic
 from service.snapshot import ModelSnapshot, take_snapshot
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
-from service.store.records import Fact
+from service.store.records import Fact, Given
 from service.web.api import SnapshotView
 from service.web.app import WebServer, build_app
 
@@ -78,8 +78,8 @@ def facts_of(settings: Settings) -> tuple[TrafficFacts, OutcomeLedger]:
     for number, name in enumerate(name for name in classes for _ in range(LABELS_PER_CLASS)):
         score = rng.uniform(0.5, 1.0)
         true = name if rng.random() < score else classes[0]
-        fact = Fact(f"i{number}", name, score, {}, now - 60, now - 30)
-        entries.append(OutcomeEntry(f"r{number}", "answered", "every", "class", name, fact, true, now - 10))
+        fact = Fact(f"r{number}", f"i{number}", "class", name, name, score, {}, now - 60, now - 30)
+        entries.append(OutcomeEntry((1, number), (1, number), "every", fact, Given(true, now - 10, "")))
     ledger.fold(entries)
     ledger.place(CombinationDirectory(space, [()]))
     return traffic, ledger

@@ -21,6 +21,9 @@ class Rejected:
         key: key of the source record.
         value: the message's bytes.
         error: why it is refused.
+        timestamp_ms: of the source record, since the epoch; None where it is not known.
+        headers: of the source record. They may say when the message's event was, so it means
+            something else without them.
     """
 
     partition: int
@@ -29,6 +32,8 @@ class Rejected:
     key: bytes | None
     value: bytes
     error: BadMessage
+    timestamp_ms: int | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
 
 
 class DeadLetterSink(Protocol):
@@ -38,7 +43,7 @@ class DeadLetterSink(Protocol):
         """Return once all are kept.
 
         Raises:
-            Unavailable: they cannot be kept now.
+            Unavailable: they cannot be kept now; give the same ones again later.
         """
 
 
@@ -46,7 +51,11 @@ class FloodGate:
     """Tells a flood of bad messages from a few.
 
     It looks at the last `window` messages, whatever their offsets: a topic with gaps (compaction,
-    transactions) counts no differently.
+    transactions) counts no differently. It is a flood as soon as more than `ratio` of a whole window is bad,
+    though the window may not be full yet: good messages that are still to come could not mend that.
+
+    A batch counts as a whole. One that is larger than the window is judged by itself and what is left
+    of the window before it, so bad messages at its end are diluted by good ones at its beginning.
     """
 
     def __init__(self, *, ratio: float, window: int) -> None:
@@ -56,21 +65,32 @@ class FloodGate:
         self._messages = 0
         self._bad = 0
 
-    def admit(self, *, messages: int, bad: int) -> None:
-        """Count one batch; call it before anything of the batch is discarded.
+    def check(self, *, messages: int, bad: int) -> None:
+        """Tell whether a batch would be admitted, without counting it.
 
         Raises:
-            DeadLetterFlood: more than `ratio` of the last `window` messages are bad. The batch is not
-                counted then, so that asking again gives the same answer.
+            DeadLetterFlood: it would not.
         """
         total, total_bad = self._messages + messages, self._bad + bad
-        if bad and total >= self._window and total_bad > self._ratio * total:
+        if bad and total_bad > self._ratio * max(total, self._window):
             raise DeadLetterFlood(
                 f"{total_bad} of the last {total} messages cannot be used: consuming stops, and nothing more "
                 "is discarded; mend the producer or the configuration, then restart"
             )
+
+    def admit(self, *, messages: int, bad: int) -> None:
+        """Count one batch; call it before anything of the batch is discarded.
+
+        Raises:
+            DeadLetterFlood: with it, more than `ratio` of the window is bad. The batch is not counted
+                then, so that asking again gives the same answer.
+        """
+        self.check(messages=messages, bad=bad)
+        if not messages:
+            return
         self._batches.append((messages, bad))
-        self._messages, self._bad = total, total_bad
+        self._messages += messages
+        self._bad += bad
         while self._messages - self._batches[0][0] >= self._window:
             old_messages, old_bad = self._batches.popleft()
             self._messages -= old_messages

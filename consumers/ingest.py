@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-import msgspec
 import numpy as np
+import numpy.typing as npt
 
-from consumers.formats.native import WirePrediction
+from consumers.checking import Checked, Floats, Indices, PredictionChecks, payload_text
+from consumers.formats.native import WirePrediction, decode_attributes
 from service.cells import OTHER, CellSpace, Combination
-from service.contract import PROBABILITY_SUM_TOLERANCE, SCORE_TOLERANCE
 from service.errors import BadMessage, FlushRefused
 from service.shard import Candidates, Shard
 from service.store.records import PoolRecord, encode_pool_record
 from service.store.shards import DirectoryStore, ShardStore
 
-_EMPTY_PAYLOADS = (b"", b"null")
+UInt64s = npt.NDArray[np.uint64]
+
+_NONE = -1
+
+_REMEMBERED_BYTES = 4_000_000
+"""Length of all texts of attributes whose combinations are remembered, about."""
 
 
 @dataclass
@@ -35,15 +39,21 @@ class _Owned:
     """Whether the numbers of its cells may mean something else in Redis by now."""
 
 
-@dataclass
-class Rows:
-    """Checked predictions of one batch for one model, as lists to become columns."""
+@dataclass(frozen=True)
+class Resolved:
+    """Checked predictions of one model, and what is known of their combinations; columns are [n].
 
-    offsets: list[int] = field(default_factory=list)
-    predictions: list[WirePrediction] = field(default_factory=list)
-    classes: list[int] = field(default_factory=list)
-    scores: list[float] = field(default_factory=list)
-    times: list[float] = field(default_factory=list)
+    Attributes:
+        checked: the predictions.
+        attributes: JSON texts of their attributes.
+        numbers: of their combinations; None where the text is new.
+        new: combinations of texts that are new.
+    """
+
+    checked: Checked
+    attributes: Sequence[bytes]
+    numbers: Sequence[int | None]
+    new: dict[bytes, Combination]
 
 
 class ModelIngest:
@@ -62,8 +72,9 @@ class ModelIngest:
         self.directory = directory
         self.shards = shards
         self.owned: dict[int, _Owned] = {}
-        self._class_index = {name: i for i, name in enumerate(space.classes)}
-        self._payload_bytes = payload_bytes
+        self.checks = PredictionChecks(space.classes, payload_bytes=payload_bytes)
+        self._numbers: dict[bytes, int] = {}
+        self._remembered_bytes = 0
         self._keep_probabilities = keep_probabilities
 
     @property
@@ -82,114 +93,131 @@ class ModelIngest:
         return shard.next_offset if started else None
 
     def _mistrust(self) -> None:
+        self._forget_numbers()
         for owned in self.owned.values():
             owned.stale = True
 
-    def check(self, prediction: WirePrediction) -> tuple[int, float]:
-        """Index of the predicted class, and the clipped score.
+    def resolve(self, predictions: Sequence[WirePrediction]) -> Resolved:
+        """Check predictions, and look up their combinations."""
+        checked = self.checks.check_all(predictions)
+        attributes = list(map(bytes, [p.attributes for p in predictions]))
+        numbers = list(map(self._numbers.get, attributes))
+        return Resolved(
+            checked, attributes, numbers, self._new_combinations(attributes, numbers, checked.refused)
+        )
+
+    def _new_combinations(
+        self, attributes: Sequence[bytes], numbers: Sequence[int | None], refused: dict[int, BadMessage]
+    ) -> dict[bytes, Combination]:
+        """Combinations of the texts that have no number yet; texts that are no attributes are refused."""
+        if None not in numbers:
+            return {}
+        new: dict[bytes, Combination] = {}
+        for row, (text, number) in enumerate(zip(attributes, numbers, strict=True)):
+            if number is None and text not in new and row not in refused:
+                try:
+                    new[text] = self.space.raw_combination(decode_attributes(text))
+                except BadMessage as error:
+                    refused[row] = error
+        return new
+
+    def candidates(self, resolved: Resolved, rows: Indices, *, times: Floats, hashes: UInt64s) -> Candidates:
+        """Columns to be added to a shard; registers combinations of attribute values that are new.
+
+        Args:
+            resolved: predictions of this model [n].
+            rows: which of them are added [r].
+            times: when each of these was made [r], seconds since the epoch.
+            hashes: of their item ids [r].
 
         Raises:
-            BadMessage: the prediction cannot be one of this model.
+            Unavailable: Redis cannot answer now; then nothing has changed.
         """
-        index, score = self._class_and_score(prediction)
-        if not -SCORE_TOLERANCE <= score <= 1 + SCORE_TOLERANCE:
-            raise BadMessage("invalid_score", "the score must lie in [0, 1]")
-        if prediction.votes and not self._class_index.keys() >= set(prediction.votes.values()):
-            raise BadMessage("unknown_class", "a vote is not in the model's label set")
-        if len(prediction.payload) > self._payload_bytes:
-            raise BadMessage("payload_too_large", f"the payload is over {self._payload_bytes} bytes")
-        if prediction.payload_uri is not None and _payload_text(prediction.payload):
-            raise BadMessage("invalid_field", "give payload or payload_uri, not both")
-        return index, min(max(score, 0.0), 1.0)
-
-    def _class_and_score(self, prediction: WirePrediction) -> tuple[int, float]:
-        probabilities = prediction.probabilities
-        if probabilities is None:
-            if prediction.predicted_class is None or prediction.score is None:
-                raise BadMessage("missing_field", "give predicted_class and score, or probabilities")
-            return self._index_of(prediction.predicted_class), prediction.score
-        self._check_probabilities(probabilities)
-        index = (
-            probabilities.index(max(probabilities))
-            if prediction.predicted_class is None
-            else self._index_of(prediction.predicted_class)
+        checked = resolved.checked
+        classes, scores = checked.classes[rows], checked.scores[rows]
+        among = np.full(len(checked.predictions), _NONE, dtype=np.intp)
+        among[rows] = np.arange(len(rows))
+        spread = among[checked.spread]
+        with_probabilities = self._keep_probabilities and bool((spread != _NONE).any())
+        return Candidates(
+            cells=self.space.cells(
+                combinations=self._numbered(resolved)[rows], classes=classes, scores=scores
+            ),
+            classes=classes,
+            scores=scores,
+            times=times,
+            item_hashes=hashes,
+            record=self._encoder(checked, rows, times),
+            probabilities=(spread[spread != _NONE], checked.probabilities[spread != _NONE])
+            if with_probabilities
+            else None,
         )
-        return index, probabilities[index] if prediction.score is None else prediction.score
 
-    def _index_of(self, name: str) -> int:
-        if name not in self._class_index:
-            raise BadMessage("unknown_class", "predicted_class is not in the model's label set")
-        return self._class_index[name]
+    def _encoder(self, checked: Checked, rows: Indices, times: Floats) -> Callable[[int], bytes]:
+        """Encodes the pool record of one row; few of them enter the pool."""
+        longest = self.space.bounds.attribute_length
 
-    def _check_probabilities(self, probabilities: list[float]) -> None:
-        if len(probabilities) != len(self.space.classes):
-            raise BadMessage(
-                "invalid_probabilities",
-                f"{len(probabilities)} probabilities for {len(self.space.classes)} classes",
-            )
-        if min(probabilities) < -SCORE_TOLERANCE or max(probabilities) > 1 + SCORE_TOLERANCE:
-            raise BadMessage("invalid_probabilities", "a probability lies outside [0, 1]")
-        if abs(sum(min(max(p, 0.0), 1.0) for p in probabilities) - 1) > PROBABILITY_SUM_TOLERANCE:
-            raise BadMessage("invalid_probabilities", "probabilities must sum to 1")
-
-    def candidates(self, rows: Rows, shard: Shard) -> Candidates:
-        """Columns of checked predictions; registers combinations of attribute values that are new."""
-        combinations = self._combinations(
-            [self.space.raw_combination(p.attributes) for p in rows.predictions]
-        )
-        classes = np.array(rows.classes, dtype=np.intp)
-        scores = np.array(rows.scores)
-        predictions, longest = rows.predictions, self.space.bounds.attribute_length
-
-        def record(row: int) -> bytes:
-            p = predictions[row]
+        def record(at: int) -> bytes:
+            row = int(rows[at])
+            p = checked.predictions[row]
+            attributes = decode_attributes(p.attributes)
             return encode_pool_record(
                 PoolRecord(
                     item_id=p.item_id,
-                    predicted_class=self.space.classes[rows.classes[row]],
-                    score=rows.scores[row],
-                    time=rows.times[row],
-                    attributes={n: v if len(v) <= longest else OTHER for n, v in p.attributes.items()},
-                    payload=_payload_text(p.payload),
+                    predicted_class=self.space.classes[checked.classes[row]],
+                    score=float(checked.scores[row]),
+                    time=float(times[at]),
+                    attributes={n: v if len(v) <= longest else OTHER for n, v in attributes.items()},
+                    payload=payload_text(p.payload),
                     payload_uri=p.payload_uri or "",
                     votes=p.votes or {},
                 )
             )
 
-        with_probabilities = (
-            [i for i, p in enumerate(predictions) if p.probabilities is not None]
-            if self._keep_probabilities
-            else []
-        )
-        return Candidates(
-            cells=self.space.cells(combinations=combinations, classes=classes, scores=scores),
-            classes=classes,
-            scores=scores,
-            times=np.array(rows.times),
-            item_hashes=shard.hash_items([p.item_id.encode() for p in predictions]),
-            record=record,
-            probabilities=(
-                np.array(with_probabilities, dtype=np.intp),
-                np.clip(np.array([predictions[i].probabilities for i in with_probabilities], float), 0, 1),
-            )
-            if with_probabilities
-            else None,
-        )
+        return record
 
-    def _combinations(self, raw: Sequence[Combination]) -> Any:
+    def _numbered(self, resolved: Resolved) -> Indices:
+        """Number of every prediction's combination [n]; 0 stands for that of a refused one."""
+        if None not in resolved.numbers:
+            return np.array(resolved.numbers, dtype=np.intp)
+        found: dict[bytes, int] = {}
+        for text, combination in resolved.new.items():
+            number = self._number(combination)
+            if number is None:
+                # What is counted from here on is thrown away: every flush is refused until a reload.
+                self._mistrust()
+                return np.zeros(len(resolved.numbers), dtype=np.intp)
+            found[text] = number
+        told = zip(resolved.numbers, resolved.attributes, strict=True)
+        numbers = [found.get(text, 0) if number is None else number for number, text in told]
+        self._remember_numbers(found)
+        return np.array(numbers, dtype=np.intp)
+
+    def _number(self, combination: Combination) -> int | None:
+        """Number of a combination, registered if need be; None if Redis has lost what this process knows."""
         directory = self.directory.directory
-        numbers: dict[Combination, int] = {}
-        for combination in dict.fromkeys(raw):
-            while (number := directory.number(folded := directory.fold(combination))) is None:
-                if not self.directory.register(folded, limit=self.space.combination_limit):
-                    # What is counted from here on is thrown away: every flush is refused until a reload.
-                    self._mistrust()
-                    return np.zeros(len(raw), dtype=np.intp)
-            numbers[combination] = number
-        return np.array([numbers[combination] for combination in raw], dtype=np.intp)
+        while (number := directory.number(folded := directory.fold(combination))) is None:
+            if not self.directory.register(folded, limit=self.space.combination_limit):
+                return None
+        return number
 
-    def flush(self, partition: int, offset: int) -> None:
+    def _remember_numbers(self, found: dict[bytes, int]) -> None:
+        if self._remembered_bytes > _REMEMBERED_BYTES:
+            self._forget_numbers()
+        self._numbers.update(found)
+        self._remembered_bytes += sum(map(len, found))
+
+    def _forget_numbers(self) -> None:
+        self._numbers.clear()
+        self._remembered_bytes = 0
+
+    def flush(self, partition: int, offset: int, *, anew: bool = False) -> None:
         """Write one partition's shard back, if it is behind the offset.
+
+        Args:
+            partition: of the predictions topic.
+            offset: of the first record that is not in the shard.
+            anew: even if it is not behind, to see that Redis still holds it.
 
         Raises:
             FlushRefused: the partition has another owner, or Redis lost what it held.
@@ -198,22 +226,17 @@ class ModelIngest:
         owned = self.owned[partition]
         if owned.stale:
             raise FlushRefused("Redis has lost combinations of attribute values that this shard relies on")
-        if owned.started and owned.shard.next_offset >= offset:
+        if owned.started and owned.shard.next_offset >= offset and not anew:
             return
         combinations = self.directory.directory.combinations
         unconfirmed = list(enumerate(combinations))[owned.confirmed :]
         owned.drawn_seen = self.shards.flush(
             partition,
             owned.shard,
-            new_offset=offset,
+            new_offset=max(offset, owned.shard.next_offset),
             drawn_seen=owned.drawn_seen,
             started=owned.started,
             combinations=unconfirmed,
         )
         owned.started = True
         owned.confirmed = len(combinations)
-
-
-def _payload_text(value: msgspec.Raw) -> bytes:
-    text = bytes(value)
-    return b"" if text in _EMPTY_PAYLOADS else text

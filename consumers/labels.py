@@ -16,7 +16,7 @@ import msgspec
 from consumers.dead_letters import DeadLetterSink, FloodGate, Rejected
 from consumers.formats.native import WireLabel, check_event, decode_label, event_time
 from service.contract import LABEL_TYPE
-from service.errors import BadMessage
+from service.errors import BadMessage, FlushRefused
 from service.metrics import PipelineMetrics
 from service.store.requests import LabelEvent, RequestStore
 
@@ -44,6 +44,7 @@ class LabelStep:
         flood_gate: FloodGate,
         metrics: PipelineMetrics,
         message_bytes: int,
+        idle_checkpoint_seconds: float = 10.0,
     ) -> None:
         self._stores = stores
         self._classes = classes
@@ -52,8 +53,10 @@ class LabelStep:
         self._metrics = metrics
         self._message_bytes = message_bytes
         self._positions: dict[int, int] = {}
-        self._flushed: dict[int, int] = {}
-        self._batches: dict[int, dict[str, int]] = {}
+        self._idle_checkpoint_seconds = idle_checkpoint_seconds
+        self._flushed: dict[int, tuple[int, float]] = {}
+        self._batches: dict[int, dict[str, int | None]] = {}
+        """Applied ever, as Redis counts them; None where that is not known."""
         self._admitted: dict[int, int] = {}
 
     def assign(self, partition: int, default_offset: int) -> int:
@@ -80,10 +83,16 @@ class LabelStep:
 
         Raises:
             Unavailable: Redis or Kafka cannot answer now; give the same batch again later.
-            DeadLetterFlood: too many messages are bad; nothing of the batch was discarded.
+            DeadLetterFlood: too many messages are bad; nothing of the batch was discarded. If it takes Redis
+                to tell that labels are bad (they answer no request), good ones among them may have been
+                applied; they are recognised when the batch is read again.
         """
         events: dict[str, list[tuple[Any, LabelEvent]]] = {}
         rejected: list[Rejected] = []
+        # What was admitted is not counted again when it is given again, alone or with more behind it:
+        # waiting must not turn a few bad messages into a flood.
+        admitted = self._admitted.get(partition, -1)
+        messages = sum(record.offset > admitted for record in records)
         for record in records:
             try:
                 label = self._decode(record)
@@ -91,11 +100,17 @@ class LabelStep:
                 rejected.append(_rejected(partition, record, error))
             else:
                 events.setdefault(label.model, []).append((record, _event(label, record, now)))
+        # Before anything is applied, as far as that can be told then.
+        self._flood_gate.check(messages=messages, bad=_beyond(admitted, rejected))
 
         counts = {"duplicate": 0, "applied": 0}
         for model, pairs in events.items():
-            applied = self._stores[model].apply(partition, [event for _, event in pairs])
-            self._batches[partition][model] += 1
+            batches = self._batches[partition]
+            # A batch whose answer is lost is counted by Redis, and again when it is given again. Such a count
+            # could match one that was begun anew, by a Redis that has lost what was applied before.
+            known, batches[model] = batches[model], None
+            applied = self._stores[model].apply(partition, [event for _, event in pairs], now=now)
+            batches[model] = None if known is None else known + 1
             for (record, event), done in zip(pairs, applied, strict=True):
                 if done.status in _EXPLANATIONS:
                     reason = BadMessage(done.status, _EXPLANATIONS[done.status])
@@ -104,10 +119,8 @@ class LabelStep:
                 counts[done.status] += 1
                 if done.closed is not None:
                     self._metrics.label_delayed(model, max(0.0, event.time - done.closed.requested_at))
-        if self._admitted.get(partition) != records[-1].offset:
-            # Not again when the batch is given again: waiting must not turn a few bad messages into a flood.
-            self._flood_gate.admit(messages=len(records), bad=len(rejected))
-            self._admitted[partition] = records[-1].offset
+        self._flood_gate.admit(messages=messages, bad=_beyond(admitted, rejected))
+        self._admitted[partition] = records[-1].offset
         self._dead_letters.send(rejected)
         self._positions[partition] = records[-1].offset + 1
         self._metrics.labels_taken(applied=counts["applied"], duplicate=counts["duplicate"])
@@ -126,28 +139,48 @@ class LabelStep:
             raise BadMessage("unknown_class", "true_class is not in the model's label set")
         return label
 
-    def flush(self, partition: int, now: float) -> int:  # noqa: ARG002 - every step is flushed alike
+    def flush(self, partition: int, now: float) -> int:
         """Remember how far labels are applied; that offset.
+
+        Now and then though there are no more: so a Redis that has lost some is noticed then too.
 
         Raises:
             FlushRefused: assign the partition again and read on from the offset that gives.
             Unavailable: Redis cannot answer now; flush again later.
         """
         position = self._positions[partition]
-        if self._flushed.get(partition) != position:
+        flushed, flushed_at = self._flushed.get(partition, (None, now))
+        if flushed != position or now - flushed_at >= self._idle_checkpoint_seconds:
             for name, store in self._stores.items():
-                store.store_labels_offset(partition, position, batches=self._batches[partition][name])
-            self._flushed[partition] = position
+                batches = self._batches[partition][name]
+                if batches is None:
+                    raise FlushRefused(
+                        f"a reply on labels of partition {partition} was lost; read on from the stored offset"
+                    )
+                store.store_labels_offset(partition, position, batches=batches)
+            self._flushed[partition] = position, now
         return position
 
 
 def _rejected(partition: int, record: Any, error: BadMessage) -> Rejected:
-    return Rejected(partition, record.offset, None, record.key, record.value or b"", error)
+    return Rejected(
+        partition,
+        record.offset,
+        None,
+        record.key,
+        record.value or b"",
+        error,
+        timestamp_ms=record.timestamp,
+        headers=record.headers,
+    )
+
+
+def _beyond(offset: int, rejected: Sequence[Rejected]) -> int:
+    return sum(letter.offset > offset for letter in rejected)
 
 
 def _event(label: WireLabel, record: Any, now: float) -> LabelEvent:
     claimed = label.time.timestamp() if label.time else event_time(record.headers or ())
-    time = min(claimed if claimed is not None else record.timestamp / 1000, now)
     identity = msgspec.json.encode(
         [label.kind, label.true_class, label.annotator, claimed if claimed is not None else record.timestamp]
     )
@@ -157,6 +190,16 @@ def _event(label: WireLabel, record: Any, now: float) -> LabelEvent:
         kind=label.kind,
         true_class=label.true_class or "",
         digest=hashlib.blake2b(identity, digest_size=8).hexdigest(),
-        time=time,
+        time=_given_at(claimed, record, now),
         annotator=label.annotator or "",
     )
+
+
+def _given_at(claimed: float | None, record: Any, now: float) -> float:
+    """When a label was given, in seconds from the epoch: not before that, which few show, nor after now.
+
+    Without a time of its own it is as old as its record; a negative timestamp says that the record has none.
+    """
+    if claimed is None:
+        claimed = record.timestamp / 1000 if record.timestamp >= 0 else now
+    return min(max(claimed, 0.0), now)

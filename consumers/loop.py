@@ -8,15 +8,25 @@ read from, whatever Kafka has committed. Kafka's offsets are committed too, for 
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any, Literal, Protocol
 
 from kafka import ConsumerRebalanceListener, OffsetAndMetadata, TopicPartition
-from kafka.errors import KafkaError
+from kafka.errors import (
+    CorruptRecordError,
+    KafkaError,
+    LogTruncationError,
+    OffsetOutOfRangeError,
+    UnsupportedCodecError,
+)
 
-from service.errors import DeadLetterFlood, FlushRefused, Unavailable
+from consumers.continuity import Continuity, Progress
+from consumers.topic_log import TopicLog, told
+from service.errors import DeadLetterFlood, FlushRefused, Refused, Unavailable, Unreadable
 from service.metrics import PipelineMetrics
 
 log = logging.getLogger(__name__)
@@ -25,10 +35,8 @@ _FIRST_BACKOFF_SECONDS = 0.1
 _LONGEST_BACKOFF_SECONDS = 10.0
 _POLL_MS = 200
 _PROBE_SECONDS = 3.0
-_PROBE_TIMEOUT_MS = 2_000
-_TAKE_OVER_TIMEOUT_MS = 5_000
 
-State = Literal["starting", "running", "waiting", "flooded", "stopped"]
+State = Literal["starting", "running", "waiting", "refused", "flooded", "unreadable", "stopped"]
 
 
 class Step(Protocol):
@@ -46,19 +54,29 @@ class Step(Protocol):
         """Take a batch, whole or not at all."""
 
     def flush(self, partition: int, now: float) -> int:
-        """Store what was taken; the offset up to which everything is stored."""
+        """Store what was taken; the offset up to which everything is stored.
+
+        Args:
+            partition: that is owned.
+            now: by the loop's stopwatch, which knows no date.
+        """
 
 
 class _Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
     """Notes rebalances for the loop; runs on the client's I/O thread, where nothing may block."""
 
-    def __init__(self) -> None:
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
         self.events: SimpleQueue[tuple[str, frozenset[TopicPartition]]] = SimpleQueue()
 
     def on_partitions_revoked(self, revoked: Any) -> None:
         self.events.put(("revoked", frozenset(revoked)))
 
     def on_partitions_assigned(self, assigned: Any) -> None:
+        for tp in assigned:
+            # Until the loop takes it over nothing of it is read, and nobody asks Kafka for an offset of it.
+            self._consumer.seek(tp, 0)
+            self._consumer.pause(tp)
         self.events.put(("assigned", frozenset(assigned)))
 
     def on_partitions_lost(self, lost: Any) -> None:
@@ -72,12 +90,14 @@ class ConsumerLoop:
         consumer: a client of its own; the loop closes it.
         topic: name of the topic.
         step: what is fed.
+        progress: the stored offsets of the topic.
         metrics: of the pipeline.
         clock: seconds since the epoch.
         start: where to begin with partitions that have no stored offset.
         flush_seconds: longest time that facts wait in memory.
         flush_records: most records that wait in memory.
         stopping: set when the loop is to flush and end.
+        stopwatch: seconds since any moment; never goes back, whatever happens to the clock.
     """
 
     def __init__(
@@ -86,15 +106,17 @@ class ConsumerLoop:
         topic: str,
         step: Step,
         *,
+        progress: Progress,
         metrics: PipelineMetrics,
         clock: Callable[[], float],
         start: Literal["earliest", "latest"],
         flush_seconds: float,
         flush_records: int,
         stopping: threading.Event,
+        stopwatch: Callable[[], float] = time.monotonic,
     ) -> None:
         self.state: State = "starting"
-        self.last_turn = clock()
+        self.last_turn = stopwatch()
         self._consumer = consumer
         self._topic = topic
         self._step = step
@@ -103,38 +125,57 @@ class ConsumerLoop:
         self._start = start
         self._flush_seconds = flush_seconds
         self._flush_records = flush_records
-        self._rebalances = _Rebalances()
+        self._rebalances = _Rebalances(consumer)
+        self._progress = progress
+        self._log = TopicLog(consumer, topic)
+        self._continuity = Continuity(self._log, topic, step.topic_kind, progress=progress, metrics=metrics)
         self._stopping = stopping
+        self._knows_topic = False
         self._joined = False
         self._pending: set[TopicPartition] = set()
         self._owned: set[TopicPartition] = set()
         self._held: dict[TopicPartition, Sequence[Any]] = {}
         self._unflushed: dict[TopicPartition, int] = {}
-        self._last_flush = clock()
-        self._last_heard = clock()
+        self._stopwatch = stopwatch
+        self._last_flush = stopwatch()
+        self._last_heard = stopwatch()
         self._backoff = 0.0
-        self._resume_at = 0.0
+        self._resume_at = -math.inf
 
     def run(self) -> None:
-        """Turn until asked to stop; then flush what is held and leave the group."""
+        """Turn until asked to stop; then flush what is held and leave the group.
+
+        Raises:
+            Unreadable: a record cannot be read. The client would spin from here on, so this loop ends;
+                another one, with a client of its own, may go on.
+        """
         self._consumer.subscribe([self._topic], listener=self._rebalances)
         try:
             while not self._stopping.is_set():
                 self._turn()
             self._flush_before_leaving()
+        except Unreadable:
+            self.state = "unreadable"
+            self._flush_before_leaving()
+            raise
         finally:
-            self.state = "flooded" if self.state == "flooded" else "stopped"
+            self.state = self.state if self.state in ("flooded", "unreadable") else "stopped"
+            for tp in self._owned | self._pending:
+                self._release(tp)
             self._consumer.close(autocommit=False)
 
     def _turn(self) -> None:
-        now = self.last_turn = self._clock()
+        now = self.last_turn = self._stopwatch()
         self._note_rebalances()
         if now < self._resume_at or self.state == "flooded":
             self._keep_membership()
             return
         try:
+            self._know_topic()
+            self._process(self._held)
+            self._mend()
             self._take_over()
-            self._process(self._held or self._poll())
+            self._process(self._poll())
             if self._flush_due():
                 self._flush()
         except Unavailable as error:
@@ -145,29 +186,76 @@ class ConsumerLoop:
             log.critical("consuming stopped", extra={"topic": self._topic, "cause": str(error)})
         else:
             self._backoff = 0.0
-            if self._joined:
+            if self._joined and not self._pending:
                 self.state = "running"
 
+    def _know_topic(self) -> None:
+        """Know the topic's partitions before the first poll.
+
+        The client joins the group with the first poll, whatever it knows. One that leads the group and has
+        not heard of the topic yet gives nobody anything, and is content with that.
+        """
+        if not self._knows_topic:
+            self._log.refresh()
+            self._knows_topic = True
+
     def _poll(self) -> dict[TopicPartition, Sequence[Any]]:
-        if paused := self._consumer.paused():
-            self._consumer.resume(*paused)
-        try:
-            batches: dict[TopicPartition, Sequence[Any]] = self._consumer.poll(_POLL_MS)
-            if not batches:
-                self._probe_when_silent()
-        except KafkaError as error:
-            raise Unavailable("kafka", error) from error
-        self._note_rebalances()
+        if resumed := self._consumer.paused() & self._owned:
+            self._consumer.resume(*resumed)
+        batches = self._ask_client()
         if batches:
-            self._last_heard = self._clock()
-        # Records of a partition that is not taken over yet were read from Kafka's offset, not Redis's.
+            self._last_heard = self._stopwatch()
+        else:
+            self._probe_when_silent()
+        # A partition that is revoked meanwhile is another process's, which reads the same.
         return {tp: records for tp, records in batches.items() if tp in self._owned}
 
+    def _ask_client(self) -> dict[TopicPartition, Sequence[Any]]:
+        """Poll, and note what the client has to tell of rebalances and of logs that have broken.
+
+        Raises:
+            Unavailable: Kafka is away, or refuses.
+            Unreadable: a record cannot be read; do not poll again.
+        """
+        try:
+            batches: dict[TopicPartition, Sequence[Any]] = self._consumer.poll(_POLL_MS)
+        except OffsetOutOfRangeError as error:
+            self._continuity.note_out_of_range(error.args[0])
+            batches = {}
+        except LogTruncationError as error:
+            self._note_truncation(error)
+            batches = {}
+        except (CorruptRecordError, UnsupportedCodecError) as error:
+            # Its text names partition and offset, or the codec; nothing of the record.
+            raise Unreadable(f"a record cannot be read: {error}") from error
+        except KafkaError as error:
+            raise told(error) from error
+        except Exception as error:
+            # Nor is it told what else the client may stumble over; it spins after that, too.
+            raise Unreadable(f"the client cannot read on ({type(error).__name__})") from error
+        self._note_rebalances()
+        return batches
+
+    def _note_truncation(self, error: LogTruncationError) -> None:
+        forks = error.divergent_offsets
+        self._continuity.note_diverged({tp: fork.offset for tp, fork in forks.items() if fork is not None})
+
     def _probe_when_silent(self) -> None:
-        """Tell a quiet topic from a broker that is away; poll() gives nothing in both cases."""
-        if self._owned and self._clock() - self._last_heard > _PROBE_SECONDS:
-            self._consumer.beginning_offsets(list(self._owned)[:1], timeout_ms=_PROBE_TIMEOUT_MS)
-            self._last_heard = self._clock()
+        """Tell a quiet topic from a broker that is away, or a topic that is; poll() gives nothing for all."""
+        if self._joined and self._stopwatch() - self._last_heard > _PROBE_SECONDS:
+            if self._owned:
+                self._log.first_offset(min(self._owned))
+            else:
+                self._log.refresh()
+            self._last_heard = self._stopwatch()
+
+    def _mend(self) -> None:
+        """Have partitions whose log has broken be taken over anew; what was read of them is stored before."""
+        if broken := self._continuity.broken(self._owned):
+            self._flush()
+            for tp in sorted(broken & self._owned):  # a flush that is refused has released one
+                self._continuity.mend(tp)
+                self._reopen(tp)
 
     def _note_rebalances(self) -> None:
         while not self._rebalances.events.empty():
@@ -183,23 +271,24 @@ class ConsumerLoop:
         self._owned.discard(tp)
         self._held.pop(tp, None)
         self._unflushed.pop(tp, None)
+        self._continuity.forget(tp)
         self._step.revoke(tp.partition)
         self._metrics.partition_lost(self._step.topic_kind, tp.partition)
 
+    def _reopen(self, tp: TopicPartition) -> None:
+        """Take a partition over anew, from its stored offset."""
+        self._release(tp)
+        self._pending.add(tp)
+
     def _take_over(self) -> None:
+        if self._pending:
+            self._log.refresh()
         for tp in sorted(self._pending):
-            try:
-                first = self._consumer.beginning_offsets([tp], timeout_ms=_TAKE_OVER_TIMEOUT_MS)[tp]
-                default = first if self._start == "earliest" else self._end(tp)
-            except KafkaError as error:
-                raise Unavailable("kafka", error) from error
+            first = self._log.first_offset(tp)
+            default = first if self._begins_at_first(tp) else self._log.end_offset(tp)
+            self._continuity.settle(tp, first)
             stored = self._step.assign(tp.partition, default)
-            if stored < first:
-                log.error(
-                    "records were deleted by the topic's retention before they were read",
-                    extra={"topic": self._topic, "partition": tp.partition, "lost": first - stored},
-                )
-                self._metrics.records_lost(self._step.topic_kind, first - stored)
+            self._continuity.lost(tp, stored=stored, first_offset=first)
             if tp not in self._consumer.assignment():
                 # Revoked meanwhile; the note of it is in the queue.
                 self._step.revoke(tp.partition)
@@ -213,9 +302,11 @@ class ConsumerLoop:
                 extra={"topic": self._topic, "partition": tp.partition, "offset": max(stored, first)},
             )
 
-    def _end(self, tp: TopicPartition) -> int:
-        end: int = self._consumer.end_offsets([tp], timeout_ms=_TAKE_OVER_TIMEOUT_MS)[tp]
-        return end
+    def _begins_at_first(self, tp: TopicPartition) -> bool:
+        """Whether a partition without a stored offset is read from its beginning: all, or one added later."""
+        if self._start == "earliest":
+            return True
+        return self._progress.added_later(tp.partition, self._log.partition_count())
 
     def _process(self, batches: dict[TopicPartition, Sequence[Any]]) -> None:
         self._held = dict(batches)
@@ -248,15 +339,18 @@ class ConsumerLoop:
         try:
             position = self._consumer.position(tp, timeout_ms=0) or behind
             return max(position, behind), max(self._consumer.highwater(tp) or 0, behind)
+        except LogTruncationError as error:
+            self._note_truncation(error)  # told once, to whoever asks first
+            return behind, behind
         except KafkaError:
             return behind, behind
 
     def _flush_due(self) -> bool:
         waiting = sum(self._unflushed.values())
-        return waiting >= self._flush_records or self._clock() - self._last_flush >= self._flush_seconds
+        return waiting >= self._flush_records or self._stopwatch() - self._last_flush >= self._flush_seconds
 
     def _flush(self) -> None:
-        began = self._last_flush = self._clock()
+        began = self._last_flush = self._stopwatch()
         committed = {}
         for tp in sorted(self._owned):
             try:
@@ -267,18 +361,17 @@ class ConsumerLoop:
                     extra={"topic": self._topic, "partition": tp.partition, "cause": str(error)},
                 )
                 self._metrics.flush_refused(self._step.topic_kind)
-                self._release(tp)
-                self._pending.add(tp)
+                self._reopen(tp)
                 continue
             if self._unflushed.pop(tp, 0):
                 committed[tp] = OffsetAndMetadata(offset, "", -1)
         if committed:
-            self._metrics.flushed(self._step.topic_kind, self._clock() - began)
+            self._metrics.flushed(self._step.topic_kind, self._stopwatch() - began)
             self._consumer.commit_async(committed, callback=_ignore_commit)
 
     def _flush_before_leaving(self) -> None:
         try:
-            if self.state != "flooded":
+            if self.state not in ("flooded", "unreadable"):
                 self._process(dict(self._held))
             self._flush()
         except (Unavailable, DeadLetterFlood) as error:
@@ -287,23 +380,29 @@ class ConsumerLoop:
             )
 
     def _keep_membership(self) -> None:
-        """Poll with everything paused: heartbeats go on, and nothing is read."""
+        """Poll with everything paused: heartbeats go on, and nothing is read.
+
+        What fails here has failed already: the waiting goes on, and grows no longer for it.
+        """
+        if not self._knows_topic:
+            self._stopping.wait(_POLL_MS / 1000)
+            return
         if running := self._consumer.assignment() - self._consumer.paused():
             self._consumer.pause(*running)
         try:
-            batches = self._consumer.poll(_POLL_MS)
-        except KafkaError as error:
-            self._back_off(Unavailable("kafka", error))
+            batches = self._ask_client()
+        except Unavailable:
+            # This is no try of what is waited for, so it does not wait longer for that.
+            self._stopping.wait(_POLL_MS / 1000)
             return
-        self._note_rebalances()
         for tp, records in batches.items():
             if tp in self._owned:  # was fetched before the pause
                 self._held[tp] = [*self._held.get(tp, ()), *records]
 
     def _back_off(self, error: Unavailable) -> None:
-        self.state = "waiting"
+        self.state = "refused" if isinstance(error, Refused) else "waiting"
         self._backoff = min(max(self._backoff * 2, _FIRST_BACKOFF_SECONDS), _LONGEST_BACKOFF_SECONDS)
-        self._resume_at = self._clock() + self._backoff
+        self._resume_at = self._stopwatch() + self._backoff
         self._metrics.backed_off(self._step.topic_kind, error.part)
         log.warning(
             "waiting", extra={"topic": self._topic, "cause": str(error), "backoff_seconds": self._backoff}

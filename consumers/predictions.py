@@ -7,24 +7,49 @@ tried again as a whole whenever Redis or Kafka comes back.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
+import numpy as np
+
+from consumers.checking import Floats, Indices
 from consumers.dead_letters import DeadLetterSink, FloodGate, Rejected
-from consumers.formats.native import (
-    WirePrediction,
-    check_event,
-    decode_predictions,
-    element_texts,
-    event_time,
-)
-from consumers.ingest import ModelIngest, Rows
-from service.contract import PREDICTION_TYPE
+from consumers.formats.native import WirePrediction, event_time
+from consumers.formats.open_inference import OpenInference
+from consumers.formats.records import DecodedRecords, decode_records, texts_of
+from consumers.ingest import ModelIngest, Resolved
 from service.errors import BadMessage
 from service.metrics import PipelineMetrics
+from service.siphash import siphash24
+
+Error = tuple[int, int | None, BadMessage]
+"""Which record of the batch, which element of its array, and what is wrong with it."""
 
 FUTURE_SECONDS = 300.0
 """A prediction may claim a time so far ahead of its record's; beyond, the record's time counts."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One model's predictions in a batch.
+
+    Attributes:
+        name: of the model.
+        model: that takes them in.
+        rows: where they stand in the batch.
+        resolved: these predictions.
+        kept: which of them are to be added.
+    """
+
+    name: str
+    model: ModelIngest
+    rows: Indices
+    resolved: Resolved
+    kept: Indices
 
 
 class PredictionStep:
@@ -36,17 +61,21 @@ class PredictionStep:
         self,
         models: Mapping[str, ModelIngest],
         *,
+        responses: OpenInference,
         dead_letters: DeadLetterSink,
         flood_gate: FloodGate,
         metrics: PipelineMetrics,
         message_bytes: int,
+        hash_key: bytes,
         idle_checkpoint_seconds: float = 10.0,
     ) -> None:
         self._models = models
+        self._responses = responses
         self._dead_letters = dead_letters
         self._flood_gate = flood_gate
         self._metrics = metrics
         self._message_bytes = message_bytes
+        self._hash_key = hash_key
         self._idle_checkpoint_seconds = idle_checkpoint_seconds
         self._positions: dict[int, int] = {}
         self._admitted: dict[int, int] = {}
@@ -85,92 +114,103 @@ class PredictionStep:
             Unavailable: Redis or Kafka cannot answer now; give the same batch again later.
             DeadLetterFlood: too many messages are bad; nothing of the batch was discarded.
         """
-        rows, rejected, count = self._resolve(partition, records, now)
-        if self._admitted.get(partition) != records[-1].offset:
-            # Not again when the batch is given again: waiting must not turn a few bad messages into a flood.
-            self._flood_gate.admit(messages=count, bad=len(rejected))
-            self._admitted[partition] = records[-1].offset
+        decoded = decode_records(records, message_bytes=self._message_bytes, responses=self._responses)
+        parts, errors = self._checked(partition, records, decoded)
+        self._admit(partition, records, decoded, errors)
+        times = _observed_at(records, decoded, now)
+        hashes = siphash24([p.item_id.encode() for p in decoded.predictions], self._hash_key)
         additions = []
-        for name, model_rows in rows.items():
-            model = self._models[name]
-            owned = model.owned[partition]
-            additions.append((model, owned, model.candidates(model_rows, owned.shard)))
-        self._dead_letters.send(rejected)
+        for part in parts:
+            rows = part.rows[part.kept]
+            additions.append(
+                part.model.candidates(part.resolved, part.kept, times=times[rows], hashes=hashes[rows])
+            )
+        self._dead_letters.send(list(self._rejected(partition, records, errors)))
 
         position = records[-1].offset + 1
-        for model, owned, candidates in additions:
-            owned.shard.add(candidates, model.cell_count)
+        for part, candidates in zip(parts, additions, strict=True):
+            part.model.owned[partition].shard.add(candidates, part.model.cell_count)
+            self._metrics.consumed(part.name, len(part.kept))
         for model in self._models.values():
             owned = model.owned[partition]
             owned.applied = max(owned.applied, position)
         self._positions[partition] = position
-        for name, model_rows in rows.items():
-            self._metrics.consumed(name, len(model_rows.offsets))
-        if rejected:
-            self._metrics.dead_lettered(self.topic_kind, [r.error.reason for r in rejected])
+        if errors:
+            self._metrics.dead_lettered(self.topic_kind, [error.reason for _, _, error in errors])
             self._checkpoint_all.add(partition)
 
-    def _resolve(
-        self, partition: int, records: Sequence[Any], now: float
-    ) -> tuple[dict[str, Rows], list[Rejected], int]:
-        rows: dict[str, Rows] = {}
-        rejected: list[Rejected] = []
-        count = 0
-        for record in records:
-            errors: list[tuple[int | None, BadMessage]] = []
-            for index, decoded in self._decode(record):
-                count += 1
-                error = (
-                    decoded
-                    if isinstance(decoded, BadMessage)
-                    else self._take(rows, partition, record, decoded, now)
+    def _admit(
+        self, partition: int, records: Sequence[Any], decoded: DecodedRecords, errors: Sequence[Error]
+    ) -> None:
+        """Count what was not counted yet: waiting must not turn a few bad messages into a flood.
+
+        A batch that is given again may have grown meanwhile.
+        """
+        seen = self._admitted.get(partition, -1)
+        first = bisect_right(records, seen, key=attrgetter("offset"))
+        places = [*decoded.places, *(place for place, _, _ in decoded.errors)]
+        self._flood_gate.admit(
+            messages=sum(place >= first for place in places) if first else len(places),
+            bad=sum(place >= first for place, _, _ in errors),
+        )
+        self._admitted[partition] = max(seen, records[-1].offset)
+
+    def _checked(
+        self, partition: int, records: Sequence[Any], decoded: DecodedRecords
+    ) -> tuple[list[_Part], list[Error]]:
+        """Every model's predictions, and what is wrong with any; those that a shard holds are not kept."""
+        parts = []
+        errors = list(decoded.errors)
+        places, elements = decoded.places, decoded.elements
+        for name, rows in _rows_by_model(decoded.predictions).items():
+            model = self._models.get(name)
+            if model is None:
+                error = BadMessage("unknown_model", "the configuration has no model of this name")
+                errors += [(places[row], elements[row], error) for row in rows.tolist()]
+                continue
+            whole = len(rows) == len(decoded.predictions)
+            resolved = model.resolve(
+                decoded.predictions if whole else [decoded.predictions[row] for row in rows.tolist()]
+            )
+            refused = resolved.checked.refused
+            for at, error in refused.items():
+                row = int(rows[at])
+                errors.append((places[row], elements[row], error))
+            kept = np.ones(len(rows), dtype=np.bool_)
+            kept[list(refused)] = False
+            applied = model.owned[partition].applied
+            if records[0].offset < applied:
+                kept &= np.array([records[place].offset >= applied for place in places])[rows]
+            parts.append(_Part(name, model, rows, resolved, np.flatnonzero(kept)))
+        return parts, sorted(errors, key=_place_and_element)
+
+    def _rejected(
+        self, partition: int, records: Sequence[Any], errors: Sequence[Error]
+    ) -> Iterator[Rejected]:
+        for place, group in groupby(errors, key=lambda error: error[0]):
+            record, of_record = records[place], list(group)
+            value = record.value or b""
+            # Once per record: it may hold very many bad elements.
+            several = any(element is not None for _, element, _ in of_record)
+            text_of = texts_of(record, self._responses) if several else None
+            for _, element, error in of_record:
+                text = value if element is None or text_of is None else text_of(element)
+                yield Rejected(
+                    partition,
+                    record.offset,
+                    element,
+                    record.key,
+                    text,
+                    error,
+                    timestamp_ms=record.timestamp,
+                    headers=record.headers,
                 )
-                if error is not None:
-                    errors.append((index, error))
-            rejected += _rejected(partition, record, errors)
-        return rows, rejected, count
-
-    def _decode(self, record: Any) -> list[tuple[int | None, WirePrediction | BadMessage]]:
-        value = record.value or b""
-        if len(value) > self._message_bytes:
-            too_large = f"the value is over {self._message_bytes} bytes"
-            return [(None, BadMessage("message_too_large", too_large))]
-        try:
-            check_event(record.headers, PREDICTION_TYPE)
-        except BadMessage as error:
-            return [(None, error)]
-        return decode_predictions(value)
-
-    def _take(
-        self,
-        rows: dict[str, Rows],
-        partition: int,
-        record: Any,
-        prediction: WirePrediction,
-        now: float,
-    ) -> BadMessage | None:
-        """Add one prediction to its model's rows, or tell why it is refused."""
-        model = self._models.get(prediction.model)
-        if model is None:
-            return BadMessage("unknown_model", "the configuration has no model of this name")
-        try:
-            class_index, score = model.check(prediction)
-        except BadMessage as error:
-            return error
-        if record.offset < model.owned[partition].applied:
-            return None
-        taken = rows.setdefault(prediction.model, Rows())
-        taken.offsets.append(record.offset)
-        taken.predictions.append(prediction)
-        taken.classes.append(class_index)
-        taken.scores.append(score)
-        taken.times.append(_observed_at(prediction, record, now))
-        return None
 
     def flush(self, partition: int, now: float) -> int:
         """Write a partition's shards back; the offset up to which everything is stored.
 
-        Models without new predictions are checkpointed now and then, so that they need not read far back.
+        Models without new predictions are checkpointed now and then: so they need not read far back, and a
+        Redis that has lost what it held is noticed though nothing new comes.
 
         Raises:
             FlushRefused: assign the partition again and read on from the offset that gives.
@@ -183,30 +223,39 @@ class PredictionStep:
         )
         for model in self._models.values():
             if idle_too or model.owned[partition].shard.changed:
-                model.flush(partition, position)
+                model.flush(partition, position, anew=idle_too)
         if idle_too:
             self._checkpointed[partition] = now
             self._checkpoint_all.discard(partition)
         return position
 
 
-def _rejected(
-    partition: int, record: Any, errors: Sequence[tuple[int | None, BadMessage]]
-) -> Iterator[Rejected]:
-    value = record.value or b""
-    # Once per record: an array may hold very many bad elements.
-    texts = element_texts(value) if any(index is not None for index, _ in errors) else []
-    for index, error in errors:
-        text = value if index is None else bytes(texts[index])
-        yield Rejected(partition, record.offset, index, record.key, text, error)
+def _rows_by_model(predictions: Sequence[WirePrediction]) -> dict[str, Indices]:
+    names = [p.model for p in predictions]
+    codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
+    if len(codes) == 1:
+        return dict.fromkeys(codes, np.arange(len(names)))
+    coded = np.array([codes[name] for name in names], dtype=np.intp)
+    order, ends = np.argsort(coded, kind="stable"), np.cumsum(np.bincount(coded, minlength=len(codes)))
+    return dict(zip(codes, np.split(order, ends[:-1]), strict=False))
 
 
-def _observed_at(prediction: WirePrediction, record: Any, now: float) -> float:
-    recorded: float = min(record.timestamp / 1000, now + FUTURE_SECONDS)
-    if prediction.time is not None:
-        claimed: float | None = prediction.time.timestamp()
-    else:
-        claimed = event_time(record.headers) if record.headers else None
-    if claimed is None or claimed > recorded + FUTURE_SECONDS:
-        return recorded
-    return claimed
+def _place_and_element(error: Error) -> tuple[int, int]:
+    place, element, _ = error
+    return place, -1 if element is None else element
+
+
+def _observed_at(records: Sequence[Any], decoded: DecodedRecords, now: float) -> Floats:
+    """When every prediction was made, seconds since the epoch; its record's time where it tells none."""
+    stamps = np.array([record.timestamp for record in records], dtype=np.int64)
+    # A producer may give no timestamp; that is a negative one.
+    recorded = np.where(stamps < 0, now, np.minimum(stamps / 1000, now + FUTURE_SECONDS))
+    told: Floats = np.full(len(records), np.nan)
+    for place in [place for place, record in enumerate(records) if record.headers]:
+        if (claimed := event_time(records[place].headers)) is not None:
+            told[place] = claimed
+    places = np.asarray(decoded.places, dtype=np.intp)
+    claims = np.array([np.nan if p.time is None else p.time.timestamp() for p in decoded.predictions])
+    claims = np.where(np.isnan(claims), told[places], claims)
+    # What tells no time is nan, and not smaller than anything.
+    return np.where(claims <= recorded[places] + FUTURE_SECONDS, claims, recorded[places])

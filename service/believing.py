@@ -45,10 +45,25 @@ def present_groups(space: CellSpace, grouping: str, traffic: TrafficFacts) -> Gr
     return Groups([name for name, there in zip(names, present, strict=True) if there], renumbered[cells])
 
 
+@dataclass(frozen=True)
+class KnownLabels:
+    """The labels that were there at a time.
+
+    Attributes:
+        labels: as columns, weighted.
+        count: how many there are.
+        asked: how many were asked for by every grouping.
+    """
+
+    labels: Labels
+    count: int
+    asked: dict[str, int]
+
+
 def labels_of(
     space: CellSpace, ledger: OutcomeLedger, traffic: TrafficFacts, *, decay: float, now: float
-) -> Labels:
-    """The outcomes that were known at a time as columns, weighted by the balance heuristic and their age.
+) -> KnownLabels:
+    """The outcomes that were known at a time, weighted by the balance heuristic and their age.
 
     Args:
         space: cells of the model.
@@ -57,18 +72,22 @@ def labels_of(
         decay: how fast labels lose weight, 1/s.
         now: seconds since the epoch.
     """
-    columns = ledger.columns()
-    seen = (traffic.traffic.counts[columns.cells] > 0) & (columns.given_at <= now)
-    cells, sources = columns.cells[seen], columns.sources[seen]
-    freshness = np.exp(-decay * np.maximum(now - columns.predicted_at[seen], 0.0))
-    asked = []
+    sums = ledger.sums(at=now, decay=decay)
+    # What is in no cell of the traffic tells nothing about it.
+    sums = sums.part(traffic.traffic.counts[sums.cells] > 0)
+    asked: Counter[str] = Counter()
+    labelled = []
     for code, (_, grouping) in enumerate(ledger.sources):
-        known = grouping if grouping in space.groupings else ALL
-        members = np.flatnonzero(sources == code)
+        members = np.flatnonzero(sums.sources == code)
         if members.size:
-            asked.append(Asked(space.groups(known, traffic.combinations)[1], members))
-    weights = balance_weights(cells=cells, freshness=freshness, traffic=traffic.traffic.weights, asked=asked)
-    return Labels(cells, columns.correct[seen], weights, freshness, columns.true_classes[seen])
+            asked[grouping] += int(sums.counts[members].sum())
+            known = grouping if grouping in space.groupings else ALL
+            labelled.append(Asked(space.groups(known, traffic.combinations)[1], members))
+    weights = balance_weights(
+        cells=sums.cells, freshness=sums.freshness, traffic=traffic.traffic.weights, asked=labelled
+    )
+    labels = Labels(sums.cells, sums.correct, weights, sums.freshness, sums.true_classes, sums.counts)
+    return KnownLabels(labels, int(sums.counts.sum()), dict(asked))
 
 
 def believed_groupings(
@@ -93,14 +112,14 @@ def believed_groupings(
         told_before: names of those that had them last time, by grouping.
     """
     decay = settings.label_decay_per_second
-    labels = labels_of(space, ledger, traffic, decay=decay, now=at)
+    known = labels_of(space, ledger, traffic, decay=decay, now=at)
     pace = Pace(
         labels_per_second=sum(
             assessment.budget.labels / (assessment.budget.per_days * 86_400)
             for assessment in settings.assessments.values()
             if assessment.budget.per_days is not None
         ),
-        labels=len(labels.cells),
+        labels=known.count,
         decay=decay,
     )
     cell_bins = space.groups("score_bin", traffic.combinations)[1]
@@ -115,13 +134,18 @@ def believed_groupings(
             group_count=len(groups.names),
             bin_count=space.bin_count,
             traffic=CellTraffic(traffic.traffic.weights, traffic.traffic.score_sums),
-            labels=labels,
+            labels=known.labels,
             prior=settings.prior,
         )
         confusion = None
         if grouping.kind == "predicted_class":
             confusion = confusion_snapshot(
-                groups.names, beliefs, settings, cell_groups=groups.cells, labels=labels, traffic=traffic
+                groups.names,
+                beliefs,
+                settings,
+                cell_groups=groups.cells,
+                labels=known.labels,
+                traffic=traffic,
             )
         told[name] = grouping_snapshot(
             groups.names,
@@ -133,25 +157,22 @@ def believed_groupings(
             told_before=told_before.get(name, ()),
             confusion=confusion,
         )
-    _tell_overall(told, settings, ledger, pace)
+    _tell_overall(told, settings, known.asked, pace)
     return told
 
 
 def _tell_overall(
-    groupings: dict[str, GroupingSnapshot], settings: ModelSettings, ledger: OutcomeLedger, pace: Pace
+    groupings: dict[str, GroupingSnapshot], settings: ModelSettings, asked: Mapping[str, int], pace: Pace
 ) -> None:
     """Take the accuracy over all traffic from the grouping by which most labels were asked.
 
     Within its groups those labels are a random sample, so it knows best. Under a fixed prior, which cannot
     learn that all groups are off alike, its sum over groups would be biased.
     """
-    asked: Counter[str] = Counter()
-    for code, count in Counter(ledger.columns().sources.tolist()).items():
-        asked[ledger.sources[code][1]] += count
-    known = [name for name, _ in asked.most_common() if name in groupings]
-    if settings.prior == "learned" and known and known[0] != ALL and ALL in groupings:
+    most = max((name for name in groupings if name in asked), key=lambda name: asked[name], default=ALL)
+    if settings.prior == "learned" and most != ALL and ALL in groupings:
         everything = groupings[ALL]
-        beliefs = replace(everything.beliefs, accuracy=groupings[known[0]].beliefs.overall)
+        beliefs = replace(everything.beliefs, accuracy=groupings[most].beliefs.overall)
         groupings[ALL] = grouping_snapshot(
             everything.groups, everything.kind, beliefs, settings, pace=pace, metric_groups=1
         )

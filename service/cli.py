@@ -19,6 +19,7 @@ from rich.console import Console
 
 from service import __version__
 from service.clients import build_admin, build_redis
+from service.dead_letter_desk import add_parser as add_dead_letters_parser
 from service.errors import ConfigurationError, CredenceError, Unavailable
 from service.logs import configure_logs
 from service.reference.configuration import configuration_page
@@ -105,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("status", _status, "show what is believed now, as tables in the terminal")
 
+    add_dead_letters_parser(commands, configured)
     add_replay_parser(commands)
     contract = commands.add_parser(
         "contract",

@@ -2,63 +2,180 @@
 
 from __future__ import annotations
 
-from typing import Any
+import ssl
+from collections.abc import Callable
+from typing import Any, Literal
 
 import redis
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from redis.backoff import NoBackoff
+from redis.cluster import RedisCluster
+from redis.exceptions import RedisClusterException
 from redis.retry import Retry
 
-from service.settings import KafkaSettings, RedisSettings
+from service.errors import ConfigurationError, Unavailable
+from service.kafka_connecting import connected
+from service.lasting_producer import LastingProducer
+from service.settings import KafkaSecurity, KafkaSettings, RedisSettings
+
+Reach = Callable[[tuple[str, int]], tuple[str, int]]
 
 
-def build_redis(settings: RedisSettings) -> redis.Redis:
-    """A Redis client that never retries by itself: a write whose reply was lost is not repeated blindly."""
-    return redis.Redis.from_url(
-        settings.url.get_secret_value(),
-        retry=Retry(NoBackoff(), 0),
-        socket_timeout=settings.timeout_seconds,
-        socket_connect_timeout=settings.timeout_seconds,
-        health_check_interval=0,
-    )
+class _Cluster(RedisCluster):
+    """A client of a Redis Cluster that follows redirections, and else runs nothing twice.
+
+    The library runs the commands of a plain pipeline again, one by one, when its connection breaks, whatever
+    retries it is told; those of a transaction it does not. It gives their replies as the wire has them, so
+    those of ours that differ are given the form here that they have from a Redis alone.
+    """
+
+    def pipeline(self, transaction: bool | None = None, shard_hint: Any = None) -> Any:  # noqa: ARG002 - always one
+        pipeline: Any = super().pipeline(transaction=True, shard_hint=shard_hint)  # type: ignore[no-untyped-call]
+        pipeline.cluster_response_callbacks = {"HRANDFIELD": _fields_and_values, "XRANGE": _stream_entries}
+        return pipeline
 
 
-def build_consumer(settings: KafkaSettings, *, group: str) -> Any:
+def _fields_and_values(pairs: list[list[bytes]], **_: Any) -> list[bytes]:
+    return [each for pair in pairs for each in pair]
+
+
+def _stream_entries(
+    entries: list[tuple[bytes, list[bytes]]], **_: Any
+) -> list[tuple[bytes, dict[bytes, bytes]]]:
+    return [(entry_id, dict(zip(told[::2], told[1::2], strict=True))) for entry_id, told in entries]
+
+
+def build_redis(settings: RedisSettings, *, reach: Reach | None = None) -> redis.Redis | RedisCluster:
+    """A Redis client that never retries by itself: a write whose reply was lost is not repeated blindly.
+
+    Args:
+        settings: the Redis part of the settings.
+        reach: of a cluster, where a node that names itself (host, port) is reached; there, if absent.
+
+    Raises:
+        Unavailable: no node of the cluster can be reached. A Redis alone is reached when it is used.
+    """
+    url = settings.url.get_secret_value()
+    never = Retry(NoBackoff(), 0)
+    options: dict[str, Any] = {
+        "socket_timeout": settings.timeout_seconds,
+        "socket_connect_timeout": settings.timeout_seconds,
+        "health_check_interval": 0,
+    }
+    if not settings.cluster:
+        return redis.Redis.from_url(url, retry=never, **options)
+    try:
+        return _Cluster.from_url(url, retry=never, address_remap=reach, **options)
+    except (redis.RedisError, RedisClusterException) as error:
+        raise Unavailable("redis", error.__cause__ or error) from error
+
+
+def build_consumer(
+    settings: KafkaSettings, *, group: str, without_offset: Literal["none", "earliest"] = "none"
+) -> Any:
     """A consumer of bytes: deserializers that raise would make poll() spin.
+
+    It gives what is committed alone. Unless it is told to, it never decides by itself where to read on: an
+    offset that is missing, or that the log does not hold, is an error, and the caller's to judge.
 
     Args:
         settings: the Kafka part of the settings.
         group: suffix of the consumer group's name.
+        without_offset: where it begins if it has none; `none` leaves that to the caller.
+
+    Raises:
+        ConfigurationError: a file of the settings cannot be used.
+        Unavailable: no broker can be reached, or they refuse.
     """
-    return KafkaConsumer(
-        bootstrap_servers=settings.bootstrap_servers,
-        group_id=f"{settings.group_prefix}.{group}",
-        client_id=f"{settings.group_prefix}-{group}",
-        enable_auto_commit=False,
-        auto_offset_reset=settings.start,
-        max_poll_records=settings.max_poll_records,
-        session_timeout_ms=int(settings.session_timeout_seconds * 1000),
-        heartbeat_interval_ms=int(settings.session_timeout_seconds * 1000 / 3),
-    )
+    options = _common(settings, group) | {
+        "group_id": f"{settings.group_prefix}.{group}",
+        "group_instance_id": None if settings.instance_id is None else f"{settings.instance_id}.{group}",
+        "enable_auto_commit": False,
+        "auto_offset_reset": without_offset,
+        "isolation_level": "read_committed",
+        "max_poll_records": settings.max_poll_records,
+        "session_timeout_ms": int(settings.session_timeout_seconds * 1000),
+        "heartbeat_interval_ms": int(settings.session_timeout_seconds * 1000 / 3),
+    }
+    return connected(KafkaConsumer, options)
 
 
-def build_producer(settings: KafkaSettings, *, name: str) -> Any:
-    """An idempotent producer that waits for all in-sync replicas.
+def build_reader(settings: KafkaSettings) -> Any:
+    """A consumer of bytes that belongs to no group: it is told what to read, and commits nothing.
+
+    Raises:
+        ConfigurationError: a file of the settings cannot be used.
+        Unavailable: no broker can be reached, or they refuse.
+    """
+    return connected(KafkaConsumer, _common(settings, "reader") | {"enable_auto_commit": False})
+
+
+def build_producer(settings: KafkaSettings, *, name: str, delivery_seconds: float = 120.0) -> Any:
+    """An idempotent producer that waits for all in-sync replicas, and outlives its client.
 
     Args:
         settings: the Kafka part of the settings.
         name: suffix of the client id.
+        delivery_seconds: how long the client keeps trying to send a record, under one sequence number.
+
+    Raises:
+        ConfigurationError: a file of the settings cannot be used.
+        Unavailable: no broker can be reached, or they refuse.
     """
-    return KafkaProducer(
-        bootstrap_servers=settings.bootstrap_servers,
-        client_id=f"{settings.group_prefix}-{name}",
-        acks="all",
-        linger_ms=5,
-    )
+    options = {"acks": "all", "linger_ms": 5, "delivery_timeout_ms": int(delivery_seconds * 1000)}
+    return LastingProducer(lambda: connected(KafkaProducer, _common(settings, name) | options))
 
 
 def build_admin(settings: KafkaSettings) -> Any:
-    """A client that creates topics."""
-    return KafkaAdminClient(
-        bootstrap_servers=settings.bootstrap_servers, client_id=f"{settings.group_prefix}-admin"
-    )
+    """A client that creates topics.
+
+    Raises:
+        ConfigurationError: a file of the settings cannot be used.
+        Unavailable: no broker can be reached, or they refuse.
+    """
+    return connected(KafkaAdminClient, _common(settings, "admin"))
+
+
+def _common(settings: KafkaSettings, name: str) -> dict[str, Any]:
+    """What all clients are told: whom to reach, and how."""
+    security = settings.security
+    common: dict[str, Any] = {
+        "bootstrap_servers": settings.bootstrap_servers,
+        "client_id": f"{settings.group_prefix}-{name}",
+        "metadata_max_age_ms": int(settings.metadata_seconds * 1000),
+        "security_protocol": security.protocol.upper(),
+    }
+    if "ssl" in security.protocol:
+        common["ssl_context"] = _ssl_context(security)
+    if security.username is not None and security.password is not None:
+        common |= {
+            "sasl_mechanism": security.mechanism,
+            "sasl_plain_username": security.username,
+            "sasl_plain_password": security.password.get_secret_value(),
+        }
+    return common
+
+
+def _ssl_context(security: KafkaSecurity) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=security.ca_file)
+    except OSError as error:
+        raise ConfigurationError([("kafka.security.ca_file", _unusable(error))]) from error
+    if security.certificate_file is not None:
+        password = security.key_password
+        try:
+            context.load_cert_chain(
+                security.certificate_file,
+                security.key_file,
+                # Never asked for at a terminal.
+                (lambda: password.get_secret_value() if password else ""),
+            )
+        except OSError as error:
+            problem = f"with key_file and key_password: {_unusable(error)}"
+            raise ConfigurationError([("kafka.security.certificate_file", problem)]) from error
+    return context
+
+
+def _unusable(error: OSError) -> str:
+    """Why a file cannot be used; errors of the ssl module are of this class too."""
+    return f"cannot be used: {getattr(error, 'reason', None) or error.strerror or type(error).__name__}"

@@ -22,6 +22,9 @@ PROBABILITY_SUM_TOLERANCE = 1e-2
 MOST_ATTRIBUTES = 64
 """Attributes that one prediction may carry."""
 
+MOST_VOTES = 64
+"""Members of an ensemble whose votes one prediction may carry."""
+
 PREDICTION_TYPE = "dev.credence.prediction.v1"
 LABEL_REQUEST_TYPE = "dev.credence.label-request.v1"
 LABEL_TYPE = "dev.credence.label.v1"
@@ -74,7 +77,7 @@ class Prediction(Message):
     )
     payload: JsonValue = Field(default=None, description="what the labeller needs to see, inline")
     payload_uri: Uri | None = Field(default=None, description="where the labeller finds it")
-    votes: dict[Name, ClassName] | None = Field(
+    votes: Annotated[dict[Name, ClassName], Field(max_length=MOST_VOTES)] | None = Field(
         default=None, description="for an ensemble: the class that each member predicts"
     )
 

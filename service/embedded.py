@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -27,6 +28,7 @@ from service.errors import EmbeddedServerError
 _START_SECONDS = 20.0
 _STOP_SECONDS = 5.0
 _PR_SET_PDEATHSIG = 1
+_SERVER_PORTS = range(16_000, 32_000)
 
 
 def die_with_parent() -> Callable[[], None] | None:
@@ -48,11 +50,21 @@ def die_with_parent() -> Callable[[], None] | None:
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nothing listens on now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """A TCP port of 127.0.0.1 that nothing listens on now.
+
+    Not one that a system gives to outgoing connections, so that a server which is away for a while finds
+    its port free when it comes back: else a client that tries in vain to reach it may be given just this
+    port, and be connected to itself.
+    """
+    while True:
+        port = _SERVER_PORTS.start + secrets.randbelow(len(_SERVER_PORTS))
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 class Child:
@@ -86,23 +98,37 @@ class Child:
             preexec_fn=die_with_parent(),  # noqa: PLW1509 - runs one system call, before any thread exists
         )
 
-    def stop(self) -> int:
-        """Ask the process to stop, kill it if it does not; its exit code."""
+    def stop(self, *, seconds: float = _STOP_SECONDS) -> int:
+        """Ask the process to stop, kill it if it does not in this time; its exit code."""
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            return self.process.wait(_STOP_SECONDS)
+            return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.process.wait()
 
-    def wait_until(self, ready: Callable[[], bool]) -> None:
-        """Wait for the process to be ready.
+    def kill(self) -> None:
+        """End the process at once; it can do nothing about it."""
+        self.process.kill()
+        self.process.wait()
+
+    def pause(self) -> None:
+        """Have the process do nothing from now on, as if its machine had stopped."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def resume(self) -> None:
+        """Have a paused process go on."""
+        self.process.send_signal(signal.SIGCONT)
+
+    def wait_until(self, ready: Callable[[], bool], *, seconds: float = _START_SECONDS) -> None:
+        """Wait for the process to be ready, no longer than so many seconds.
 
         Raises:
             EmbeddedServerError: it exited, or is not ready in time.
         """
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + seconds
         while not ready():
             if self.process.poll() is not None:
                 raise EmbeddedServerError(
@@ -110,7 +136,7 @@ class Child:
                 )
             if time.monotonic() > deadline:
                 self.stop()
-                raise EmbeddedServerError(f"{self.name} was not ready within {_START_SECONDS:g} s")
+                raise EmbeddedServerError(f"{self.name} was not ready within {seconds:g} s")
             time.sleep(0.02)
 
     def __enter__(self) -> Self:
@@ -162,13 +188,19 @@ class EmbeddedRedis(Child):
         folder: where the append-only file is kept; a temporary one, removed at the end, if absent.
         port: a free one if absent.
         output: where its output goes.
+        options: more of its configuration, by the names that Redis gives them.
 
     Raises:
         EmbeddedServerError: none is installed, or it does not start.
     """
 
     def __init__(
-        self, *, folder: Path | None = None, port: int | None = None, output: IO[bytes] | None = None
+        self,
+        *,
+        folder: Path | None = None,
+        port: int | None = None,
+        output: IO[bytes] | None = None,
+        options: Mapping[str, str | int] | None = None,
     ) -> None:
         self._temporary = None if folder else tempfile.TemporaryDirectory(prefix="credence-redis-")
         self.folder = folder or Path(self._temporary.name if self._temporary else "")
@@ -184,6 +216,7 @@ class EmbeddedRedis(Child):
                 *("--appendonly", "yes", "--appendfsync", "everysec"),
                 *("--save", ""),
                 *("--daemonize", "no"),
+                *(part for name, value in (options or {}).items() for part in (f"--{name}", str(value))),
             ],
             output=output,
         )
@@ -196,9 +229,9 @@ class EmbeddedRedis(Child):
         except redis.RedisError:
             return False
 
-    def stop(self) -> int:
+    def stop(self, *, seconds: float = _STOP_SECONDS) -> int:
         """Stop the server and remove a temporary folder."""
-        code = super().stop()
+        code = super().stop(seconds=seconds)
         if self._temporary:
             self._temporary.cleanup()
         return code

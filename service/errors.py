@@ -39,6 +39,19 @@ class Unavailable(CredenceError):
         super().__init__(f"{part} is unavailable ({type(cause).__name__}); retrying with backoff")
 
 
+class Refused(Unavailable):
+    """Kafka answers, but does not let Credence do this; an operator may change that, so it is tried again."""
+
+    def __init__(self, part: str, cause: BaseException, remedy: str) -> None:
+        """Name the part, the kind of refusal, and what to do about it."""
+        super().__init__(part, cause)
+        self.args = (f"{part} refuses ({type(cause).__name__}): {remedy}; retrying with backoff",)
+
+
+class Unreadable(CredenceError):
+    """A record of a topic cannot be read, not even its envelope; the consumer that met it cannot go on."""
+
+
 class BadMessage(CredenceError):
     """One message cannot be used; it goes to the dead-letter topic.
 
@@ -64,6 +77,10 @@ class FlushRefused(CredenceError):
 
 class FenceRefused(CredenceError):
     """A newer leader has taken over; this one's writes are refused."""
+
+
+class HashKeyChanged(CredenceError):
+    """The pools' hash key in Redis is not the one that this process has used; it must start again."""
 
 
 class EmbeddedServerError(CredenceError):

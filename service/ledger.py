@@ -1,166 +1,255 @@
-"""The outcomes of one model as columns, kept current from its append-only stream."""
+"""The outcomes of one model as columns, kept current from their stream, and summed up for beliefs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from itertools import compress, islice
 
 import numpy as np
 import numpy.typing as npt
 
 from service.cells import CellSpace, Combination, CombinationDirectory
-from service.store.facts import OutcomeEntry
+from service.columns import GrowingColumns
+from service.outcome_sums import NO_CLASS, OutcomeSums, sum_keys
+from service.store.facts import OutcomeEntry, Position
 
-_GROWTH = 2
-_UNPLACED = -1
-_UNKNOWN = -1
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
 
 RECENT = 50
 """Outcomes that are kept as they came, for people to look at."""
 
+_NONE = -1
+"""No predicted class, no number, no sum."""
 
-class OutcomeColumns(NamedTuple):
-    """Outcomes as columns [n].
+_COLUMNS = {
+    "milliseconds": np.int64,
+    "sequence": np.uint32,
+    "predicted_at": np.float64,
+    "given_at": np.float64,
+    "combination": np.int32,
+    "predicted": np.int16,
+    "score": np.float64,
+    "source": np.int32,
+    "true_class": np.int16,
+    "correct": np.bool_,
+    "alive": np.bool_,
+    "sum": np.int32,
+}
+"""Of every outcome, 54 bytes. The settings allow 10,000 classes, which fit 16 bits.
 
-    Attributes:
-        cells: cell of each.
-        correct: 1.0 where the predicted class is the true one, else 0.0.
-        predicted_at: seconds since the epoch.
-        given_at: when the label was given, seconds since the epoch; of a corrected one, the first time.
-        sources: codes of who asked.
-        true_classes: index of the true class, -1 for one that the model does not have.
-    """
+`sum` is which of the sums it counts in: none if it is retracted, or has no cell yet.
+"""
 
-    cells: npt.NDArray[np.intp]
-    correct: npt.NDArray[np.float64]
-    predicted_at: npt.NDArray[np.float64]
-    given_at: npt.NDArray[np.float64]
-    sources: npt.NDArray[np.intp]
-    true_classes: npt.NDArray[np.intp]
+_TELLING = ("combination", "predicted", "score", "source", "true_class", "correct", "alive")
+"""Columns that decide on the sum."""
 
 
 class OutcomeLedger:
     """Folds outcome entries: the last word on an item counts, a retraction removes it.
 
-    Invariant: folding a stream in one go or piece by piece gives the same columns.
+    Invariants: folding a stream in one go or piece by piece gives the same outcomes; and a ledger that has
+    forgotten what the stream let go of holds the same as one that reads the stream anew. An outcome is known
+    by the position of its entry, so what revises one that is gone changes nothing.
     """
 
     def __init__(self, space: CellSpace) -> None:
         self._space = space
+        self._attributes = space.attributes
         self._class_index = {name: i for i, name in enumerate(space.classes)}
-        self._rows: dict[str, int] = {}
-        self._sources: list[tuple[str, str]] = []
-        self._source_index: dict[tuple[str, str], int] = {}
-        self._unplaced: dict[int, tuple[Combination, int, float]] = {}
-        self._length = 0
-        self._alive = np.zeros(16, dtype=bool)
-        self._cells = np.full(16, _UNPLACED, dtype=np.intp)
-        self._correct = np.zeros(16)
-        self._true_class = np.full(16, _UNKNOWN, dtype=np.intp)
-        self._predicted_at = np.zeros(16)
-        self._given_at = np.zeros(16)
-        self._recent: dict[str, OutcomeEntry] = {}
-        self._columns: OutcomeColumns | None = None
-        self._source = np.zeros(16, dtype=np.intp)
-        self.first_label_at: float | None = None
-        self.last_label_at: float | None = None
+        self._tells_classes = any(g.kind == "predicted_class" for g in space.groupings.values())
+        self._rows = GrowingColumns(_COLUMNS)
+        self._summed = 0  # rows before this one have been told which sum they count in
+        self._stale = 0  # changes since codes were last given anew
+        self._sources: dict[tuple[str, str], int] = {}
+        self._sums: dict[int, int] = {}
+        self._codes: dict[tuple[str | None, ...], int] = {}
+        self._raw: list[Combination] = []
+        self._numbers: Indices = np.zeros(0, dtype=np.intp)
+        self._directory: list[Combination] = []
+        self._recent: dict[Position, OutcomeEntry] = {}
 
     def __len__(self) -> int:
-        return int(self._alive[: self._length].sum())
+        return int(np.count_nonzero(self._rows["alive"]))
 
     @property
     def sources(self) -> list[tuple[str, str]]:
-        """Who asked: (assessment, grouping), in the order of the codes in `columns`."""
-        return self._sources
-
-    def fold(self, entries: Iterable[OutcomeEntry]) -> None:
-        """Take in further entries, in the stream's order."""
-        for entry in entries:
-            self._columns = None
-            row = self._rows.setdefault(entry.request_id, self._length)
-            if row == self._length:
-                self._append(row, entry)
-            self._remember(entry)
-            self._alive[row] = entry.kind != "retracted"
-            self._correct[row] = float(entry.fact.predicted_class == entry.true_class)
-            self._true_class[row] = self._class_index.get(entry.true_class, _UNKNOWN)
-            if entry.kind != "retracted":
-                self.last_label_at = max(self.last_label_at or entry.time, entry.time)
-                self.first_label_at = min(self.first_label_at or entry.time, entry.time)
-
-    def place(self, directory: CombinationDirectory) -> None:
-        """Find the cells of outcomes whose attribute values have been seen in traffic by now."""
-        if not self._unplaced:
-            return
-        placed = {
-            row: number
-            for row, (raw, _, _) in self._unplaced.items()
-            if (number := directory.number(directory.fold(raw))) is not None
-        }
-        if not placed:
-            return
-        self._columns = None
-        rows = np.fromiter(placed, dtype=np.intp, count=len(placed))
-        self._cells[rows] = self._space.cells(
-            combinations=np.fromiter(placed.values(), dtype=np.intp, count=len(placed)),
-            classes=np.array([self._unplaced[row][1] for row in placed], dtype=np.intp),
-            scores=np.array([self._unplaced[row][2] for row in placed]),
-        )
-        for row in placed:
-            del self._unplaced[row]
+        """Who asked: (assessment, grouping), in the order of the codes in `sums`."""
+        return list(self._sources)
 
     @property
     def recent(self) -> list[OutcomeEntry]:
         """The outcomes that came last, the newest first."""
         return list(reversed(self._recent.values()))
 
-    def columns(self) -> OutcomeColumns:
-        """The outcomes that count; those that have no cell yet are left out. Made once until some change."""
-        if self._columns is None:
-            self._columns = self._made_columns()
-        return self._columns
+    @property
+    def first_label_at(self) -> float | None:
+        """When the first label was given, seconds since the epoch; of a corrected one, the first time."""
+        return float(self._rows["given_at"].min()) if len(self._rows) else None
 
-    def _made_columns(self) -> OutcomeColumns:
-        kept = np.flatnonzero(self._alive[: self._length] & (self._cells[: self._length] != _UNPLACED))
-        return OutcomeColumns(
-            self._cells[kept],
-            self._correct[kept],
-            self._predicted_at[kept],
-            self._given_at[kept],
-            self._source[kept],
-            self._true_class[kept],
+    @property
+    def last_label_at(self) -> float | None:
+        """When the last label was given, likewise."""
+        return float(self._rows["given_at"].max()) if len(self._rows) else None
+
+    def fold(self, entries: Sequence[OutcomeEntry]) -> None:
+        """Take in further entries, in the stream's order; they count once `place` has found their cells."""
+        if outcomes := [entry for entry in entries if entry.of == entry.position]:
+            self._append(outcomes)
+        for entry in entries:
+            if entry.of == entry.position or self._revise(entry):
+                self._remember(entry)
+
+    def forget(self, first: Position) -> None:
+        """Drop outcomes that stand in the stream before this position: it has let go of them."""
+        count = self._index(first)
+        if not count:
+            return
+        self._rows.forget(count)
+        self._summed = max(0, self._summed - count)
+        self._recent = {position: entry for position, entry in self._recent.items() if position >= first}
+        self._stale += count
+        if self._stale > len(self._rows):
+            self._tidy()
+
+    def place(self, directory: CombinationDirectory) -> None:
+        """Find the cells of outcomes whose attribute values have been seen in traffic by now."""
+        combinations = directory.combinations
+        if combinations[: len(self._directory)] != self._directory:
+            # Redis has lost some: their numbers may mean other combinations now.
+            self._numbers[:] = _NONE
+            self._summed = 0
+        elif len(combinations) == len(self._directory) and self._summed == len(self._rows):
+            return
+        self._directory = combinations
+        fresh = self._numbers == _NONE
+        for code in np.flatnonzero(fresh).tolist():
+            number = directory.number(directory.fold(self._raw[code]))
+            self._numbers[code] = _NONE if number is None else number
+        fresh &= self._numbers != _NONE
+        if fresh.any():
+            self._sum_up(np.flatnonzero(fresh[self._rows["combination"][: self._summed]]))
+        self._sum_up(np.arange(self._summed, len(self._rows)))
+        self._summed = len(self._rows)
+
+    def sums(self, *, at: float, decay: float) -> OutcomeSums:
+        """The outcomes that count, with the labels that had been given by then, summed up.
+
+        Those that have no cell yet are left out.
+
+        Args:
+            at: seconds since the epoch.
+            decay: how fast labels lose weight, 1/s.
+        """
+        rows = self._rows
+        # Those that count in no sum are counted in front of the others, and cut off.
+        slots = rows["sum"].astype(np.intp) + 1
+        if (self.last_label_at or 0.0) > at:
+            slots[rows["given_at"] > at] = 0
+        counts = np.bincount(slots, minlength=len(self._sums) + 1)[1:]
+        fresh = np.exp(-decay * np.maximum(at - rows["predicted_at"], 0.0)) if decay else None
+        freshness = np.bincount(slots, weights=fresh, minlength=len(self._sums) + 1)[1:]
+        some = counts > 0
+        keys = np.fromiter(self._sums, dtype=np.int64, count=len(self._sums))
+        return OutcomeSums.of(keys[some], counts[some], freshness[some].astype(np.float64))
+
+    def given(self, since: float) -> tuple[Floats, Flags]:
+        """Labels given from then on: when, and whether they say that the prediction is right [n]."""
+        chosen = np.flatnonzero((self._rows["given_at"] >= since) & (self._rows["sum"] != _NONE))
+        return self._rows["given_at"][chosen], self._rows["correct"][chosen]
+
+    def _append(self, outcomes: Sequence[OutcomeEntry]) -> None:
+        facts, true_classes = [e.fact for e in outcomes], [e.label.true_class for e in outcomes]
+        index, sources = self._class_index, self._sources
+        self._rows.extend(
+            milliseconds=[e.position[0] for e in outcomes],
+            sequence=[e.position[1] for e in outcomes],
+            predicted_at=[fact.predicted_at for fact in facts],
+            given_at=[e.label.time for e in outcomes],
+            combination=[self._code(fact.attributes) for fact in facts],
+            predicted=[index.get(fact.predicted_class, _NONE) for fact in facts],
+            score=[fact.score for fact in facts],
+            source=[sources.setdefault((e.assessment, e.fact.grouping), len(sources)) for e in outcomes],
+            true_class=[index.get(name, NO_CLASS) for name in true_classes],
+            correct=[fact.predicted_class == name for fact, name in zip(facts, true_classes, strict=True)],
+            alive=np.ones(len(outcomes), dtype=np.bool_),
+            sum=np.full(len(outcomes), _NONE),
         )
+        if len(self._raw) > len(self._numbers):
+            fresh = np.full(len(self._raw) - len(self._numbers), _NONE, dtype=np.intp)
+            self._numbers = np.concatenate([self._numbers, fresh])
+
+    def _code(self, attributes: Mapping[str, str]) -> int:
+        """Code of the attribute values that matter to cells."""
+        values = tuple(map(attributes.get, self._attributes))
+        code = self._codes.setdefault(values, len(self._raw))
+        if code == len(self._raw):
+            self._raw.append(self._space.raw_combination(attributes))
+        return code
+
+    def _revise(self, entry: OutcomeEntry) -> bool:
+        """Let an entry change the outcome that it revises; whether that is there."""
+        row, rows = self._index(entry.of), self._rows
+        if row == len(rows) or (rows["milliseconds"][row], rows["sequence"][row]) != entry.of:
+            return False
+        name = entry.label.true_class
+        rows["alive"][row] = bool(name)
+        rows["true_class"][row] = self._class_index.get(name, NO_CLASS)
+        rows["correct"][row] = entry.fact.predicted_class == name
+        if row < self._summed:
+            self._sum_up(np.array([row]))
+        self._stale += 1
+        return True
 
     def _remember(self, entry: OutcomeEntry) -> None:
-        self._recent.pop(entry.request_id, None)
-        if entry.kind != "retracted":
-            self._recent[entry.request_id] = entry
-            for request_id in list(islice(self._recent, max(0, len(self._recent) - RECENT))):
-                del self._recent[request_id]
+        self._recent.pop(entry.of, None)
+        if entry.label.true_class:
+            self._recent[entry.of] = entry
+            for position in list(islice(self._recent, max(0, len(self._recent) - RECENT))):
+                del self._recent[position]
 
-    def _append(self, row: int, entry: OutcomeEntry) -> None:
-        if row == len(self._alive):
-            self._grow()
-        self._length += 1
-        source = (entry.assessment, entry.grouping)
-        if source not in self._source_index:
-            self._source_index[source] = len(self._sources)
-            self._sources.append(source)
-        self._source[row] = self._source_index[source]
-        self._predicted_at[row] = entry.fact.predicted_at
-        self._given_at[row] = entry.time
-        class_index = self._class_index.get(entry.fact.predicted_class)
-        if class_index is not None:
-            raw = self._space.raw_combination(entry.fact.attributes)
-            self._unplaced[row] = (raw, class_index, entry.fact.score)
+    def _index(self, position: Position) -> int:
+        """Row of the first outcome that stands there or behind."""
+        milliseconds, sequence = position
+        column = self._rows["milliseconds"]
+        begin, end = (int(np.searchsorted(column, milliseconds, side)) for side in ("left", "right"))
+        return begin + int(np.searchsorted(self._rows["sequence"][begin:end], sequence))
 
-    def _grow(self) -> None:
-        more = (_GROWTH - 1) * len(self._alive)
-        self._alive = np.pad(self._alive, (0, more))
-        self._cells = np.pad(self._cells, (0, more), constant_values=_UNPLACED)
-        self._correct = np.pad(self._correct, (0, more))
-        self._true_class = np.pad(self._true_class, (0, more), constant_values=_UNKNOWN)
-        self._predicted_at = np.pad(self._predicted_at, (0, more))
-        self._given_at = np.pad(self._given_at, (0, more))
-        self._source = np.pad(self._source, (0, more))
+    def _sum_up(self, chosen: Indices) -> None:
+        """Find in which sums some rows count now."""
+        rows = {name: self._rows[name][chosen] for name in _TELLING}
+        numbers = self._numbers[rows["combination"]]
+        counts = rows["alive"] & (rows["predicted"] != _NONE) & (numbers != _NONE)
+        told = {name: column[counts] for name, column in rows.items()}
+        cells = self._space.cells(
+            combinations=numbers[counts], classes=told["predicted"].astype(np.intp), scores=told["score"]
+        )
+        classes = told["true_class"] if self._tells_classes else np.full(len(cells), NO_CLASS)
+        keys = sum_keys(cells=cells, sources=told["source"], true_classes=classes, correct=told["correct"])
+        found, inverse = np.unique(keys, return_inverse=True)
+        codes = [self._sums.setdefault(key, len(self._sums)) for key in found.tolist()]
+        sums = np.full(len(chosen), _NONE)
+        sums[counts] = np.array(codes, dtype=np.intp)[inverse]
+        self._rows["sum"][chosen] = sums
+
+    def _tidy(self) -> None:
+        """Give codes anew to what is still there, so that their number is bounded by that of outcomes.
+
+        But not to those who asked: sums are known by them, and they come from configurations, not messages.
+        """
+        kept = self._renumber("combination", len(self._raw))
+        codes = {code: n for n, code in enumerate(np.flatnonzero(kept).tolist())}
+        self._codes = {values: codes[code] for values, code in self._codes.items() if code in codes}
+        self._raw = list(compress(self._raw, kept))
+        self._numbers = self._numbers[kept]
+        kept = self._renumber("sum", len(self._sums))
+        self._sums = {key: n for n, key in enumerate(compress(self._sums, kept))}
+        self._stale = 0
+
+    def _renumber(self, name: str, count: int) -> Flags:
+        """Number the codes of a column without gaps; which of `count` are still there."""
+        column = self._rows[name]
+        kept = np.bincount(column[column != _NONE], minlength=count) > 0
+        column[:] = np.append(np.cumsum(kept) - 1, _NONE)[column]  # -1 is the last one, and stays
+        return kept

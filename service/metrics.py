@@ -113,6 +113,7 @@ CATALOGUE: tuple[MetricSpec, ...] = (
     MetricSpec("credence_consumer_record_timestamp_seconds", "gauge", "seconds", _PARTITION, "Time of the last record read."),
     MetricSpec("credence_consumer_backoffs_total", "counter", "", ("topic", "part"), "How often the consumer waited because a part was away."),
     MetricSpec("credence_records_lost_total", "counter", "records", ("topic",), "Records that the topic's retention deleted before they were read."),
+    MetricSpec("credence_log_breaks_total", "counter", "", ("topic", "kind"), "How often a partition's log was not the one that had been read: recreated, its topic was deleted and made anew; truncated, it lost its end."),
     MetricSpec("credence_flush_duration_seconds", "histogram", "seconds", ("topic",), "Time to store what was taken in."),
     MetricSpec("credence_flushes_refused_total", "counter", "", ("topic",), "Flushes refused because another owner had moved on, or Redis had lost data; nothing is counted twice."),
     MetricSpec("credence_build_info", "gauge", "", ("version",), "Always 1."),
@@ -158,6 +159,7 @@ class PipelineMetrics:
         self._record_time = _gauge("credence_consumer_record_timestamp_seconds", registry)
         self._backoffs = _counter("credence_consumer_backoffs_total", registry)
         self._lost = _counter("credence_records_lost_total", registry)
+        self._breaks = _counter("credence_log_breaks_total", registry)
         self._flush = _histogram("credence_flush_duration_seconds", registry)
         self._refused = _counter("credence_flushes_refused_total", registry)
         self._snapshot = _histogram("credence_snapshot_duration_seconds", registry)
@@ -227,6 +229,10 @@ class PipelineMetrics:
     def records_lost(self, topic: str, count: int) -> None:
         """Records were deleted before they were read."""
         self._lost.labels(topic).inc(count)
+
+    def log_broken(self, topic: str, kind: str) -> None:
+        """A partition's log was not the one that had been read."""
+        self._breaks.labels(topic, kind).inc()
 
     def flushed(self, topic: str, seconds: float) -> None:
         """What was taken in was stored."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from service.cells import ALL, SCORE_BIN
+from service.inference_contract import ATTRIBUTE_PREFIX, TENSOR_RULES, TensorField
 
 _NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 Name = Annotated[str, Field(pattern=_NAME_PATTERN, max_length=128)]
@@ -16,6 +17,7 @@ Name = Annotated[str, Field(pattern=_NAME_PATTERN, max_length=128)]
 ClassName = Annotated[
     str, BeforeValidator(lambda v: str(v) if type(v) is int else v), Field(min_length=1, max_length=256)
 ]
+TensorName = Annotated[str, Field(min_length=1, max_length=256)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -195,6 +197,11 @@ class ModelSettings(Frozen):
     label_half_life_days: float | None = Field(
         default=None, gt=0, description="a label counts half after this time; never less, if null"
     )
+    tensors: dict[TensorField, TensorName] = Field(
+        default_factory=dict,
+        description="in inference responses: names of tensors that are not called like their field "
+        f"({', '.join(f'`{field}`' for field in TENSOR_RULES)})",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -204,6 +211,12 @@ class ModelSettings(Frozen):
         limits = (0.0, *self.score_edges, 1.0)
         if too_few or not all(low < high for low, high in itertools.pairwise(limits)):
             raise ValueError("score_bins must be at least 1, or inner edges that ascend within (0, 1)")
+        if len({self.tensors.get(field, field) for field in TENSOR_RULES}) < len(TENSOR_RULES):
+            raise ValueError(
+                "tensors must differ from one another, and from the fields that keep their names"
+            )
+        if any(name.startswith(ATTRIBUTE_PREFIX) for name in self.tensors.values()):
+            raise ValueError(f"tensors cannot begin with `{ATTRIBUTE_PREFIX}`: such a tensor is an attribute")
         return self
 
     @property

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +19,14 @@ from service.ledger import OutcomeLedger
 from service.model_settings import AssessmentSettings, ModelSettings
 from service.requesting import renewal_of, request_of
 from service.snapshot import ModelSnapshot, take_snapshot
-from service.store.facts import FactReader, TrafficFacts
+from service.store.facts import BEGINNING, FactReader, TrafficFacts
 from service.store.requests import Draw, RequestStore
 from service.timeline import Timeline, moment, past_moment
 
 log = logging.getLogger(__name__)
 
 Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 MOST_REQUESTS_PER_ROUND = 500
 """Requests that one assessment issues in one round, at the most; the next round goes on."""
@@ -88,7 +91,8 @@ class ModelMonitor:
         self._history_seconds = history_seconds
         self._timeline = Timeline(history_seconds)
         self._ledger = OutcomeLedger(space)
-        self._last_entry = "0-0"
+        self._read_to = BEGINNING
+        self._directory: CombinationDirectory | None = None
         self._traffic: TrafficFacts | None = None
         self._snapshot: ModelSnapshot | None = None
 
@@ -100,14 +104,9 @@ class ModelMonitor:
         """
         traffic = self._reader.traffic()
         requests = self._reader.requests()
-        last, entries = self._reader.outcomes(self._last_entry)
-        if last == "0-0" and self._last_entry != "0-0":
-            log.warning("outcomes were restored from an older state", extra={"model": self.model})
-            self._ledger = OutcomeLedger(self._space)
-            last, entries = self._reader.outcomes(last)
-        self._last_entry = last
-        self._ledger.fold(entries)
-        self._ledger.place(CombinationDirectory(self._space, traffic.combinations))
+        if self._directory is None or self._directory.combinations != traffic.combinations:
+            self._directory = CombinationDirectory(self._space, traffic.combinations)
+        self._read_outcomes(self._directory)
         self._traffic = traffic
         self._snapshot = take_snapshot(
             model=self.model,
@@ -125,6 +124,20 @@ class ModelMonitor:
         )
         self._timeline.remember(moment(now, self._snapshot.groupings))
         return self._snapshot
+
+    def _read_outcomes(self, directory: CombinationDirectory) -> None:
+        """Bring the ledger up to the stream, a page at a time, so that no memory is needed for all of it."""
+        complete = False
+        while not complete:
+            page = self._reader.outcomes(self._read_to)
+            if page is None:
+                log.warning("outcomes are read anew: the stream has changed", extra={"model": self.model})
+                self._ledger, self._read_to = OutcomeLedger(self._space), BEGINNING
+                continue
+            self._ledger.fold(page.entries)
+            self._ledger.forget(page.first)
+            self._ledger.place(directory)
+            self._read_to, complete = page.last, page.complete
 
     def recall(self, now: float) -> bool:
         """Compute anew what was believed at one earlier time that is not remembered; whether there was one.
@@ -201,7 +214,6 @@ class ModelMonitor:
         statuses = self._requests.issue(
             epoch=epoch,
             assessment=name,
-            grouping=settings.asked_grouping,
             window=state.window,
             budget=settings.budget.labels,
             now=now,
@@ -222,28 +234,22 @@ class ModelMonitor:
         """As many items as are wanted, or as the pool has: the policy names groups step by step.
 
         A request, in flight or named in this round, counts as answered with what is expected of it. As many
-        attempts are made as labels are wanted, whatever cells turn out empty; then groups that had an empty
-        one wait for the next round, and the next best are asked.
+        groups are named as labels are wanted, and then their items are drawn, all at once. Where cells turned
+        out empty, their groups wait for the next round, and the next best are named.
         """
         groups = present_groups(self._space, settings.asked_grouping, traffic)
         beliefs, available = stands.situation.beliefs, stands.situation.available
         drawer = Drawer(self._requests, traffic, self._slots, self._traffic_decay, self._hash_key)
         draws: list[Draw] = []
-        missed = np.zeros(available.shape, dtype=np.bool_)
-        attempts = 0
         while len(draws) < wanted:
-            if attempts >= wanted:
-                available = available & ~missed
-            situation = Situation(beliefs, stands.situation.weights, available)
-            chosen = stands.policy.choose(stands.task, situation, self._rng)[0]
-            chosen = chosen[chosen != NONE][: wanted - len(draws)]
-            if not chosen.size:
+            named = self._named(stands, beliefs, available, wanted - len(draws))
+            if not named:
                 break
-            cells = [self._cell_of(group, groups.cells, traffic.traffic.weights) for group in chosen]
-            attempts += len(chosen)
-            for group, item in zip(chosen, drawer.draw(cells), strict=True):
+            available = available.copy()
+            cells = [self._cell_of(group, groups.cells, traffic.traffic.weights) for group in named]
+            for group, item in zip(named, drawer.draw(cells), strict=True):
                 if item is None:
-                    missed[0, group] = True
+                    available[0, group] = False
                 else:
                     beliefs.expect(np.array([group]))
                     draws.append(
@@ -258,6 +264,21 @@ class ModelMonitor:
                         )
                     )
         return draws
+
+    def _named(self, stands: Standing, beliefs: Any, available: Flags, count: int) -> list[int]:
+        """So many groups, or fewer where none is available; each counts as answered when it is named."""
+        expected = copy.deepcopy(beliefs)
+        named: list[int] = []
+        while len(named) < count:
+            situation = Situation(expected, stands.situation.weights, available)
+            chosen = stands.policy.choose(stands.task, situation, self._rng)[0]
+            chosen = chosen[chosen != NONE][: count - len(named)]
+            if not chosen.size:
+                break
+            named += chosen.tolist()
+            for group in chosen:
+                expected.expect(np.array([group]))
+        return named
 
     @property
     def _traffic_decay(self) -> float:

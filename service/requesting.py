@@ -11,7 +11,7 @@ import msgspec
 
 from service.drawing import Pooled
 from service.model_settings import AssessmentSettings
-from service.store.records import Fact, encode_json
+from service.store.records import Fact, encode_json, encode_packed
 from service.store.requests import Draw, Due, OpenRequest, Renewal
 
 
@@ -61,10 +61,12 @@ def request_of(
         item_hash=item.item_hash,
         item_id=record.item_id,
         request_id=request_id,
-        group=group,
-        fact=encode_json(
+        fact=encode_packed(
             Fact(
+                request_id=request_id,
                 item_id=record.item_id,
+                grouping=settings.asked_grouping,
+                group=group,
                 predicted_class=record.predicted_class,
                 score=record.score,
                 attributes=record.attributes,

@@ -1,18 +1,23 @@
 """The rounds: every replica refreshes its snapshot; the one that leads asks for labels.
 
 APScheduler keeps the time, with jobs in memory: what must happen once in a cluster is guarded by the
-leader's lease and its epoch, not by the schedule.
+leader's lease and its epoch, not by the schedule. A clock that is moved, forward or back, moves no round.
 """
 
 from __future__ import annotations
 
 import logging
+import math
+import threading
+import time
 from collections.abc import Callable, Mapping, MutableMapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+from apscheduler.events import EVENT_SCHEDULER_SHUTDOWN
 from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.base import BaseTrigger
 from kafka.errors import KafkaError
 
 from service.contract import LABEL_REQUEST_TYPE, cloudevents_headers
@@ -97,6 +102,7 @@ class Rounds:
         publisher: of label requests; None where this process only looks.
         metrics: of the pipeline.
         clock: seconds since the epoch.
+        stopwatch: seconds since any moment, which never goes back.
     """
 
     def __init__(
@@ -108,14 +114,16 @@ class Rounds:
         publisher: RequestPublisher | None,
         metrics: PipelineMetrics,
         clock: Callable[[], float],
+        stopwatch: Callable[[], float] = time.monotonic,
     ) -> None:
         self._monitors = monitors
         self._lease = lease
         self._publisher = publisher
         self._metrics = metrics
         self._clock = clock
+        self._stopwatch = stopwatch
         self._board = board
-        self._recall_at = 0.0
+        self._recall_at = -math.inf
         self.last_success: float | None = None
 
     def tick(self) -> None:
@@ -130,19 +138,20 @@ class Rounds:
             self.last_success = self._clock()
 
     def _look(self) -> None:
-        began = self._clock()
+        began = self._stopwatch()
         for name, monitor in self._monitors.items():
             self._board[name] = monitor.refresh(self._clock())
-        self._metrics.snapshot_taken(self._clock() - began)
+        self._metrics.snapshot_taken(self._stopwatch() - began)
         self._recall()
 
     def _recall(self) -> None:
-        began = self._clock()
+        began = self._stopwatch()
         if began < self._recall_at:
             return
+        now = self._clock()
         for monitor in self._monitors.values():
-            monitor.recall(began)
-        self._recall_at = began + (1 + _RECALL_REST) * (self._clock() - began)
+            monitor.recall(now)
+        self._recall_at = began + (1 + _RECALL_REST) * (self._stopwatch() - began)
 
     def _ask(self) -> None:
         if self._lease is None or self._publisher is None:
@@ -205,15 +214,40 @@ def start_schedule(
             log.critical("the round failed", exc_info=True)
             on_failure()
 
+    tick = timedelta(seconds=tick_seconds)
     scheduler = BackgroundScheduler(timezone=UTC)
-    scheduler.add_job(
+    job = scheduler.add_job(
         guarded,
-        "interval",
-        seconds=tick_seconds,
+        EveryTick(tick),
         next_run_time=datetime.now(UTC),
         max_instances=1,
         coalesce=True,
         misfire_grace_time=None,
     )
+    ended = threading.Event()
+    scheduler.add_listener(lambda _: ended.set(), EVENT_SCHEDULER_SHUTDOWN)
     scheduler.start()
+    threading.Thread(target=_mind_the_clock, args=(job, tick, ended), name="clock", daemon=True).start()
     return scheduler
+
+
+class EveryTick(BaseTrigger):  # type: ignore[misc]  # the library has no types
+    """Due one tick from now; so ticks that a clock set forward has skipped are not counted up one by one."""
+
+    def __init__(self, tick: timedelta) -> None:
+        self._tick = tick
+
+    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime:  # noqa: ARG002
+        """When the tick behind the one at `previous_fire_time` is due."""
+        return now + self._tick
+
+    def __str__(self) -> str:
+        return f"every {self._tick.total_seconds():g} s"
+
+
+def _mind_the_clock(job: Any, tick: timedelta, ended: threading.Event) -> None:
+    """Tick now whenever the clock was set back: APScheduler would wait until it shows the same time again."""
+    while not ended.wait(tick.total_seconds()):
+        now = datetime.now(UTC)
+        if job.next_run_time - now > 2 * tick:
+            job.modify(next_run_time=now)

@@ -28,12 +28,34 @@ class Topics(Frozen):
         return self
 
 
+class KafkaSecurity(Frozen):
+    """Who Kafka is, and who Credence is to it. Files hold PEM."""
+
+    protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] = Field(
+        default="plaintext", description="of all connections; with `sasl` a login, with `ssl` encrypted"
+    )
+    ca_file: str | None = Field(
+        default=None, description="certificates by which brokers are known; the system's if absent"
+    )
+    certificate_file: str | None = Field(
+        default=None, description="with `ssl`: the certificate that Credence shows, and those above it"
+    )
+    key_file: str | None = Field(default=None, description="the certificate's private key")
+    key_password: SecretStr | None = Field(default=None, description="of the private key, if it is encrypted")
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
+        default=None, description="of the login"
+    )
+    username: str | None = Field(default=None, min_length=1, description="of the login")
+    password: SecretStr | None = Field(default=None, description="of the login")
+
+
 class KafkaSettings(Frozen):
     """How to reach Kafka, and how to read from it."""
 
     bootstrap_servers: list[str] = Field(
         default=["127.0.0.1:9092"], min_length=1, description="brokers to begin with, as host:port"
     )
+    security: KafkaSecurity = KafkaSecurity()
     topics: Topics = Topics()
     group_prefix: Name = Field(
         default="credence", description="consumer groups are `<prefix>.predictions`, …"
@@ -41,14 +63,27 @@ class KafkaSettings(Frozen):
     session_timeout_seconds: PositiveSeconds = Field(
         default=30.0, description="a silent consumer's partitions move to another one after this time"
     )
+    instance_id: Name | None = Field(
+        default=None,
+        description="a name that this process keeps over restarts and no other one has, such as its pod's; "
+        "its partitions wait for it while it restarts, for `session_timeout_seconds` at most",
+    )
+    metadata_seconds: PositiveSeconds = Field(
+        default=30.0, description="how soon new partitions, and topics made anew, are noticed"
+    )
     start: Literal["earliest", "latest"] = Field(
-        default="earliest", description="where to begin with partitions that have no stored offset"
+        default="earliest",
+        description="where to begin with a topic that was never read; partitions added later are read whole",
     )
     max_poll_records: int = Field(
-        default=5_000, ge=1, le=100_000, description="most records that one poll takes"
+        default=10_000, ge=1, le=100_000, description="most records that one poll takes"
+    )
+    fast_fetch: bool = Field(
+        default=False,
+        description="take record batches apart faster than the client library does, if its version is known",
     )
     flush_seconds: PositiveSeconds = Field(default=1.0, description="longest time that facts wait in memory")
-    flush_records: int = Field(default=5_000, ge=1, description="most records that wait in memory")
+    flush_records: int = Field(default=50_000, ge=1, description="most records that wait in memory")
     partitions: int = Field(default=4, ge=1, description="for `credence topics create`")
     replication_factor: int = Field(default=1, ge=1, description="for `credence topics create`")
 
@@ -58,6 +93,9 @@ class RedisSettings(Frozen):
 
     url: SecretStr = Field(default=SecretStr("redis://127.0.0.1:6379/0"), description="may hold a password")
     prefix: Name = Field(default="credence", description="first part of every key")
+    cluster: bool = Field(
+        default=False, description="a Redis Cluster; `url` is of any of its nodes, or a name of them all"
+    )
     timeout_seconds: PositiveSeconds = Field(default=5.0, description="for connecting and for every reply")
 
 
@@ -94,6 +132,12 @@ class Bounds(Frozen):
     attribute_values: int = Field(default=50, ge=1, description="values told apart per attribute")
     attribute_length: int = Field(default=64, ge=1, description="longest attribute value, in characters")
     message_bytes: int = Field(default=1_048_576, ge=256, description="longest record value")
+    batch_bytes: int | None = Field(
+        default=None,
+        ge=1_048_576,
+        description="largest record batch after decompression; a larger one, or one that cannot be read, "
+        "becomes one dead letter. Works with kafka-python 3.0 alone. Not bounded if absent",
+    )
     payload_bytes: int = Field(default=16_384, ge=0, description="longest inline payload kept in the pool")
     probability_classes: int = Field(
         default=200, ge=0, description="class-probability sums are kept for models with at most so many"

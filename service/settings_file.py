@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import ValidationError
@@ -24,18 +25,34 @@ from service.model_settings import (
     GroupingSettings,
     ModelSettings,
 )
-from service.settings import Settings
+from service.settings import KafkaSecurity, RedisSettings, Settings
 
 Problems = list[tuple[str, str]]
 
 ENVIRONMENT_PREFIX = "CREDENCE_"
 
-PLAIN_TEXT_KEYS = frozenset({"url", "hash_key", "host"})
+FILE_NAME_KEYS = frozenset({"ca_file", "certificate_file", "key_file"})
+"""Keys whose value is the name of a file; their variables end with `_FILE` for all that."""
+
+PLAIN_TEXT_KEYS = FILE_NAME_KEYS | {
+    "url",
+    "hash_key",
+    "host",
+    "instance_id",
+    "key_password",
+    "username",
+    "password",
+}
 """Keys whose value in the environment is text as it stands, not YAML."""
 
 _FILE_SUFFIX = "_FILE"
 _TYPE_TAGS = ("int", "list[float]")
 """What pydantic adds to the path of a key that may be of several types."""
+
+_SSL_KEYS = ("ca_file", "certificate_file", "key_file", "key_password")
+_SASL_KEYS = ("mechanism", "username", "password")
+_TOGETHER = (("certificate_file", "key_file"), ("key_file", "certificate_file"), ("key_password", "key_file"))
+"""Of each pair, the first key makes no sense without the second."""
 
 RESERVED_VARIABLES = frozenset({"CREDENCE_CONFIG"})
 """Variables of the command line, not of the settings."""
@@ -96,7 +113,8 @@ def _overlay_environment(document: dict[str, Any], environment: Mapping[str, str
     for variable in sorted(environment):
         if not variable.startswith(ENVIRONMENT_PREFIX) or variable in RESERVED_VARIABLES:
             continue
-        base = variable.removesuffix(_FILE_SUFFIX)
+        named = variable.rpartition("__")[2].lower() in FILE_NAME_KEYS
+        base = variable if named else variable.removesuffix(_FILE_SUFFIX)
         if base != variable and base in environment:
             raise _refused(variable, f"{base} is given too; give one of them")
         text = environment[variable] if base == variable else _file_content(variable, environment[variable])
@@ -145,7 +163,7 @@ def _described(error: Any) -> tuple[str, str]:
 
 
 def _cross_reference_problems(settings: Settings) -> Problems:
-    problems: Problems = []
+    problems = _security_problems(settings.kafka.security) + _redis_problems(settings.redis)
     for name, model in settings.models.items():
         found = _model_problems(f"models.{name}", model)
         space = settings.cell_space(name)
@@ -157,6 +175,34 @@ def _cross_reference_problems(settings: Settings) -> Problems:
             found = [("bounds.cells", problem)]
         problems += found
     return problems
+
+
+def _security_problems(security: KafkaSecurity) -> Problems:
+    at, problems = "kafka.security", []
+    for part, keys in (("ssl", _SSL_KEYS), ("sasl", _SASL_KEYS)):
+        if part not in security.protocol:
+            problems += [
+                (f"{at}.{key}", f"has a meaning with {part} in `protocol` alone; leave it out, or add {part}")
+                for key in keys
+                if getattr(security, key) is not None
+            ]
+        elif part == "sasl":
+            problems += [
+                (f"{at}.{key}", f"is needed with `protocol: {security.protocol}`")
+                for key in keys
+                if getattr(security, key) is None
+            ]
+    for key, other in _TOGETHER:
+        if getattr(security, key) is not None and getattr(security, other) is None:
+            problems.append((f"{at}.{other}", f"is needed with `{key}`"))
+    return problems
+
+
+def _redis_problems(redis: RedisSettings) -> Problems:
+    url = urlsplit(redis.url.get_secret_value())
+    if redis.cluster and (url.scheme == "unix" or url.path not in ("", "/", "/0")):
+        return [("redis.url", "of a cluster: must name a host, and database 0, as there is no other one")]
+    return []
 
 
 def _model_problems(at: str, model: ModelSettings) -> Problems:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from service.siphash import siphash24
 
@@ -157,20 +158,58 @@ class Pool:
             np.pad(self.item_hashes, ((0, more), (0, 0))),
         )
 
-    def offer(self, cell: int, priority: float, item_hash: np.uint64) -> int | None:
-        """Keep an item if it is among the cell's highest; returns the slot within the cell, or None.
+    def offer(self, cells: Indices, priorities: Floats, item_hashes: UInt64s) -> tuple[Indices, Indices]:
+        """Keep each of some items [n] that is among its cell's highest.
 
-        An item that is already there keeps the higher of its two priorities.
+        An item that comes twice, or is there already, keeps the highest of its priorities.
+
+        Returns:
+            Which items were kept [k], and the slot of each within its cell [k].
         """
-        row = self.priorities[cell]
-        occupied = np.flatnonzero((self.item_hashes[cell] == item_hash) & (row > -np.inf))
-        slot = int(occupied[0]) if occupied.size else int(row.argmin())
-        if priority <= row[slot]:
-            return None
-        row[slot] = priority
-        self.item_hashes[cell, slot] = item_hash
-        self.lowest[cell] = row.min()
-        return slot
+        items = np.flatnonzero(priorities > self.lowest[cells])
+        if not items.size:
+            return items, items
+        items = items[np.lexsort((-priorities[items], item_hashes[items], cells[items]))]
+        again = (np.diff(cells[items]) == 0) & (np.diff(item_hashes[items]) == 0)
+        items = np.delete(items, np.flatnonzero(again) + 1)
+
+        there = (self.item_hashes[cells[items]] == item_hashes[items, None]) & (
+            self.priorities[cells[items]] > -np.inf
+        )
+        known = there.any(axis=1)
+        kept, slots = self._raise(items[known], there[known].argmax(axis=1), cells, priorities)
+        entered, taken = self._enter(items[~known], cells, priorities)
+        kept, slots = np.concatenate((kept, entered)), np.concatenate((slots, taken))
+        self.item_hashes[cells[kept], slots] = item_hashes[kept]
+        changed = cells[kept]
+        self.lowest[changed] = self.priorities[changed].min(axis=1)
+        return kept, slots
+
+    def _raise(
+        self, items: Indices, slots: Indices, cells: Indices, priorities: Floats
+    ) -> tuple[Indices, Indices]:
+        """Raise the priority of items that are there already, where theirs is higher now."""
+        higher = priorities[items] > self.priorities[cells[items], slots]
+        items, slots = items[higher], slots[higher]
+        self.priorities[cells[items], slots] = priorities[items]
+        return items, slots
+
+    def _enter(self, items: Indices, cells: Indices, priorities: Floats) -> tuple[Indices, Indices]:
+        """Put items that are not there yet in the place of lower ones.
+
+        The k-th highest newcomer of a cell takes the k-th lowest slot if it is higher than what is there:
+        then the highest of both remain.
+        """
+        items = items[np.lexsort((-priorities[items], cells[items]))]
+        present, firsts, where = np.unique(cells[items], return_index=True, return_inverse=True)
+        ranks = np.arange(len(items)) - firsts[where]
+        inside = ranks < self.priorities.shape[1]
+        items, where, ranks = items[inside], where[inside], ranks[inside]
+        slots = np.argsort(self.priorities[present], axis=1)[where, ranks]
+        higher = priorities[items] > self.priorities[cells[items], slots]
+        items, slots = items[higher], slots[higher]
+        self.priorities[cells[items], slots] = priorities[items]
+        return items, slots
 
     def free(self, cell: int, slot: int, item_hash: np.uint64) -> None:
         """Empty a slot whose item was drawn, unless another item has taken it meanwhile."""
@@ -236,10 +275,9 @@ class Shard:
         self.changed = True
         self._move_landmark(float(batch.times.max()))
         weights = np.exp(self._decay * (batch.times - self.traffic.landmark))
-        size = len(self.traffic.counts)
-        self.traffic.counts += np.bincount(batch.cells, minlength=size)
-        self.traffic.weights += np.bincount(batch.cells, weights=weights, minlength=size)
-        self.traffic.score_sums += np.bincount(batch.cells, weights=weights * batch.scores, minlength=size)
+        np.add.at(self.traffic.counts, batch.cells, 1)
+        np.add.at(self.traffic.weights, batch.cells, weights)
+        np.add.at(self.traffic.score_sums, batch.cells, weights * batch.scores)
         if batch.probabilities is not None:
             self._add_probabilities(batch, weights)
         self._fill_pool(batch)
@@ -271,17 +309,16 @@ class Shard:
             return
         rows, probabilities = batch.probabilities
         classes = batch.classes[rows]
-        weighted = probabilities * weights[rows, None]
-        for predicted in np.unique(classes):
-            sums = weighted[classes == predicted].sum(axis=0)
-            key = int(predicted)
-            self.probability_sums[key] = self.probability_sums.get(key, 0.0) + sums
-            self.changed_classes.add(key)
+        present, where = np.unique(classes, return_inverse=True)
+        # One row a predicted class, one column a prediction: a product is the weighted sum of each class.
+        members = sparse.csr_array((weights[rows], (where, np.arange(len(rows)))))
+        for predicted, sums in zip(present.tolist(), members @ probabilities, strict=True):
+            self.probability_sums[predicted] = self.probability_sums.get(predicted, 0.0) + sums
+            self.changed_classes.add(predicted)
 
     def _fill_pool(self, batch: Candidates) -> None:
         priorities = self._decay * batch.times + gumbel_noise(batch.item_hashes)
-        for i in np.flatnonzero(priorities > self.pool.lowest[batch.cells]):
-            cell = int(batch.cells[i])
-            slot = self.pool.offer(cell, float(priorities[i]), batch.item_hashes[i])
-            if slot is not None:
-                self.changed_slots[cell * self.slots + slot] = batch.record(int(i))
+        kept, slots = self.pool.offer(batch.cells, priorities, batch.item_hashes)
+        numbers = batch.cells[kept] * self.slots + slots
+        for number, row in zip(numbers.tolist(), kept.tolist(), strict=True):
+            self.changed_slots[number] = batch.record(row)

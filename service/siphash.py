@@ -35,6 +35,8 @@ def siphash24(messages: Sequence[bytes], key: bytes) -> UInt64s:
     lengths = np.fromiter(map(len, messages), dtype=np.int64, count=len(messages))
     # The final word holds the message's tail and its length, so there is always one more than full words.
     word_counts = lengths // _WORD + 1
+    if word_counts[0] == word_counts.min() == word_counts.max():
+        return _hash_block(messages, lengths, int(word_counts[0]), key)
     for word_count in np.unique(word_counts):
         members = np.flatnonzero(word_counts == word_count)
         hashes[members] = _hash_block(
@@ -46,9 +48,9 @@ def siphash24(messages: Sequence[bytes], key: bytes) -> UInt64s:
 def _hash_block(
     messages: Sequence[bytes], lengths: npt.NDArray[np.int64], word_count: int, key: bytes
 ) -> UInt64s:
-    width = word_count * _WORD
-    padded = b"".join(message.ljust(width, b"\0") for message in messages)
-    words = np.frombuffer(padded, dtype="<u8").reshape(len(messages), word_count).copy()
+    # An array of byte strings pads them with zeros, which is what the algorithm asks for.
+    padded = np.array(messages, dtype=f"S{word_count * _WORD}")
+    words = padded.view("<u8").reshape(len(messages), word_count)
     words[:, -1] |= (lengths.astype(np.uint64) & np.uint64(0xFF)) << np.uint64(56)
 
     k0, k1 = (int.from_bytes(part, "little") for part in (key[:_WORD], key[_WORD:]))
@@ -61,29 +63,36 @@ def _hash_block(
             k1 ^ 0x7465646279746573,
         )
     ]
-    for column in words.T:
+    spare = np.empty(len(messages), dtype=np.uint64)
+    for column in np.ascontiguousarray(words.T):
         v[3] ^= column
-        _rounds(v, 2)
+        _rounds(v, 2, spare)
         v[0] ^= column
     v[2] ^= np.uint64(0xFF)
-    _rounds(v, 4)
+    _rounds(v, 4, spare)
     return v[0] ^ v[1] ^ v[2] ^ v[3]
 
 
-def _rounds(v: list[UInt64s], count: int) -> None:
+def _rounds(v: list[UInt64s], count: int, spare: UInt64s) -> None:
     for _ in range(count):
         v[0] += v[1]
-        v[1] = _rotate(v[1], 13) ^ v[0]
-        v[0] = _rotate(v[0], 32)
+        _rotate(v[1], 13, spare)
+        v[1] ^= v[0]
+        _rotate(v[0], 32, spare)
         v[2] += v[3]
-        v[3] = _rotate(v[3], 16) ^ v[2]
+        _rotate(v[3], 16, spare)
+        v[3] ^= v[2]
         v[0] += v[3]
-        v[3] = _rotate(v[3], 21) ^ v[0]
+        _rotate(v[3], 21, spare)
+        v[3] ^= v[0]
         v[2] += v[1]
-        v[1] = _rotate(v[1], 17) ^ v[2]
-        v[2] = _rotate(v[2], 32)
+        _rotate(v[1], 17, spare)
+        v[1] ^= v[2]
+        _rotate(v[2], 32, spare)
 
 
-def _rotate(x: UInt64s, bits: int) -> UInt64s:
-    rotated: UInt64s = (x << np.uint64(bits)) | (x >> np.uint64(64 - bits))
-    return rotated
+def _rotate(x: UInt64s, bits: int, spare: UInt64s) -> None:
+    """Rotate to the left, in place; `spare` is overwritten."""
+    np.left_shift(x, np.uint64(bits), out=spare)
+    np.right_shift(x, np.uint64(64 - bits), out=x)
+    np.bitwise_or(x, spare, out=x)

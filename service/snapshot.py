@@ -154,11 +154,15 @@ def take_snapshot(
 
 
 def _flow(ledger: OutcomeLedger, begin: float, end: float) -> LabelFlow:
-    columns = ledger.columns()
     edges = np.linspace(begin, end, FLOW_BINS + 1)
-    right = columns.correct > 0
-    correct, incorrect = (np.histogram(columns.given_at[part], edges)[0] for part in (right, ~right))
-    return LabelFlow(edges, correct, incorrect)
+    given_at, correct = ledger.given(begin)
+    # Stretches hold their beginning; the last one also its end.
+    stretches = np.floor((given_at - begin) * (FLOW_BINS / (end - begin))).astype(np.intp)
+    stretches = np.where(given_at == end, FLOW_BINS - 1, stretches)
+    # What was given after the end, by a clock that is ahead, falls in a last slot that is cut off.
+    slots = 2 * np.minimum(stretches, FLOW_BINS) + correct
+    incorrect_correct = np.bincount(slots, minlength=2 * FLOW_BINS + 2)[: 2 * FLOW_BINS].reshape(-1, 2)
+    return LabelFlow(edges, correct=incorrect_correct[:, 1], incorrect=incorrect_correct[:, 0])
 
 
 def _pool_item_age(traffic: TrafficFacts, now: float) -> float | None:

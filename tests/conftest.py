@@ -1,81 +1,127 @@
-"""Real servers for the tests; a missing one skips locally and fails in CI."""
+"""Real servers for the tests; a missing one skips locally and fails in CI.
+
+Two options choose which: `--broker apache` runs on Apache Kafka, `--redis cluster` on a Redis Cluster.
+"""
 
 from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+from apache_kafka import ApacheKafka
 from harness import Deploy, Deployment
-from pydantic import SecretStr
+from redis_cluster import EmbeddedRedisCluster
+from store_site import redis_settings
 
 from service.clients import build_redis
 from service.embedded import EmbeddedBroker, EmbeddedRedis
 from service.errors import EmbeddedServerError
-from service.settings import RedisSettings
 from service.store.connection import Connection
 
+Server = TypeVar("Server", bound=AbstractContextManager[object])
 
-def _missing(error: EmbeddedServerError) -> None:
-    if os.environ.get("CI") == "true":
-        raise error
-    pytest.skip(str(error))
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--broker", choices=["bundled", "apache"], default="bundled", help="the Kafka that tests run on"
+    )
+    parser.addoption(
+        "--redis", choices=["standalone", "cluster"], default="standalone", help="the Redis that tests run on"
+    )
+
+
+def _running(make: Callable[[], Server]) -> Iterator[Server]:
+    try:
+        server = make()
+    except EmbeddedServerError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
+    with server:
+        yield server
 
 
 @pytest.fixture(scope="session")
-def redis_server() -> Iterator[EmbeddedRedis]:
+def redis_server(request: pytest.FixtureRequest) -> Iterator[EmbeddedRedis | EmbeddedRedisCluster]:
     """A Redis of the test session."""
-    try:
-        server = EmbeddedRedis()
-    except EmbeddedServerError as error:
-        _missing(error)
-        return
-    with server:
-        yield server
+    clustered = request.config.getoption("--redis") == "cluster"
+    yield from _running(EmbeddedRedisCluster if clustered else EmbeddedRedis)
 
 
 @pytest.fixture(scope="session")
-def broker() -> Iterator[EmbeddedBroker]:
-    """A Kafka-compatible broker of the test session."""
-    try:
-        server = EmbeddedBroker()
-    except EmbeddedServerError as error:
-        _missing(error)
-        return
-    with server:
-        yield server
+def apache_kafka() -> Iterator[ApacheKafka]:
+    """One broker of Apache Kafka, of the test session."""
+    yield from _running(ApacheKafka)
+
+
+@pytest.fixture(scope="session")
+def _bundled_broker() -> Iterator[EmbeddedBroker]:
+    yield from _running(EmbeddedBroker)
+
+
+@pytest.fixture(scope="session")
+def bootstrap_servers(request: pytest.FixtureRequest) -> str:
+    """Where the Kafka of the test session is, as host:port."""
+    if request.config.getoption("--broker") == "apache":
+        kafka: ApacheKafka = request.getfixturevalue("apache_kafka")
+        return kafka.bootstrap_servers
+    broker: EmbeddedBroker = request.getfixturevalue("_bundled_broker")
+    return broker.bootstrap_server
 
 
 @pytest.fixture
-def connection(redis_server: EmbeddedRedis) -> Iterator[Connection]:
+def own_broker(request: pytest.FixtureRequest) -> Iterator[tuple[str, ApacheKafka | EmbeddedBroker]]:
+    """A broker of this test alone, which it may harm; where it is, and itself."""
+    if request.config.getoption("--broker") == "apache":
+        for kafka in _running(ApacheKafka):
+            yield kafka.bootstrap_servers, kafka
+    else:
+        for broker in _running(EmbeddedBroker):
+            yield broker.bootstrap_server, broker
+
+
+@pytest.fixture
+def connection(redis_server: EmbeddedRedis | EmbeddedRedisCluster) -> Iterator[Connection]:
     """A connection with a prefix of its own."""
-    client = build_redis(RedisSettings(url=SecretStr(redis_server.url)))
+    client = build_redis(redis_settings(redis_server))
     yield Connection(client, f"test-{secrets.token_hex(6)}")
     client.close()
 
 
-def _deploying(folder: Path, broker: EmbeddedBroker, redis_server: EmbeddedRedis) -> Iterator[Deploy]:
+def _deploying(
+    folder: Path, bootstrap_servers: str, redis_server: EmbeddedRedis | EmbeddedRedisCluster
+) -> Iterator[Deploy]:
     with ExitStack() as stack:
 
         def deploy(**changes: object) -> Deployment:
-            options = {"broker": broker.bootstrap_server, "redis_url": redis_server.url} | changes
+            options = {
+                "broker": bootstrap_servers,
+                "redis_url": redis_server.url,
+                "redis_cluster": isinstance(redis_server, EmbeddedRedisCluster),
+            } | changes
             return stack.enter_context(closing(Deployment(folder, **options)))
 
         yield deploy
 
 
 @pytest.fixture
-def deploy(tmp_path: Path, broker: EmbeddedBroker, redis_server: EmbeddedRedis) -> Iterator[Deploy]:
+def deploy(
+    tmp_path: Path, bootstrap_servers: str, redis_server: EmbeddedRedis | EmbeddedRedisCluster
+) -> Iterator[Deploy]:
     """Makes deployments of one test, on the session's servers unless others are given."""
-    yield from _deploying(tmp_path, broker, redis_server)
+    yield from _deploying(tmp_path, bootstrap_servers, redis_server)
 
 
 @pytest.fixture(scope="module")
 def module_deploy(
-    tmp_path_factory: pytest.TempPathFactory, broker: EmbeddedBroker, redis_server: EmbeddedRedis
+    tmp_path_factory: pytest.TempPathFactory,
+    bootstrap_servers: str,
+    redis_server: EmbeddedRedis | EmbeddedRedisCluster,
 ) -> Iterator[Deploy]:
     """Makes deployments that the tests of one module share."""
-    yield from _deploying(tmp_path_factory.mktemp("loop"), broker, redis_server)
+    yield from _deploying(tmp_path_factory.mktemp("loop"), bootstrap_servers, redis_server)

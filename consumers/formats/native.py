@@ -15,30 +15,39 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from service.contract import CLOUDEVENTS_VERSION, MOST_ATTRIBUTES
+from service.contract import CLOUDEVENTS_VERSION, MOST_ATTRIBUTES, MOST_VOTES
 from service.errors import BadMessage
 
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
 ItemId = Annotated[str, Meta(min_length=1, max_length=256)]
 RequestId = Annotated[str, Meta(min_length=1, max_length=64)]
 ClassName = Annotated[str, Meta(min_length=1, max_length=256)]
+Uri = Annotated[str, Meta(min_length=1, max_length=2048)]
 AwareTime = Annotated[datetime, Meta(tz=True)]
 Headers = Sequence[tuple[str, bytes | None]]
 
 
+NOTHING = msgspec.Raw()
+"""What stands for JSON text that a message does not carry; compared by identity."""
+
+
 class WirePrediction(msgspec.Struct, frozen=True, gc=False):
-    """`service.contract.Prediction` as it is parsed; the payload stays JSON text."""
+    """`service.contract.Prediction` as it is parsed; payload and attributes stay JSON text.
+
+    Few texts of attributes make up nearly all of a stream, so they are looked up and not parsed again;
+    `decode_attributes` tells what is in one, or what is wrong with it.
+    """
 
     model: Name
     item_id: ItemId
     predicted_class: ClassName | None = None
     score: float | None = None
     probabilities: Annotated[list[float], Meta(min_length=2)] | None = None
-    attributes: Annotated[dict[Name, str], Meta(max_length=MOST_ATTRIBUTES)] = {}
+    attributes: msgspec.Raw = NOTHING
     time: AwareTime | None = None
-    payload: msgspec.Raw = msgspec.Raw()
-    payload_uri: Annotated[str, Meta(min_length=1, max_length=2048)] | None = None
-    votes: dict[Name, ClassName] | None = None
+    payload: msgspec.Raw = NOTHING
+    payload_uri: Uri | None = None
+    votes: Annotated[dict[Name, ClassName], Meta(max_length=MOST_VOTES)] | None = None
 
 
 class WireLabel(msgspec.Struct, frozen=True, gc=False):
@@ -53,13 +62,32 @@ class WireLabel(msgspec.Struct, frozen=True, gc=False):
     time: AwareTime | None = None
 
 
-_decode_prediction = msgspec.json.Decoder(WirePrediction).decode
+_Attributes = Annotated[dict[Name, str], Meta(max_length=MOST_ATTRIBUTES)]
+
+_decode_attributes = msgspec.json.Decoder(_Attributes).decode
+decode_prediction = msgspec.json.Decoder(WirePrediction).decode
 _decode_predictions = msgspec.json.Decoder(list[WirePrediction]).decode
 _decode_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _decode_label = msgspec.json.Decoder(WireLabel).decode
 
 _ARRAY_START = re.compile(rb"\s*\[")
-_QUOTED = re.compile(r"'.*'")
+_QUOTED = re.compile(r"""'.*'|".*\"""", re.DOTALL)
+
+_SHORTEST_PREDICTION_BYTES = 50
+_FEW_ELEMENTS = 1_000
+"""So many elements an array may have, however short; beyond, only as many as could be predictions."""
+
+
+def decode_attributes(text: msgspec.Raw | bytes) -> dict[str, str]:
+    """Attributes by name, from their JSON text in a prediction.
+
+    Raises:
+        BadMessage: they are no attributes.
+    """
+    attributes: dict[str, str] | BadMessage = attempt(_decode_attributes, text) if text else {}
+    if isinstance(attributes, BadMessage):
+        raise BadMessage(attributes.reason, f"attributes: {attributes.detail}")
+    return attributes
 
 
 def decode_predictions(value: bytes) -> list[tuple[int | None, WirePrediction | BadMessage]]:
@@ -70,14 +98,19 @@ def decode_predictions(value: bytes) -> list[tuple[int | None, WirePrediction | 
         is refused. One bad element does not take the others with it.
     """
     if not _ARRAY_START.match(value):
-        return [(None, _attempt(_decode_prediction, value))]
-    predictions = _attempt(_decode_predictions, value)
+        return [(None, attempt(decode_prediction, value))]
+    predictions = attempt(_decode_predictions, value)
     if not isinstance(predictions, BadMessage):
         return list(enumerate(predictions))
-    elements = _attempt(_decode_elements, value, whole=False)
+    elements = attempt(_decode_elements, value, whole=False)
     if isinstance(elements, BadMessage):
         return [(None, elements)]
-    return [(i, _attempt(_decode_prediction, raw)) for i, raw in enumerate(elements)]
+    if len(elements) > max(_FEW_ELEMENTS, len(value) // _SHORTEST_PREDICTION_BYTES):
+        # Not one by one: what a record costs must be in proportion to its length.
+        return [
+            (None, BadMessage("invalid_field", "most elements of the array are too short to be predictions"))
+        ]
+    return [(i, attempt(decode_prediction, raw)) for i, raw in enumerate(elements)]
 
 
 def element_texts(value: bytes) -> list[msgspec.Raw]:
@@ -92,7 +125,7 @@ def decode_label(value: bytes) -> WireLabel:
     Raises:
         BadMessage: it is not a label.
     """
-    label: WireLabel | BadMessage = _attempt(_decode_label, value)
+    label: WireLabel | BadMessage = attempt(_decode_label, value)
     if isinstance(label, BadMessage):
         raise label
     if (label.true_class is None) == (label.kind in ("answer", "correction")):
@@ -127,7 +160,14 @@ def event_time(headers: Headers) -> float | None:
     return None
 
 
-def _attempt(decode: Callable[[Any], Any], value: bytes | msgspec.Raw, *, whole: bool = True) -> Any:
+def attempt(decode: Callable[[Any], Any], value: bytes | msgspec.Raw, *, whole: bool = True) -> Any:
+    """What a decoder of msgspec makes of JSON text, or the `BadMessage` that says why it cannot be used.
+
+    Args:
+        decode: of msgspec.
+        value: JSON text.
+        whole: whether what the decoder skips must be UTF-8 as well.
+    """
     try:
         if whole:
             # The parser does not look at the encoding of what it skips: a payload, which a labeller must

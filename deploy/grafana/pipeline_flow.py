@@ -149,12 +149,13 @@ def storing(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Records lost",
-                    "Records that Kafka's retention deleted before they were read. Above 0, beliefs miss "
-                    "traffic or labels for good.",
+                    "Records that Kafka's retention deleted before they were read, and partitions whose log "
+                    "was made anew or lost its end. Above 0, beliefs may miss traffic or labels for good.",
                     per_second,
                     3,
                 ),
                 Query(or_zero(counted_rate("credence_records_lost_total", "topic"), "topic"), "{{topic}}"),
+                Query(or_zero(counted_rate("credence_log_breaks_total", "kind"), "kind"), "logs {{kind}}"),
             )
         )
     )

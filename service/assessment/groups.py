@@ -32,14 +32,17 @@ class CellTraffic:
 
 @dataclass(frozen=True)
 class Labels:
-    """Labelled predictions as columns [n].
+    """Labelled predictions as columns [n]; a row stands for one, or for several that are alike.
+
+    Beliefs need sums over labels alone, to which labels of one row add up: all have its weight.
 
     Attributes:
         cells: cell of each.
         correct: 1.0 where the predicted class is the true one, else 0.0.
         weights: of the balance heuristic, any scale.
-        freshness: what forgetting leaves of each, in (0, 1].
+        freshness: what forgetting leaves of each, in (0, 1]; of several, the sum.
         true_classes: true class of each, -1 for one that the model does not have.
+        counts: labels that each row stands for; one, if absent.
     """
 
     cells: Indices
@@ -47,6 +50,21 @@ class Labels:
     weights: Floats
     freshness: Floats
     true_classes: Indices
+    counts: Indices | None = None
+
+    def counted(self, groups: Indices, group_count: int) -> npt.NDArray[np.int64]:
+        """How many labels every group has [group_count].
+
+        Args:
+            groups: group of every row [n].
+            group_count: number of groups.
+        """
+        return np.bincount(groups, weights=self.counts, minlength=group_count).astype(np.int64)
+
+    def counted_correct(self, groups: Indices, group_count: int) -> npt.NDArray[np.int64]:
+        """How many of them say that the prediction is right, likewise."""
+        right = self.correct if self.counts is None else self.correct * self.counts
+        return np.bincount(groups, weights=right, minlength=group_count).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -154,8 +172,8 @@ def assess_grouping(
         shares=cells.group_shares,
         scores=scores,
         labels=effective[0],
-        labels_counted=np.bincount(groups, minlength=group_count),
-        labels_correct=np.bincount(groups[labels.correct > 0], minlength=group_count),
+        labels_counted=labels.counted(groups, group_count),
+        labels_correct=labels.counted_correct(groups, group_count),
         accuracy=whole if group_count == 1 else accuracy,
         overall=whole,
         bins=bins,

@@ -50,8 +50,7 @@ def mean_rank(draws: Floats, mass: float) -> tuple[Floats, Floats, Floats]:
     """
     ranks = _ranks(draws)
     tail = (1 - mass) / 2
-    lower = np.quantile(ranks, tail, axis=0, method="inverted_cdf")
-    upper = np.quantile(ranks, 1 - tail, axis=0, method="inverted_cdf")
+    lower, upper = np.quantile(ranks, [tail, 1 - tail], axis=0, method="inverted_cdf")
     return ranks.mean(axis=0), lower.astype(np.float64), upper.astype(np.float64)
 
 
@@ -104,7 +103,7 @@ def probability_lowest_exact(alpha: Floats, beta: Floats) -> Floats:
 
 
 def _ranks(draws: Floats) -> npt.NDArray[np.intp]:
-    order = np.argsort(draws, axis=-1, kind="stable")
+    order = np.argsort(draws, axis=-1)
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.broadcast_to(np.arange(draws.shape[-1]), order.shape), axis=-1)
     return ranks

@@ -43,6 +43,8 @@ def balance_weights(*, cells: Indices, freshness: Floats, traffic: Floats, asked
     else a few stale labels would stand for their group's whole traffic, at enormous weights, and drown
     what fresh labels tell of all other groups. So a group forgotten fades out.
 
+    Labels that are alike may come as one row, with the sum of their freshness.
+
     Args:
         cells: cell of every label [n].
         freshness: what forgetting leaves of every label [n], in (0, 1].
@@ -68,7 +70,8 @@ def effective_counts(
 
     n = (sum w d)^2 / sum(w^2 d) and r = n sum(w d z) / sum(w d), with w the label's weight, d its
     freshness, z its outcome. Without forgetting (d = 1) n is Kish's; with equal weights n is the sum
-    of freshness, so old labels lose their say even when no new ones come.
+    of freshness, so old labels lose their say even when no new ones come. All of these are sums over d, so
+    labels of the same weight and outcome may come as one row, with the sum of their freshness.
 
     Args:
         groups: group of every label [n].

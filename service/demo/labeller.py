@@ -30,7 +30,7 @@ def run(arguments: Arguments, desk: Desk, journal: Journal) -> None:
     """Consume requests and send what is due, until SIGTERM."""
     stop = StopFlag(signal.SIGTERM)
     kafka = arguments.settings.kafka
-    consumer = build_consumer(kafka, group="demo-labeller")
+    consumer = build_consumer(kafka, group="demo-labeller", without_offset="earliest")
     producer = build_producer(kafka, name="demo-labeller")
     send = sender(producer, kafka.topics.labels)
     is_ready = False

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from service.contract import MESSAGES
+from service.contract import MESSAGES, Message
+from service.inference_contract import RESPONSE_EXAMPLE, InferenceResponse
 from service.reference.messages import (
     ACROSS_FIELDS,
     DEAD_LETTER_EXAMPLE,
@@ -13,6 +14,8 @@ from service.reference.messages import (
     header_example,
     header_schema,
     message_examples,
+    response_header_example,
+    response_header_schema,
 )
 from service.reference.schemas import Schema, schema_of
 
@@ -28,6 +31,7 @@ def asyncapi_document() -> Schema:
     messages = {
         **{name: _message(name) for name in MESSAGES},
         "PredictionBatch": _batch_message(),
+        "InferenceResponse": _response_message(),
         "DeadLetter": _dead_letter_message(),
     }
     return {
@@ -48,7 +52,11 @@ def asyncapi_document() -> Schema:
         },
         "channels": {
             "predictions": _channel(
-                topics.predictions, "What the models say.", "Prediction", "PredictionBatch"
+                topics.predictions,
+                "What the models say.",
+                "Prediction",
+                "PredictionBatch",
+                "InferenceResponse",
             ),
             "label-requests": _channel(topics.label_requests, "What people are asked.", "LabelRequest"),
             "labels": _channel(topics.labels, "What people answer.", "Label"),
@@ -66,8 +74,9 @@ def asyncapi_document() -> Schema:
 
 def _component_schemas() -> Schema:
     schemas: Schema = {}
-    for name, model in MESSAGES.items():
-        schema = {**schema_of(model), **ACROSS_FIELDS[name]}
+    models: dict[str, type[Message]] = MESSAGES | {"InferenceResponse": InferenceResponse}
+    for name, model in models.items():
+        schema = {**schema_of(model), **ACROSS_FIELDS.get(name, {})}
         schemas.update({**schema.pop("$defs", {}), name: schema})
     # AsyncAPI's own tools resolve references from the root of the document only.
     moved: Schema = json.loads(json.dumps(schemas).replace('"#/$defs/', '"#/components/schemas/'))
@@ -116,6 +125,20 @@ def _batch_message() -> Schema:
         "payload": {"type": "array", "items": {"$ref": "#/components/schemas/Prediction"}},
         "bindings": _key("any; it chooses the partition and nothing else"),
         "examples": [{"headers": header_example("Prediction"), "payload": message_examples("Prediction")}],
+    }
+
+
+def _response_message() -> Schema:
+    return {
+        "name": "InferenceResponse",
+        "title": "InferenceResponse",
+        "summary": schema_of(InferenceResponse)["description"],
+        "description": "Each row is accepted or refused by itself. README.md says what its tensors must be.",
+        "contentType": "application/json",
+        "headers": response_header_schema(),
+        "payload": {"$ref": "#/components/schemas/InferenceResponse"},
+        "bindings": _key("any, or none; it chooses the partition and nothing else", nullable=True),
+        "examples": [{"headers": response_header_example(), "payload": RESPONSE_EXAMPLE}],
     }
 
 

@@ -7,6 +7,16 @@ anything but what is checked. `docs/contract/` is the output of `contract_files`
 from __future__ import annotations
 
 from service.contract import MESSAGES, PROBABILITY_SUM_TOLERANCE, SCORE_TOLERANCE
+from service.inference_contract import (
+    ATTRIBUTE_PREFIX,
+    ATTRIBUTE_RULE,
+    RESPONSE_CLOUDEVENTS_VERSIONS,
+    RESPONSE_EXAMPLE,
+    RESPONSE_EXAMPLE_ROWS,
+    RESPONSE_TYPES,
+    TENSOR_RULES,
+    InferenceResponse,
+)
 from service.reference.asyncapi import asyncapi_document
 from service.reference.messages import (
     DEAD_LETTER_HEADERS,
@@ -33,7 +43,11 @@ def contract_page() -> str:
     headers = header_schema("LabelRequest")
     headers["properties"]["ce_type"] = {"description": "the message's type, see below"}
     rows = [
-        (f"`{topics.predictions}`", "reads", "[Prediction](#prediction), or an array of them"),
+        (
+            f"`{topics.predictions}`",
+            "reads",
+            "[Prediction](#prediction), an array of them, or an [inference response](#inference-responses)",
+        ),
         (f"`{topics.label_requests}`", "writes", "[LabelRequest](#labelrequest)"),
         (f"`{topics.labels}`", "reads", "[Label](#label)"),
         (f"`{topics.dead_letters}`", "writes", "[refused messages](#dead-letters)"),
@@ -43,6 +57,12 @@ def contract_page() -> str:
         headers=_header_table(headers),
         dead_letter_headers=_header_table(DEAD_LETTER_HEADERS),
         messages="\n\n".join(_message_section(name) for name in MESSAGES),
+        response_types=" or ".join(f"`{name}`" for name in RESPONSE_TYPES),
+        response_versions=" or ".join(RESPONSE_CLOUDEVENTS_VERSIONS),
+        response=_fields_of(schema_of(InferenceResponse)),
+        tensors=_tensor_table(),
+        response_example=json_text(RESPONSE_EXAMPLE),
+        response_rows=json_text(RESPONSE_EXAMPLE_ROWS),
         score_tolerance=f"{SCORE_TOLERANCE:g}",
         sum_tolerance=f"{PROBABILITY_SUM_TOLERANCE:g}",
     )
@@ -56,11 +76,22 @@ def _message_section(name: str) -> str:
         schema["description"],
         f"`ce_type`: `{EVENT_TYPES[name]}`. Schema: [{file}]({file}).",
     ]
-    parts.append(_field_table(schema))
-    for part, inner in schema.get("$defs", {}).items():
-        parts += [f"`{part}`: {inner['description']}", _field_table(inner)]
+    parts.append(_fields_of(schema))
     parts += [f"```json\n{json_text(example)}```" for example in message_examples(name)]
     return "\n\n".join(parts)
+
+
+def _fields_of(schema: Schema) -> str:
+    parts = [_field_table(schema)]
+    for part, inner in schema.get("$defs", {}).items():
+        parts += [f"`{part}`: {inner['description']}", _field_table(inner)]
+    return "\n\n".join(parts)
+
+
+def _tensor_table() -> str:
+    rules = [*TENSOR_RULES.items(), (f"{ATTRIBUTE_PREFIX}<name>", ATTRIBUTE_RULE)]
+    rows = [(f"`{name}`", ", ".join(rule.datatypes), rule.shape, rule.meaning) for name, rule in rules]
+    return table(("tensor", "datatype", "shape", "meaning of a row"), rows)
 
 
 def _field_table(schema: Schema) -> str:
@@ -84,7 +115,8 @@ _PAGE = """\
 # The wire contract
 
 Credence talks over Kafka topics to the models that it watches and to the people who label. This page and
-the files beside it are made from `service/contract.py` by `credence contract`; change them there.
+the files beside it are made from `service/contract.py` and `service/inference_contract.py` by
+`credence contract`; change them there.
 [asyncapi.json](asyncapi.json) says the same for machines.
 
 {channels}
@@ -120,6 +152,44 @@ Rules for everything that Credence reads:
 - Delivering a record again counts nothing twice. A producer that sends an item as a new record says that the
   model saw it once more.
 
+## Inference responses
+
+What a model server answers by the Open Inference Protocol (version 2; KServe, Triton, MLServer, Seldon) can
+be read as it is logged. A record is taken for a response
+
+- when its `ce_type` is {response_types}; its `ce_specversion` may be {response_versions};
+- or, without a `ce_type`, when it is an object with `model_name` and `outputs`, and without the `model` of a
+  native message.
+
+Send responses alone, as with `mode: response` of KServe's logger: the event of a request is refused.
+
+{response}
+
+Tensors become fields of predictions by their names; N is the number of rows, the same in all that are used:
+
+{tensors}
+
+- Other names are told per model: `models.<name>.tensors: {{probabilities: predict_proba}}`. Tensors that are
+  no field are ignored.
+- A response must have `predicted_class` and `score`, or `probabilities`; and `item_id`, or an id of its own.
+- **A class is told by its name.** A model that answers positions must have the classes `0`, `1`, `2`, …;
+  positions of other names are refused as `unknown_class`. Read `probabilities` alone instead.
+- Where a name is wanted, an integer is its digits. Nothing else is converted: what is accepted is what would
+  be accepted of the same row as a native message.
+- Each row is accepted or refused by itself. The dead letter of a row is this row as a native message, which
+  can be mended and sent by itself; that of a response which cannot be read is the whole response.
+- Binary tensor data and base64 are refused. NaN is no JSON, and spoils the whole record.
+
+The two rows of
+
+```json
+{response_example}```
+
+are
+
+```json
+{response_rows}```
+
 ## Rules of labels
 
 What a label does depends on what is known of its request:
@@ -144,7 +214,8 @@ A conflict is refused as `conflicting_label`, a retraction of no answer as `noth
 
 ## Dead letters
 
-The value is the refused message, byte for byte (of an array, the element alone), under its record's key.
+The value is the refused message, byte for byte (of an array, the element alone; of a response, the row as a
+native message), under its record's key.
 Every reason, and what to do about it, is in [dead-letters.md](../dead-letters.md).
 
 {dead_letter_headers}

@@ -16,6 +16,7 @@ from service.contract import (
     PREDICTION_TYPE,
     cloudevents_headers,
 )
+from service.inference_contract import RESPONSE_CLOUDEVENTS_VERSIONS, RESPONSE_EXAMPLE, RESPONSE_TYPES
 from service.reference.schemas import Schema, schema_of
 from service.settings import KafkaSettings
 
@@ -62,7 +63,8 @@ DEAD_LETTER_HEADERS: Schema = {
         "credence-source-offset": {**_NUMBER, "description": "offset of its record"},
         "credence-source-index": {
             **_NUMBER,
-            "description": "its position in an array, from 0; absent for a single message",
+            "description": "its position in an array, or its row in a response, from 0; "
+            "absent for a single message, and where a record is refused as a whole",
         },
         "credence-truncated": {
             **_NUMBER,
@@ -84,7 +86,7 @@ DEAD_LETTER_EXAMPLE: Schema = {
 }
 
 
-def json_text(document: Schema) -> str:
+def json_text(document: Schema | list[Schema]) -> str:
     """Indented JSON, with the innermost lists on one line: the example has ten probabilities."""
     text = json.dumps(document, indent=2, ensure_ascii=False)
     return re.sub(r"\[\n[^\[\]{}]*\]", lambda found: _on_one_line(found[0]), text) + "\n"
@@ -137,6 +139,28 @@ def header_schema(name: str) -> Schema:
         return {"type": "object", "properties": properties}
     properties["content-type"]["const"] = "application/json"
     return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def response_header_schema() -> Schema:
+    """Schema of the CloudEvents headers of an inference response, as model servers write them."""
+    schema = header_schema("Prediction")
+    schema["properties"]["ce_specversion"] |= {"enum": list(RESPONSE_CLOUDEVENTS_VERSIONS)}
+    schema["properties"]["ce_type"] |= {"enum": list(RESPONSE_TYPES)}
+    for name in ("ce_specversion", "ce_type"):
+        del schema["properties"][name]["const"]
+    return schema
+
+
+def response_header_example() -> dict[str, str]:
+    """CloudEvents headers of the example of an inference response."""
+    return {
+        "ce_specversion": RESPONSE_CLOUDEVENTS_VERSIONS[0],
+        "ce_id": RESPONSE_EXAMPLE["id"],
+        "ce_source": "http://localhost:9081/",
+        "ce_type": RESPONSE_TYPES[0],
+        "ce_time": "2026-01-31T12:00:00Z",
+        "content-type": "application/json",
+    }
 
 
 def header_example(name: str) -> dict[str, str]:

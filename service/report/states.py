@@ -130,16 +130,16 @@ def activity(snapshot: ModelSnapshot) -> Activity:
         ],
         labels=[
             RecentLabel(
-                request_id=entry.request_id,
+                request_id=entry.fact.request_id,
                 item_id=entry.fact.item_id,
                 assessment=entry.assessment,
-                group=entry.group,
+                group=entry.fact.group,
                 predicted_class=entry.fact.predicted_class,
-                true_class=entry.true_class,
-                correct=entry.fact.predicted_class == entry.true_class,
+                true_class=entry.label.true_class,
+                correct=entry.fact.predicted_class == entry.label.true_class,
                 score=entry.fact.score,
-                given_at=entry.time,
-                delay_seconds=max(0.0, entry.time - entry.fact.requested_at),
+                given_at=entry.label.time,
+                delay_seconds=max(0.0, entry.label.time - entry.fact.requested_at),
             )
             for entry in snapshot.recent
         ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from importlib import resources
 from typing import Any
 
 import redis
+from redis.cluster import RedisCluster
 
 from service.errors import Unavailable
 
@@ -22,6 +24,9 @@ They stand first; but before Redis 7 behind a dash within a script's error, and 
 own words.
 """
 
+_READ_ONLY = re.compile(r"\bREADONLY\b")
+"""What a master that was made a replica answers to a write; before Redis 7 within a script's error."""
+
 _PASSING_ERRORS = (
     redis.ConnectionError,
     redis.TimeoutError,
@@ -29,6 +34,10 @@ _PASSING_ERRORS = (
     redis.OutOfMemoryError,
     redis.exceptions.ClusterDownError,
     redis.exceptions.TryAgainError,
+    # Of a cluster: moved while it was asked, or none of its nodes answers, or not all slots are served.
+    redis.exceptions.AskError,
+    redis.exceptions.ClusterError,
+    redis.exceptions.RedisClusterException,
 )
 """The same where the client has a class for the code, and cuts it from the text."""
 
@@ -38,6 +47,8 @@ def unavailable_when_away() -> Iterator[None]:
     """Turn failures that a retry can cure into `Unavailable`; all others pass."""
     try:
         yield
+    except redis.exceptions.CrossSlotTransactionError:
+        raise  # a mistake in the program, for all its class
     except _PASSING_ERRORS as error:
         raise Unavailable("redis", error) from error
     except redis.ResponseError as error:
@@ -54,10 +65,10 @@ class Connection:
         prefix: first part of every key.
     """
 
-    def __init__(self, client: redis.Redis, prefix: str) -> None:
+    def __init__(self, client: redis.Redis | RedisCluster, prefix: str) -> None:
         self.client: Any = client
         self.prefix = prefix
-        self._scripts: dict[str, Any] = {}
+        self._scripts: dict[str, tuple[str, str]] = {}
 
     def run(self, script: str, keys: Sequence[str], arguments: Sequence[str | bytes | int | float]) -> Any:
         """Run one of the scripts in `lua/` by its file's name.
@@ -66,11 +77,32 @@ class Connection:
             Unavailable: Redis cannot answer now. The script may or may not have been applied;
                 every script recognises its own work when it is run again.
         """
-        if script not in self._scripts:
-            text = resources.files("service.store").joinpath(f"lua/{script}.lua").read_text(encoding="utf-8")
-            self._scripts[script] = self.client.register_script(text)
+        text, digest = self._script(script)
         with unavailable_when_away():
-            return self._scripts[script](keys=list(keys), args=list(arguments))
+            try:
+                try:
+                    return self.client.evalsha(digest, len(keys), *keys, *arguments)
+                except redis.exceptions.NoScriptError:
+                    # By its text, on the node that lacks it: loading it would ask all nodes of a cluster.
+                    return self.client.eval(text, len(keys), *keys, *arguments)
+            except (redis.RedisError, redis.exceptions.RedisClusterException) as error:
+                self._look_elsewhere(error)
+                raise
+
+    def _script(self, name: str) -> tuple[str, str]:
+        if name not in self._scripts:
+            text = resources.files("service.store").joinpath(f"lua/{name}.lua").read_text(encoding="utf-8")
+            self._scripts[name] = text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+        return self._scripts[name]
+
+    def _look_elsewhere(self, error: Exception) -> None:
+        """Have the next command resolve the configured name anew, where the master may be another one now."""
+        if isinstance(self.client, RedisCluster):
+            # The nodes that were found take the place of the configured one; all may have moved since.
+            for node in self.client.startup_nodes:
+                self.client.nodes_manager.startup_nodes.setdefault(node.name, node)
+        elif isinstance(error, redis.ReadOnlyError) or _READ_ONLY.search(str(error)):
+            self.client.connection_pool.disconnect(inuse_connections=False)
 
     def ping(self) -> None:
         """Ask whether Redis answers.

@@ -11,7 +11,7 @@ from service.cells import Combination
 from service.shard import Floats, Traffic, merge_probability_sums, merge_traffic
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
-from service.store.records import Fact, decode_fact, decode_pool_record
+from service.store.records import Fact, Given, decode_fact, decode_given, decode_pool_record
 from service.store.requests import OpenRequest
 from service.store.shards import (
     TRAFFIC_FIELDS,
@@ -27,29 +27,49 @@ _POOL_SAMPLE = 32
 """Items of every shard's pool whose age is looked at."""
 
 
-@dataclass(frozen=True)
-class OutcomeEntry:
+_PAGE = 10_000
+"""Entries of the outcome stream that are read at once: a few megabytes, and a few milliseconds of Redis."""
+
+Position = tuple[int, int]
+"""Where an entry stands in the outcome stream: its milliseconds and sequence number."""
+
+BEGINNING: Position = (0, 0)
+"""Before the first entry of any stream."""
+
+
+class OutcomeEntry(msgspec.Struct, frozen=True, gc=False):
     """One change of what is known of a requested item.
 
     Attributes:
-        request_id: id of the label request.
-        kind: `answered`, `corrected` or `retracted`.
+        position: of the entry.
+        of: of the outcome that it revises; its own, if it is the outcome itself.
         assessment: who asked.
-        grouping: name of the assessment's grouping then.
-        group: name of the group that it was drawn for.
-        fact: what was predicted.
-        true_class: empty for a retraction.
-        time: when the label was given, seconds since the epoch.
+        fact: what was asked and predicted.
+        label: what was answered.
     """
 
-    request_id: str
-    kind: str
+    position: Position
+    of: Position
     assessment: str
-    grouping: str
-    group: str
     fact: Fact
-    true_class: str
-    time: float
+    label: Given
+
+
+@dataclass(frozen=True)
+class OutcomePage:
+    """Some entries of the outcome stream.
+
+    Attributes:
+        first: position of the first entry that the stream still holds.
+        entries: those behind what was read before, in the stream's order.
+        last: position up to which all is read now.
+        complete: whether that is the end of the stream.
+    """
+
+    first: Position
+    entries: list[OutcomeEntry]
+    last: Position
+    complete: bool
 
 
 @dataclass(frozen=True)
@@ -164,43 +184,55 @@ class FactReader:
             tallies={_event_and_assessment(k): int(v) for k, v in tallies.items()},
         )
 
-    def outcomes(self, after: str) -> tuple[str, list[OutcomeEntry]]:
-        """Entries of the outcome stream behind an id.
+    def outcomes(self, after: Position) -> OutcomePage | None:
+        """The next entries of the outcome stream.
 
         Args:
-            after: id of the last entry that was read; `0-0` for all.
+            after: position up to which it was read; `BEGINNING` for all.
 
         Returns:
-            Id of the last entry now, and the entries. When the stream does not hold `after` any more (it
-            was restored from an older state, or has been trimmed so far), the id is `0-0` and the caller
-            starts anew.
+            A page. None when the stream does not hold `after` any more (it was restored from an older state,
+            or has been trimmed so far): then the caller starts anew.
 
         Raises:
             Unavailable: Redis cannot answer now.
         """
-        client, key = self._connection.client, self._keys.outcomes
-        entries: list[OutcomeEntry] = []
-        last = after
+        key = self._keys.outcomes
         with unavailable_when_away():
-            if after != "0-0" and not client.xrange(key, min=after, max=after):
-                return "0-0", []
-            while page := client.xrange(key, min=f"({last}", count=10_000):
-                entries += [_outcome_entry(fields) for _, fields in page]
-                last = page[-1][0].decode()
-        return last, entries
+            pipeline = self._connection.client.pipeline(transaction=True)
+            pipeline.xrange(key, min=_entry_id(after), max=_entry_id(after))
+            pipeline.xrange(key, count=1)
+            pipeline.xrange(key, min=f"({_entry_id(after)}", count=_PAGE)
+            known, first, page = pipeline.execute()
+        if after != BEGINNING and not known:
+            return None
+        entries = [_outcome_entry(entry_id, fields) for entry_id, fields in page]
+        return OutcomePage(
+            first=_position(first[0][0]) if first else BEGINNING,
+            entries=entries,
+            last=entries[-1].position if entries else after,
+            complete=len(entries) < _PAGE,
+        )
 
 
-def _outcome_entry(fields: dict[bytes, bytes]) -> OutcomeEntry:
+def _outcome_entry(entry_id: bytes, fields: dict[bytes, bytes]) -> OutcomeEntry:
+    position, of = _position(entry_id), fields.get(b"of")
     return OutcomeEntry(
-        request_id=fields[b"request"].decode(),
-        kind=fields[b"kind"].decode(),
-        assessment=fields[b"assessment"].decode(),
-        grouping=fields[b"grouping"].decode(),
-        group=fields[b"group"].decode(),
-        fact=decode_fact(fields[b"fact"]),
-        true_class=fields[b"true_class"].decode(),
-        time=float(fields[b"time"]),
+        position,
+        position if of is None else _position(of),
+        fields[b"assessment"].decode(),
+        decode_fact(fields[b"fact"]),
+        decode_given(fields[b"label"]),
     )
+
+
+def _position(entry_id: bytes) -> Position:
+    milliseconds, _, sequence = entry_id.partition(b"-")
+    return int(milliseconds), int(sequence)
+
+
+def _entry_id(position: Position) -> str:
+    return f"{position[0]}-{position[1]}"
 
 
 def _event_and_assessment(field: bytes) -> tuple[str, str]:

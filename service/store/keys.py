@@ -8,21 +8,22 @@ grouping, score bin or half-life starts new ones, which fill again from Kafka.
 | --- | --- | --- | --- |
 | `P:{m}:L:combinations` | list | combinations of attribute values, JSON, in the order of their numbers | for ever |
 | `P:{m}:L:partitions` | set | partitions that have a shard | for ever |
-| `P:{m}:L:shard:<p>` | hash | `next_offset`, `flush_id`, `landmark` (s), `counts`, `weights`, `score_sums` (packed 8-byte numbers per cell), `drawn_base` (entries ever trimmed from `drawn`) | for ever |
+| `P:{m}:L:shard:<p>` | hash | `next_offset`, `topic_id` (of the topic that it is of), `partition_count` (of partition 0: how many there were at first), `flush_id`, `landmark` (s), `counts`, `weights`, `score_sums` (packed 8-byte numbers per cell), `drawn_base` (entries ever trimmed from `drawn`) | for ever |
 | `P:{m}:L:sums:<p>` | hash | predicted class index -> packed class-probability sums | for ever |
 | `P:{m}:L:pool:<p>` | hash | slot number -> pool record (msgpack) | until drawn or replaced |
 | `P:{m}:L:drawn:<p>` | list | `slot:hash` of drawn items, for the owner to free | until acknowledged by a flush |
-| `P:{m}:items` | sorted set | item ids ever requested, by when (s) | newest `outcomes` |
-| `P:{m}:request:<id>` | hash | `state`, `attempt`, `item`, `assessment`, `grouping`, `group`, `window`, `fact`, `message`, `true_class`, `seen` | `correction_days` after it closed |
+| `P:{m}:asked:<n>` | hash | digest of a request's id -> record of it, of every request ever made (`service/store/asked.py`) | newest `outcomes`; while it may be corrected or its outcome is there, in any case |
+| `P:{m}:request:<id>` | hash | `attempt`, `assessment`, `window`, `fact` (msgpack), `message` | while open; `assessment` and `fact` for `correction_days` after a skip |
 | `P:{m}:open` | hash | request id -> JSON of assessment, group, combination, predicted class, score, attempt | while open |
 | `P:{m}:deadlines` | sorted set | request id, by deadline (s) | while open |
 | `P:{m}:outbox` | hash | `request id/attempt` -> message to publish | until published |
 | `P:{m}:budget` | hash | `assessment|window` -> labels used | for ever |
 | `P:{m}:tallies` | hash | `event|assessment` -> how often | for ever |
-| `P:{m}:outcomes` | stream | `request`, `kind`, `assessment`, `grouping`, `group`, `fact`, `true_class`, `time`, `annotator` | newest `outcomes` |
+| `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack); of a revision also `of`, the id of the outcome that it revises | newest `outcomes`, about |
 | `P:{m}:fence` | string | highest leader epoch that has written | for ever |
-| `P:{m}:labels:<p>` | hash | of a labels partition: `next_offset`, `batches` (applied ever) | for ever |
+| `P:{m}:labels:<p>` | hash | of a labels partition: `next_offset`, `topic_id`, `partition_count`, `batches` (applied ever) | for ever |
 | `P:{leader}:lease`, `P:{leader}:epoch` | string | `holder|epoch`; the last epoch given | the lease; for ever |
+| `P:replay:<place>` | string | `begun` or `replayed`: whether a dead letter's message was sent back, by where it stood | 400 days |
 | `P:hash_key` | string | the pool's hash key, hexadecimal, unless configured | for ever |
 """
 
@@ -71,10 +72,9 @@ class ModelKeys:
         """List of slots whose items were drawn."""
         return self._laid_out(f"drawn:{partition}")
 
-    @property
-    def items(self) -> str:
-        """Sorted set of items ever requested."""
-        return self._plain("items")
+    def asked(self, bucket: int) -> str:
+        """Hash of records of requests ever made."""
+        return self._plain(f"asked:{bucket}")
 
     def request(self, request_id: str) -> str:
         """Hash of one label request."""
@@ -133,3 +133,8 @@ def epoch_key(prefix: str) -> str:
 def hash_key_key(prefix: str) -> str:
     """The pool's hash key, where the settings name none."""
     return f"{prefix}:hash_key"
+
+
+def replay_key(prefix: str, place: str) -> str:
+    """Whether the message that stood there was replayed."""
+    return f"{prefix}:replay:{place}"

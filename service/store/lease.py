@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 
+from service.errors import HashKeyChanged
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import epoch_key, hash_key_key, lease_key
 
@@ -51,3 +52,28 @@ def shared_hash_key(connection: Connection) -> bytes:
     with unavailable_when_away():
         connection.client.set(key, secrets.token_hex(16), nx=True)
         return bytes.fromhex(connection.client.get(key).decode())
+
+
+def keep_hash_key(connection: Connection, key: bytes) -> None:
+    """Put the shared hash key back, should Redis have lost it.
+
+    Processes that run know the key that the pools were filled by; so an emptied Redis gets theirs again, and
+    who starts later shares it.
+
+    Args:
+        connection: to Redis.
+        key: the 16 bytes that this process has used since its start.
+
+    Raises:
+        HashKeyChanged: Redis holds another one by now.
+        Unavailable: Redis cannot answer now.
+    """
+    name = hash_key_key(connection.prefix)
+    with unavailable_when_away():
+        connection.client.set(name, key.hex(), nx=True)
+        stored = connection.client.get(name)
+    if stored is not None and stored.decode() != key.hex():
+        raise HashKeyChanged(
+            f"Redis was emptied, and holds another hash key under {name} than this process started with; "
+            "this process stops, and shares the new key when it starts again"
+        )

@@ -29,11 +29,14 @@ class PoolRecord(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tru
     votes: dict[str, str] = {}
 
 
-class Fact(msgspec.Struct, frozen=True, rename={"item_id": "i", "predicted_class": "p", "score": "s"}):
-    """What an outcome keeps of a prediction; compact, as it is kept for every label.
+class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
+    """What an outcome keeps of a request and its prediction; compact, as it is kept for every label.
 
     Attributes:
+        request_id: of the label request.
         item_id: the producer's id.
+        grouping: name of the assessment's grouping then.
+        group: name of the group that it was drawn for.
         predicted_class: by name.
         score: probability of the predicted class.
         attributes: by name; enough to find the item's cell under any grouping.
@@ -42,16 +45,35 @@ class Fact(msgspec.Struct, frozen=True, rename={"item_id": "i", "predicted_class
         votes: classes that the members of an ensemble predict.
     """
 
+    request_id: str
     item_id: str
+    grouping: str
+    group: str
     predicted_class: str
     score: float
-    attributes: dict[str, str] = msgspec.field(name="a")
-    predicted_at: float = msgspec.field(name="t")
-    requested_at: float = msgspec.field(name="r")
-    votes: dict[str, str] = msgspec.field(name="v", default_factory=dict)
+    attributes: dict[str, str]
+    predicted_at: float
+    requested_at: float
+    votes: dict[str, str] = {}
 
 
-encode_pool_record = msgspec.msgpack.Encoder().encode
-decode_pool_record = msgspec.msgpack.Decoder(PoolRecord).decode
+class Given(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What an outcome keeps of its label.
+
+    Attributes:
+        true_class: by name; empty for a retraction.
+        time: seconds since the epoch.
+        annotator: by name, or empty.
+    """
+
+    true_class: str
+    time: float
+    annotator: str
+
+
 encode_json = msgspec.json.Encoder().encode
-decode_fact = msgspec.json.Decoder(Fact).decode
+encode_packed = msgspec.msgpack.Encoder().encode
+encode_pool_record = encode_packed
+decode_pool_record = msgspec.msgpack.Decoder(PoolRecord).decode
+decode_fact = msgspec.msgpack.Decoder(Fact).decode
+decode_given = msgspec.msgpack.Decoder(Given).decode

@@ -9,8 +9,10 @@ from typing import Any, Literal
 import msgspec
 
 from service.errors import FenceRefused, FlushRefused
+from service.store.asked import class_digest, item_digest, place_of, records_per_bucket
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
+from service.store.records import Given, encode_packed
 
 IssueStatus = Literal["issued", "gone", "requested", "budget"]
 ExpiryStatus = Literal["expired", "reissued", "changed"]
@@ -48,7 +50,6 @@ class Draw:
     item_hash: int
     item_id: str
     request_id: str
-    group: str
     fact: bytes
     message: bytes
     open: OpenRequest
@@ -106,7 +107,14 @@ class Applied:
 
 
 class RequestStore:
-    """The label requests of one model."""
+    """The label requests of one model.
+
+    Args:
+        connection: to Redis.
+        keys: of the model.
+        closed_seconds: how long a label may be corrected or retracted.
+        outcome_limit: outcomes to keep, about, and requests to remember, at least.
+    """
 
     def __init__(
         self, connection: Connection, keys: ModelKeys, *, closed_seconds: int, outcome_limit: int
@@ -136,7 +144,6 @@ class RequestStore:
         *,
         epoch: int,
         assessment: str,
-        grouping: str,
         window: str,
         budget: int,
         now: float,
@@ -147,7 +154,6 @@ class RequestStore:
         Args:
             epoch: the leader's.
             assessment: who asks.
-            grouping: name of its grouping.
             window: field of the budget that pays.
             budget: labels that this field may reach.
             now: seconds since the epoch.
@@ -160,13 +166,17 @@ class RequestStore:
         if not draws:
             return []
         keys = self._keys
-        names = [keys.fence, keys.items, keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies]
-        arguments: list[str | bytes | int | float] = [epoch, window, budget, assessment, grouping]
-        arguments += [now, self._outcome_limit]
+        names = [keys.fence, keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies]
+        names.append(keys.outcomes)
+        arguments: list[str | bytes | int | float] = [epoch, window, budget, assessment]
+        arguments += [now, self._closed_seconds, records_per_bucket(self._outcome_limit)]
         for draw in draws:
-            names += [keys.pool(draw.partition), keys.drawn(draw.partition), keys.request(draw.request_id)]
-            arguments += [draw.slot, draw.record, draw.item_hash, draw.item_id, draw.request_id, draw.fact]
-            arguments += [draw.message, msgspec.json.encode(draw.open), draw.deadline, draw.group]
+            place = place_of(draw.request_id)
+            names += [keys.pool(draw.partition), keys.drawn(draw.partition)]
+            names += [keys.request(draw.request_id), keys.asked(place.bucket)]
+            arguments += [draw.slot, draw.record, draw.item_hash, draw.request_id, place.field]
+            arguments += [item_digest(draw.item_id), draw.fact, draw.message]
+            arguments += [msgspec.json.encode(draw.open), draw.deadline]
         return self._fenced("issue_requests", names, arguments)
 
     def due(self, *, now: float, limit: int = 500) -> list[Due]:
@@ -202,12 +212,13 @@ class RequestStore:
             return []
         keys = self._keys
         names = [keys.fence, keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies]
-        arguments: list[str | bytes | int | float] = [epoch, self._closed_seconds]
+        arguments: list[str | bytes | int | float] = [epoch]
         for renewal in renewals:
             attempt = renewal.due.open.attempt
             again = msgspec.structs.replace(renewal.due.open, attempt=attempt + 1)
-            names.append(keys.request(renewal.due.request_id))
-            arguments += [renewal.due.request_id, attempt]
+            place = place_of(renewal.due.request_id)
+            names += [keys.request(renewal.due.request_id), keys.asked(place.bucket)]
+            arguments += [renewal.due.request_id, place.field, attempt]
             arguments += ["" if renewal.deadline is None else renewal.deadline, renewal.message]
             arguments.append(msgspec.json.encode(again))
         return self._fenced("expire_requests", names, arguments)
@@ -239,12 +250,13 @@ class RequestStore:
             with unavailable_when_away():
                 self._connection.client.hdel(self._keys.outbox, *entries)
 
-    def apply(self, partition: int, labels: Sequence[LabelEvent]) -> list[Applied]:
+    def apply(self, partition: int, labels: Sequence[LabelEvent], *, now: float) -> list[Applied]:
         """Apply a batch of labels, each at most once; order matters within one request alone.
 
         Args:
             partition: of the labels topic.
             labels: at least one.
+            now: seconds since the epoch.
 
         Returns:
             What became of every label.
@@ -254,11 +266,13 @@ class RequestStore:
         """
         keys = self._keys
         names = [keys.open, keys.deadlines, keys.outbox, keys.outcomes, keys.tallies, keys.labels(partition)]
-        arguments: list[str | bytes | int | float] = [self._outcome_limit, self._closed_seconds]
+        arguments: list[str | bytes | int | float] = [self._outcome_limit, self._closed_seconds, now]
         for label in labels:
-            names.append(keys.request(label.request_id))
-            arguments += [label.request_id, label.item_id, label.kind, label.true_class, label.digest]
-            arguments += [label.time, label.annotator]
+            place = place_of(label.request_id)
+            names += [keys.request(label.request_id), keys.asked(place.bucket)]
+            arguments += [label.request_id, place.field, item_digest(label.item_id), label.kind]
+            arguments += [class_digest(label.true_class), bytes.fromhex(label.digest)]
+            arguments.append(encode_packed(Given(label.true_class, label.time, label.annotator)))
         return [_applied(reply) for reply in self._connection.run("apply_labels", names, arguments)]
 
     def labels_progress(self, partition: int) -> tuple[int | None, int]:

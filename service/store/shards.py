@@ -189,7 +189,7 @@ class ShardStore:
         """
         keys, traffic = self._keys, shard.traffic
         packed: list[bytes | str] = ["", "", "", ""]
-        if np.isfinite(traffic.landmark):
+        if shard.changed and np.isfinite(traffic.landmark):
             packed = [
                 repr(traffic.landmark),
                 traffic.counts.astype("<i8").tobytes(),

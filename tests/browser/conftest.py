@@ -17,7 +17,7 @@ import pytest
 from harness import Deployment, Labeller, Process, prediction, wait_for
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from service.embedded import EmbeddedBroker, EmbeddedRedis
+from service.embedded import EmbeddedRedis
 
 HOSTILE = "<img src=x onerror=\"document.title='taken over'\">"
 ASSESSMENTS = (
@@ -75,7 +75,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def site(
-    tmp_path_factory: pytest.TempPathFactory, broker: EmbeddedBroker, redis_server: EmbeddedRedis
+    tmp_path_factory: pytest.TempPathFactory, bootstrap_servers: str, redis_server: EmbeddedRedis
 ) -> Iterator[Site]:
     """One deployment for all tests of a module."""
     folder = tmp_path_factory.mktemp("page")
@@ -84,7 +84,7 @@ def site(
             closing(
                 Deployment(
                     folder,
-                    broker=broker.bootstrap_server,
+                    broker=bootstrap_servers,
                     redis_url=redis_server.url,
                     assessments=ASSESSMENTS,
                 )

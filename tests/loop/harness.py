@@ -16,6 +16,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
+import yaml
 from kafka import KafkaConsumer, KafkaProducer
 
 from service.clients import build_redis
@@ -30,15 +31,16 @@ CLI = [sys.executable, "-m", "service.cli"]
 
 CONFIGURATION = """
 kafka:
-  bootstrap_servers: ["{broker}"]
+  bootstrap_servers: {brokers}
   session_timeout_seconds: 6
+  partitions: {partitions}
   group_prefix: {name}
   topics:
     predictions: {name}.predictions
     label_requests: {name}.label-requests
     labels: {name}.labels
     dead_letters: {name}.dead-letters
-redis: {{url: "{redis}", prefix: {name}}}
+redis: {{url: "{redis}", cluster: {cluster}, prefix: {name}}}
 schedule: {{tick_seconds: {tick}, lease_seconds: {lease}}}
 log_level: debug
 seed: 7
@@ -97,8 +99,10 @@ class Deployment:
 
     Args:
         folder: for the configuration and the logs of processes.
-        broker: as host:port.
+        broker: as host:port; several, joined by commas.
         redis_url: of Redis.
+        redis_cluster: whether that is a Redis Cluster.
+        partitions: of every topic.
         tick: seconds between two rounds.
         assessments: what is asked, as YAML.
         model: more keys of the model, as YAML.
@@ -110,6 +114,8 @@ class Deployment:
         *,
         broker: str,
         redis_url: str,
+        redis_cluster: bool = False,
+        partitions: int = 4,
         tick: float = 0.5,
         assessments: str = ASSESSMENTS,
         model: str = "",
@@ -120,8 +126,10 @@ class Deployment:
         self.config = folder / "credence.yaml"
         self.config.write_text(
             CONFIGURATION.format(
-                broker=broker,
+                brokers=json.dumps(broker.split(",")),
                 redis=redis_url,
+                cluster=json.dumps(redis_cluster),
+                partitions=partitions,
                 name=self.name,
                 tick=tick,
                 lease=max(2 * tick, 1.5),
@@ -141,6 +149,12 @@ class Deployment:
         for consumer in self._consumers:
             consumer.close(autocommit=False, timeout_ms=2_000)
         self._redis.close()
+
+    def configure(self, section: str, **keys: Any) -> None:
+        """Have processes that start from now on find these keys in a section of the configuration."""
+        document = yaml.safe_load(self.config.read_text())
+        document[section] |= keys
+        self.config.write_text(yaml.safe_dump(document))
 
     def run_command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run one command to its end."""

@@ -168,6 +168,45 @@ def test_bad_messages_reach_the_dead_letter_topic_with_their_source(
         assert found[reason]["credence-source-offset"].isdigit()
 
 
+def test_responses_of_a_model_server_are_counted_and_asked_about(deploy: Deploy) -> None:
+    deployment = deploy(model="tensors: {predicted_class: predict}")
+    rows = [prediction(number) for number in range(300)]
+    tensors = {
+        "item_id": [row["item_id"] for row in rows],
+        "predict": [row["predicted_class"] for row in rows],
+        "score": [row["score"] for row in rows],
+        "attributes.region": [row["attributes"]["region"] for row in rows],
+    }
+    tensors["predict"][7] = "cow"
+    outputs = [
+        {
+            "name": name,
+            "datatype": "FP32" if name == "score" else "BYTES",
+            "shape": [len(rows), 1],
+            "data": data,
+        }
+        for name, data in tensors.items()
+    ]
+    deployment.send("predictions", json.dumps({"model_name": "sorter", "outputs": outputs}).encode())
+    letters = deployment.consumer("dead-letters")
+    kept: list[bytes] = []
+    with deployment.process("run"):
+
+        def one_there() -> bool:
+            kept.extend(record.value for records in letters.poll(200).values() for record in records)
+            return bool(kept)
+
+        wait_for(one_there, seconds=30, what="the bad row")
+        wait_for(lambda: deployment.predictions_stored() == 299, seconds=20, what="the good ones")
+        labeller = Labeller(deployment)
+        labeller.answer_until(10)
+    (letter,) = map(json.loads, kept)
+    assert letter == {key: value for key, value in rows[7].items() if key != "payload"} | {
+        "predicted_class": "cow"
+    }
+    assert {request.item_id for request in labeller.seen} <= set(tensors["item_id"])
+
+
 def test_sigterm_flushes_what_is_held_and_exits_cleanly(
     deploy: Deploy,
 ) -> None:

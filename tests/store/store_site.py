@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from prometheus_client import CollectorRegistry
-from pydantic import SecretStr
+from redis_cluster import EmbeddedRedisCluster
 
 from consumers.dead_letters import FloodGate, Rejected
+from consumers.formats.open_inference import OpenInference
 from consumers.ingest import ModelIngest
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
@@ -29,9 +30,9 @@ from service.monitor import ModelMonitor
 from service.settings import RedisSettings, Settings
 from service.siphash import siphash24
 from service.store.connection import Connection
-from service.store.facts import FactReader
+from service.store.facts import BEGINNING, FactReader, OutcomeEntry, OutcomePage, Position
 from service.store.keys import ModelKeys
-from service.store.records import Fact, decode_pool_record, encode_json
+from service.store.records import Fact, decode_pool_record, encode_json, encode_packed
 from service.store.requests import Draw, IssueStatus, OpenRequest, RequestStore
 from service.store.shards import DirectoryStore, ShardStore
 from service.wiring import model_keys, model_monitor, request_store
@@ -140,10 +141,12 @@ class Site:
                 )
                 for name in models or self.settings.models
             },
+            responses=OpenInference({name: m.tensors for name, m in self.settings.models.items()}),
             dead_letters=self.letters,
             flood_gate=FloodGate(ratio=0.5, window=self._flood_window),
             metrics=self._metrics,
             message_bytes=bounds.message_bytes,
+            hash_key=HASH_KEY,
         )
 
     def label_step(self, connection: Connection | None = None) -> LabelStep:
@@ -290,25 +293,25 @@ def save(connection: Connection) -> dict[bytes, bytes]:
 def restore(connection: Connection, saved: Mapping[bytes, bytes]) -> None:
     """Make Redis hold what it held; an empty backup empties it."""
     client = connection.client
-    pipeline = client.pipeline(transaction=True)
     for key in client.scan_iter(f"{connection.prefix}:*", count=1_000):
-        pipeline.delete(key)
+        client.delete(key)
     for key, value in saved.items():
-        pipeline.restore(key, 0, value)
-    pipeline.execute()
+        client.restore(key, 0, value)
 
 
 class Wire:
-    """A TCP wire to Redis that can lose replies, or be cut.
+    """A TCP wire to Redis that can lose replies, be cut, or lead to another server.
 
     Attributes:
+        server_port: where new connections lead.
         loses_replies: Redis does what it is told, but the client hears nothing and its connection ends.
         cut: nothing gets through.
     """
 
     def __init__(self, port: int) -> None:
-        self._port = port
+        self.server_port = port
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self._sockets: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept)]
         self.port: int = self._listener.getsockname()[1]
         self.loses_replies = False
@@ -324,7 +327,8 @@ class Wire:
                 thread.start()
 
     def _serve(self, client: socket.socket) -> None:
-        with client, socket.create_connection(("127.0.0.1", self._port)) as server, suppress(OSError):
+        with client, socket.create_connection(("127.0.0.1", self.server_port)) as server, suppress(OSError):
+            self._sockets += [client, server]
             back = threading.Thread(target=self._answer, args=(client, server))
             back.start()
             while not self.cut and (asked := client.recv(65_536)) and not self.cut:
@@ -342,8 +346,43 @@ class Wire:
         self.cut = True
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        _end(*self._sockets)  # a client of a cluster leaves some open when it is closed
         for thread in self._threads:
             thread.join()
+
+
+class Wires:
+    """A wire to every server, which fail alike.
+
+    Attributes:
+        ports: of the wires, by those of the servers.
+    """
+
+    def __init__(self, ports: Sequence[int]) -> None:
+        self._wires = {port: Wire(port) for port in ports}
+        self.ports = {port: wire.port for port, wire in self._wires.items()}
+
+    @property
+    def loses_replies(self) -> bool:
+        return any(wire.loses_replies for wire in self._wires.values())
+
+    @loses_replies.setter
+    def loses_replies(self, loses: bool) -> None:
+        for wire in self._wires.values():
+            wire.loses_replies = loses
+
+    @property
+    def cut(self) -> bool:
+        return any(wire.cut for wire in self._wires.values())
+
+    @cut.setter
+    def cut(self, cut: bool) -> None:
+        for wire in self._wires.values():
+            wire.cut = cut
+
+    def close(self) -> None:
+        for wire in self._wires.values():
+            wire.close()
 
 
 def _end(*sockets: socket.socket) -> None:
@@ -352,17 +391,29 @@ def _end(*sockets: socket.socket) -> None:
             one.shutdown(socket.SHUT_RDWR)
 
 
+def redis_settings(server: EmbeddedRedis | EmbeddedRedisCluster, **more: Any) -> RedisSettings:
+    """How to reach a server of the tests."""
+    clustered = isinstance(server, EmbeddedRedisCluster)
+    return RedisSettings.model_validate({"url": server.url, "cluster": clustered} | more)
+
+
 @contextmanager
-def wired(server: EmbeddedRedis, connection: Connection) -> Iterator[tuple[Wire, Connection]]:
-    """A second connection with the same prefix, over a wire that can fail."""
-    wire = Wire(server.port)
-    url = SecretStr(f"redis://127.0.0.1:{wire.port}/0")
-    client = build_redis(RedisSettings(url=url, timeout_seconds=2))
+def wired(
+    server: EmbeddedRedis | EmbeddedRedisCluster, connection: Connection
+) -> Iterator[tuple[Wires, Connection]]:
+    """A second connection with the same prefix, over wires that can fail."""
+    nodes = server.nodes if isinstance(server, EmbeddedRedisCluster) else [server]
+    wires = Wires([node.port for node in nodes])
+    url = f"redis://127.0.0.1:{wires.ports[nodes[0].port]}/0"
+    client = build_redis(
+        redis_settings(server, url=url, timeout_seconds=2),
+        reach=lambda node: (node[0], wires.ports.get(node[1], node[1])),
+    )
     try:
-        yield wire, Connection(client, connection.prefix)
+        yield wires, Connection(client, connection.prefix)
     finally:
         client.close()
-        wire.close()
+        wires.close()
 
 
 def draws_of(
@@ -373,8 +424,18 @@ def draws_of(
     draws = []
     for slot, encoded in client.hgetall(keys.pool(partition)).items():
         kept = decode_pool_record(encoded)
-        fact = Fact(kept.item_id, kept.predicted_class, kept.score, kept.attributes, kept.time, NOW)
         item = kept.item_id
+        fact = Fact(
+            request_id=f"r-{item}",
+            item_id=item,
+            grouping="all",
+            group=group,
+            predicted_class=kept.predicted_class,
+            score=kept.score,
+            attributes=kept.attributes,
+            predicted_at=kept.time,
+            requested_at=NOW,
+        )
         opened = OpenRequest(assessment, group, kept.attributes, kept.predicted_class, kept.score, 1, NOW)
         draws.append(
             Draw(
@@ -384,14 +445,30 @@ def draws_of(
                 item_hash=int(siphash24([item.encode()], HASH_KEY)[0]),
                 item_id=item,
                 request_id=f"r-{item}",
-                group=group,
-                fact=encode_json(fact),
+                fact=encode_packed(fact),
                 message=encode_json({"item_id": item, "attempt": 1}),
                 open=opened,
                 deadline=deadline,
             )
         )
     return sorted(draws, key=lambda draw: draw.item_id)
+
+
+def page(site: Site, after: Position = BEGINNING) -> OutcomePage:
+    """Outcome entries behind a position, which the stream still holds."""
+    found = site.reader("m").outcomes(after)
+    assert found is not None
+    return found
+
+
+def outcomes(site: Site) -> list[OutcomeEntry]:
+    """All entries of the outcome stream."""
+    return page(site).entries
+
+
+def told(site: Site) -> list[tuple[bool, str]]:
+    """Of every entry of the outcome stream, whether it revises another one, and the true class."""
+    return [(entry.of != entry.position, entry.label.true_class) for entry in outcomes(site)]
 
 
 def issue(
@@ -407,7 +484,6 @@ def issue(
     return site.requests("m", connection).issue(
         epoch=epoch,
         assessment=assessment,
-        grouping="all",
         window=window,
         budget=budget,
         now=NOW,

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 import redis
-from store_site import Site, draws_of, issue, message, record, wired
+from redis.cluster import RedisCluster
+from store_site import Site, draws_of, issue, message, record, redis_settings, wired
 
 from service.clients import build_redis
 from service.embedded import EmbeddedRedis
-from service.errors import FenceRefused, Unavailable
-from service.settings import RedisSettings
+from service.errors import FenceRefused, HashKeyChanged, Unavailable
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import hash_key_key, lease_key
-from service.store.lease import LeaderLease, shared_hash_key
+from service.store.lease import LeaderLease, keep_hash_key, shared_hash_key
 
 LONG = 60.0
 SHORT = 0.05
@@ -115,7 +115,7 @@ def test_of_many_that_try_at_once_one_leads(redis_server: EmbeddedRedis, connect
     epochs: list[int | None] = []
 
     def attempt() -> None:
-        client = build_redis(RedisSettings.model_validate({"url": redis_server.url}))
+        client = build_redis(redis_settings(redis_server))
         lease = LeaderLease(Connection(client, connection.prefix), lease_seconds=LONG)
         start.wait()
         epochs.append(lease.hold())
@@ -166,6 +166,21 @@ def test_a_hash_key_that_is_there_is_used(connection: Connection) -> None:
     assert shared_hash_key(connection) == bytes(15) + b"\xff"
 
 
+def test_a_hash_key_that_redis_lost_is_put_back(connection: Connection) -> None:
+    key = shared_hash_key(connection)
+    connection.client.delete(hash_key_key(connection.prefix))
+    keep_hash_key(connection, key)
+    assert shared_hash_key(connection) == key
+
+
+def test_a_process_with_another_hash_key_is_told(connection: Connection) -> None:
+    key = shared_hash_key(connection)
+    connection.client.set(hash_key_key(connection.prefix), "00" * 16)
+    with pytest.raises(HashKeyChanged, match="starts again"):
+        keep_hash_key(connection, key)
+    assert shared_hash_key(connection) == bytes(16)
+
+
 REFUSALS = {
     "out of memory": ({"maxmemory": "1"}, {"maxmemory": "0"}),
     "without its replicas": ({"min-replicas-to-write": "1"}, {"min-replicas-to-write": "0"}),
@@ -182,19 +197,24 @@ def refusing(request: pytest.FixtureRequest, connection: Connection) -> Iterator
     """A Redis that answers, but refuses to work."""
     refuse, relent = REFUSALS[request.param]
     client = connection.client
-    replica = "replica" in request.param
-    client.config_set("maxmemory-policy", "noeviction")
+    replica = request.param.startswith("a replica")
+    clustered = isinstance(client, RedisCluster)
+    everywhere = {"target_nodes": RedisCluster.ALL_NODES} if clustered else {}
+    if replica and clustered:
+        pytest.skip("a node of a cluster is made a replica by the cluster, and redirects instead")
+    client.config_set("maxmemory-policy", "noeviction", **everywhere)
     LeaderLease(connection, lease_seconds=LONG).release()  # so that the script is loaded
     try:
         for name, value in refuse.items():
-            client.config_set(name, value)
+            client.config_set(name, value, **everywhere)
         if replica:
             client.replicaof("127.0.0.1", 1)
         yield connection
     finally:
-        client.replicaof("NO", "ONE")
+        if replica:
+            client.replicaof("NO", "ONE")
         for name, value in relent.items():
-            client.config_set(name, value)
+            client.config_set(name, value, **everywhere)
 
 
 def test_a_redis_that_refuses_a_script_for_now_is_away(refusing: Connection) -> None:

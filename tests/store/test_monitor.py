@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import redis
 from scipy.stats import chisquare
-from store_site import NOW, Record, Site, message, record, restore, save
+from store_site import NOW, Record, Site, message, outcomes, page, record, restore, save
 
 from service.assessment.policies import POLICIES
 from service.clients import build_redis
@@ -83,6 +83,7 @@ def answer(site: Site, count: int) -> None:
             LabelEvent(one["request_id"], one["item_id"], "answer", "cat", f"{i:016x}", NOW, "ana")
             for i, one in enumerate(waiting[:count])
         ],
+        now=NOW,
     )
 
 
@@ -358,6 +359,38 @@ def test_labels_reach_the_beliefs_and_leave_them_when_redis_is_restored(connecti
     assert monitor.refresh(NOW).outcomes == 0
 
 
+def test_outcomes_are_read_page_by_page(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(connection, model({"ask": asking(max_in_flight=10)}), bounds={"slots_per_cell": 64})
+    site.take_in(stream(100))
+    ask(site.monitor("m"))
+    answer(site, 10)
+    for size in (3, 5):
+        monkeypatch.setattr("service.store.facts._PAGE", size)
+        assert len(page(site).entries) == size
+        assert site.monitor("m").refresh(NOW).outcomes == 10
+
+
+def test_a_monitor_that_runs_on_forgets_what_the_stream_lets_go_of_like_one_that_starts_anew(
+    connection: Connection,
+) -> None:
+    site = Site(connection, model({"ask": asking(max_in_flight=10)}), bounds={"slots_per_cell": 64})
+    site.take_in(stream(100))
+    monitor = site.monitor("m")
+    ask(monitor)
+    answer(site, 10)
+    assert monitor.refresh(NOW).outcomes == 10
+    first, *_ = outcomes(site)
+    revised = LabelEvent(first.fact.request_id, first.fact.item_id, "correction", "dog", "f" * 16, NOW, "ana")
+    assert site.requests("m").apply(0, [revised], now=NOW)[0].status == "applied"
+    connection.client.xtrim(site.keys("m").outcomes, maxlen=7, approximate=False)
+    taken, anew = monitor.refresh(NOW), site.monitor("m").refresh(NOW)
+    assert taken.outcomes == anew.outcomes == 6, "the correction has lost what it revises"
+    for name, grouping in taken.groupings.items():
+        np.testing.assert_array_equal(grouping.beliefs.labels, anew.groupings[name].beliefs.labels)
+        np.testing.assert_array_equal(grouping.accuracy_mean, anew.groupings[name].accuracy_mean)
+    assert taken.recent == anew.recent
+
+
 @pytest.fixture
 def cluster(redis_server: EmbeddedRedis, tmp_path: Path) -> Iterator[Connection]:  # noqa: ARG001 - skips without a server
     """A Redis Cluster of one node, which refuses keys of different slots in one script."""
@@ -439,8 +472,9 @@ def test_overall_accuracy_is_asked_by_score_bin_and_its_labels_say_so(connection
     bins = {"[0,0.25)", "[0.25,0.5)", "[0.5,0.75)", "[0.75,1]"}
     assert {one.group for one in opened(site).values()} == bins
     answer(site, 40)
-    _, entries = site.reader("m").outcomes("0-0")
-    assert {(one.grouping, one.group) for one in entries} == {("score_bin", name) for name in bins}
+    assert {(one.fact.grouping, one.fact.group) for one in outcomes(site)} == {
+        ("score_bin", name) for name in bins
+    }
 
 
 def test_what_was_named_in_a_round_counts_as_answered(connection: Connection) -> None:
@@ -490,7 +524,7 @@ def test_a_process_that_starts_anew_recalls_what_was_believed(connection: Connec
         )
         for i, one in enumerate(waiting)
     ]
-    site.requests("m").apply(0, labels)
+    site.requests("m").apply(0, labels, now=NOW)
     started, now = site.monitor("m"), NOW + 5 * 3_600
     started.refresh(now)
     recalled = 0

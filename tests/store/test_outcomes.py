@@ -9,12 +9,27 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from store_site import NOW, Site, draws_of, issue, message, record, restore, save, wired
+from store_site import (
+    NOW,
+    Site,
+    draws_of,
+    issue,
+    message,
+    outcomes,
+    page,
+    record,
+    restore,
+    save,
+    told,
+    wired,
+)
 
 from service.embedded import EmbeddedRedis
 from service.errors import Unavailable
+from service.store.asked import place_of
 from service.store.connection import Connection
-from service.store.facts import OutcomeEntry
+from service.store.facts import BEGINNING, OutcomePage
+from service.store.records import Given
 from service.store.requests import LabelEvent, Renewal
 
 MODELS = {"m": {"classes": ["cat", "dog", "owl"], "score_bins": 1}}
@@ -49,18 +64,25 @@ RETRACTION = label("retraction")
 
 
 def applied(site: Site, *labels: LabelEvent) -> list[str]:
-    return [done.status for done in site.requests("m").apply(0, labels)]
+    return [done.status for done in site.requests("m").apply(0, labels, now=NOW)]
 
 
-def outcomes(site: Site) -> list[OutcomeEntry]:
-    return site.reader("m").outcomes("0-0")[1]
+def remembered(site: Site, item: str) -> bytes:
+    """The record of a request."""
+    place = place_of(f"r-{item}")
+    found: bytes = site.connection.client.hget(site.keys("m").asked(place.bucket), place.field)
+    return found
 
 
 def known(site: Site, items: str = "ab") -> list[Any]:
-    """All that labels have left in Redis; of each request its state and class."""
+    """All that labels have left in Redis, but for where in the stream an outcome stands."""
     client, keys = site.connection.client, site.keys("m")
-    states = [client.hmget(keys.request(f"r-{item}"), "state", "true_class", "attempt") for item in items]
-    return [states, outcomes(site), site.reader("m").requests(), client.zrange(keys.deadlines, 0, -1)]
+    records = [remembered(site, item) for item in items]
+    states = [(record[:17], record[17:27] != bytes(10), record[27:]) for record in records]
+    requests = [client.hgetall(keys.request(f"r-{item}")) for item in items]
+    entries = [(entry.assessment, entry.fact, entry.label) for entry in outcomes(site)]
+    facts = site.reader("m").requests()
+    return [states, requests, entries, told(site), facts, client.zrange(keys.deadlines, 0, -1)]
 
 
 @pytest.mark.parametrize(
@@ -104,9 +126,13 @@ def test_what_a_label_does_depends_on_the_state_of_its_request(
     site: Site, before: list[LabelEvent], then: LabelEvent, status: str
 ) -> None:
     assert applied(site, *before) == ["applied"] * len(before)
-    as_it_was = known(site)
+    as_it_was, told_before = known(site), told(site)
     assert applied(site, then) == [status]
-    assert (known(site) == as_it_was) == (status != "applied")
+    if status == "applied":
+        assert known(site) != as_it_was
+    else:
+        assert known(site)[1:] == as_it_was[1:]
+        assert told(site) == told_before
 
 
 def test_an_answer_closes_its_request(site: Site) -> None:
@@ -162,23 +188,19 @@ def test_labels_of_a_batch_are_applied_in_their_order(site: Site) -> None:
 def test_an_outcome_joins_the_prediction_with_its_label(site: Site) -> None:
     applied(site, label("answer", "dog", time=NOW + 5.25))
     (entry,) = outcomes(site)
-    assert entry.request_id == "r-a"
-    assert entry.kind == "answered"
-    assert entry.true_class == "dog"
-    assert entry.time == NOW + 5.25
-    assert (entry.assessment, entry.grouping, entry.group) == ("ask", "all", "all")
-    assert (entry.fact.item_id, entry.fact.predicted_class, entry.fact.score) == ("a", "cat", 0.75)
+    assert entry.of == entry.position
+    assert entry.label == Given("dog", NOW + 5.25, "ana")
+    assert (entry.assessment, entry.fact.grouping, entry.fact.group) == ("ask", "all", "all")
+    assert (entry.fact.request_id, entry.fact.item_id) == ("r-a", "a")
+    assert (entry.fact.predicted_class, entry.fact.score) == ("cat", 0.75)
     assert (entry.fact.predicted_at, entry.fact.requested_at) == (NOW, NOW)
 
 
 def test_the_stream_tells_every_change_and_no_skip(site: Site) -> None:
     applied(site, ANSWER, TO_DOG, RETRACTION, label("correction", "owl"), label("skip", item="b"))
-    assert [(entry.kind, entry.true_class) for entry in outcomes(site)] == [
-        ("answered", "cat"),
-        ("corrected", "dog"),
-        ("retracted", ""),
-        ("answered", "owl"),
-    ]
+    assert told(site) == [(False, "cat"), (True, "dog"), (True, ""), (True, "owl")]
+    first, *others = outcomes(site)
+    assert {entry.of for entry in others} == {first.position}
     assert site.reader("m").requests().tallies == {
         ("issued", "ask"): 2,
         ("answered", "ask"): 2,
@@ -202,7 +224,16 @@ def test_vain_retractions_of_an_open_request_do_not_lock_out_its_answer(site: Si
     assert applied(site, label("retraction", time=NOW - 1)) == ["too_many_revisions"]
     assert applied(site, ANSWER) == ["applied"]
     assert applied(site, *vain) == ["nothing_to_retract"] * 32
-    assert [entry.kind for entry in outcomes(site)] == ["answered"]
+    assert told(site) == [(False, "cat")]
+
+
+@pytest.mark.parametrize("first", [ANSWER, SKIP], ids=["answers", "skips"])
+def test_repeats_of_a_label_are_told_alike_when_they_come_again_after_a_correction(
+    site: Site, first: LabelEvent
+) -> None:
+    repeats = [label(first.kind, first.true_class, time=NOW + i) for i in range(1, 40)]
+    assert applied(site, first, *repeats, TO_DOG) == ["applied", *["duplicate"] * 39, "applied"]
+    assert applied(site, first, *repeats[:15], TO_DOG) == ["duplicate"] * 17
 
 
 def test_a_label_whose_reply_was_lost_is_applied_once(
@@ -210,45 +241,83 @@ def test_a_label_whose_reply_was_lost_is_applied_once(
 ) -> None:
     with wired(redis_server, connection) as (wire, far):
         store = site.requests("m", far)
-        store.apply(0, [label("answer", "cat", item="b")])
+        store.apply(0, [label("answer", "cat", item="b")], now=NOW)
         wire.loses_replies = True
         with pytest.raises(Unavailable):
-            store.apply(0, [ANSWER, TO_DOG])
+            store.apply(0, [ANSWER, TO_DOG], now=NOW)
         wire.loses_replies = False
         assert applied(site, ANSWER, TO_DOG) == ["duplicate", "duplicate"]
     assert len(outcomes(site)) == 3
 
 
 def test_outcomes_are_read_on_from_the_last_one_known(site: Site) -> None:
-    reader = site.reader("m")
-    assert reader.outcomes("0-0") == ("0-0", [])
+    assert page(site) == OutcomePage(BEGINNING, [], BEGINNING, complete=True)
     applied(site, ANSWER)
-    last, first_entries = reader.outcomes("0-0")
-    assert len(first_entries) == 1
-    assert reader.outcomes(last) == (last, [])
+    first = page(site)
+    assert len(first.entries) == 1
+    assert page(site, first.last) == OutcomePage(first.last, [], first.last, complete=True)
     applied(site, TO_DOG)
-    newest, entries = reader.outcomes(last)
-    assert [entry.kind for entry in entries] == ["corrected"]
-    assert newest > last
+    second = page(site, first.last)
+    assert [entry.label.true_class for entry in second.entries] == ["dog"]
+    assert second.first == first.last < second.last
 
 
 def test_a_reader_starts_anew_when_the_outcomes_were_restored_from_an_older_state(site: Site) -> None:
     applied(site, ANSWER)
     backup = save(site.connection)
     applied(site, TO_DOG)
-    last, _ = site.reader("m").outcomes("0-0")
+    last = page(site).last
     restore(site.connection, backup)
-    assert site.reader("m").outcomes(last) == ("0-0", [])
+    assert site.reader("m").outcomes(last) is None
 
 
 def test_a_reader_starts_anew_even_if_newer_outcomes_have_followed_the_restored_ones(site: Site) -> None:
     applied(site, ANSWER)
     backup = save(site.connection)
     applied(site, TO_DOG)
-    last, _ = site.reader("m").outcomes("0-0")
+    last = page(site).last
     restore(site.connection, backup)
     applied(site, label("answer", "owl", item="b"))
-    assert site.reader("m").outcomes(last) == ("0-0", [])
+    assert site.reader("m").outcomes(last) is None
+
+
+def test_what_the_stream_has_let_go_of_is_told_with_every_page(site: Site) -> None:
+    applied(site, ANSWER, label("answer", "owl", item="b"))
+    first, second = outcomes(site)
+    assert page(site).first == first.position
+    site.connection.client.xtrim(site.keys("m").outcomes, maxlen=1, approximate=False)
+    assert page(site, second.position).first == second.position
+
+
+def test_an_answer_that_the_stream_has_let_go_of_can_no_longer_be_revised(site: Site) -> None:
+    applied(site, ANSWER, label("answer", "owl", item="b"))
+    site.connection.client.xtrim(site.keys("m").outcomes, maxlen=1, approximate=False)
+    before = known(site)
+    assert applied(site, TO_DOG, RETRACTION) == ["unknown_request", "unknown_request"]
+    assert applied(site, ANSWER) == ["duplicate"]
+    assert known(site) == before
+
+
+def test_a_label_is_revised_within_the_days_of_correction_and_no_later(site: Site) -> None:
+    store, days = site.requests("m"), site.settings.bounds.correction_days
+    applied(site, ANSWER, label("skip", item="b"))
+    last = NOW + days * 86_400
+    assert store.apply(0, [TO_DOG], now=last)[0].status == "applied"
+    late = [RETRACTION, label("correction", "owl", item="b")]
+    assert [done.status for done in store.apply(0, late, now=last + 1)] == ["unknown_request"] * 2
+
+
+def test_a_skipped_request_becomes_an_outcome_when_it_is_corrected(site: Site) -> None:
+    applied(site, SKIP, TO_DOG)
+    (entry,) = outcomes(site)
+    assert (entry.fact.item_id, entry.label.true_class) == ("a", "dog")
+    assert not site.connection.client.exists(site.keys("m").request("r-a"))
+
+
+def test_an_answered_request_leaves_a_short_record_beside_its_outcome(site: Site) -> None:
+    applied(site, ANSWER)
+    assert len(remembered(site, "a")) == 36
+    assert not site.connection.client.exists(site.keys("m").request("r-a"))
 
 
 def test_only_the_newest_outcomes_are_kept(connection: Connection) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import replace
+from itertools import count, islice
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +13,7 @@ from store_site import NOW, Site, draws_of, issue, message, record, wired
 
 from service.embedded import EmbeddedRedis
 from service.errors import FenceRefused, Unavailable
+from service.store.asked import BUCKETS, place_of
 from service.store.connection import Connection
 from service.store.requests import Due, ExpiryStatus, LabelEvent, Renewal, RequestStore
 
@@ -69,13 +71,38 @@ def test_a_budget_is_never_exceeded(site: Site) -> None:
     assert site.connection.client.hlen(site.keys("m").pool(0)) == 2
 
 
-def test_as_many_requested_items_are_remembered_as_outcomes_are_kept(site: Site) -> None:
-    keys = site.keys("m")
-    store = RequestStore(site.connection, keys, closed_seconds=60, outcome_limit=2)
-    options = {"epoch": 1, "assessment": "ask", "grouping": "all", "window": "ask|0", "budget": 100}
-    for age, draw in enumerate(draws_of(site)):
-        store.issue(**options, now=NOW + age, draws=[draw])
-    assert site.connection.client.zrange(keys.items, 0, -1) == [b"d", b"e"]
+@pytest.mark.parametrize(
+    ("now", "answered", "outcomes", "kept"),
+    [
+        (NOW + 1_000, [0, 1, 2], 0, [2, 3]),
+        (NOW + 1_000, [0, 1, 2], 2, [1, 2, 3]),
+        (NOW + 1_000, [0, 1, 2], 3, [0, 1, 2, 3]),
+        (NOW + 1_000, [1], 0, [0, 2, 3]),
+        (NOW + 1_000, [], 0, [0, 1, 2, 3]),
+        (NOW + 61, [0, 1, 2], 0, [1, 2, 3]),
+        (NOW + 59, [0, 1, 2], 0, [0, 1, 2, 3]),
+    ],
+)
+def test_a_full_hash_of_records_gives_up_the_oldest_but_none_on_which_something_hangs(
+    connection: Connection, now: float, answered: list[int], outcomes: int, kept: list[int]
+) -> None:
+    site = Site(connection, MODELS)
+    items = list(islice((f"{n}" for n in count() if place_of(f"r-{n}").bucket == 7), 4))
+    site.take_in([record(i, message(item)) for i, item in enumerate(items)])
+    draws = {draw.item_id: draw for draw in draws_of(site)}
+    store = RequestStore(connection, site.keys("m"), closed_seconds=60, outcome_limit=2 * BUCKETS)
+
+    def ask(number: int, at: float) -> None:
+        store.issue(epoch=1, assessment="ask", window="ask|0", budget=9, now=at, draws=[draws[items[number]]])
+
+    for number in range(3):
+        ask(number, NOW + number)
+    for number in answered:
+        store.apply(0, [answer(items[number])], now=NOW + number)
+    connection.client.xtrim(site.keys("m").outcomes, maxlen=outcomes, approximate=False)
+    ask(3, now)
+    there = connection.client.hkeys(site.keys("m").asked(7))
+    assert set(there) == {place_of(f"r-{items[number]}").field for number in kept}
 
 
 def test_every_window_has_a_budget_of_its_own(site: Site) -> None:
@@ -133,15 +160,16 @@ def test_an_item_is_requested_once_whichever_assessment_asks(site: Site) -> None
 
 def test_an_item_that_is_forgotten_begins_anew_unless_its_request_is_still_open(site: Site) -> None:
     issue(site, draws_of(site)[:2])
-    site.requests("m").apply(0, [answer("a")])
+    skip = LabelEvent("r-a", "a", "skip", "", secrets.token_hex(8), NOW, "ana")
+    site.requests("m").apply(0, [skip], now=NOW)
     client, keys = site.connection.client, site.keys("m")
-    client.delete(keys.items)  # as if very many others had been requested since
+    place = place_of("r-a")
+    client.hdel(keys.asked(place.bucket), place.field)  # as if very many others had been requested since
     site.take_in([record(5, message("a")), record(6, message("b"))])
     again = [draw for draw in draws_of(site) if draw.item_id in "ab"]
     assert issue(site, again) == ["issued", "requested"]
-    assert client.ttl(keys.request("r-a")) == -1, "it must not end with the closed one"
-    assert client.hget(keys.request("r-a"), "true_class") is None
-    assert [done.status for done in site.requests("m").apply(0, [answer("a")])] == ["applied"]
+    assert client.ttl(keys.request("r-a")) == -1, "it must not end with the skipped one"
+    assert [done.status for done in site.requests("m").apply(0, [answer("a")], now=NOW)] == ["applied"]
     assert site.reader("m").requests().budget == {"ask|0": 3}
 
 
@@ -218,15 +246,21 @@ def test_an_item_whose_request_has_expired_is_not_asked_for_again(site: Site) ->
     assert issue(site, [again]) == ["requested"]
 
 
-def test_a_closed_request_is_kept_as_long_as_it_may_be_corrected(site: Site) -> None:
-    issue(site, draws_of(site)[:2])
+def test_of_a_closed_request_a_record_is_left_and_of_a_skipped_one_what_a_correction_needs(
+    site: Site,
+) -> None:
+    issue(site, draws_of(site)[:3])
     client, keys = site.connection.client, site.keys("m")
-    assert client.ttl(keys.request("r-a")) == -1
-    site.requests("m").apply(0, [answer("b")])
+    assert client.ttl(keys.request("r-c")) == -1
+    skip = LabelEvent("r-c", "c", "skip", "", secrets.token_hex(8), NOW, "ana")
+    site.requests("m").apply(0, [answer("b"), skip], now=NOW)
     renew(site)
-    for request in ("r-a", "r-b"):
-        assert 29.9 * 86_400 < client.ttl(keys.request(request)) <= 30 * 86_400
-        assert not client.hexists(keys.request(request), "message"), "the largest part is dropped at once"
+    places = [place_of(f"r-{item}") for item in "abc"]
+    records = [client.hget(keys.asked(place.bucket), place.field) for place in places]
+    assert [record[:1] for record in records] == [b"e", b"a", b"s"]
+    assert client.exists(keys.request("r-a"), keys.request("r-b")) == 0
+    assert client.hkeys(keys.request("r-c")) == [b"assessment", b"fact"]
+    assert 29.9 * 86_400 < client.ttl(keys.request("r-c")) <= 30 * 86_400
 
 
 @pytest.mark.parametrize("deadline", [None, LATER + 60])
@@ -234,7 +268,7 @@ def test_a_request_that_was_answered_meanwhile_is_not_renewed(site: Site, deadli
     issue(site, draws_of(site)[:1])
     store = site.requests("m")
     due = store.due(now=LATER)
-    store.apply(0, [answer("a")])
+    store.apply(0, [answer("a")], now=NOW)
     before = site.reader("m").requests()
     assert store.renew(epoch=1, renewals=[Renewal(one, deadline, b"{}") for one in due]) == ["changed"]
     assert site.reader("m").requests() == before
@@ -325,7 +359,7 @@ def test_whatever_leaders_do_every_item_is_asked_for_once_and_paid_once(
                 window = f"{assessment}|0"
                 issue(site, draws, epoch=epoch, assessment=assessment, window=window, budget=3)
             elif what == "answer":
-                store.apply(0, [answer("abcdefghxy"[chosen[0]])])
+                store.apply(0, [answer("abcdefghxy"[chosen[0]])], now=NOW)
             else:
                 due = store.due(now=LATER) or due
                 deadline = LATER - 1 if what == "reissue" else None
@@ -344,5 +378,8 @@ def test_whatever_leaders_do_every_item_is_asked_for_once_and_paid_once(
             assert facts.budget.get(f"{name}|0", 0) == issued - expired <= 3
             still_open = sum(one.assessment == name for one in facts.open.values())
             assert still_open == issued - expired - happened.get(("answered", name), 0)
-        issued_items = site.connection.client.zcard(site.keys("m").items)
-        assert issued_items == sum(count for (event, _), count in happened.items() if event == "issued")
+        places = [place_of(f"r-{item}") for item in "abcdefgh"]
+        asked = [
+            site.connection.client.hexists(site.keys("m").asked(one.bucket), one.field) for one in places
+        ]
+        assert sum(asked) == sum(count for (event, _), count in happened.items() if event == "issued")

@@ -15,7 +15,7 @@ from service.settings import Settings
 from service.shard import Traffic
 from service.snapshot import ModelSnapshot, take_snapshot
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
-from service.store.records import Fact
+from service.store.records import Fact, Given
 from service.store.requests import OpenRequest
 from service.timeline import Moment, past_moment
 
@@ -74,9 +74,11 @@ def known(count: int = 100, *, traffic: bool = True, given: Sequence[float] = (N
         score = 0.3 + 0.6 * (i % 2)
         right = rng.random() < ACCURACY.get(predicted, 0.9)
         true = predicted if right else "cat" if predicted == "dog" else "dog"
-        fact = Fact(f"i{i}", predicted, score, {}, NOW - 9, given[i % len(given)] - 9)
-        asked = ("worst", "class", predicted) if i % 4 < 2 else ("whole", "score_bin", "[0,0.5)")
-        entries.append(OutcomeEntry(f"r{i}", "answered", *asked, fact, true, given[i % len(given)]))
+        asked = ("class", predicted) if i % 4 < 2 else ("score_bin", "[0,0.5)")
+        time = given[i % len(given)]
+        fact = Fact(f"r{i}", f"i{i}", *asked, predicted, score, {}, NOW - 9, time - 9)
+        assessment = "worst" if i % 4 < 2 else "whole"
+        entries.append(OutcomeEntry((1, i), (1, i), assessment, fact, Given(true, time, "")))
     ledger = OutcomeLedger(space)
     ledger.fold(entries)
     ledger.place(CombinationDirectory(space, [()]))

@@ -12,6 +12,12 @@ from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from service.contract import EXAMPLES, MESSAGES, Label, Prediction, cloudevents_headers
+from service.inference_contract import (
+    RESPONSE_EXAMPLE,
+    RESPONSE_EXAMPLE_ROWS,
+    TENSOR_RULES,
+    InferenceResponse,
+)
 from service.reference.asyncapi import asyncapi_document
 from service.reference.contract import contract_files
 from service.reference.messages import (
@@ -300,7 +306,7 @@ def asyncapi_message(name: str) -> dict[str, Any]:
     return message
 
 
-ASYNCAPI_MESSAGES = [*MESSAGES, "PredictionBatch", "DeadLetter"]
+ASYNCAPI_MESSAGES = [*MESSAGES, "PredictionBatch", "InferenceResponse", "DeadLetter"]
 
 
 @pytest.mark.parametrize("name", ASYNCAPI_MESSAGES)
@@ -323,9 +329,9 @@ def test_every_message_of_the_asyncapi_document_describes_its_key(name: str) -> 
     assert asyncapi_message(name)["bindings"]["kafka"]["key"]["description"]
 
 
-def test_a_predictions_record_is_one_prediction_or_an_array_of_them() -> None:
+def test_a_predictions_record_is_one_prediction_or_an_array_of_them_or_a_response() -> None:
     messages = asyncapi_document()["channels"]["predictions"]["messages"]
-    assert set(messages) == {"Prediction", "PredictionBatch"}
+    assert set(messages) == {"Prediction", "PredictionBatch", "InferenceResponse"}
     assert asyncapi_message("PredictionBatch")["payload"]["type"] == "array"
 
 
@@ -333,6 +339,20 @@ def test_the_page_shows_every_field_of_every_message() -> None:
     page = contract_files()["README.md"]
     fields = {field for model in MESSAGES.values() for field in model.model_fields}
     assert [field for field in fields if f"| `{field}` |" not in page] == []
+
+
+def test_the_page_shows_every_tensor_that_is_read() -> None:
+    page = contract_files()["README.md"]
+    assert [name for name in (*TENSOR_RULES, "attributes.<name>") if f"| `{name}` |" not in page] == []
+
+
+def test_the_example_of_a_response_is_valid() -> None:
+    text = json.dumps(RESPONSE_EXAMPLE)
+    assert len(InferenceResponse.model_validate_json(text).outputs) == 4
+
+
+def test_the_rows_of_the_example_of_a_response_are_valid_predictions() -> None:
+    assert all(model_accepts("Prediction", row) for row in RESPONSE_EXAMPLE_ROWS)
 
 
 def test_every_dead_letter_header_is_explained_beside_the_reasons() -> None:

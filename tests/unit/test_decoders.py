@@ -15,6 +15,7 @@ from consumers.formats.native import (
     WireLabel,
     WirePrediction,
     check_event,
+    decode_attributes,
     decode_label,
     decode_predictions,
     event_time,
@@ -76,7 +77,7 @@ def by_decoder(model: type[Message], text: bytes) -> WirePrediction | WireLabel 
         ((index, prediction),) = decode_predictions(text)
         assert index is None
         if isinstance(prediction, WirePrediction):
-            MODEL.check(prediction)
+            MODEL.checks.check(prediction)
     except BadMessage as error:
         return error
     return prediction
@@ -398,6 +399,8 @@ def agree(model: type[Message], text: bytes) -> None:
         value, expected = getattr(decoded, name), getattr(contract, name)
         if name == "payload":
             value = json.loads(bytes(value) or b"null")
+        if name == "attributes":
+            value = decode_attributes(value)
         assert value == expected
 
 

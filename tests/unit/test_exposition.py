@@ -42,6 +42,7 @@ def registry_of(taken: ModelSnapshot) -> CollectorRegistry:
     pipeline.position("predictions", 0, offset=5, highwater=9, record_time=NOW - 7)
     pipeline.backed_off("predictions", "redis")
     pipeline.records_lost("predictions", 2)
+    pipeline.log_broken("predictions", "recreated")
     pipeline.flushed("predictions", 0.01)
     pipeline.flush_refused("predictions")
     pipeline.snapshot_taken(0.1)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from consumers.dead_letters import FloodGate
 from service.errors import DeadLetterFlood
@@ -31,16 +34,68 @@ def test_more_bad_messages_than_the_ratio_are_a_flood() -> None:
         fed(FloodGate(ratio=0.5, window=10), (10, 6))
 
 
-def test_nothing_is_called_a_flood_before_the_window_is_full() -> None:
-    gate = fed(FloodGate(ratio=0.5, window=10), (9, 9))
-    with pytest.raises(DeadLetterFlood):
+def test_few_bad_messages_at_the_start_are_no_flood_though_there_are_no_others_yet() -> None:
+    fed(FloodGate(ratio=0.5, window=10), *[(1, 1)] * 5)
+
+
+def test_a_flood_at_the_start_is_told_as_soon_as_no_good_message_could_mend_it() -> None:
+    gate = fed(FloodGate(ratio=0.5, window=10), (5, 5))
+    with pytest.raises(DeadLetterFlood, match="6 of the last 6 messages"):
         gate.admit(messages=1, bad=1)
 
 
-def test_a_good_message_that_fills_the_window_is_no_flood() -> None:
-    gate = fed(FloodGate(ratio=0.5, window=10), (9, 9), (1, 0))
+def test_a_good_message_is_never_a_flood() -> None:
+    gate = fed(FloodGate(ratio=0.0, window=10), (10, 0))
     with pytest.raises(DeadLetterFlood):
         gate.admit(messages=1, bad=1)
+    gate.admit(messages=1, bad=0)
+
+
+def test_one_record_with_very_many_bad_elements_is_a_flood() -> None:
+    gate = fed(FloodGate(ratio=0.5, window=1_000), *[(1, 0)] * 1_000)
+    with pytest.raises(DeadLetterFlood, match="500000 of the last 501000 messages"):
+        gate.admit(messages=500_000, bad=500_000)
+
+
+def test_a_batch_larger_than_the_window_is_judged_as_a_whole() -> None:
+    gate = FloodGate(ratio=0.5, window=10)
+    fed(gate, (100, 50))
+    with pytest.raises(DeadLetterFlood, match="150 of the last 200 messages"):
+        gate.admit(messages=100, bad=100)
+
+
+def test_looking_counts_nothing() -> None:
+    gate = FloodGate(ratio=0.5, window=10)
+    for _ in range(100):
+        gate.check(messages=1, bad=1)
+    with pytest.raises(DeadLetterFlood):
+        gate.check(messages=6, bad=6)
+    fed(gate, (5, 5))
+
+
+def test_batches_without_messages_leave_nothing_behind() -> None:
+    gate = fed(FloodGate(ratio=0.5, window=10), *[(0, 0)] * 1_000, (3, 1), *[(0, 0)] * 1_000)
+    assert len(gate._batches) == 1
+
+
+@settings(derandomize=True, deadline=None)
+@given(
+    batches=st.lists(
+        st.integers(0, 30).flatmap(lambda messages: st.tuples(st.just(messages), st.integers(0, messages)))
+    ),
+    window=st.integers(1, 40),
+    ratio=st.floats(0, 1),
+)
+def test_memory_is_bounded_by_the_window_and_what_is_left_of_it_is_less_than_one(
+    batches: list[tuple[int, int]], window: int, ratio: float
+) -> None:
+    gate = FloodGate(ratio=ratio, window=window)
+    for messages, bad in batches:
+        with suppress(DeadLetterFlood):
+            gate.admit(messages=messages, bad=bad)
+        assert len(gate._batches) <= window
+        assert gate._messages == sum(kept for kept, _ in gate._batches)
+        assert gate._messages - (gate._batches[0][0] if gate._batches else 0) < window
 
 
 def test_a_flood_in_many_small_batches_is_seen_like_one_in_a_large_batch() -> None:
@@ -85,7 +140,7 @@ def test_the_window_and_what_is_asked_about_decide_and_nothing_older() -> None:
     for _ in range(2_000):
         bad = rng.random() < 0.3
         last = [*admitted[-50:], bad]
-        if bad and len(last) >= 50 and sum(last) > 0.3 * len(last):
+        if bad and sum(last) > 0.3 * max(50, len(last)):
             refusals += 1
             with pytest.raises(DeadLetterFlood):
                 gate.admit(messages=1, bad=1)

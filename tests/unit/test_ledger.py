@@ -1,15 +1,20 @@
-"""Outcomes as columns: the last word on an item counts."""
+"""Outcomes as columns: the last word on an item counts, and what the stream let go of counts no more."""
 
 from __future__ import annotations
 
+import tracemalloc
+from collections import Counter
+from typing import Any
+
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from service.cells import CellSpace, CombinationDirectory, Grouping
-from service.ledger import OutcomeLedger
+from service.ledger import RECENT, OutcomeLedger
 from service.store.facts import OutcomeEntry
-from service.store.records import Fact
+from service.store.records import Fact, Given
 
 SPACE = CellSpace(
     ("cat", "dog"),
@@ -20,86 +25,201 @@ SPACE = CellSpace(
     },
 )
 DIRECTORY = CombinationDirectory(SPACE, [("__other__",), ("north",), ("south",)])
+EVER = 1e9
 
 
-def entry(number: int, kind: str, true_class: str) -> OutcomeEntry:
+def outcome(number: int, true_class: str, *, predicted: str = "", region: str = "") -> OutcomeEntry:
+    """The first entry of an item; two stand at the same millisecond."""
     fact = Fact(
+        request_id=f"request-{number}",
         item_id=f"item-{number}",
-        predicted_class="cat" if number % 2 else "dog",
+        grouping="region",
+        group="north",
+        predicted_class=predicted or ("cat" if number % 2 else "dog"),
         score=0.4 + number % 3 / 10,
-        attributes={"region": "north" if number % 5 else "south"},
+        attributes={"region": region or ("north" if number % 5 else "south")},
         predicted_at=float(number),
         requested_at=float(number),
     )
-    return OutcomeEntry(f"request-{number}", kind, f"a{number % 2}", "region", "north", fact, true_class, 1.0)
+    position = (number // 2, number % 2)
+    return OutcomeEntry(position, position, f"a{number % 2}", fact, Given(true_class, float(number), ""))
 
 
-def columns(entries: list[OutcomeEntry]) -> list[list[float]]:
+def revision(number: int, of: OutcomeEntry, true_class: str) -> OutcomeEntry:
+    """An entry that revises an outcome; without a class, a retraction."""
+    label = Given(true_class, float(number), "")
+    return OutcomeEntry((number // 2, number % 2), of.of, of.assessment, of.fact, label)
+
+
+def stream(history: list[tuple[int | None, str]]) -> list[OutcomeEntry]:
+    """Entries of a stream: an outcome, or a revision of the one so many outcomes ago."""
+    entries: list[OutcomeEntry] = []
+    outcomes: list[OutcomeEntry] = []
+    for number, (back, true_class) in enumerate(history):
+        if back is None or not outcomes:
+            outcomes.append(outcome(number, true_class or "cat"))
+            entries.append(outcomes[-1])
+        else:
+            entries.append(revision(number, outcomes[-1 - back % len(outcomes)], true_class))
+    return entries
+
+
+def folded(entries: list[OutcomeEntry], directory: CombinationDirectory = DIRECTORY) -> OutcomeLedger:
     ledger = OutcomeLedger(SPACE)
     ledger.fold(entries)
-    ledger.place(DIRECTORY)
-    return [column.tolist() for column in ledger.columns()]
+    ledger.place(directory)
+    return ledger
 
 
+def known(ledger: OutcomeLedger, at: float = EVER) -> Any:
+    """All that a ledger tells, whatever the order in which it numbers who asked."""
+    sums = ledger.sums(at=at, decay=0.0)
+    told = Counter(
+        {
+            (int(cell), ledger.sources[source], bool(correct), int(true), float(fresh)): int(count)
+            for cell, source, correct, true, count, fresh in zip(*sums, strict=True)
+        }
+    )
+    columns = [column.tolist() for column in ledger.given(0.0)]
+    return told, len(ledger), columns, ledger.recent, ledger.first_label_at, ledger.last_label_at
+
+
+lawful = settings(deadline=None)
 histories = st.lists(
-    st.tuples(
-        st.integers(0, 6),
-        st.sampled_from(["answered", "corrected", "retracted"]),
-        st.sampled_from(["cat", "dog"]),
-    ),
+    st.tuples(st.one_of(st.none(), st.integers(0, 5)), st.sampled_from(["cat", "dog", "yak", ""])),
     max_size=40,
 )
 
 
+@lawful
 @given(histories, st.integers(1, 5))
-def test_folding_piece_by_piece_is_folding_in_one_go(history: list[tuple[int, str, str]], size: int) -> None:
-    entries = [entry(*event) for event in history]
+def test_folding_piece_by_piece_is_folding_in_one_go(
+    history: list[tuple[int | None, str]], size: int
+) -> None:
+    entries = stream(history)
     ledger = OutcomeLedger(SPACE)
     for first in range(0, len(entries), size):
         ledger.fold(entries[first : first + size])
         ledger.place(DIRECTORY)
-    assert [column.tolist() for column in ledger.columns()] == columns(entries)
+    assert known(ledger) == known(folded(entries))
 
 
+@lawful
 @given(histories)
-def test_only_the_last_word_on_an_item_counts(history: list[tuple[int, str, str]]) -> None:
-    last = {number: (kind, true_class) for number, kind, true_class in history}
-    order = dict.fromkeys(number for number, _, _ in history)
+def test_only_the_last_word_on_an_item_counts(history: list[tuple[int | None, str]]) -> None:
+    entries = stream(history)
+    last = {entry.of: entry for entry in entries}
     expected = [
-        float(("cat" if number % 2 else "dog") == last[number][1])
-        for number in order
-        if last[number][0] != "retracted"
+        entry.fact.predicted_class == entry.label.true_class
+        for entry in last.values()
+        if entry.label.true_class
     ]
-    assert columns([entry(*event) for event in history])[1] == expected
+    ledger = folded(entries)
+    assert ledger.given(0.0)[1].tolist() == expected
+    assert len(ledger) == len(expected)
+
+
+@lawful
+@given(histories, st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), max_size=12))
+# An outcome is revised before and after it is let go of, and another one of the same millisecond stays.
+@example(history=[(None, "cat"), (None, "cat"), (1, "dog"), (1, "")], steps=[(3, 1), (1, 1)])
+@example(history=[(None, "cat"), (0, ""), (0, "dog")], steps=[(1, 0), (1, 1), (1, 1)])
+# Who asked first is gone when codes are given anew.
+@example(history=[(None, "cat")] * 6, steps=[(4, 0), (2, 3), (0, 1)])
+def test_a_process_that_runs_on_while_its_stream_is_trimmed_knows_what_a_new_one_reads(
+    history: list[tuple[int | None, str]], steps: list[tuple[int, int]]
+) -> None:
+    entries = stream(history)
+    ledger = OutcomeLedger(SPACE)
+    read = gone = 0
+    for more, trimmed in steps:
+        ledger.fold(entries[read : read + more])
+        read = min(len(entries), read + more)
+        gone = min(gone + trimmed, max(0, read - 1))
+        ledger.forget(entries[gone].position if entries else (0, 0))
+        ledger.place(DIRECTORY)
+        assert known(ledger) == known(folded(entries[gone:read]))
+
+
+def test_memory_is_bounded_by_what_the_stream_holds_whatever_has_come_and_gone() -> None:
+    ledger = OutcomeLedger(SPACE)
+    sizes = []
+    tracemalloc.start()
+    for begin in range(0, 40_000, 100):
+        # Every outcome has a region of its own, so that tables of values would grow too.
+        regions = [f"region-{number}" for number in range(begin, begin + 100)]
+        ledger.fold([outcome(begin + i, "cat", region=name) for i, name in enumerate(regions)])
+        ledger.forget((max(0, begin - 900) // 2, 0))
+        ledger.place(CombinationDirectory(SPACE, [("__other__",), *((name,) for name in regions)]))
+        assert len(ledger) <= 1_000
+        sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    # Tables are tidied up each time that as many outcomes have gone as there are.
+    assert max(sizes[300:]) <= 1.1 * max(sizes[30:60])
 
 
 def test_an_outcome_waits_until_its_combination_is_seen_in_traffic() -> None:
-    ledger = OutcomeLedger(SPACE)
-    ledger.fold([entry(1, "answered", "cat")])
-    ledger.place(CombinationDirectory(SPACE, [("__other__",)]))
-    assert ledger.columns().cells.size == 0
+    ledger = folded([outcome(1, "cat")], CombinationDirectory(SPACE, [("__other__",)]))
+    assert ledger.sums(at=EVER, decay=0.0).cells.size == 0
+    assert len(ledger) == 1
     ledger.place(DIRECTORY)
-    assert ledger.columns().cells.size == 1
+    assert ledger.sums(at=EVER, decay=0.0).cells.size == 1
+
+
+def test_outcomes_find_their_cells_anew_when_combinations_were_lost_and_numbered_otherwise() -> None:
+    entries = [outcome(number, "cat") for number in range(12)]
+    ledger = folded(entries)
+    renumbered = CombinationDirectory(SPACE, [("__other__",), ("south",), ("north",)])
+    ledger.place(renumbered)
+    assert known(ledger) == known(folded(entries, renumbered))
+    assert known(ledger) != known(folded(entries))
 
 
 def test_an_outcome_of_a_class_that_the_model_no_longer_has_is_left_out() -> None:
-    fact = Fact("i", "yak", 0.5, {"region": "north"}, 0.0, 0.0)
-    ledger = OutcomeLedger(SPACE)
-    ledger.fold([OutcomeEntry("r", "answered", "a", "region", "north", fact, "yak", 1.0)])
-    ledger.place(DIRECTORY)
-    assert ledger.columns().cells.size == 0
+    assert folded([outcome(1, "yak", predicted="yak")]).sums(at=EVER, decay=0.0).cells.size == 0
+
+
+def test_a_true_class_that_the_model_does_not_have_makes_a_prediction_wrong() -> None:
+    sums = folded([outcome(1, "yak")]).sums(at=EVER, decay=0.0)
+    assert (sums.correct.tolist(), sums.true_classes.tolist()) == ([0.0], [-1])
 
 
 def test_who_asked_is_kept_with_the_grouping_of_then() -> None:
-    ledger = OutcomeLedger(SPACE)
-    ledger.fold([entry(1, "answered", "cat"), entry(2, "answered", "cat"), entry(3, "answered", "cat")])
-    ledger.place(DIRECTORY)
+    ledger = folded([outcome(number, "cat") for number in (1, 2, 3)])
     assert ledger.sources == [("a1", "region"), ("a0", "region")]
-    assert ledger.columns().sources.tolist() == [0, 1, 0]
+    sums = ledger.sums(at=EVER, decay=0.0)
+    assert np.bincount(sums.sources, weights=sums.counts).tolist() == [2, 1]
+
+
+def test_labels_given_later_than_asked_about_do_not_count() -> None:
+    ledger = folded([outcome(number, "cat") for number in range(10)])
+    assert ledger.sums(at=6.0, decay=0.0).counts.sum() == 7
+    assert ledger.sums(at=-1.0, decay=0.0).counts.sum() == 0
+
+
+def test_freshness_is_what_forgetting_leaves_of_every_label_and_no_more_than_all_of_it() -> None:
+    entries = [outcome(number, "cat") for number in (10, 20, 70)]
+    sums = folded(entries).sums(at=30.0, decay=0.1)
+    assert sums.freshness.sum() == pytest.approx(np.exp(-2) + np.exp(-1))
+    ahead = folded([outcome(7, "cat")]).sums(at=EVER, decay=0.0)
+    assert ahead.freshness.tolist() == [1.0]
+
+
+def test_labels_are_told_one_by_one_from_a_time_on() -> None:
+    ledger = folded([outcome(number, "cat") for number in range(10)])
+    given_at, correct = ledger.given(7.0)
+    assert given_at.tolist() == [7.0, 8.0, 9.0]
+    assert correct.tolist() == [True, False, True]
+
+
+def test_the_outcomes_that_came_last_are_kept_as_they_came() -> None:
+    entries = [outcome(number, "cat") for number in range(RECENT + 10)]
+    corrected = revision(RECENT + 10, entries[20], "dog")
+    ledger = folded([*entries, corrected])
+    expected = [corrected, *(entry for entry in reversed(entries) if entry is not entries[20])]
+    assert ledger.recent == expected[:RECENT]
 
 
 def test_many_outcomes_fit() -> None:
-    ledger = OutcomeLedger(SPACE)
-    ledger.fold(entry(number, "answered", "cat") for number in range(1_000))
-    ledger.place(DIRECTORY)
-    np.testing.assert_array_equal(ledger.columns().predicted_at, np.arange(1_000.0))
+    ledger = folded([outcome(number, "cat") for number in range(1_000)])
+    np.testing.assert_array_equal(ledger.given(0.0)[0], np.arange(1_000.0))

@@ -190,6 +190,8 @@ def test_a_missing_key_is_named_by_its_path(tmp_path: Path, text: str, path: str
         (MODEL + "kafka: {flush_seconds: 0}\n", "kafka.flush_seconds"),
         (MODEL + "kafka: {flush_seconds: .inf}\n", "kafka.flush_seconds"),
         (MODEL + "kafka: {start: middle}\n", "kafka.start"),
+        (MODEL + "kafka: {instance_id: 'a b'}\n", "kafka.instance_id"),
+        (MODEL + "kafka: {metadata_seconds: 0}\n", "kafka.metadata_seconds"),
         (MODEL + "kafka: {topics: {labels: 'a b'}}\n", "kafka.topics.labels"),
         (MODEL + "kafka: {topics: {labels: same, predictions: same}}\n", "kafka.topics"),
         (MODEL + "redis: {timeout_seconds: -1}\n", "redis.timeout_seconds"),
@@ -208,6 +210,11 @@ def test_a_missing_key_is_named_by_its_path(tmp_path: Path, text: str, path: str
         (model_text(classes="[cat, cat]"), "models.animals"),
         (model_text(classes="[yes, cat]"), "models.animals.classes.0"),
         (model_text(score_bins="0"), "models.animals"),
+        (model_text(tensors="{colour: predict}"), "models.animals.tensors.colour.[key]"),
+        (model_text(tensors="{score: ''}"), "models.animals.tensors.score"),
+        (model_text(tensors="{score: max, time: max}"), "models.animals"),
+        (model_text(tensors="{score: probabilities}"), "models.animals"),
+        (model_text(tensors="{score: attributes.score}"), "models.animals"),
         (model_text(score_bins="-3"), "models.animals"),
         (model_text(score_bins="[0.5, 0.2]"), "models.animals"),
         (model_text(score_bins="[0.5, 0.5]"), "models.animals"),
@@ -304,6 +311,11 @@ def test_one_bin_has_no_inner_edges() -> None:
 
 def test_given_edges_are_kept() -> None:
     assert ModelSettings(classes=["a", "b"], score_bins=[0.5, 0.9]).score_edges == (0.5, 0.9)
+
+
+def test_two_tensors_may_exchange_their_names() -> None:
+    tensors = {"score": "probabilities", "probabilities": "score"}
+    assert ModelSettings.model_validate({"classes": ["a", "b"], "tensors": tensors}).tensors == tensors
 
 
 def test_a_half_life_halves() -> None:
@@ -453,6 +465,79 @@ def test_a_variable_below_a_plain_value_is_refused_by_its_name(tmp_path: Path) -
 
 def test_a_variable_that_is_no_yaml_is_refused_by_its_name(tmp_path: Path) -> None:
     assert paths(refused(tmp_path, MODEL, {"CREDENCE_LOG_LEVEL": "["})) == ["CREDENCE_LOG_LEVEL"]
+
+
+# How Kafka is reached
+
+
+def security_text(keys: str) -> str:
+    return MODEL + f"kafka: {{security: {{{keys}}}}}\n"
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "protocol: plaintext",
+        "protocol: ssl",
+        "protocol: ssl, ca_file: ca.pem, certificate_file: me.pem, key_file: me.key, key_password: word",
+        "protocol: sasl_plaintext, mechanism: PLAIN, username: me, password: word",
+        "protocol: sasl_ssl, ca_file: ca.pem, mechanism: SCRAM-SHA-512, username: me, password: word",
+    ],
+)
+def test_security_that_makes_sense_is_accepted(tmp_path: Path, keys: str) -> None:
+    assert load(tmp_path, security_text(keys)).kafka.security.protocol in keys
+
+
+@pytest.mark.parametrize(
+    ("keys", "at"),
+    [
+        ("ca_file: ca.pem", ["ca_file"]),
+        ("protocol: sasl_plaintext, ca_file: ca.pem", ["ca_file", "mechanism", "username", "password"]),
+        ("protocol: sasl_ssl, mechanism: PLAIN, username: me", ["password"]),
+        ("username: me", ["username"]),
+        ("protocol: ssl, username: me", ["username"]),
+        ("protocol: ssl, certificate_file: me.pem", ["key_file"]),
+        ("protocol: ssl, key_file: me.key", ["certificate_file"]),
+        ("protocol: ssl, key_password: word", ["key_file"]),
+        ("protocol: tls", ["protocol"]),
+        ("protocol: sasl_ssl, mechanism: GSSAPI, username: me, password: word", ["mechanism"]),
+    ],
+)
+def test_security_that_cannot_work_is_refused_by_its_keys(tmp_path: Path, keys: str, at: list[str]) -> None:
+    assert paths(refused(tmp_path, security_text(keys))) == [f"kafka.security.{key}" for key in at]
+
+
+def test_a_variable_of_a_key_that_names_a_file_is_not_read_from_it(tmp_path: Path) -> None:
+    environment = {"CREDENCE_KAFKA__SECURITY__PROTOCOL": "ssl", "CREDENCE_KAFKA__SECURITY__CA_FILE": "ca.pem"}
+    assert load(tmp_path, MODEL, environment).kafka.security.ca_file == "ca.pem"
+
+
+def test_a_password_of_digits_in_the_environment_or_in_a_file_is_text(tmp_path: Path) -> None:
+    (tmp_path / "word").write_text("0123\n", encoding="utf-8")
+    login = "protocol: sasl_ssl, mechanism: PLAIN, username: me"
+    for environment in (
+        {"CREDENCE_KAFKA__SECURITY__PASSWORD": "0123"},
+        {"CREDENCE_KAFKA__SECURITY__PASSWORD_FILE": str(tmp_path / "word")},
+    ):
+        password = load(tmp_path, security_text(login), environment).kafka.security.password
+        assert password is not None
+        assert password.get_secret_value() == "0123"
+
+
+# How Redis is reached
+
+
+@pytest.mark.parametrize("url", ["redis://redis", "rediss://redis:6380/", "redis://redis:6379/0"])
+def test_a_cluster_is_reached_by_the_address_of_a_node(tmp_path: Path, url: str) -> None:
+    assert load(tmp_path, MODEL + f"redis: {{cluster: true, url: '{url}'}}\n").redis.cluster
+
+
+@pytest.mark.parametrize("url", ["redis://redis:6379/1", "unix:///run/redis.sock"])
+def test_a_cluster_has_no_other_database_and_no_socket(tmp_path: Path, url: str) -> None:
+    assert paths(refused(tmp_path, MODEL + f"redis: {{cluster: true, url: '{url}'}}\n")) == ["redis.url"]
+
+
+# Variables
 
 
 def test_variables_of_others_are_left_alone(tmp_path: Path) -> None:

@@ -1,81 +1,134 @@
 -- Apply labels to their requests, each at most once.
 --
 -- KEYS 1 open  2 deadlines  3 outbox  4 outcomes (stream)  5 tallies
---      6 labels (hash of this partition: batches, applied ever); then per label its request's hash
--- ARGV 1 outcomes to keep, about  2 lifetime of a closed request (s)
---      then per label 7: request id, item id, kind, true class, digest of the label, time (s), annotator
+--      6 labels (hash of this partition: batches, applied ever)
+--      then per label: request hash, asked hash (records: see store/asked.py)
+-- ARGV 1 outcomes to keep, about  2 how long a label may be corrected (s)  3 now (s)
+--      then per label 7: request id, its field in the asked hash, item digest, kind, class digest,
+--      digest of the label, label (msgpack)
 --
 -- States: open -> answered | skipped | expired; skipped -> answered by a correction;
 --         answered -> answered by a correction, or retracted; retracted -> answered by a correction.
--- A label's digest is kept in `seen`, so the same label applied again changes nothing, whatever came
--- after it; behind the digest '+' if it changed something, '=' if it said nothing new, '-' if there was
--- nothing to retract. The last two are kept of corrections and retractions, which could change something
--- when they are applied again after a later label. An answer or a skip that changed nothing never will:
--- no request becomes open again.
--- The outcome stream gets an entry for every change of what is known of an item.
+-- A label's digest is kept in the record, so the same label applied again changes nothing, whatever came
+-- after it; behind the digest '+' if it changed something, '=' if it said nothing new, '!' if it contradicted, '-' if
+-- there was nothing to retract. The last three are kept so that a batch which is applied again, after later labels,
+-- gives the same replies. Answers and skips that change nothing leave room for labels that revise.
+-- The outcome stream gets an entry for every change of what is known of an item. The first one of an item is its
+-- outcome. A later one repeats it with the new label, and tells in `of` which one it revises; once the stream
+-- has let go of the outcome there is nothing to revise, and the request is unknown.
 -- Returns per label 'applied', 'duplicate' or a reason to reject it; behind 'applied', if the label closed an
 -- open request, a space and what is known of that request (JSON).
-local MAX_SEEN = 32 * 18
+local HEAD, SEEN, MOST_SEEN, MOST_REPEATED = 27, 9, 32, 16
+local VAIN = {['-'] = 'nothing_to_retract', ['!'] = 'conflicting_label'}
+local now = math.floor(tonumber(ARGV[3]))
+local uncorrectable = now - tonumber(ARGV[2])
 redis.call('HINCRBY', KEYS[6], 'batches', 1)
 
-local statuses = {}
-for l = 1, #KEYS - 6 do
-  local request, a = KEYS[6 + l], 3 + 7 * (l - 1)
-  local id, item, kind, class, digest = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
-  local stored = redis.call('HMGET', request, 'state', 'item', 'true_class', 'seen', 'attempt', 'assessment', 'fact',
-    'grouping', 'group')
-  local state, known, seen = stored[1], stored[3], stored[4] or ''
-  local known_at = string.find(seen, digest, 1, true)
-  local status, event
+-- What became of a label before: its mark, or nil.
+local function mark_of(seen, digest)
+  for p = 1, #seen, SEEN do
+    if string.sub(seen, p, p + SEEN - 2) == digest then return string.sub(seen, p + SEEN - 1, p + SEEN - 1) end
+  end
+end
 
-  if not state then
+-- Assessment and fact of an answered request; nil when the stream has let go of its outcome.
+local function outcome_of(entry)
+  local milliseconds, sequence = struct.unpack('>I6I4', entry)
+  local id = string.format('%.0f-%.0f', milliseconds, sequence)
+  local found = redis.call('XRANGE', KEYS[4], id, id)[1]
+  if found then return found[2][2], found[2][4], id end
+end
+
+-- Append to the stream; the new entry's id, packed.
+local function tell(assessment, fact, label, of)
+  local arguments = {'assessment', assessment, 'fact', fact, 'label', label}
+  if of then
+    arguments[7], arguments[8] = 'of', of
+  end
+  local id = redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[1], '*', unpack(arguments))
+  local milliseconds, sequence = string.match(id, '(%d+)-(%d+)')
+  return struct.pack('>I6I4', tonumber(milliseconds), tonumber(sequence))
+end
+
+local statuses = {}
+for l = 0, (#KEYS - 6) / 2 - 1 do
+  local request, asked, a = KEYS[7 + 2 * l], KEYS[8 + 2 * l], 4 + 7 * l
+  local id, field, item, kind = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
+  local class, digest, label = ARGV[a + 4], ARGV[a + 5], ARGV[a + 6]
+  local record = redis.call('HGET', asked, field)
+  local state, since, known, entry, seen, mark, status, event
+  if record then
+    state, since = string.sub(record, 1, 1), struct.unpack('>I4', record, 2)
+    known, entry, seen = string.sub(record, 10, 17), string.sub(record, 18, HEAD), string.sub(record, HEAD + 1)
+    mark = mark_of(seen, digest)
+  end
+
+  if not record or state ~= 'o' and since < uncorrectable then
     status = 'unknown_request'
-  elseif stored[2] ~= item then
+  elseif string.sub(record, 6, 9) ~= item then
     status = 'item_mismatch'
-  elseif known_at then
-    status = string.sub(seen, known_at + 16, known_at + 16) == '-' and 'nothing_to_retract' or 'duplicate'
-  elseif state == 'expired' then
+  elseif mark then
+    status = VAIN[mark] or 'duplicate'
+  elseif state == 'e' then
     status = 'expired_request'
-  elseif state == 'open' and kind == 'answer' then
+  elseif state == 'o' and kind == 'answer' then
     event = 'answered'
-  elseif state == 'open' and kind == 'skip' then
+  elseif state == 'o' and kind == 'skip' then
     event = 'skipped'
-  elseif #seen >= MAX_SEEN then
+  elseif kind == 'answer' and state == 'a' and known == class or kind == 'skip' and state == 's' then
+    status = 'duplicate'
+  elseif #seen >= SEEN * MOST_SEEN then
     status = 'too_many_revisions'
-  elseif kind == 'answer' then
-    status = state == 'answered' and known == class and 'duplicate' or 'conflicting_label'
-  elseif kind == 'skip' then
-    status = state == 'skipped' and 'duplicate' or 'conflicting_label'
+  elseif kind == 'answer' or kind == 'skip' then
+    status = 'conflicting_label'
   elseif kind == 'correction' then
-    if state == 'answered' and known == class then status = 'duplicate'
-    elseif state == 'answered' then event = 'corrected'
+    if state == 'a' and known == class then status = 'duplicate'
+    elseif state == 'a' then event = 'corrected'
     else event = 'answered' end
   elseif kind == 'retraction' then
-    if state == 'answered' then event = 'retracted'
-    elseif state == 'retracted' then status = 'duplicate'
+    if state == 'a' then event = 'retracted'
+    elseif state == 'r' then status = 'duplicate'
     else status = 'nothing_to_retract' end
+  end
+
+  local assessment, fact, of
+  if event then
+    if state == 'a' or state == 'r' then
+      assessment, fact, of = outcome_of(entry)
+    else
+      assessment, fact = unpack(redis.call('HMGET', request, 'assessment', 'fact'))
+    end
+    if not fact then event, status = nil, 'unknown_request' end
   end
 
   if event then
     status = 'applied'
-    if state == 'open' then
+    if state == 'o' then
       status = 'applied ' .. (redis.call('HGET', KEYS[1], id) or '')
+      since = now
       redis.call('HDEL', KEYS[1], id)
       redis.call('ZREM', KEYS[2], id)
-      redis.call('HDEL', KEYS[3], id .. '/' .. stored[5])
-      redis.call('HDEL', request, 'message')
+      redis.call('HDEL', KEYS[3], id .. '/' .. redis.call('HGET', request, 'attempt'))
+    end
+    if event == 'skipped' then
+      -- A correction may still make it an outcome.
+      redis.call('HDEL', request, 'attempt', 'window', 'message')
       redis.call('EXPIRE', request, ARGV[2])
+    else
+      redis.call('DEL', request)
+      local told = tell(assessment, fact, label, of)
+      if not of then entry = told end
     end
-    local now_in = event == 'corrected' and 'answered' or event
-    redis.call('HSET', request, 'state', now_in, 'true_class', class, 'seen', seen .. digest .. '+ ')
-    if event ~= 'skipped' then
-      redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[1], '*', 'request', id, 'kind', event, 'assessment', stored[6],
-        'grouping', stored[8], 'group', stored[9], 'fact', stored[7], 'true_class', class, 'time', ARGV[a + 5], 'annotator', ARGV[a + 6])
+    local now_in = event == 'skipped' and 's' or event == 'retracted' and 'r' or 'a'
+    redis.call('HSET', asked, field, now_in .. struct.pack('>I4', since) .. item .. class .. entry .. seen .. digest .. '+')
+    redis.call('HINCRBY', KEYS[5], event .. '|' .. assessment, 1)
+  elseif not mark then
+    local vain = status == 'duplicate' and '=' or status == 'nothing_to_retract' and '-'
+      or status == 'conflicting_label' and '!'
+    local revises = kind == 'correction' or kind == 'retraction'
+    if vain and #seen < SEEN * (revises and MOST_SEEN or MOST_REPEATED) then
+      redis.call('HSET', asked, field, record .. digest .. vain)
     end
-    redis.call('HINCRBY', KEYS[5], event .. '|' .. stored[6], 1)
-  elseif not known_at and (kind == 'correction' or kind == 'retraction') then
-    local mark = status == 'duplicate' and '= ' or status == 'nothing_to_retract' and '- '
-    if mark then redis.call('HSET', request, 'seen', seen .. digest .. mark) end
   end
   statuses[#statuses + 1] = status
 end

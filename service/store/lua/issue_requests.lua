@@ -1,30 +1,68 @@
 -- Draw items from the pool for one assessment: mark, budget, outbox, in one step.
 --
 -- KEYS 1 fence      string  highest leader epoch that has written
---      2 items      zset    item id, by when it was requested (s); the newest are remembered
---      3 open       hash    request id -> JSON
---      4 deadlines  zset    request id, by deadline (s)
---      5 outbox     hash    request id/attempt -> message
---      6 budget     hash    assessment|window -> labels used
---      7 tallies    hash    event|assessment -> how often
---      then per candidate: pool hash, drawn list, request hash
--- ARGV 1 epoch  2 budget field  3 budget limit  4 assessment  5 its grouping  6 now (s)  7 items to remember
---      then per candidate 10: slot, pool record, item hash, item id, request id, fact, message, open JSON,
---      deadline, group
+--      2 open       hash    request id -> JSON
+--      3 deadlines  zset    request id, by deadline (s)
+--      4 outbox     hash    request id/attempt -> message
+--      5 budget     hash    assessment|window -> labels used
+--      6 tallies    hash    event|assessment -> how often
+--      7 outcomes   stream  labels; read alone
+--      then per candidate: pool hash, drawn list, request hash, asked hash (records: see store/asked.py)
+-- ARGV 1 epoch  2 budget field  3 budget limit  4 assessment  5 now (s)  6 how long a label may be corrected (s)
+--      7 records that an asked hash may hold
+--      then per candidate 10: slot, pool record, item hash, request id, its field in the asked hash, item digest,
+--      fact, message, open JSON, deadline
 -- Returns per candidate 'issued', 'gone' (the slot holds another item now), 'requested' (its item was
 -- requested before; the slot is emptied) or 'budget'; or 'fenced' alone.
 local epoch = tonumber(ARGV[1])
 if epoch < tonumber(redis.call('GET', KEYS[1]) or '0') then return {'fenced'} end
 redis.call('SET', KEYS[1], ARGV[1])
 
-local used = tonumber(redis.call('HGET', KEYS[6], ARGV[2]) or '0')
+local now = math.floor(tonumber(ARGV[5]))
+local uncorrectable = now - tonumber(ARGV[6])
+local most = tonumber(ARGV[7])
+
+-- Where the outcome stream begins: milliseconds and sequence number of its first entry.
+local first
+local function stream_begins()
+  if not first then
+    local entry = redis.call('XRANGE', KEYS[7], '-', '+', 'COUNT', 1)[1]
+    local milliseconds, sequence = string.match(entry and entry[1] or '', '(%d+)-(%d+)')
+    first = {tonumber(milliseconds) or math.huge, tonumber(sequence) or 0}
+  end
+  return first[1], first[2]
+end
+
+-- Whether nothing hangs on a record any more: it can be neither answered nor corrected, and its outcome is gone,
+-- so that its item would not count twice.
+local function is_over(record)
+  local since = struct.unpack('>I4', record, 2)
+  if string.sub(record, 1, 1) == 'o' or since >= uncorrectable then return false end
+  local milliseconds, sequence = struct.unpack('>I6I4', record, 18)
+  local begins, begins_with = stream_begins()
+  return milliseconds < begins or milliseconds == begins and sequence < begins_with
+end
+
+-- Make room for one more record: of those that are over the oldest go.
+local function make_room(asked)
+  local excess = redis.call('HLEN', asked) + 1 - most
+  if excess <= 0 then return end
+  local kept, closed = redis.call('HGETALL', asked), {}
+  for i = 1, #kept, 2 do
+    if is_over(kept[i + 1]) then closed[#closed + 1] = {(struct.unpack('>I4', kept[i + 1], 2)), kept[i]} end
+  end
+  table.sort(closed, function(a, b) return a[1] < b[1] end)
+  for i = 1, math.min(excess, #closed) do redis.call('HDEL', asked, closed[i][2]) end
+end
+
+local used = tonumber(redis.call('HGET', KEYS[5], ARGV[2]) or '0')
 local limit = tonumber(ARGV[3])
 local statuses = {}
-local candidates = (#KEYS - 7) / 3
+local candidates = (#KEYS - 7) / 4
 for c = 0, candidates - 1 do
-  local pool, drawn, request = KEYS[8 + 3 * c], KEYS[9 + 3 * c], KEYS[10 + 3 * c]
-  local a = 8 + 10 * c
-  local slot, record, hash, item, id = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
+  local k, a = 8 + 4 * c, 8 + 10 * c
+  local pool, drawn, request, asked = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
+  local slot, record, hash, id, field = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
   local status
   if used >= limit then
     status = 'budget'
@@ -33,23 +71,24 @@ for c = 0, candidates - 1 do
   else
     redis.call('HDEL', pool, slot)
     redis.call('RPUSH', drawn, slot .. ':' .. hash)
-    if redis.call('HEXISTS', KEYS[3], id) == 1 or redis.call('ZADD', KEYS[2], 'NX', ARGV[6], item) == 0 then
+    if redis.call('HEXISTS', asked, field) == 1 then
       status = 'requested'
     else
       status = 'issued'
-      -- Of an item that is forgotten by now a closed request may be left, which would end this one with it.
-      redis.call('DEL', request)
       used = used + 1
-      redis.call('HINCRBY', KEYS[6], ARGV[2], 1)
-      redis.call('HINCRBY', KEYS[7], 'issued|' .. ARGV[4], 1)
-      redis.call('HSET', request, 'state', 'open', 'attempt', '1', 'item', item, 'assessment', ARGV[4],
-        'grouping', ARGV[5], 'group', ARGV[a + 9], 'window', ARGV[2], 'fact', ARGV[a + 5], 'message', ARGV[a + 6])
-      redis.call('HSET', KEYS[3], id, ARGV[a + 7])
-      redis.call('ZADD', KEYS[4], ARGV[a + 8], id)
-      redis.call('HSET', KEYS[5], id .. '/1', ARGV[a + 6])
+      make_room(asked)
+      redis.call('HSET', asked, field, 'o' .. struct.pack('>I4', now) .. ARGV[a + 5] .. string.rep('\0', 18))
+      redis.call('HINCRBY', KEYS[5], ARGV[2], 1)
+      redis.call('HINCRBY', KEYS[6], 'issued|' .. ARGV[4], 1)
+      -- Of an item that is forgotten by now a skipped request may be left, which would end this one with it.
+      redis.call('DEL', request)
+      redis.call('HSET', request, 'attempt', '1', 'assessment', ARGV[4], 'window', ARGV[2], 'fact', ARGV[a + 6],
+        'message', ARGV[a + 7])
+      redis.call('HSET', KEYS[2], id, ARGV[a + 8])
+      redis.call('ZADD', KEYS[3], ARGV[a + 9], id)
+      redis.call('HSET', KEYS[4], id .. '/1', ARGV[a + 7])
     end
   end
   statuses[#statuses + 1] = status
 end
-redis.call('ZREMRANGEBYRANK', KEYS[2], 0, -1 - tonumber(ARGV[7]))
 return statuses

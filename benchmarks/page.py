@@ -1,0 +1,293 @@
+"""Write docs/performance.md: tables of what the other benchmarks measured, and what to size for.
+
+Each benchmark's JSON stands in benchmarks/results; every figure on the page is made from these files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+
+COMMANDS: dict[str, list[str]] = {
+    "ingest": ["benchmarks.ingest"],
+    "processes": ["benchmarks.processes"],
+    "processes_fast": ["benchmarks.processes", "--fast-fetch"],
+    "flushes": ["benchmarks.flushes"],
+    "memory": ["benchmarks.memory"],
+    "recovery": ["benchmarks.recovery"],
+    "rounds": ["benchmarks.rounds"],
+}
+UTILISATION = 0.6
+"""Part of a core that is planned with; the rest is for peaks and for catching up."""
+
+RATES = (10_000, 100_000, 1_000_000, 10_000_000)
+"""Predictions a second that are sized for."""
+
+Figures = dict[str, Any]
+
+
+def run(name: str) -> None:
+    """Run one benchmark, and keep what it tells."""
+    done = subprocess.run(
+        [sys.executable, "-m", *COMMANDS[name], "--json"], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"{COMMANDS[name][0]} failed:\n{done.stderr[-2_000:]}")
+    RESULTS.mkdir(exist_ok=True)
+    told = json.dumps(json.loads(done.stdout), indent=1)
+    (RESULTS / f"{name}.json").write_text(told + "\n", encoding="utf-8")
+    (RESULTS / "machine.json").write_text(json.dumps(_machine(), indent=1) + "\n", encoding="utf-8")
+
+
+def _machine() -> dict[str, str]:
+    told = [line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().splitlines() if ":" in line]
+    models = [what.strip() for name, what in told if name.strip() == "model name"]
+    names = ("kafka-python", "redis", "msgspec", "numpy")
+    return {
+        "processor": f"{len(models)} cores, {models[0]}",
+        "python": platform.python_version(),
+        "libraries": ", ".join(f"{name} {version(name)}" for name in names),
+    }
+
+
+def page(results: Path = RESULTS) -> str:
+    """The page's text."""
+    told = {name: json.loads((results / f"{name}.json").read_text()) for name in ("machine", *COMMANDS)}
+    parts = [
+        _HEAD.format(**told["machine"]),
+        _ingest(told["ingest"]),
+        _processes(told["processes"], told["processes_fast"]),
+        _flushes(told["flushes"]),
+        _memory(told["memory"]),
+        _recovery(told["recovery"]),
+        _rounds(told["rounds"]),
+        _sizing(told),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table in Markdown; numbers stand on the right."""
+    lines = [f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
+    lines += [f"| {' | '.join(map(str, row))} |" for row in rows]
+    return "\n".join(lines)
+
+
+_HEAD = """# Performance
+
+What Credence costs, measured, and what to size for. The page is made by `python -m benchmarks.page` from the
+files in `benchmarks/results`; `python -m benchmarks.page --run` measures everything anew (half an hour).
+
+Measured on {processor}, that broker, Redis, producer and consumers shared; Python {python}, {libraries};
+Apache Kafka and redis-server (append-only file, fsync every second) on the same machine. Rates on a shared
+machine move by half from hour to hour. Ratios within one run hold: every ratio here is of readings that took
+turns in one run."""
+
+
+def _command(name: str) -> str:
+    return f"`python -m {' '.join(COMMANDS[name])}`"
+
+
+def _ingest(told: Sequence[Figures]) -> str:
+    rows = []
+    for stream in told:
+        bare = stream["readers"]["poll"]
+        for reader, figures in stream["readers"].items():
+            rows.append(
+                (
+                    f"{stream['stream']}, {stream['record_bytes']:,.0f} B: {reader}",
+                    f"{figures['rate']:,.0f}",
+                    f"{figures['rate'] / bare['rate']:.0%}",
+                    f"{figures['cpu_us']:.2f}",
+                    f"{bare['cpu_us'] / figures['cpu_us']:.0%}",
+                    f"{figures['redis_share']:.1%}" if figures["redis_share"] else "",
+                )
+            )
+    heads = ("record and reader", "predictions/s", "of poll", "CPU, us", "of poll's", "in Redis")
+    return f"""## Taking predictions in
+
+{_command("ingest")}: one process, beside a bare `poll()` loop of the same client over the same topic. The
+client's own Python is most of the cost. Two things make it less: garbage is collected rarely, always; and with
+`kafka.fast_fetch: true` record batches are taken apart in one loop. That is off by default, as it reaches into
+the client library: it is used only with versions of it that are known, and after it has read sample batches
+exactly as the library does.
+
+{table(heads, rows)}
+
+`poll and decode` parses and checks JSON, and does nothing else."""
+
+
+def _processes(own: Sequence[Figures], fast: Sequence[Figures]) -> str:
+    rows = []
+    for row, fast_row in zip(own, fast, strict=True):
+        cells = [
+            f"{figure:,.0f} ({figure / first:.2f} x)"
+            for figure, first in (
+                (row["poll"], own[0]["poll"]),
+                (row["credence"], own[0]["credence"]),
+                (fast_row["credence"], fast[0]["credence"]),
+            )
+        ]
+        rows.append((row["processes"], *cells))
+    heads = ("processes", "bare poll, records/s", "Credence, predictions/s", "with fast fetch")
+    return f"""## Several processes
+
+{_command("processes")}, and with `--fast-fetch`: consumers that share four partitions, on two cores that the
+broker and Redis need too.
+
+{table(heads, rows)}"""
+
+
+def _flushes(told: Sequence[Figures]) -> str:
+    rows = [
+        (
+            f"{f['cells']:,} cells, {f['models']} {'model' if f['models'] == 1 else 'models'}, {f['slots']} slots",
+            f"{f['taking_us']:.2f}",
+            f"{f['flush_ms']:.1f}",
+            f"{f['redis_mb']:.1f}",
+        )
+        for f in told
+    ]
+    heads = ("of one partition", "taking in, us a prediction", "a flush, ms", "Redis, MB")
+    return f"""## Cells, models, slots
+
+{_command("flushes")}: batches of 5,000 predictions given to the consumer's step, a flush behind each. In service
+a flush follows `kafka.flush_records` (50,000) predictions or `kafka.flush_seconds` (1 s), whichever is sooner,
+so its cost is spread over more. Cells, slots and models are all of one topic partition; the pool is still
+filling where there are many of them.
+
+{table(heads, rows)}"""
+
+
+def _memory(told: Figures) -> str:
+    sizes = told["resident_mb"]
+    rows = [
+        (f"{count:,}", f"{size:.0f}")
+        for count, size in list(zip(told["predictions"], sizes, strict=True))[1::3]
+    ]
+    return f"""## Memory
+
+{_command("memory")}: a consumer over {told["predictions"][-1]:,} predictions with ever-new item ids and 20,000
+cells. Behind the first fifth it grew by {told["growth"]:.1%} at the most.
+
+{table(("predictions", "MB in use"), rows)}"""
+
+
+def _recovery(told: Figures) -> str:
+    rows = [
+        ("predictions a second before the kill", f"{told['rate_before']:,.0f}"),
+        ("from the restart to the first prediction, s", f"{told['first_seconds']:.1f}"),
+        ("to full speed, s", f"{told['full_speed_seconds']:.1f}"),
+        ("to the end of the unread records, s", f"{told['caught_up_seconds']:.1f}"),
+        ("predictions in the topic", f"{told['predictions']:,}"),
+        ("counted in Redis at the end", f"{told['counted']:,}"),
+    ]
+    return f"""## Recovery
+
+{_command("recovery")}: a consumer is killed (SIGKILL) while it reads, and started again at once. It has a
+`kafka.instance_id`, so that its partitions wait for it; without one they move after
+`kafka.session_timeout_seconds`.
+
+{table(("", "measured"), rows)}"""
+
+
+def _rounds(told: Sequence[Figures]) -> str:
+    rows = [
+        (
+            f"{row['groups']:,.0f} groups, {row['outcomes']:,.0f} labels",
+            f"{row['round_median_ms']:,.0f}",
+            f"{row['cold_start_s']:.1f}",
+            f"{row['stream_mb']:,.0f}",
+            f"{row['redis_mb']:,.0f}",
+            f"{row['process_mib']:,.0f}",
+        )
+        for row in told
+    ]
+    heads = ("", "a round, ms", "first round, s", "outcomes, MB of Redis", "all of Redis, MB", "process, MiB")
+    return f"""## Rounds
+
+{_command("rounds")}: what a tick of the scheduler costs, with some tens of labels since the last; the first
+round of a process reads all outcomes. All of Redis is everything that predictions and labels have left there:
+outcomes, closed requests that may still be corrected, the ids of items that were asked, traffic and pool.
+
+{table(heads, rows)}"""
+
+
+def _sizing(told: dict[str, Any]) -> str:
+    cpu = {s["stream"]: (s["readers"], s["record_bytes"]) for s in told["ingest"]}
+    (small, small_bytes), (packed, packed_bytes) = cpu["one in a record"], cpu["100 in a record"]
+    ways = {
+        "one in a record": (small["credence"]["cpu_us"], small_bytes),
+        "the same, fast fetch": (small["credence, fast fetch"]["cpu_us"], small_bytes),
+        "100 in a record": (packed["credence"]["cpu_us"], packed_bytes / 100),
+    }
+    rows = [
+        (
+            f"{rate:,} /s, {way}",
+            f"{rate * us / 1e6:,.1f}",
+            f"{_ceil(rate * us / 1e6 / UTILISATION):,}",
+            f"{rate * size * 8 / 1e9:,.2f}",
+        )
+        for rate in RATES
+        for way, (us, size) in ways.items()
+    ]
+    most = max(told["rounds"], key=lambda row: (row["outcomes"], -row["groups"]))
+    heads = ("predictions", "cores in use", "consumer processes", "network in, Gbit/s")
+    return f"""## What to size for
+
+All of this is arithmetic from the tables above.
+
+**Consumers.** A process is one core. Cores in use = predictions a second x CPU of one; processes = that over
+{UTILISATION:.0%}, which leaves room for peaks and for catching up. Have at least as many partitions as processes.
+What counts most is packing: producers that put many predictions in a record save most of the cost.
+
+{table(heads, rows)}
+
+**Redis, of one model.** Traffic: 24 bytes x cells x partitions. Pool: cells x `bounds.slots_per_cell` x
+partitions x (the item's record: its id, class, attributes and payload, and about 100 bytes of Redis's own).
+Labels: {most["redis_bytes"]:,.0f} bytes each at {most["outcomes"]:,.0f}, of which the outcome takes
+{most["stream_bytes"]:,.0f}; closed requests leave after `bounds.correction_days`. A flush writes 24 bytes a cell
+and what is new in the pool: once a second and partition that is {24 * 20_000 / 1e6:.1f} MB for 20,000 cells.
+
+**Rounds.** The process that leads takes {most["process_mib"]:,.0f} MiB with {most["outcomes"]:,.0f} labels. Rounds cost
+by groups and new labels, not by predictions: one replica and a standby serve any rate.
+
+**Network.** What consumers read from Kafka is the table's last column; to Redis they write flushes; label
+requests and labels are few."""
+
+
+def _ceil(number: float) -> int:
+    return -int(-number // 1)
+
+
+def main() -> None:
+    """Write the page, check it, or measure first."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--run", nargs="*", choices=COMMANDS, help="measure these anew, or all, before")
+    parser.add_argument("--check", action="store_true", help="fail if the page is not what the results say")
+    options = parser.parse_args()
+    for name in COMMANDS if options.run == [] else options.run or ():
+        print(f"measuring: {' '.join(COMMANDS[name])}", flush=True)
+        run(name)
+    if options.check:
+        if PAGE.read_text(encoding="utf-8") != page():
+            raise SystemExit(f"{PAGE.name} is not what the results say; run: python -m benchmarks.page")
+        return
+    PAGE.write_text(page(), encoding="utf-8")
+    print(PAGE.relative_to(Path.cwd()) if PAGE.is_relative_to(Path.cwd()) else PAGE)
+
+
+if __name__ == "__main__":
+    main()

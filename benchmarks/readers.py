@@ -1,0 +1,91 @@
+"""Those that read a topic in the benchmarks, each in a process of its own: the bare client, and Credence."""
+
+from __future__ import annotations
+
+import multiprocessing
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from benchmarks.consuming import ConsumerProcess
+from consumers.formats.open_inference import OpenInference
+from consumers.formats.records import decode_records
+from service.clients import build_consumer
+from service.garbage import collect_rarely
+from service.settings import Settings
+
+Reader = Literal[
+    "poll", "poll, garbage collected rarely", "poll and decode", "credence", "credence, fast fetch"
+]
+WARM = 0.2
+"""So much is read before the clock starts: processes warm up, and the pool fills."""
+
+_NEARLY_ALL = 0.95
+_POLL_MS = 200
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How fast a topic was read, but for its beginning.
+
+    Attributes:
+        rate: predictions a second.
+        cpu_us: processor time of the process, microseconds a prediction.
+        redis_share: part of the time in which Redis was waited for.
+    """
+
+    rate: float
+    cpu_us: float
+    redis_share: float
+
+
+def read(reader: Reader, settings: Mapping[str, Any], predictions: int, packed: int = 1) -> Reading:
+    """Read a topic's predictions in a new process.
+
+    Args:
+        reader: who.
+        settings: of Credence; the bare client takes its own from them.
+        predictions: in the topic.
+        packed: predictions in a record.
+    """
+    if reader in ("credence", "credence, fast fetch"):
+        kafka = settings["kafka"] | {"fast_fetch": reader == "credence, fast fetch"}
+        return _read_with_credence({**settings, "kafka": kafka}, predictions)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_read_bare, (reader, settings, predictions, packed))
+
+
+def _read_bare(reader: Reader, told: Mapping[str, Any], predictions: int, packed: int) -> Reading:
+    settings = Settings.model_validate(told)
+    consumer = build_consumer(settings.kafka, group="bare")
+    responses = OpenInference({name: model.tensors for name, model in settings.models.items()})
+    consumer.subscribe([settings.kafka.topics.predictions])
+    if reader != "poll":
+        collect_rarely()
+    read = first = 0
+    began = cpu = 0.0
+    while read < _NEARLY_ALL * predictions:
+        for records in consumer.poll(_POLL_MS).values():
+            if reader == "poll and decode":
+                decode_records(records, message_bytes=settings.bounds.message_bytes, responses=responses)
+            read += packed * len(records)
+        if read >= WARM * predictions and not first:
+            first, began, cpu = read, time.perf_counter(), time.process_time()
+    ended, used = time.perf_counter(), time.process_time()
+    consumer.close(autocommit=False)
+    return Reading((read - first) / (ended - began), 1e6 * (used - cpu) / (read - first), 0.0)
+
+
+def _read_with_credence(settings: Mapping[str, Any], predictions: int) -> Reading:
+    with tempfile.TemporaryDirectory() as folder, ConsumerProcess(settings, Path(folder)) as consumer:
+        began = consumer.wait_for(WARM * predictions)
+        ended = consumer.wait_for(_NEARLY_ALL * predictions)
+    count, seconds = ended.predictions - began.predictions, ended.at - began.at
+    return Reading(
+        rate=count / seconds,
+        cpu_us=1e6 * (ended.cpu_seconds - began.cpu_seconds) / count,
+        redis_share=(ended.stored_seconds - began.stored_seconds) / seconds,
+    )

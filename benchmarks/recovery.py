@@ -1,0 +1,109 @@
+"""How soon a consumer that was killed is back at full speed, with very many records unread.
+
+A consumer reads at full speed and is killed (SIGKILL) while it does; it is started again at once, and looked
+at until it reads as fast as before. It has an instance id, so its partitions wait for it. In the end Redis
+must count every prediction once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.consuming import ConsumerProcess, Look
+from benchmarks.ingest import PARTITIONS, broker, settings_of
+from benchmarks.streams import SMALL, create_topics, produce
+from service.clients import build_redis
+from service.embedded import EmbeddedRedis
+from service.settings import Settings
+from service.store.connection import Connection
+from service.store.facts import FactReader
+from service.wiring import model_keys
+
+READ_BEFORE = 0.3
+"""Of the unread records: how many a consumer has read when it is killed."""
+
+FULL_SPEED = 0.8
+"""Of the rate before it was killed, over a look's time: faster is full speed."""
+
+
+def measure(unread: int, bootstrap_servers: str) -> dict[str, Any]:
+    """Seconds from the restart to the first prediction, to full speed, to the end; and what was counted."""
+    topic = f"recovery-{secrets.token_hex(4)}"
+    predictions = int(unread / (1 - READ_BEFORE))
+    create_topics(bootstrap_servers, [topic, f"{topic}.dead"], partitions=PARTITIONS)
+    produce(bootstrap_servers, topic, SMALL.values(predictions), partitions=PARTITIONS)
+    with EmbeddedRedis() as redis, tempfile.TemporaryDirectory() as folder:
+        settings = settings_of(SMALL, bootstrap_servers, topic, redis.url)
+        settings["kafka"] |= {"instance_id": "one"}
+        with ConsumerProcess(settings, Path(folder)) as consumer:
+            began = consumer.wait_for(READ_BEFORE / 2 * predictions)
+            ended = consumer.wait_for(READ_BEFORE * predictions)
+            consumer.process.kill()
+        rate = (ended.predictions - began.predictions) / (ended.at - began.at)
+        restarted = time.perf_counter()
+        with ConsumerProcess(settings, Path(folder)) as consumer:
+            first = consumer.wait_for(1)
+            fast = _full_speed(consumer, first, rate)
+            consumer.wait_for(unread)
+            caught_up = time.perf_counter()
+        counted = _counted(settings)
+    return {
+        "rate_before": rate,
+        "first_seconds": first.at - restarted,
+        "full_speed_seconds": fast.at - restarted,
+        "caught_up_seconds": caught_up - restarted,
+        "predictions": predictions,
+        "counted": counted,
+    }
+
+
+def _full_speed(consumer: ConsumerProcess, look: Look, rate: float) -> Look:
+    while True:
+        following = consumer.wait_for(look.predictions + 1)
+        if (following.predictions - look.predictions) / (following.at - look.at) > FULL_SPEED * rate:
+            return look
+        look = following
+
+
+def _counted(told: dict[str, Any]) -> int:
+    settings = Settings.model_validate(told)
+    space = settings.cell_space("m")
+    with build_redis(settings.redis) as client:
+        reader = FactReader(
+            Connection(client, settings.redis.prefix),
+            model_keys(settings, "m", space),
+            decay=settings.models["m"].traffic_decay_per_second,
+            cells_per_combination=space.cells_per_combination,
+        )
+        return int(reader.traffic().traffic.counts.sum())
+
+
+def main() -> None:
+    """Measure, and print a table or JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--broker", default="apache", help="apache, bundled, or HOST:PORT (default: apache)")
+    parser.add_argument("--unread", type=int, default=1_000_000, help="records (default: 1000000)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args()
+    with broker(options.broker) as bootstrap_servers:
+        told = measure(options.unread, bootstrap_servers)
+    if options.json:
+        print(json.dumps(told))
+        return
+    print(f"{told['rate_before']:12,.0f}  predictions a second before the kill")
+    print(f"{told['first_seconds']:12.1f}  s from the restart to the first prediction")
+    print(f"{told['full_speed_seconds']:12.1f}  s to full speed")
+    print(f"{told['caught_up_seconds']:12.1f}  s to the end of {options.unread:,} records")
+    print(f"{told['counted']:12,}  counted of {told['predictions']:,}")
+
+
+if __name__ == "__main__":
+    main()

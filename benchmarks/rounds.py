@@ -1,0 +1,348 @@
+"""How long a scheduler's round takes, and what outcomes cost in memory, by numbers of labels and groups.
+
+A model with one attribute of very many values, ten score bins, an estimation and an identification. Its
+predictions go through the real ingest into four partitions of a real Redis; label requests are issued,
+published and answered through the real store. A round is `ModelMonitor.refresh` and `ask`, on a process that
+is warm, after the requests of the last round were answered: some tens of new outcomes. A cold start is the
+first `refresh` of a new process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+import msgspec
+import numpy as np
+import redis
+from prometheus_client import CollectorRegistry
+
+from benchmarks.flushes import NoLetters, Record
+from service.clients import build_redis
+from service.drawing import Pooled
+from service.embedded import EmbeddedRedis
+from service.metrics import PipelineMetrics
+from service.monitor import ModelMonitor
+from service.requesting import request_of
+from service.settings import Settings
+from service.store.connection import Connection
+from service.store.keys import ModelKeys
+from service.store.records import PoolRecord, encode_pool_record
+from service.store.requests import LabelEvent, RequestStore
+from service.wiring import model_keys, model_monitor, prediction_step, request_store
+
+MODEL = "sorter"
+CLASSES = [f"class-{number}" for number in range(10)]
+PARTITIONS = 4
+PREDICTIONS_PER_GROUP = 200
+ISSUED_AT_ONCE = 500
+HASH_KEY = bytes(range(16))
+TICK_SECONDS = 5.0
+SPARE_SLOT = 1_000_000_000
+"""Pool slots from here on belong to no cell: items that are drawn at once to make outcomes."""
+
+MIB = 2**20
+MANY = 1_000
+
+
+def settings_of(groups: int, url: str) -> Settings:
+    """A model with so many groups, under a prefix of its own."""
+    budget = {"labels": 10_000_000}
+    return Settings.model_validate(
+        {
+            "redis": {"url": url, "prefix": f"rounds-{groups}", "timeout_seconds": 60},
+            "bounds": {"cells": 10 * (groups + 1), "attribute_values": groups},
+            "seed": 1,
+            "models": {
+                MODEL: {
+                    "classes": CLASSES,
+                    "groupings": {"site": {"by": "attribute", "attribute": "site"}},
+                    "assessments": {
+                        "every-site": {"grouping": "site", "budget": budget},
+                        "weakest-site": {"task": "identification", "grouping": "site", "budget": budget},
+                    },
+                    "alerts": {"min_accuracy": 0.8, "max_ece": 0.2},
+                    "label_half_life_days": 90,
+                }
+            },
+        }
+    )
+
+
+class Site:
+    """One deployment's facts, and how they are made.
+
+    Args:
+        redis_url: of the server.
+        groups: values of the attribute.
+    """
+
+    def __init__(self, redis_url: str, groups: int) -> None:
+        self.settings = settings_of(groups, redis_url)
+        self.connection = Connection(build_redis(self.settings.redis), self.settings.redis.prefix)
+        self.keys: ModelKeys = model_keys(self.settings, MODEL, self.settings.cell_space(MODEL))
+        self.requests: RequestStore = request_store(self.settings, self.connection, self.keys)
+        self.outcomes = 0
+        self.now = time.time()
+        self._groups = groups
+        self._rng = np.random.default_rng(groups)
+        self._items = 0
+
+    def used_memory(self) -> int:
+        """Bytes that Redis uses, with a connection that is new and has no buffers to speak of."""
+        self.connection.client.connection_pool.disconnect()
+        return int(self.connection.client.info("memory")["used_memory"])
+
+    def stream_memory(self) -> int:
+        """Bytes of the outcome stream."""
+        return int(self.connection.client.memory_usage(self.keys.outcomes, samples=0) or 0)
+
+    def monitor(self) -> ModelMonitor:
+        """Of a new process."""
+        rng = np.random.default_rng(1)
+        return model_monitor(self.settings, MODEL, self.connection, hash_key=HASH_KEY, rng=rng)
+
+    def take_in_predictions(self) -> None:
+        """Traffic and a pool, on every partition."""
+        step = prediction_step(
+            self.settings,
+            self.connection,
+            hash_key=HASH_KEY,
+            dead_letters=NoLetters(),
+            metrics=PipelineMetrics(CollectorRegistry(), time.time),
+        )
+        for partition in range(PARTITIONS):
+            step.assign(partition, 0)
+            for first in range(0, self._groups * PREDICTIONS_PER_GROUP // PARTITIONS, 5_000):
+                records = [self._prediction(first + i) for i in range(5_000)]
+                step.process(partition, records, self.now)
+                step.flush(partition, self.now)
+
+    def _prediction(self, offset: int) -> Record:
+        item = self._item()
+        message = {
+            "model": MODEL,
+            "item_id": item.item_id,
+            "predicted_class": item.predicted_class,
+            "score": item.score,
+            "attributes": item.attributes,
+        }
+        return Record(offset, int(1_000 * self.now), msgspec.json.encode(message))
+
+    def _item(self) -> PoolRecord:
+        """The next item: every group has traffic, some more than others."""
+        self._items += 1
+        number, share = self._items, self._rng.random()
+        group = number % self._groups if share < 0.5 else int(share**3 * self._groups) % self._groups  # noqa: PLR2004
+        return PoolRecord(
+            item_id=f"{number:010d}-{group:05d}",
+            predicted_class=CLASSES[number % len(CLASSES)],
+            score=round(float(self._rng.beta(4.0, 1.2)), 4),
+            time=self.now - 60 - 40 * 86_400 * float(self._rng.random()),
+            attributes={"site": f"site-{group:05d}"},
+        )
+
+    def _label(self, request_id: str, item_id: str) -> LabelEvent:
+        """An answer; every tenth group is worse than the others."""
+        number, group = (int(part) for part in item_id.split("-"))
+        right = self._rng.random() < (0.6 if group % 10 == 0 else 0.9)
+        true_class = CLASSES[(number + (0 if right else 1 + self._rng.integers(9))) % len(CLASSES)]
+        digest = f"{self._rng.integers(2**62):016x}"
+        return LabelEvent(request_id, item_id, "answer", true_class, digest, self.now, "annotator-7")
+
+    def make_outcomes(self, count: int) -> None:
+        """Issue and answer requests until there are so many outcomes, every assessment's in turn."""
+        client, pool = self.connection.client, self.keys.pool(0)
+        model = self.settings.models[MODEL]
+        assessments = list(model.assessments)
+        while self.outcomes < count:
+            name = assessments[self.outcomes // ISSUED_AT_ONCE % len(assessments)]
+            size = min(ISSUED_AT_ONCE, count - self.outcomes)
+            items = [self._item() for _ in range(size)]
+            encoded = {SPARE_SLOT + i: encode_pool_record(item) for i, item in enumerate(items)}
+            client.hset(pool, mapping=encoded)
+            draws = [
+                request_of(
+                    Pooled(0, SPARE_SLOT + i, encoded[SPARE_SLOT + i], i, item),
+                    model=MODEL,
+                    classes=CLASSES,
+                    assessment=name,
+                    settings=model.assessments[name],
+                    group=item.attributes["site"],
+                    now=self.now,
+                )
+                for i, item in enumerate(items)
+            ]
+            self.requests.issue(
+                epoch=1,
+                assessment=name,
+                window=f"{name}|0",
+                budget=10_000_000,
+                now=self.now,
+                draws=draws,
+            )
+            self.answer_all()
+        client.delete(self.keys.drawn(0))  # as the partition's owner does, who is not here
+
+    def answer_all(self) -> None:
+        """Publish and answer all requests that are open."""
+        outbox = self.requests.outbox()
+        self.requests.published(list(outbox))
+        messages = [json.loads(text) for text in outbox.values()]
+        labels = [self._label(message["request_id"], message["item_id"]) for message in messages]
+        if labels:
+            self.requests.apply(0, labels, now=self.now)
+            self.outcomes += len(labels)
+
+
+def rounds(site: Site, monitor: ModelMonitor, turns: int) -> tuple[list[float], list[float]]:
+    """Milliseconds of rounds on a process that is warm, every one after some tens of new outcomes.
+
+    By the clock, and of this process's CPU: they differ by the time that Redis takes, and by the time that a
+    machine with other work has no CPU to give.
+    """
+    by_clock, of_cpu = [], []
+    for turn in range(turns + 2):
+        site.now += TICK_SECONDS
+        began, used = time.perf_counter(), time.process_time()
+        monitor.refresh(site.now)
+        done = monitor.ask(epoch=1, now=site.now)
+        if turn > 1:  # the first reads everything, the second has nothing new
+            by_clock.append(1e3 * (time.perf_counter() - began))
+            of_cpu.append(1e3 * (time.process_time() - used))
+        if not any(done.issued.values()):
+            raise ValueError("a round of the benchmark asked for nothing")
+        site.answer_all()
+    return by_clock, of_cpu
+
+
+def _resident(field: str) -> float:
+    """Memory of this process in MiB: `VmRSS` now, `VmHWM` at the most."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) / 1024
+    raise ValueError(f"/proc/self/status tells no {field}")
+
+
+def _cold_start(redis_url: str, groups: int) -> None:
+    """In a process of its own: how long the first refresh takes, and the memory around it."""
+    monitor = Site(redis_url, groups).monitor()
+    before = _resident("VmRSS")
+    began, used = time.perf_counter(), time.process_time()
+    monitor.refresh(time.time() + 3_600)
+    told = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - used, "before": before}
+    for tick in range(3):
+        monitor.refresh(time.time() + 3_600 + TICK_SECONDS * tick)
+    print(json.dumps(told | {"after": _resident("VmRSS"), "most": _resident("VmHWM")}))
+
+
+def cold_start(redis_url: str, groups: int) -> dict[str, float]:
+    """The first refresh of a new process."""
+    command = [sys.executable, "-m", "benchmarks.rounds", "--cold-start", redis_url, str(groups)]
+    ran = subprocess.run(command, check=True, capture_output=True, timeout=300)
+    told: dict[str, float] = json.loads(ran.stdout)
+    return told
+
+
+COLUMNS = {
+    "groups": "groups",
+    "outcomes": "labels",
+    "round_fastest_ms": "fastest, ms",
+    "round_median_ms": "median, ms",
+    "round_cpu_ms": "CPU, ms",
+    "cold_start_s": "cold start, s",
+    "cold_start_cpu_s": "CPU, s",
+    "stream_mb": "stream MB",
+    "redis_mb": "all Redis MB",
+    "stream_bytes": "stream B/label",
+    "redis_bytes": "Redis B/label",
+    "process_mib": "process MiB",
+    "process_most_mib": "at most",
+    "process_bytes": "B/label",
+}
+
+
+def measure(
+    sizes: Sequence[tuple[int, int]], turns: int, say: Callable[[dict[str, float]], None]
+) -> list[dict[str, float]]:
+    """A row of figures for every size, each being groups and outcomes; sizes of the same groups ascend."""
+    rows: list[dict[str, float]] = []
+    with EmbeddedRedis() as server, redis.Redis(port=server.port) as client:
+        # Its buffers would be taken for facts.
+        client.config_set("appendonly", "no")
+        site, monitor, empty, groups_now = None, None, 0, 0
+        for groups, outcomes in sizes:
+            if site is None or monitor is None or groups != groups_now:
+                site, groups_now = Site(server.url, groups), groups
+                client.flushall()
+                site.take_in_predictions()
+                monitor, empty = site.monitor(), site.used_memory()
+            site.make_outcomes(outcomes)
+            used, stream, there = site.used_memory() - empty, site.stream_memory(), site.outcomes
+            by_clock, of_cpu = rounds(site, monitor, turns)
+            cold = cold_start(server.url, groups)
+            figures = (
+                groups,
+                outcomes,
+                min(by_clock),
+                median(by_clock),
+                min(of_cpu),
+                cold["seconds"],
+                cold["cpu"],
+                stream / 1e6,
+                used / 1e6,
+                stream / there,
+                used / there,
+                cold["after"],
+                cold["most"],
+                (cold["after"] - cold["before"]) * MIB / there,
+            )
+            rows.append(dict(zip(COLUMNS, figures, strict=True)))
+            say(rows[-1])
+    return rows
+
+
+def _sizes(most_labels: int) -> Iterator[tuple[int, int]]:
+    labels = 1_000
+    while labels <= most_labels:
+        yield 1_000, labels
+        labels *= 10
+    for groups in (10, 100, 10_000):
+        yield groups, min(100_000, most_labels)
+
+
+def main() -> None:
+    """Measure, and print a table or JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--labels", type=int, default=1_000_000, help="most labels (default: 1000000)")
+    parser.add_argument("--turns", type=int, default=10, help="rounds of every size (default: 10)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--cold-start", nargs=2, metavar=("URL", "GROUPS"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.cold_start:
+        url, groups = options.cold_start
+        _cold_start(url, int(groups))
+        return
+    say = (lambda _: None) if options.json else _print_row
+    if not options.json:
+        print(" ".join(f"{title:>14}" for title in COLUMNS.values()))
+    rows = measure(list(_sizes(options.labels)), options.turns, say)
+    if options.json:
+        print(json.dumps(rows))
+
+
+def _print_row(row: dict[str, float]) -> None:
+    """As soon as it is known."""
+    print(" ".join(f"{figure:>14,.{1 if figure < MANY else 0}f}" for figure in row.values()), flush=True)
+
+
+if __name__ == "__main__":
+    main()

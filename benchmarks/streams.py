@@ -1,0 +1,131 @@
+"""Streams of predictions for the benchmarks: what they look like, and how they come into a topic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.admin import NewTopic
+
+BEGAN = 1_800_000_000.0
+_CAMERAS = ("dock", "gate")
+_REGIONS = ("af", "ap", "eu", "sa", "us")
+_CHUNK = 1_000
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A kind of stream.
+
+    Attributes:
+        name: in the tables.
+        classes: of the model.
+        packed: predictions in one record.
+        inference: whether these are the rows of a response of a model server.
+        spread: whether they carry class probabilities.
+    """
+
+    name: str
+    classes: int = 10
+    packed: int = 1
+    inference: bool = False
+    spread: bool = False
+
+    def model(self) -> dict[str, Any]:
+        """Settings of the model that it is of: 10 classes, 10 score bins and 10 combinations, 1,000 cells."""
+        attributes = {name: {"by": "attribute", "attribute": name} for name in ("camera", "region")}
+        return {
+            "classes": [str(i) for i in range(self.classes)],
+            "groupings": {"class": {"by": "predicted_class"}} | attributes,
+        }
+
+    def values(self, predictions: int) -> Iterator[bytes]:
+        """Values of the records of so many predictions, with ever-new item ids."""
+        elements = self._elements(predictions)
+        if self.inference:
+            while rows := list(islice(elements, self.packed)):
+                yield _response([json.loads(row) for row in rows])
+            return
+        if self.packed == 1:
+            yield from elements
+            return
+        while batch := list(islice(elements, self.packed)):
+            yield b"[" + b",".join(batch) + b"]"
+
+    def _elements(self, predictions: int) -> Iterator[bytes]:
+        rng = np.random.default_rng(1)
+        for first in range(0, predictions, _CHUNK):
+            count = min(_CHUNK, predictions - first)
+            cameras, regions = rng.integers(0, 2, count).tolist(), rng.integers(0, 5, count).tolist()
+            said = self._said(count, rng)
+            for i in range(count):
+                time = datetime.fromtimestamp(BEGAN + (first + i) * 1e-3, UTC).isoformat()
+                yield (
+                    f'{{"model":"m","item_id":"img-{first + i:012d}",{said[i]},'
+                    f'"attributes":{{"camera":"{_CAMERAS[cameras[i]]}","region":"{_REGIONS[regions[i]]}"}},'
+                    f'"time":"{time}"}}'
+                ).encode()
+
+    def _said(self, count: int, rng: np.random.Generator) -> list[str]:
+        if not self.spread:
+            classes, scores = rng.integers(0, self.classes, count), rng.random(count)
+            return [f'"predicted_class":"{c}","score":{s:.6f}' for c, s in zip(classes, scores, strict=True)]
+        probabilities = rng.dirichlet(np.full(self.classes, 0.1), count)
+        return [f'"probabilities":{json.dumps([float(f"{p:.13f}") for p in row])}' for row in probabilities]
+
+
+def _response(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """What a model server answers that says the same, but for the times: it has none of its own."""
+    outputs = [_tensor("item_id", "BYTES", [row["item_id"] for row in rows])]
+    if "probabilities" in rows[0]:
+        outputs.append(_tensor("probabilities", "FP64", [row["probabilities"] for row in rows]))
+    else:
+        outputs.append(_tensor("predicted_class", "BYTES", [row["predicted_class"] for row in rows]))
+        outputs.append(_tensor("score", "FP64", [row["score"] for row in rows]))
+    outputs += [
+        _tensor(f"attributes.{name}", "BYTES", [row["attributes"][name] for row in rows])
+        for name in rows[0]["attributes"]
+    ]
+    return json.dumps({"model_name": "m", "outputs": outputs}, separators=(",", ":")).encode()
+
+
+def _tensor(name: str, datatype: str, data: list[Any]) -> dict[str, Any]:
+    if isinstance(data[0], list):
+        shape = [len(data), len(data[0])]
+        flat = [value for row in data for value in row]
+        return {"name": name, "datatype": datatype, "shape": shape, "data": flat}
+    return {"name": name, "datatype": datatype, "shape": [len(data)], "data": data}
+
+
+SMALL = Stream("one in a record")
+SPREAD = Stream("100 class probabilities", classes=100, spread=True)
+PACKED = Stream("100 in a record", packed=100)
+INFERENCE = Stream("100 in a response", packed=100, inference=True)
+STREAMS = {"small": SMALL, "spread": SPREAD, "packed": PACKED, "inference": INFERENCE}
+
+
+def create_topics(bootstrap_servers: str, names: list[str], *, partitions: int) -> None:
+    """Make new topics."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    admin.create_topics([NewTopic(name, partitions, 1) for name in names])
+    admin.close()
+
+
+def produce(
+    bootstrap_servers: str, topic: str, values: Iterator[bytes], *, partitions: int
+) -> tuple[int, int]:
+    """Write records into a topic, evenly; how many, and how long their values are together."""
+    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, batch_size=131_072, linger_ms=20)
+    records = size = 0
+    for value in values:
+        producer.send(topic, value=value, partition=records // 500 % partitions)
+        records, size = records + 1, size + len(value)
+    producer.flush()
+    producer.close()
+    return records, size

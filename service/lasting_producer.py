@@ -1,0 +1,79 @@
+"""A Kafka producer that goes on after its client has failed for good."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from kafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError, RecordListTooLargeError
+
+log = logging.getLogger(__name__)
+
+_OF_ONE_RECORD = (MessageSizeTooLargeError, RecordListTooLargeError)
+
+
+class LastingProducer:
+    """A producer whose client is made anew, for the next record, when it has failed for good.
+
+    The library's idempotent producer refuses every record that follows one which failed in a way that cannot
+    be tried again: a clock that ran an hour ahead for a moment is enough. What failed is the caller's to give
+    again.
+
+    Args:
+        make: makes a client; called now, and again when one has failed.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._client = make()
+        self._failed = False
+        self._renewing = threading.Lock()
+
+    def send(self, topic: str, **record: Any) -> Any:
+        """Give a record to the client; its future.
+
+        Raises:
+            KafkaError: the client does not take the record.
+            Unavailable: no client can be made now.
+        """
+        with self._renewing:
+            if self._failed:
+                self._renew()
+            client = self._client
+        try:
+            future = client.send(topic, **record)
+        except KafkaError as error:
+            self._note(client, error)
+            raise
+        future.add_errback(partial(self._note, client))
+        return future
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until what was given is sent, so many seconds at most.
+
+        Raises:
+            KafkaError: it is not.
+        """
+        self._client.flush(timeout=timeout)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Close the client, after so many seconds at most."""
+        self._client.close(timeout=timeout)
+
+    def _note(self, client: Any, error: BaseException) -> None:
+        for_good = (
+            isinstance(error, KafkaError)
+            and not error.retriable
+            and not isinstance(error, (*_OF_ONE_RECORD, KafkaTimeoutError))
+        )
+        if for_good and client is self._client:
+            self._failed = True
+
+    def _renew(self) -> None:
+        log.warning("the producer's client has failed for good; making another one")
+        failed, self._client = self._client, self._make()
+        self._failed = False
+        failed.close(timeout=0)

@@ -1,0 +1,69 @@
+"""What every deployment of the suite is: its processes, its topics, its times, and what it is asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from workload import CLASSES, MODEL
+
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "predictions-1": ("consume", "predictions"),
+    "predictions-2": ("consume", "predictions"),
+    "labels-1": ("consume", "labels"),
+    "schedule-1": ("schedule",),
+    "schedule-2": ("schedule",),
+    "predictions-3": ("consume", "predictions"),
+}
+"""Command of every process by its name; the last one only visits, to make the others share anew."""
+
+CONSUMERS = ("predictions-1", "predictions-2", "labels-1")
+SCHEDULERS = ("schedule-1", "schedule-2")
+RESIDENTS = (*CONSUMERS, *SCHEDULERS)
+VISITOR = tuple(ROLES)[-1]
+
+PARTITIONS = {"predictions": 3, "labels": 2, "label-requests": 2, "dead-letters": 1}
+SESSION_SECONDS = 2.0
+LEASE_SECONDS = 1.0
+REDIS_TIMEOUT_SECONDS = 1.0
+
+MODELS: dict[str, Any] = {
+    MODEL: {
+        "classes": list(CLASSES),
+        "score_bins": 4,
+        "groupings": {
+            "region": {"by": "attribute", "attribute": "region"},
+            "class": {"by": "predicted_class"},
+        },
+        "assessments": {
+            "weakest": {
+                "task": "identification",
+                "grouping": "region",
+                "budget": {"labels": 60},
+                "max_in_flight": 12,
+                "lease_seconds": 600.0,
+            },
+            "classes": {
+                "task": "estimation",
+                "grouping": "class",
+                "budget": {"labels": 60},
+                "max_in_flight": 12,
+                "lease_seconds": 1.5,
+                "max_attempts": 2,
+            },
+        },
+    }
+}
+"""Of two questions, one waits for answers longer than a test lasts; the other's requests expire soon."""
+
+BOUNDS = {"slots_per_cell": 4, "payload_bytes": 1_024}
+
+
+def wait_for(condition: Callable[[], Any], *, seconds: float, what: str) -> Any:
+    """The condition's value once it is true; asked again until then."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
+        time.sleep(0.05)
+    return value

@@ -1,0 +1,87 @@
+"""What one process that nothing disturbs makes of a predictions topic, on a Redis of its own."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from layout import BOUNDS, MODELS
+from store_site import Facts, Record, Site, read_facts
+from workload import MODEL
+
+from service.store.connection import Connection
+from service.store.records import decode_pool_record
+
+BATCH = 500
+
+Place = tuple[str, int, int, int | None]
+"""Kind of topic, partition, offset, and index in an array, of a message."""
+
+
+@dataclass
+class Reference:
+    """What an undisturbed process makes of the predictions.
+
+    Attributes:
+        facts: all of them.
+        entrants: of every cell and partition, by item id, the records of that item that were offered to
+            the pool.
+        rejected: why each bad message is refused.
+    """
+
+    facts: Facts
+    entrants: dict[tuple[Any, ...], dict[str, set[bytes]]]
+    rejected: dict[Place, str]
+
+    @cached_property
+    def predictions(self) -> dict[str, set[tuple[Any, ...]]]:
+        """What outcomes may tell of every item's prediction."""
+        told: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
+        for items in self.entrants.values():
+            for item_id, encoded in items.items():
+                told[item_id] |= {
+                    (kept.predicted_class, kept.score, kept.time, tuple(sorted(kept.attributes.items())))
+                    for kept in map(decode_pool_record, encoded)
+                }
+        return told
+
+
+def reference_of(connection: Connection, records: Mapping[int, Sequence[Any]]) -> Reference:
+    """Take all records of the predictions topic, undisturbed.
+
+    Args:
+        connection: to a Redis and prefix of its own.
+        records: of every partition, from its first one.
+    """
+    site = Site(connection, MODELS, bounds=BOUNDS, flood_window=10**9)
+    step, now = site.prediction_step(), time.time()
+    roomy = Site(
+        Connection(connection.client, f"{connection.prefix}-roomy"),
+        MODELS,
+        bounds=BOUNDS | {"slots_per_cell": 1_024},
+        flood_window=10**9,
+    )
+    roomy_step = roomy.prediction_step()
+    for partition, kept in sorted(records.items()):
+        for taking in (step, roomy_step):
+            taking.assign(partition, kept[0].offset if kept else 0)
+            for start in range(0, len(kept), BATCH):
+                taking.process(partition, [_plain(r) for r in kept[start : start + BATCH]], now)
+                taking.flush(partition, now)
+            taking.flush(partition, now + 1_000)
+    rejected: dict[Place, str] = {
+        ("predictions", letter.partition, letter.offset, letter.index): letter.error.reason
+        for letter in site.letters.kept
+    }
+    entrants: dict[tuple[Any, ...], dict[str, set[bytes]]] = defaultdict(lambda: defaultdict(set))
+    for *cell, record in read_facts(roomy, MODEL).pool:
+        entrants[tuple(cell)][decode_pool_record(record).item_id].add(record)
+    return Reference(read_facts(site, MODEL), entrants, rejected)
+
+
+def _plain(record: Any) -> Record:
+    return Record(record.offset, record.value, record.key, record.headers, record.timestamp)

@@ -1,0 +1,79 @@
+"""A Redis Cluster of three masters, each with a third of the slots."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+from types import TracebackType
+from typing import Self
+
+import redis
+
+from service.embedded import EmbeddedRedis, free_port
+from service.errors import EmbeddedServerError
+
+_NODES = 3
+_SLOTS = 16_384
+_LAST_PORT = 22_000
+"""Of a node: its bus listens 10,000 ports above, which outgoing connections must not be given either."""
+
+_PORTS_TRIED = 5
+
+
+class EmbeddedRedisCluster:
+    """Three servers; ready when each of them knows all slots. A context manager.
+
+    Attributes:
+        nodes: the servers.
+        url: of one of them.
+
+    Raises:
+        EmbeddedServerError: no Redis is installed, or it does not start.
+    """
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        try:
+            self.nodes = [self._start_node() for _ in range(_NODES)]
+            self.url = self.nodes[0].url
+            self._form()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start_node(self) -> EmbeddedRedis:
+        options: dict[str, str | int] = {"cluster-enabled": "yes", "cluster-node-timeout": 2_000}
+        for _ in range(_PORTS_TRIED):
+            port = next(port for port in iter(free_port, None) if port < _LAST_PORT)
+            # Somebody else may take one of its two ports before it does.
+            with suppress(EmbeddedServerError):
+                return self._stack.enter_context(EmbeddedRedis(port=port, options=options))
+        raise EmbeddedServerError(f"no node of a Redis Cluster starts on any of {_PORTS_TRIED} ports")
+
+    def _form(self) -> None:
+        clients = [self._stack.enter_context(redis.Redis(port=node.port)) for node in self.nodes]
+        bounds = [_SLOTS * i // _NODES for i in range(_NODES + 1)]
+        for client, first, end in zip(clients, bounds, bounds[1:], strict=False):
+            client.execute_command("CLUSTER", "ADDSLOTS", *range(first, end))
+        for epoch, client in enumerate(clients, 1):
+            client.execute_command("CLUSTER", "SET-CONFIG-EPOCH", epoch)
+        for node in self.nodes[1:]:
+            clients[0].execute_command("CLUSTER", "MEET", "127.0.0.1", node.port)
+        for node, client in zip(self.nodes, clients, strict=True):
+            node.wait_until(lambda client=client: _complete(client))
+
+    def stop(self) -> None:
+        """Stop all servers."""
+        self._stack.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def _complete(client: redis.Redis) -> bool:
+    told = client.execute_command("CLUSTER", "INFO")
+    return b"cluster_state:ok" in told and f"cluster_known_nodes:{_NODES}".encode() in told

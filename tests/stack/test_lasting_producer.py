@@ -1,0 +1,45 @@
+"""A producer outlives its client, which some errors end for good."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from apache_kafka import ApacheKafka
+from kafka.errors import InvalidTimestampError, MessageSizeTooLargeError
+from reading import Topic
+
+from service.clients import build_producer
+from service.lasting_producer import LastingProducer
+from service.settings import KafkaSettings
+
+A_DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def producer(apache_kafka: ApacheKafka) -> Iterator[LastingProducer]:
+    made = build_producer(KafkaSettings(bootstrap_servers=[apache_kafka.bootstrap_servers]), name="test")
+    yield made
+    made.close(timeout=5)
+
+
+def test_records_are_sent_after_one_whose_clock_ran_a_day_ahead(
+    apache_kafka: ApacheKafka, producer: LastingProducer
+) -> None:
+    topic = Topic(apache_kafka)
+    ahead = producer.send(topic.name, value=b"ahead", timestamp_ms=int(time.time() * 1000) + A_DAY_MS)
+    with pytest.raises(InvalidTimestampError):
+        ahead.get(timeout=10)
+    assert producer.send(topic.name, value=b"now").get(timeout=10).offset == 0
+
+
+def test_a_record_that_is_too_large_costs_no_client(
+    apache_kafka: ApacheKafka, producer: LastingProducer
+) -> None:
+    topic = Topic(apache_kafka)
+    client = producer._client
+    with pytest.raises(MessageSizeTooLargeError):
+        producer.send(topic.name, value=bytes(2_000_000))
+    producer.send(topic.name, value=b"small").get(timeout=10)
+    assert producer._client is client

@@ -1,0 +1,44 @@
+"""Rounds come at every tick, whatever happens to the clock."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+
+from service.scheduler import EveryTick, start_schedule
+
+TICK = timedelta(seconds=0.05)
+
+
+class Counted:
+    """Rounds that are counted."""
+
+    def __init__(self) -> None:
+        self.ticks = 0
+
+    def tick(self) -> None:
+        self.ticks += 1
+
+    def wait_for(self, ticks: int) -> None:
+        deadline = time.monotonic() + 10
+        while self.ticks < ticks:
+            assert time.monotonic() < deadline, f"{self.ticks} ticks in ten seconds"
+            time.sleep(0.005)
+
+
+def test_ticks_that_a_clock_set_forward_has_skipped_are_not_made_up_for() -> None:
+    now = datetime.now(UTC)
+    assert EveryTick(TICK).get_next_fire_time(now - timedelta(days=365), now) == now + TICK
+
+
+def test_a_clock_set_back_stops_no_rounds() -> None:
+    rounds = Counted()
+    scheduler = start_schedule(rounds, tick_seconds=TICK.total_seconds(), on_failure=lambda: None)
+    try:
+        rounds.wait_for(2)
+        (job,) = scheduler.get_jobs()
+        # As it stands to a clock that was set back by a day.
+        job.modify(next_run_time=datetime.now(UTC) + timedelta(days=1))
+        rounds.wait_for(rounds.ticks + 3)
+    finally:
+        scheduler.shutdown(wait=True)
