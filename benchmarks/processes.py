@@ -61,7 +61,7 @@ def with_bare_clients(settings: dict[str, Any], processes: int, predictions: int
 
 def _poll(told: dict[str, Any], count: Synchronized[int]) -> None:
     settings = Settings.model_validate(told)
-    consumer = build_consumer(settings.kafka, group="bare")
+    consumer = build_consumer(settings.kafka, group="bare", without_offset="earliest")
     consumer.subscribe([settings.kafka.topics.predictions])
     while True:
         count.value += sum(map(len, consumer.poll(200).values()))

@@ -60,7 +60,7 @@ def read(reader: Reader, settings: Mapping[str, Any], predictions: int, packed: 
 
 def _read_bare(reader: Reader, told: Mapping[str, Any], predictions: int, packed: int) -> Reading:
     settings = Settings.model_validate(told)
-    consumer = build_consumer(settings.kafka, group="bare")
+    consumer = build_consumer(settings.kafka, group="bare", without_offset="earliest")
     responses = OpenInference({name: model.tensors for name, model in settings.models.items()})
     consumer.subscribe([settings.kafka.topics.predictions])
     if reader != "poll":
