@@ -15,14 +15,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from kafka.errors import KafkaError
 from rich.console import Console
 
 from consumers.letter_replay import REPLAYED, WOULD_BE_REPLAYED, read_letters, replay
 from consumers.letters import Letter
 from service.clients import build_producer, build_reader, build_redis
 from service.dead_letter_views import document, line_of, rows, summary_table
-from service.errors import Unavailable
 from service.settings import Settings
 from service.settings_file import load_settings
 from service.store.connection import Connection
@@ -163,11 +161,7 @@ def _chosen(options: argparse.Namespace, settings: Settings) -> Iterator[Letter]
     which = LetterFilter(
         frozenset(options.reason), options.source_topic, options.partition, options.since, options.until
     )
-    try:
-        reader = build_reader(settings.kafka)
-    except KafkaError as error:
-        raise Unavailable("kafka", error) from error
-    with closing(reader):
+    with closing(build_reader(settings.kafka)) as reader:
         letters = read_letters(reader, settings.kafka.topics.dead_letters)
         yield from islice(filter(which.takes, letters), options.limit)
 
@@ -191,9 +185,14 @@ def _replay(options: argparse.Namespace) -> int:
     reads_again = settings.kafka.start == "earliest" and not options.not_read_again
     outcomes: Counter[str] = Counter()
     with ExitStack() as stack:
+        producer = (
+            stack.enter_context(closing(build_producer(settings.kafka, name="replay")))
+            if options.yes
+            else None
+        )
         replaying = replay(
             _chosen(options, settings),
-            producer=stack.enter_context(closing(_producer(settings))) if options.yes else None,
+            producer=producer,
             marks=ReplayMarks(Connection(build_redis(settings.redis), settings.redis.prefix)),
             topics={topics.predictions, topics.labels},
             read_again={topics.predictions} if reads_again else (),
@@ -208,10 +207,3 @@ def _replay(options: argparse.Namespace) -> int:
     else:
         print(f"nothing was sent; {outcomes[WOULD_BE_REPLAYED]} of {outcomes.total()} would be with --yes")
     return 0
-
-
-def _producer(settings: Settings) -> Any:
-    try:
-        return build_producer(settings.kafka, name="replay")
-    except KafkaError as error:
-        raise Unavailable("kafka", error) from error

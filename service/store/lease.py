@@ -48,10 +48,7 @@ def shared_hash_key(connection: Connection) -> bytes:
     Raises:
         Unavailable: Redis cannot answer now.
     """
-    key = hash_key_key(connection.prefix)
-    with unavailable_when_away():
-        connection.client.set(key, secrets.token_hex(16), nx=True)
-        return bytes.fromhex(connection.client.get(key).decode())
+    return _kept_hash_key(connection, secrets.token_bytes(16))
 
 
 def keep_hash_key(connection: Connection, key: bytes) -> None:
@@ -68,12 +65,19 @@ def keep_hash_key(connection: Connection, key: bytes) -> None:
         HashKeyChanged: Redis holds another one by now.
         Unavailable: Redis cannot answer now.
     """
-    name = hash_key_key(connection.prefix)
-    with unavailable_when_away():
-        connection.client.set(name, key.hex(), nx=True)
-        stored = connection.client.get(name)
-    if stored is not None and stored.decode() != key.hex():
+    if _kept_hash_key(connection, key) != key:
+        name = hash_key_key(connection.prefix)
         raise HashKeyChanged(
             f"Redis was emptied, and holds another hash key under {name} than this process started with; "
             "this process stops, and shares the new key when it starts again"
         )
+
+
+def _kept_hash_key(connection: Connection, key: bytes) -> bytes:
+    """The hash key that Redis keeps: this one, if it keeps none."""
+    name = hash_key_key(connection.prefix)
+    with unavailable_when_away():
+        connection.client.set(name, key.hex(), nx=True)
+        kept = connection.client.get(name)
+    # A Redis that is emptied between the two is given it the next time.
+    return key if kept is None else bytes.fromhex(kept.decode())
