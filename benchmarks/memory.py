@@ -24,7 +24,7 @@ STREAM = Stream("100 in a record, 20,000 cells", classes=200, packed=100)
 
 LOOKS = 20
 SETTLED = LOOKS // 5
-"""The first fifth fills the pool."""
+"""The first fifth fills the pool, if there are millions of predictions."""
 
 
 def measure(predictions: int, bootstrap_servers: str) -> dict[str, Any]:

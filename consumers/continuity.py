@@ -95,10 +95,21 @@ class Continuity:
         self._out_of_range.pop(tp, None)
         self._diverged.pop(tp, None)
 
+    def listen(self, owned: Collection[TopicPartition]) -> None:
+        """Hear who has the topic's name now: `made_anew` is true of all that was read before.
+
+        A record does not tell which topic it is of, and the client asks for records by name.
+
+        Raises:
+            Unavailable: Kafka cannot tell now.
+        """
+        if any(tp in self._identities for tp in owned):
+            self._log.refresh()
+
     def broken(self, owned: Collection[TopicPartition]) -> set[TopicPartition]:
         """The partitions that must be taken over anew, once what was read of them is stored."""
         suspects = self._out_of_range.keys() | self._diverged.keys()
-        return {tp for tp in owned if tp in suspects or self._made_anew(tp)}
+        return {tp for tp in owned if tp in suspects or self.made_anew(tp)}
 
     def mend(self, tp: TopicPartition) -> None:
         """Have the stored offset be one from which the partition can be taken over.
@@ -108,11 +119,12 @@ class Continuity:
         """
         if tp in self._diverged or tp in self._out_of_range:
             self._log.refresh()
-        if not self._made_anew(tp):
+        if not self.made_anew(tp):
             self._rewind(tp)
         self.forget(tp)
 
-    def _made_anew(self, tp: TopicPartition) -> bool:
+    def made_anew(self, tp: TopicPartition) -> bool:
+        """Whether the topic that has the name, as last heard, is not the one that a partition was of."""
         return self._log.identity not in (None, self._identities.get(tp))
 
     def _rewind(self, tp: TopicPartition) -> None:

@@ -70,6 +70,9 @@ class _Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # the libra
         self.events: SimpleQueue[tuple[str, frozenset[TopicPartition]]] = SimpleQueue()
 
     def on_partitions_revoked(self, revoked: Any) -> None:
+        # The client joins anew now. If only changed metadata made it (new partitions, a topic made anew), it
+        # forgets that it does as soon as a poll's time is over, and is nobody's member from then on.
+        self._consumer._coordinator.request_rejoin()  # noqa: SLF001 - no public call does
         self.events.put(("revoked", frozenset(revoked)))
 
     def on_partitions_assigned(self, assigned: Any) -> None:
@@ -250,7 +253,11 @@ class ConsumerLoop:
             self._last_heard = self._stopwatch()
 
     def _mend(self) -> None:
-        """Have partitions whose log has broken be taken over anew; what was read of them is stored before."""
+        """Have partitions whose log has broken be taken over anew; what was read of them is stored before.
+
+        Not of a topic that was made anew: what was read since the last flush may be of either one, and the
+        new one is read from its beginning.
+        """
         if broken := self._continuity.broken(self._owned):
             self._flush()
             for tp in sorted(broken & self._owned):  # a flush that is refused has released one
@@ -351,8 +358,12 @@ class ConsumerLoop:
 
     def _flush(self) -> None:
         began = self._last_flush = self._stopwatch()
+        if self._unflushed:
+            self._continuity.listen(self._owned)
         committed = {}
         for tp in sorted(self._owned):
+            if self._continuity.made_anew(tp):
+                continue
             try:
                 offset = self._step.flush(tp.partition, began)
             except FlushRefused as error:

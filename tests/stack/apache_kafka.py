@@ -47,6 +47,7 @@ class KafkaBroker:
         internal_address: where it listens for brokers, in plain text and without a login.
         folder: of its configuration, its data and its output.
         child: its process, if it was ever started.
+        paused: whether its process does nothing.
     """
 
     def __init__(self, node_id: int, folder: Path, java_options: Sequence[str]) -> None:
@@ -57,6 +58,7 @@ class KafkaBroker:
         self.internal_address = f"127.0.0.1:{free_port()}"
         self.controller_address = f"127.0.0.1:{free_port()}"
         self.child: Child | None = None
+        self.paused = False
 
     @property
     def data(self) -> Path:
@@ -74,6 +76,11 @@ class KafkaBroker:
         return self.folder / "output.log"
 
     @property
+    def answers(self) -> bool:
+        """Whether its process is there and goes on."""
+        return self.running and not self.paused
+
+    @property
     def running(self) -> bool:
         """Whether its process is there, if only paused."""
         return self.child is not None and self.child.process.poll() is None
@@ -89,6 +96,7 @@ class KafkaBroker:
         """
         if self.running:
             raise EmbeddedServerError(f"broker {self.node_id} runs already; stop it first")
+        self.paused = False
         with self.output.open("ab") as output:
             self.child = Child(
                 f"Apache Kafka (its output: {self.output})",
@@ -142,11 +150,13 @@ class KafkaBroker:
         """SIGSTOP: connections stay, and nothing is answered."""
         assert self.child is not None, "start it first"
         self.child.pause()
+        self.paused = True
 
     def resume(self) -> None:
         """SIGCONT."""
         assert self.child is not None, "start it first"
         self.child.resume()
+        self.paused = False
 
 
 class ApacheKafka:
@@ -198,8 +208,8 @@ class ApacheKafka:
 
     @property
     def internal_servers(self) -> str:
-        """The same of the own listeners of brokers that run, in plain text and without a login."""
-        return ",".join(broker.internal_address for broker in self.brokers if broker.running)
+        """The same of the own listeners of brokers that answer, in plain text and without a login."""
+        return ",".join(broker.internal_address for broker in self.brokers if broker.answers)
 
     def admin(self, **options: int) -> KafkaAdminClient:
         """A client that may do everything; the caller closes it."""

@@ -95,18 +95,19 @@ def test_a_topic_made_anew_while_nobody_reads_is_read_from_its_beginning(
         assert reader.metric(BREAKS, kind="recreated") == 0
 
 
+@pytest.mark.parametrize("after", [3, 30])
 def test_a_topic_made_anew_under_a_running_consumer_is_read_from_its_beginning(
-    topic: Topic, connection: Connection
+    topic: Topic, connection: Connection, after: int
 ) -> None:
     topic.send(10)
     with Reader(topic, connection) as reader:
         reader.wait_for_count(10)
         topic.delete()
         topic.create()
-        topic.send(3)
-        reader.wait_for_count(13)
+        topic.send(after)
+        reader.wait_for_count(10 + after)
         topic.send(1)
-        reader.wait_for_count(14)
+        reader.wait_for_count(10 + after + 1)
 
 
 def test_partitions_that_are_added_are_read_from_their_beginning(
