@@ -187,8 +187,8 @@ def _recovery(told: Figures) -> str:
     rows = [
         ("predictions a second before the kill", f"{told['rate_before']:,.0f}"),
         ("from the restart to the first prediction, s", f"{told['first_seconds']:.1f}"),
-        ("to full speed, s", f"{told['full_speed_seconds']:.1f}"),
-        ("to the end of the unread records, s", f"{told['caught_up_seconds']:.1f}"),
+        ("to full speed, s", f"{told['full_speed_seconds'] or told['caught_up_seconds']:.1f}"),
+        (f"to the end of {told['unread']:,} unread records, s", f"{told['caught_up_seconds']:.1f}"),
         ("predictions in the topic", f"{told['predictions']:,}"),
         ("counted in Redis at the end", f"{told['counted']:,}"),
     ]
@@ -206,21 +206,48 @@ def _rounds(told: Sequence[Figures]) -> str:
         (
             f"{row['groups']:,.0f} groups, {row['outcomes']:,.0f} labels",
             f"{row['round_median_ms']:,.0f}",
+            f"{row['round_cpu_ms']:,.0f}",
             f"{row['cold_start_s']:.1f}",
-            f"{row['stream_mb']:,.0f}",
-            f"{row['redis_mb']:,.0f}",
-            f"{row['process_mib']:,.0f}",
+            f"{row['redis_mb']:,.1f}",
+            f"{row['process_mib']:,.0f} / {row['process_most_mib']:,.0f}",
         )
         for row in told
     ]
-    heads = ("", "a round, ms", "first round, s", "outcomes, MB of Redis", "all of Redis, MB", "process, MiB")
-    return f"""## Rounds
+    heads = ("", "a round, ms", "its CPU, ms", "first round, s", "labels, MB of Redis", "process, MiB / at most")
+    most = _most_labels(told)
+    return f"""## Rounds and labels
 
-{_command("rounds")}: what a tick of the scheduler costs, with some tens of labels since the last; the first
-round of a process reads all outcomes. All of Redis is everything that predictions and labels have left there:
-outcomes, closed requests that may still be corrected, the ids of items that were asked, traffic and pool.
+{_command("rounds")}: what a tick of the scheduler costs, `ModelMonitor.refresh` and `ask`, on a process that is
+warm, with the answers to the last round's requests new. The model has one attribute of so many values, ten score
+bins, ten classes, labels with a half-life, an estimation and an identification. By the clock it is the median, CPU
+is the least. The first round of a process reads all outcomes.
 
-{table(heads, rows)}"""
+{table(heads, rows)}
+
+A round does not grow with the number of labels: all that beliefs need of them is summed up by cell, asker and true
+class. What is left is the statistics of the groups: the learned prior's fit, joint draws of the ranks, intervals.
+Few labels leave more of the prior's grid plausible, so they take longer. A process that starts reads the stream in
+pages of 10,000 and answers its health checks meanwhile; it is not ready before it has read all.
+
+**What labels leave in Redis** is the growth of `used_memory`: outcomes, records of closed requests, budgets and
+tallies; not traffic and pool, which do not depend on labels. At {most["outcomes"]:,.0f} labels it is
+{most["redis_bytes"]:,.0f} bytes each: {most["stream_bytes"]:,.0f} of its entry in the outcome stream, of which
+`bounds.outcomes` keeps the newest, the rest of the record of its request, kept while the outcome is there or may be
+corrected (`bounds.correction_days`). An entry holds names as they are: item id, classes, attributes, assessment,
+grouping, group and annotator, 100 characters of them here; longer names cost what they are longer. Records stand in
+16,384 hashes, which Redis packs while they have up to 512 entries of up to 64 bytes (its defaults; with a lower
+`hash-max-listpack-entries`, before Redis 7 `hash-max-ziplist-entries`, a record takes about twice the memory). With
+few labels a hash has few records to share its own memory. A revision adds an entry like the outcome's; a skipped
+request keeps some 300 bytes more for `bounds.correction_days`, as a correction may still make it an outcome.
+
+**What a label takes in a process**: {most["process_bytes"]:,.0f} bytes, all that a first round allocates and keeps
+included. Outcomes are columns, 54 bytes each; beside them stand some 130 bytes for every different cell, asker and
+outcome. They are forgotten when the stream is trimmed, and what gave them meaning is tidied up each time that as
+many have gone as are there: a process that runs for ever holds what `bounds.outcomes` says, plus a quarter."""
+
+
+def _most_labels(rounds: Sequence[Figures]) -> Figures:
+    return max(rounds, key=lambda row: (row["outcomes"], -row["groups"]))
 
 
 def _sizing(told: dict[str, Any]) -> str:
@@ -241,7 +268,7 @@ def _sizing(told: dict[str, Any]) -> str:
         for rate in RATES
         for way, (us, size) in ways.items()
     ]
-    most = max(told["rounds"], key=lambda row: (row["outcomes"], -row["groups"]))
+    most = _most_labels(told["rounds"])
     heads = ("predictions", "cores in use", "consumer processes", "network in, Gbit/s")
     return f"""## What to size for
 

@@ -17,6 +17,7 @@ from apache_kafka import ApacheKafka
 from harness import Deploy, Deployment
 from redis_cluster import EmbeddedRedisCluster
 from store_site import redis_settings
+from wires import Wires
 
 from service.clients import build_redis
 from service.embedded import EmbeddedBroker, EmbeddedRedis
@@ -83,6 +84,13 @@ def own_broker(request: pytest.FixtureRequest) -> Iterator[tuple[str, ApacheKafk
     else:
         for broker in _running(EmbeddedBroker):
             yield broker.bootstrap_server, broker
+
+
+@pytest.fixture(scope="session")
+def wires() -> Iterator[Wires]:
+    """Where wires turn that are each of one test."""
+    with Wires() as turning:
+        yield turning
 
 
 @pytest.fixture

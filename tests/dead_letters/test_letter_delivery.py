@@ -84,8 +84,7 @@ def far() -> Iterator[tuple[Site, WiredBroker]]:
     with WiredBroker() as broker:
         made = Site(broker.bootstrap_server)
         yield made, broker
-        broker.wire.mend()
-        broker.wire.release_replies()
+        broker.wire.become("whole")
         made.producer.close(timeout=5)
 
 
@@ -136,14 +135,14 @@ def test_letters_whose_replies_are_late_are_there_once(far: tuple[Site, WiredBro
     site, broker = far
     letters = site.letters(send_seconds=0.3)
     site.letters().send([rejected(0)])
-    broker.wire.hold_replies()
+    broker.wire.become("holds_replies")
     batch = [rejected(offset) for offset in range(1, 6)]
     for _ in range(3):
         with pytest.raises(Unavailable):
             letters.send(batch)
     with pytest.raises(Unavailable):
         letters.send([*batch, rejected(6)])
-    broker.wire.release_replies()
+    broker.wire.become("whole")
     site.producer.flush(timeout=20)
     letters.send([*batch, rejected(6)])
     assert sorted(letter.place.offset for letter in site.kept() if letter.place) == list(range(7))
@@ -155,10 +154,10 @@ def test_letters_of_another_partition_do_not_wait_for_those_that_were_given_befo
     site, broker = far
     letters = site.letters(send_seconds=0.3)
     site.letters().send([rejected(0)])
-    broker.wire.hold_replies()
+    broker.wire.become("holds_replies")
     with pytest.raises(Unavailable):
         letters.send([rejected(1)])
-    broker.wire.release_replies()
+    broker.wire.become("whole")
     site.producer.flush(timeout=20)
     letters.send([rejected(1, partition=4)])
     letters.send([rejected(1)])
@@ -171,12 +170,12 @@ def test_letters_whose_replies_are_lost_are_there_once(far: tuple[Site, WiredBro
     site, broker = far
     letters = site.letters(send_seconds=0.3)
     site.letters().send([rejected(0)])
-    broker.wire.lose_replies()
+    broker.wire.become("loses_replies")
     batch = [rejected(offset) for offset in range(1, 6)]
     for _ in range(5):
         with pytest.raises(Unavailable):
             letters.send(batch)
-    broker.wire.mend()
+    broker.wire.become("whole")
     site.producer.flush(timeout=20)
     letters.send(batch)
     assert sorted(letter.place.offset for letter in site.kept() if letter.place) == list(range(6))

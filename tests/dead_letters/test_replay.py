@@ -139,10 +139,10 @@ def test_what_may_have_been_sent_is_not_sent_again_unless_that_is_asked_for(conn
         site = Site(broker.bootstrap_server)
         letters = [letter(i, place=Place(site.topic, 0, i, None, 5_000)) for i in range(3)]
         site.producer.send(site.topic, value=b"warm").get(timeout=20)
-        broker.wire.hold_replies()
+        broker.wire.become("holds_replies")
         with pytest.raises(Unavailable):
             outcomes(site, connection, letters, send_seconds=0.3)
-        broker.wire.release_replies()
+        broker.wire.become("whole")
         site.producer.flush(timeout=20)
         (again,) = set(outcomes(site, connection, letters))
         assert "cut off" in again

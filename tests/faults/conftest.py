@@ -65,13 +65,6 @@ def _missing(what: object) -> None:
 
 
 @pytest.fixture(scope="session")
-def wires() -> Iterator[Wires]:
-    """Where all wires turn."""
-    with Wires() as turning:
-        yield turning
-
-
-@pytest.fixture(scope="session")
 def kafka(wires: Wires, request: pytest.FixtureRequest) -> Iterator[WiredKafka]:
     """Brokers that all trials share, each trial with topics of its own."""
     try:

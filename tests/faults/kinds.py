@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 import redis
-from layout import CONSUMERS, RESIDENTS, SCHEDULERS, VISITOR, wait_for
+from harness import wait_for
+from layout import CONSUMERS, RESIDENTS, SCHEDULERS, VISITOR
 from stand import Stand
 from trial import Fault, Relief
 from wires import WireState

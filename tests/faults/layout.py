@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from workload import CLASSES, MODEL
@@ -58,12 +57,3 @@ MODELS: dict[str, Any] = {
 """Of two questions, one waits for answers longer than a test lasts; the other's requests expire soon."""
 
 BOUNDS = {"slots_per_cell": 4, "payload_bytes": 1_024}
-
-
-def wait_for(condition: Callable[[], Any], *, seconds: float, what: str) -> Any:
-    """The condition's value once it is true; asked again until then."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
-        time.sleep(0.05)
-    return value

@@ -6,7 +6,8 @@ import json
 import time
 from collections.abc import Callable
 
-from layout import MODELS, wait_for
+from harness import wait_for
+from layout import MODELS
 from stand import Stand
 from store_site import Record, Site
 from workload import CLASSES, MODEL, Message, Workload

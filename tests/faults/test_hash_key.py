@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from layout import wait_for
+from harness import wait_for
 from stand import Stand
 
 from service.store.keys import hash_key_key

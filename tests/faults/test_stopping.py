@@ -6,7 +6,8 @@ import signal
 import threading
 from collections.abc import Callable
 
-from layout import MODELS, wait_for
+from harness import wait_for
+from layout import MODELS
 from stand import Stand
 
 from service.settings import Settings

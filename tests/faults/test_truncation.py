@@ -7,8 +7,9 @@ from typing import Any
 
 from checking import check_traffic
 from findings import Findings
+from harness import wait_for
 from kafka import TopicPartition
-from layout import PARTITIONS, wait_for
+from layout import PARTITIONS
 from reference import reference_of
 from stand import Stand
 from store_site import read_facts

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import redis
-from layout import CONSUMERS, LEASE_SECONDS, MODELS, PARTITIONS, RESIDENTS, SCHEDULERS, wait_for
+from harness import wait_for
+from layout import CONSUMERS, LEASE_SECONDS, MODELS, PARTITIONS, RESIDENTS, SCHEDULERS
 from sender import Sender
 from stand import Stand
 from workload import MODEL, Workload

@@ -10,7 +10,8 @@ import pytest
 import redis
 from harness import wait_for
 from redis_cluster import EmbeddedRedisCluster
-from store_site import Wire, redis_settings, wired
+from store_site import redis_settings, wired
+from wires import Wires
 
 from service.clients import build_redis
 from service.embedded import EmbeddedRedis
@@ -28,16 +29,16 @@ def servers() -> Iterator[tuple[EmbeddedRedis, EmbeddedRedis]]:
 
 
 def test_a_name_that_leads_to_another_master_is_resolved_anew(
-    servers: tuple[EmbeddedRedis, EmbeddedRedis],
+    servers: tuple[EmbeddedRedis, EmbeddedRedis], wires: Wires
 ) -> None:
     old, new = servers
-    name = Wire(old.port)
+    name = wires.wire(old.port)
     client = build_redis(RedisSettings.model_validate({"url": f"redis://127.0.0.1:{name.port}/0"}))
     lease = LeaderLease(Connection(client, secrets.token_hex(4)), lease_seconds=60)
     assert lease.hold() == 1
     with redis.Redis(port=old.port) as demoted:
         demoted.replicaof("127.0.0.1", new.port)
-    name.server_port = new.port
+    name.target_port = new.port
     with pytest.raises(Unavailable):
         lease.hold()
     assert lease.hold() == 1
@@ -64,7 +65,7 @@ def test_a_write_to_a_cluster_whose_reply_is_lost_is_not_repeated(
     key = f"{clustered.prefix}:number"
     with wired(cluster, clustered) as (wires, far):
         far.client.get(key)  # so that a connection stands
-        wires.loses_replies = True
+        wires.become("loses_replies")
         with pytest.raises(Unavailable), unavailable_when_away():
             far.client.incr(key)
     assert clustered.client.get(key) == b"1"
@@ -80,7 +81,7 @@ def test_a_pipeline_to_a_cluster_whose_reply_is_lost_is_not_repeated(
         pipeline = far.client.pipeline(transaction=transaction)
         pipeline.incr(key)
         pipeline.incr(key)
-        wires.loses_replies = True
+        wires.become("loses_replies")
         with pytest.raises(Unavailable), unavailable_when_away():
             pipeline.execute()
     assert clustered.client.get(key) == b"2"
@@ -115,14 +116,16 @@ def test_a_cluster_that_is_away_at_the_start_is_unavailable(cluster: EmbeddedRed
         build_redis(settings)
 
 
-def test_a_cluster_whose_nodes_have_all_moved_is_found_at_its_name(cluster: EmbeddedRedisCluster) -> None:
-    name = Wire(cluster.nodes[0].port)
+def test_a_cluster_whose_nodes_have_all_moved_is_found_at_its_name(
+    cluster: EmbeddedRedisCluster, wires: Wires
+) -> None:
+    name = wires.wire(cluster.nodes[0].port)
     client = build_redis(redis_settings(cluster, url=f"redis://127.0.0.1:{name.port}/0", timeout_seconds=1))
     lease = LeaderLease(Connection(client, secrets.token_hex(4)), lease_seconds=60)
     lease.hold()
     cluster.stop()
     with EmbeddedRedisCluster() as elsewhere:
-        name.server_port = elsewhere.nodes[0].port
+        name.target_port = elsewhere.nodes[0].port
         with pytest.raises(Unavailable):
             lease.hold()
 

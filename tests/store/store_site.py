@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from prometheus_client import CollectorRegistry
 from redis_cluster import EmbeddedRedisCluster
+from wires import Wires
 
 from consumers.dead_letters import FloodGate, Rejected
 from consumers.formats.open_inference import OpenInference
@@ -299,98 +298,6 @@ def restore(connection: Connection, saved: Mapping[bytes, bytes]) -> None:
         client.restore(key, 0, value)
 
 
-class Wire:
-    """A TCP wire to Redis that can lose replies, be cut, or lead to another server.
-
-    Attributes:
-        server_port: where new connections lead.
-        loses_replies: Redis does what it is told, but the client hears nothing and its connection ends.
-        cut: nothing gets through.
-    """
-
-    def __init__(self, port: int) -> None:
-        self.server_port = port
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._sockets: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept)]
-        self.port: int = self._listener.getsockname()[1]
-        self.loses_replies = False
-        self.cut = False
-        self._threads[0].start()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                thread = threading.Thread(target=self._serve, args=(client,))
-                self._threads.append(thread)
-                thread.start()
-
-    def _serve(self, client: socket.socket) -> None:
-        with client, socket.create_connection(("127.0.0.1", self.server_port)) as server, suppress(OSError):
-            self._sockets += [client, server]
-            back = threading.Thread(target=self._answer, args=(client, server))
-            back.start()
-            while not self.cut and (asked := client.recv(65_536)) and not self.cut:
-                server.sendall(asked)
-            _end(client, server)
-            back.join()
-
-    def _answer(self, client: socket.socket, server: socket.socket) -> None:
-        with suppress(OSError):
-            while (answer := server.recv(65_536)) and not self.loses_replies:
-                client.sendall(answer)
-        _end(client, server)
-
-    def close(self) -> None:
-        self.cut = True
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        _end(*self._sockets)  # a client of a cluster leaves some open when it is closed
-        for thread in self._threads:
-            thread.join()
-
-
-class Wires:
-    """A wire to every server, which fail alike.
-
-    Attributes:
-        ports: of the wires, by those of the servers.
-    """
-
-    def __init__(self, ports: Sequence[int]) -> None:
-        self._wires = {port: Wire(port) for port in ports}
-        self.ports = {port: wire.port for port, wire in self._wires.items()}
-
-    @property
-    def loses_replies(self) -> bool:
-        return any(wire.loses_replies for wire in self._wires.values())
-
-    @loses_replies.setter
-    def loses_replies(self, loses: bool) -> None:
-        for wire in self._wires.values():
-            wire.loses_replies = loses
-
-    @property
-    def cut(self) -> bool:
-        return any(wire.cut for wire in self._wires.values())
-
-    @cut.setter
-    def cut(self, cut: bool) -> None:
-        for wire in self._wires.values():
-            wire.cut = cut
-
-    def close(self) -> None:
-        for wire in self._wires.values():
-            wire.close()
-
-
-def _end(*sockets: socket.socket) -> None:
-    for one in sockets:
-        with suppress(OSError):
-            one.shutdown(socket.SHUT_RDWR)
-
-
 def redis_settings(server: EmbeddedRedis | EmbeddedRedisCluster, **more: Any) -> RedisSettings:
     """How to reach a server of the tests."""
     clustered = isinstance(server, EmbeddedRedisCluster)
@@ -403,17 +310,14 @@ def wired(
 ) -> Iterator[tuple[Wires, Connection]]:
     """A second connection with the same prefix, over wires that can fail."""
     nodes = server.nodes if isinstance(server, EmbeddedRedisCluster) else [server]
-    wires = Wires([node.port for node in nodes])
-    url = f"redis://127.0.0.1:{wires.ports[nodes[0].port]}/0"
-    client = build_redis(
-        redis_settings(server, url=url, timeout_seconds=2),
-        reach=lambda node: (node[0], wires.ports.get(node[1], node[1])),
-    )
-    try:
-        yield wires, Connection(client, connection.prefix)
-    finally:
-        client.close()
-        wires.close()
+    with Wires() as wires:
+        ports = {node.port: wires.wire(node.port).port for node in nodes}
+        client = build_redis(
+            redis_settings(server, url=f"redis://127.0.0.1:{ports[nodes[0].port]}/0", timeout_seconds=2),
+            reach=lambda node: (node[0], ports.get(node[1], node[1])),
+        )
+        with client:
+            yield wires, Connection(client, connection.prefix)
 
 
 def draws_of(

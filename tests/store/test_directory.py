@@ -88,10 +88,10 @@ def test_a_registration_whose_reply_was_lost_is_learnt_and_not_made_again(
     with wired(redis_server, connection) as (wire, far):
         directory = site.directory("m", far)
         directory.load(limit=9)
-        wire.loses_replies = True
+        wire.become("loses_replies")
         with pytest.raises(Unavailable):
             directory.register(("north",), limit=9)
-        wire.loses_replies = False
+        wire.become("whole")
         assert directory.register(("north",), limit=9)
     assert directory.directory.number(("north",)) == 1
     assert len(registered(site)) == 2
@@ -105,7 +105,7 @@ def test_a_directory_that_cannot_be_loaded_stays_as_it_was(
         directory = site.directory("m", far)
         directory.load(limit=9)
         directory.register(("north",), limit=9)
-        wire.cut = True
+        wire.become("cut")
         with pytest.raises(Unavailable):
             directory.load(limit=9)
     assert directory.directory.combinations == [FOLDED, ("north",)]

@@ -351,11 +351,11 @@ def test_a_batch_that_redis_fails_changes_nothing_and_can_be_given_again(
     with wired(redis_server, connection) as (wire, far):
         step = site.prediction_step(far)
         step.assign(0, 0)
-        wire.cut = True
+        wire.become("cut")
         for _ in range(3):
             with pytest.raises(Unavailable):
                 step.process(0, batch, NOW)
-        wire.cut = False
+        wire.become("whole")
         assert site.letters.kept == []
         step.process(0, batch, NOW)
         step.flush(0, NOW)
@@ -392,12 +392,12 @@ def test_models_that_could_not_all_be_stored_are_stored_later(
         step.assign(0, 0)
         step.flush(0, NOW)
         step.process(0, batch, NOW)
-        wire.loses_replies = True
+        wire.become("loses_replies")
         for _ in range(2):
             with pytest.raises(Unavailable):
                 step.flush(0, NOW)
         assert (count(site), count(site, "n")) == (1, 0)
-        wire.loses_replies = False
+        wire.become("whole")
         assert step.flush(0, NOW) == 1
     assert (count(site), count(site, "n")) == (1, 1)
 
@@ -539,11 +539,11 @@ def test_labels_wait_for_redis_and_are_then_applied_once(
         step.assign(0, 0)
         step.process(0, [label(0, item="b")], NOW)
         batch = [label(1), label(2, kind="correction", true_class="owl"), record(3, b"{")]
-        wire.loses_replies = True
+        wire.become("loses_replies")
         for _ in range(2):
             with pytest.raises(Unavailable):
                 step.process(0, batch, NOW)
-        wire.loses_replies = False
+        wire.become("whole")
         step.process(0, batch, NOW)
     assert [revises for revises, _ in told(asked)] == [False, False, True]
     assert asked.letters.reasons == ["malformed_json"]
@@ -597,10 +597,10 @@ def test_tries_whose_replies_were_lost_do_not_stand_for_labels_that_redis_has_lo
         step.assign(0, 0)
         step.process(0, [label(0)], NOW)
         restore(connection, backup)
-        wire.loses_replies = True
+        wire.become("loses_replies")
         with pytest.raises(Unavailable):
             step.process(0, [label(1, item="b")], NOW)
-        wire.loses_replies = False
+        wire.become("whole")
         step.process(0, [label(1, item="b")], NOW)
         with pytest.raises(FlushRefused):
             step.flush(0, NOW)
@@ -614,10 +614,10 @@ def test_labels_after_a_lost_reply_are_read_again_and_then_go_on(
         step = asked.label_step(far)
         step.assign(0, 0)
         step.process(0, [label(0)], NOW)
-        wire.loses_replies = True
+        wire.become("loses_replies")
         with pytest.raises(Unavailable):
             step.process(0, [label(1, item="b")], NOW)
-        wire.loses_replies = False
+        wire.become("whole")
         step.process(0, [label(1, item="b")], NOW)
         with pytest.raises(FlushRefused):
             step.flush(0, NOW)

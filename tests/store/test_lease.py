@@ -137,10 +137,10 @@ def test_a_lease_whose_reply_was_lost_is_found_again_by_its_holder(
         lease.release()
         lease.hold()
         lease.release()
-        wire.loses_replies = True
+        wire.become("loses_replies")
         with pytest.raises(Unavailable):
             lease.hold()
-        wire.loses_replies = False
+        wire.become("whole")
         assert lease.hold() == 2
     assert LeaderLease(connection, lease_seconds=LONG).hold() is None
 
@@ -148,7 +148,7 @@ def test_a_lease_whose_reply_was_lost_is_found_again_by_its_holder(
 def test_nobody_leads_while_redis_is_away(redis_server: EmbeddedRedis, connection: Connection) -> None:
     with wired(redis_server, connection) as (wire, far):
         lease = LeaderLease(far, lease_seconds=LONG)
-        wire.cut = True
+        wire.become("cut")
         with pytest.raises(Unavailable):
             lease.hold()
 

@@ -242,10 +242,10 @@ def test_a_label_whose_reply_was_lost_is_applied_once(
     with wired(redis_server, connection) as (wire, far):
         store = site.requests("m", far)
         store.apply(0, [label("answer", "cat", item="b")], now=NOW)
-        wire.loses_replies = True
+        wire.become("loses_replies")
         with pytest.raises(Unavailable):
             store.apply(0, [ANSWER, TO_DOG], now=NOW)
-        wire.loses_replies = False
+        wire.become("whole")
         assert applied(site, ANSWER, TO_DOG) == ["duplicate", "duplicate"]
     assert len(outcomes(site)) == 3
 

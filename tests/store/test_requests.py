@@ -127,10 +127,10 @@ def test_issuing_again_after_a_lost_reply_takes_nothing_twice(
     first, second, third, *_ = draws_of(site)
     with wired(redis_server, connection) as (wire, far):
         assert issue(site, [first], connection=far) == ["issued"]
-        wire.loses_replies = True
+        wire.become("loses_replies")
         with pytest.raises(Unavailable):
             issue(site, [second, third], connection=far)
-        wire.loses_replies = False
+        wire.become("whole")
         assert issue(site, [second, third], connection=far) == ["gone", "gone"]
     facts = site.reader("m").requests()
     assert facts.budget == {"ask|0": 3}
@@ -285,10 +285,10 @@ def test_renewing_again_after_a_lost_reply_changes_nothing_more(
         store.renew(
             epoch=1, renewals=[replace(renewals[0], due=replace(renewals[0].due, request_id="r-none"))]
         )
-        wire.loses_replies = True
+        wire.become("loses_replies")
         with pytest.raises(Unavailable):
             store.renew(epoch=1, renewals=renewals)
-        wire.loses_replies = False
+        wire.become("whole")
         after_one = site.reader("m").requests()
         assert store.renew(epoch=1, renewals=renewals) == ["changed"]
     assert after_one.tallies["expired" if deadline is None else "reissued", "ask"] == 1

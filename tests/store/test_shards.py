@@ -299,11 +299,11 @@ def test_a_flush_whose_reply_was_lost_is_recognised_as_done(
         step.process(0, topic[0][:20], NOW)
         step.flush(0, NOW)
         step.process(0, topic[0][20:], NOW)
-        wire.loses_replies = True
+        wire.become("loses_replies")
         with pytest.raises(Unavailable):
             step.flush(0, NOW)
         applied = save(connection)
-        wire.loses_replies = False
+        wire.become("whole")
         assert step.flush(0, NOW) == 40
     assert site.keys("m").shard(0).encode() in applied
     for model, expected in zip(MODELS, undisturbed(connection, topic, bounds=BOUNDS), strict=True):
@@ -321,10 +321,10 @@ def test_a_shard_that_moved_on_after_a_lost_reply_still_counts_everything_once(
         owner.take(0, 10)
         owner.flush(0)
         owner.take(0, 10)
-        wire.loses_replies = True
+        wire.become("loses_replies")
         with pytest.raises(Unavailable):
             owner.flush(0)
-        wire.loses_replies = False
+        wire.become("whole")
         owner.take(0, 10)
         owner.finish()
     for model, expected in zip(MODELS, undisturbed(connection, topic, bounds=BOUNDS), strict=True):
@@ -454,10 +454,10 @@ def test_a_flush_after_a_lost_reply_tells_what_was_drawn_meanwhile(
         add(shard, ["a", "b"])
         flush(store, shard, 2, started=False)
         add(shard, ["c"])
-        wire.loses_replies = True
+        wire.become("loses_replies")
         with pytest.raises(Unavailable):
             flush(store, shard, 3)
-        wire.loses_replies = False
+        wire.become("whole")
         draw(connection, site, shard, "c")
         assert flush(store, shard, 3) == 1
     assert in_memory(shard) == 2

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from layout import wait_for
+from harness import wait_for
 from wires import Wire, Wires
 
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Literal, Self, TypeVar
 
-WireState = Literal["whole", "cut", "silent", "slow", "half_closed", "loses_replies"]
+WireState = Literal["whole", "cut", "silent", "slow", "half_closed", "loses_replies", "holds_replies"]
 """What a wire does:
 
 - `whole`: carries bytes.
@@ -24,6 +24,7 @@ WireState = Literal["whole", "cut", "silent", "slow", "half_closed", "loses_repl
 - `slow`: bytes arrive late, in order.
 - `half_closed`: the server's side ends and what it says is lost, but it still hears what the client says.
 - `loses_replies`: the server is told, and does what it was told; the reply is lost and the connection reset.
+- `holds_replies`: the server is told, and does what it was told; replies arrive when the wire is whole again.
 """
 
 _CHUNK_BYTES = 65_536
@@ -130,19 +131,21 @@ class Wire:
             while chunk := await source.read(_CHUNK_BYTES):
                 if self._state == "slow":
                     await asyncio.sleep(self.delay_seconds)
-                while self._state == "silent":
-                    await self._changed.wait()
+                await self._held(replies=replies)
                 if replies and self._state == "loses_replies":
                     link.reset()
                     return
                 if not (replies and link.replies_ended):
                     sink.write(chunk)
                     await sink.drain()
-            while self._state == "silent":
-                await self._changed.wait()
+            await self._held(replies=replies)
             _say_end(sink)
         except OSError:
             link.reset()
+
+    async def _held(self, *, replies: bool) -> None:
+        while self._state == "silent" or (replies and self._state == "holds_replies"):
+            await self._changed.wait()
 
 
 class Wires:
@@ -166,6 +169,11 @@ class Wires:
         asyncio.run_coroutine_threadsafe(wire.listen(), self._loop).result()
         self._wires.append(wire)
         return wire
+
+    def become(self, state: WireState) -> None:
+        """Have all wires fail in one way, or be whole."""
+        for wire in self._wires:
+            wire.become(state)
 
     def call(self, function: Callable[[], Made]) -> Made:
         """What a function gives that is run where the wires turn."""
