@@ -1,7 +1,8 @@
 """The loop that owns a consumer: poll, hand over, flush, back off.
 
-Steps never touch the client. Rebalances are noted, and acted on between polls. Redis's offsets count: on assignment the step says where to
-read from, whatever Kafka has committed. Kafka's offsets are committed too, for tools that show lag.
+Steps never touch the client. Rebalances are noted, and acted on between polls. Redis's offsets count: on
+assignment the step says where to read from, whatever Kafka has committed. Kafka's offsets are committed too,
+for tools that show lag.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ class Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # the librar
 
     def on_partitions_revoked(self, revoked: Any) -> None:
         """The client joins anew."""
-        # If only changed metadata made it (new partitions, a topic made anew), it forgets that it does as soon
-        # as a poll's time is over, and is nobody's member from then on.
+        # If only changed metadata made it (new partitions, a topic made anew), it forgets that it does as
+        # soon as a poll's time is over, and is nobody's member from then on.
         self._consumer._coordinator.request_rejoin()  # noqa: SLF001 - no public call does
         self.events.put(("revoked", frozenset(revoked)))
 
