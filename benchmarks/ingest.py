@@ -116,7 +116,7 @@ def main() -> None:
     with broker(options.broker) as bootstrap_servers:
         for name in options.streams:
             stream = STREAMS[name]
-            share = 5 if stream.spread else 1
+            share = 2 if stream.spread else 1
             told.append(measure(stream, options.predictions // share, options.turns, bootstrap_servers))
             if not options.json:
                 show(told[-1])

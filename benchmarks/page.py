@@ -213,7 +213,14 @@ def _rounds(told: Sequence[Figures]) -> str:
         )
         for row in told
     ]
-    heads = ("", "a round, ms", "its CPU, ms", "first round, s", "labels, MB of Redis", "process, MiB / at most")
+    heads = (
+        "",
+        "a round, ms",
+        "its CPU, ms",
+        "first round, s",
+        "labels, MB of Redis",
+        "process, MiB / at most",
+    )
     most = _most_labels(told)
     return f"""## Rounds and labels
 

@@ -25,7 +25,7 @@ from consumers.topic_log import told
 from service.clients import build_producer, build_redis
 from service.errors import HashKeyChanged, Unavailable
 from service.exposition import SnapshotCollector
-from service.garbage import collect_rarely
+from service.garbage import collect_rarely, keep_freed_memory
 from service.health import Check, Health
 from service.metrics import PipelineMetrics
 from service.scheduler import RequestPublisher, Rounds, start_schedule
@@ -138,6 +138,8 @@ class Application:
 
     def _play(self, hash_key: bytes, producer: Any, letters: Any) -> None:
         keepers = list(self._keepers(hash_key, letters))
+        if keepers:
+            keep_freed_memory()
         for keeper in keepers:
             keeper.start()
         rounds = self._rounds(hash_key, producer)
