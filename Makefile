@@ -45,6 +45,7 @@ check: $(VENV)/dev.installed  ## lint, format, types, import direction, generate
 	$(BIN)/credence reference configuration --check
 	$(BIN)/credence reference metrics --check
 	$(BIN)/python -m deploy.grafana --check
+	$(BIN)/python -m benchmarks.page --check
 
 fuzz: $(VENV)/fuzz.installed  ## give the decoders a million bad inputs (RUNS=1000000 SEED=1)
 	PYTHONPATH=tests/fuzz RUNS=$(RUNS) $(BIN)/python tests/fuzz/run.py

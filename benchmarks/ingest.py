@@ -108,7 +108,7 @@ def main() -> None:
     )
     parser.add_argument("--broker", default="apache", help="apache, bundled, or HOST:PORT (default: apache)")
     parser.add_argument("--streams", nargs="+", choices=STREAMS, default=list(STREAMS))
-    parser.add_argument("--predictions", type=int, default=1_000_000, help="of small ones (default: 1000000)")
+    parser.add_argument("--predictions", type=int, default=2_000_000, help="(default: 2000000)")
     parser.add_argument("--turns", type=int, default=2, help="how often each reader reads (default: 2)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
@@ -116,8 +116,7 @@ def main() -> None:
     with broker(options.broker) as bootstrap_servers:
         for name in options.streams:
             stream = STREAMS[name]
-            share = 5 if stream.spread else 1
-            told.append(measure(stream, options.predictions // share, options.turns, bootstrap_servers))
+            told.append(measure(stream, options.predictions, options.turns, bootstrap_servers))
             if not options.json:
                 show(told[-1])
                 sys.stdout.flush()

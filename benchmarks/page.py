@@ -117,10 +117,11 @@ def _ingest(told: Sequence[Figures]) -> str:
     return f"""## Taking predictions in
 
 {_command("ingest")}: one process, beside a bare `poll()` loop of the same client over the same topic. The
-client's own Python is most of the cost. Two things make it less: garbage is collected rarely, always; and with
-`kafka.fast_fetch: true` record batches are taken apart in one loop. That is off by default, as it reaches into
-the client library: it is used only with versions of it that are known, and after it has read sample batches
-exactly as the library does.
+client's own Python is most of the cost. It is made less by a rare search for garbage and by keeping freed memory
+for the next batch, always; and with `kafka.fast_fetch: true` by receiving answers in large pieces and taking record
+batches apart in one loop. That is off by default, as it reaches into the client library: it is used only with
+versions of it that are known, and after it has read samples exactly as the library does. Measured is what follows
+the first two fifths of a stream, when the pool has filled.
 
 {table(heads, rows)}
 
@@ -213,7 +214,14 @@ def _rounds(told: Sequence[Figures]) -> str:
         )
         for row in told
     ]
-    heads = ("", "a round, ms", "its CPU, ms", "first round, s", "labels, MB of Redis", "process, MiB / at most")
+    heads = (
+        "",
+        "a round, ms",
+        "its CPU, ms",
+        "first round, s",
+        "labels, MB of Redis",
+        "process, MiB / at most",
+    )
     most = _most_labels(told)
     return f"""## Rounds and labels
 

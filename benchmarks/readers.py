@@ -20,7 +20,7 @@ from service.settings import Settings
 Reader = Literal[
     "poll", "poll, garbage collected rarely", "poll and decode", "credence", "credence, fast fetch"
 ]
-WARM = 0.2
+WARM = 0.4
 """So much is read before the clock starts: processes warm up, and the pool fills."""
 
 _NEARLY_ALL = 0.95

@@ -1,9 +1,10 @@
-"""A faster way through the Kafka client: record batches are taken apart in one loop.
+"""A faster way through the Kafka client: batches are received in large pieces, and taken apart in one loop.
 
-The client takes every record apart with some thirty calls of Python functions, which is most of what reading
-costs. The place where this is put in is no part of the client's public interface. So it is used only where it
-is asked for (`kafka.fast_fetch`), with the versions of the client that it was written against, and after it
-has read a set of batches exactly as the client does; else the client's own way stays.
+The client takes every record apart with some thirty calls of Python functions, and a broker's answer out of
+the socket by four kilobytes: together most of what reading costs. The places where this is put in are no part
+of the client's public interface. So it is used only where it is asked for (`kafka.fast_fetch`), with the
+versions of the client that it was written against, and after it has read a set of batches, and received from
+a socket, exactly as the client does; else the client's own way stays.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from kafka.consumer.fetcher import ConsumerRecord, Fetcher, IsolationLevel
 from kafka.errors import CorruptRecordError
 from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 from kafka.record.util import decode_varint
+
+from consumers.fast_transport import FastTransport, receives_alike, use_fast_transport
 
 log = logging.getLogger(__name__)
 
@@ -39,10 +42,11 @@ def use_fast_fetch(consumer: Any) -> bool:
     if kafka.__version__ not in VERSIONS:
         log.warning("fast fetch stays off: it is not for this kafka-python", extra={"for": sorted(VERSIONS)})
         return False
-    if not reads_alike(FastPartitionRecords):
+    if not (reads_alike(FastPartitionRecords) and receives_alike(FastTransport)):
         log.error("fast fetch stays off: it does not read as kafka-python does")
         return False
     consumer._fetcher.PartitionRecords = FastPartitionRecords  # noqa: SLF001 - see above
+    use_fast_transport()
     return True
 
 

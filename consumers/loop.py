@@ -1,8 +1,8 @@
 """The loop that owns a consumer: poll, hand over, flush, back off.
 
-Steps never touch the client. Rebalance callbacks, which run on the client's I/O thread, only note what
-happened; the loop acts on it between polls. Redis's offsets count: on assignment the step says where to
-read from, whatever Kafka has committed. Kafka's offsets are committed too, for tools that show lag.
+Steps never touch the client. Rebalances are noted, and acted on between polls. Redis's offsets count: on
+assignment the step says where to read from, whatever Kafka has committed. Kafka's offsets are committed too,
+for tools that show lag.
 """
 
 from __future__ import annotations
@@ -12,20 +12,13 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
 from typing import Any, Literal, Protocol
 
-from kafka import ConsumerRebalanceListener, OffsetAndMetadata, TopicPartition
-from kafka.errors import (
-    CorruptRecordError,
-    KafkaError,
-    LogTruncationError,
-    OffsetOutOfRangeError,
-    UnsupportedCodecError,
-)
+from kafka import OffsetAndMetadata, TopicPartition
 
 from consumers.continuity import Continuity, Progress
-from consumers.topic_log import TopicLog, told
+from consumers.polling import POLL_MS, Poller, Rebalances
+from consumers.topic_log import TopicLog
 from service.errors import DeadLetterFlood, FlushRefused, Refused, Unavailable, Unreadable
 from service.metrics import PipelineMetrics
 
@@ -33,7 +26,6 @@ log = logging.getLogger(__name__)
 
 _FIRST_BACKOFF_SECONDS = 0.1
 _LONGEST_BACKOFF_SECONDS = 10.0
-_POLL_MS = 200
 _PROBE_SECONDS = 3.0
 
 State = Literal["starting", "running", "waiting", "refused", "flooded", "unreadable", "stopped"]
@@ -60,30 +52,6 @@ class Step(Protocol):
             partition: that is owned.
             now: by the loop's stopwatch, which knows no date.
         """
-
-
-class _Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
-    """Notes rebalances for the loop; runs on the client's I/O thread, where nothing may block."""
-
-    def __init__(self, consumer: Any) -> None:
-        self._consumer = consumer
-        self.events: SimpleQueue[tuple[str, frozenset[TopicPartition]]] = SimpleQueue()
-
-    def on_partitions_revoked(self, revoked: Any) -> None:
-        # The client joins anew now. If only changed metadata made it (new partitions, a topic made anew), it
-        # forgets that it does as soon as a poll's time is over, and is nobody's member from then on.
-        self._consumer._coordinator.request_rejoin()  # noqa: SLF001 - no public call does
-        self.events.put(("revoked", frozenset(revoked)))
-
-    def on_partitions_assigned(self, assigned: Any) -> None:
-        for tp in assigned:
-            # Until the loop takes it over nothing of it is read, and nobody asks Kafka for an offset of it.
-            self._consumer.seek(tp, 0)
-            self._consumer.pause(tp)
-        self.events.put(("assigned", frozenset(assigned)))
-
-    def on_partitions_lost(self, lost: Any) -> None:
-        self.events.put(("revoked", frozenset(lost)))
 
 
 class ConsumerLoop:
@@ -128,10 +96,11 @@ class ConsumerLoop:
         self._start = start
         self._flush_seconds = flush_seconds
         self._flush_records = flush_records
-        self._rebalances = _Rebalances(consumer)
+        self._rebalances = Rebalances(consumer)
         self._progress = progress
         self._log = TopicLog(consumer, topic)
         self._continuity = Continuity(self._log, topic, step.topic_kind, progress=progress, metrics=metrics)
+        self._poller = Poller(consumer, self._continuity)
         self._stopping = stopping
         self._knows_topic = False
         self._joined = False
@@ -203,45 +172,15 @@ class ConsumerLoop:
             self._knows_topic = True
 
     def _poll(self) -> dict[TopicPartition, Sequence[Any]]:
-        if resumed := self._consumer.paused() & self._owned:
-            self._consumer.resume(*resumed)
-        batches = self._ask_client()
+        self._poller.read(self._owned)
+        batches = self._poller.poll()
+        self._note_rebalances()
         if batches:
             self._last_heard = self._stopwatch()
         else:
             self._probe_when_silent()
         # A partition that is revoked meanwhile is another process's, which reads the same.
         return {tp: records for tp, records in batches.items() if tp in self._owned}
-
-    def _ask_client(self) -> dict[TopicPartition, Sequence[Any]]:
-        """Poll, and note what the client has to tell of rebalances and of logs that have broken.
-
-        Raises:
-            Unavailable: Kafka is away, or refuses.
-            Unreadable: a record cannot be read; do not poll again.
-        """
-        try:
-            batches: dict[TopicPartition, Sequence[Any]] = self._consumer.poll(_POLL_MS)
-        except OffsetOutOfRangeError as error:
-            self._continuity.note_out_of_range(error.args[0])
-            batches = {}
-        except LogTruncationError as error:
-            self._note_truncation(error)
-            batches = {}
-        except (CorruptRecordError, UnsupportedCodecError) as error:
-            # Its text names partition and offset, or the codec; nothing of the record.
-            raise Unreadable(f"a record cannot be read: {error}") from error
-        except KafkaError as error:
-            raise told(error) from error
-        except Exception as error:
-            # Nor is it told what else the client may stumble over; it spins after that, too.
-            raise Unreadable(f"the client cannot read on ({type(error).__name__})") from error
-        self._note_rebalances()
-        return batches
-
-    def _note_truncation(self, error: LogTruncationError) -> None:
-        forks = error.divergent_offsets
-        self._continuity.note_diverged({tp: fork.offset for tp, fork in forks.items() if fork is not None})
 
     def _probe_when_silent(self) -> None:
         """Tell a quiet topic from a broker that is away, or a topic that is; poll() gives nothing for all."""
@@ -317,7 +256,7 @@ class ConsumerLoop:
 
     def _process(self, batches: dict[TopicPartition, Sequence[Any]]) -> None:
         self._held = dict(batches)
-        ends = {tp: self._ends(tp, records[-1].offset + 1) for tp, records in batches.items()}
+        ends = {tp: self._poller.ends(tp, records[-1].offset + 1) for tp, records in batches.items()}
         for tp, records in batches.items():
             self._metrics.partition_held(
                 self._step.topic_kind,
@@ -336,21 +275,6 @@ class ConsumerLoop:
                 highwater=ends[tp][1],
                 record_time=records[-1].timestamp / 1000,
             )
-
-    def _ends(self, tp: TopicPartition, behind: int) -> tuple[int, int]:
-        """Where the consumer stands in a partition, and its end.
-
-        The consumer may stand further than behind the last record: the marker of a transaction, which it
-        never gives, has an offset too. A partition that is revoked just now has none of the two.
-        """
-        try:
-            position = self._consumer.position(tp, timeout_ms=0) or behind
-            return max(position, behind), max(self._consumer.highwater(tp) or 0, behind)
-        except LogTruncationError as error:
-            self._note_truncation(error)  # told once, to whoever asks first
-            return behind, behind
-        except KafkaError:
-            return behind, behind
 
     def _flush_due(self) -> bool:
         waiting = sum(self._unflushed.values())
@@ -396,16 +320,16 @@ class ConsumerLoop:
         What fails here has failed already: the waiting goes on, and grows no longer for it.
         """
         if not self._knows_topic:
-            self._stopping.wait(_POLL_MS / 1000)
+            self._stopping.wait(POLL_MS / 1000)
             return
-        if running := self._consumer.assignment() - self._consumer.paused():
-            self._consumer.pause(*running)
+        self._poller.read_nothing()
         try:
-            batches = self._ask_client()
+            batches = self._poller.poll()
         except Unavailable:
             # This is no try of what is waited for, so it does not wait longer for that.
-            self._stopping.wait(_POLL_MS / 1000)
+            self._stopping.wait(POLL_MS / 1000)
             return
+        self._note_rebalances()
         for tp, records in batches.items():
             if tp in self._owned:  # was fetched before the pause
                 self._held[tp] = [*self._held.get(tp, ()), *records]

@@ -8,8 +8,9 @@ tried again as a whole whenever Redis or Kafka comes back.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -28,6 +29,8 @@ from service.siphash import siphash24
 
 Error = tuple[int, int | None, BadMessage]
 """Which record of the batch, which element of its array, and what is wrong with it."""
+
+_timestamp: Callable[[Any], float] = datetime.timestamp
 
 FUTURE_SECONDS = 300.0
 """A prediction may claim a time so far ahead of its record's; beyond, the record's time counts."""
@@ -232,9 +235,9 @@ class PredictionStep:
 
 def _rows_by_model(predictions: Sequence[WirePrediction]) -> dict[str, Indices]:
     names = [p.model for p in predictions]
+    if names and names.count(names[0]) == len(names):
+        return {names[0]: np.arange(len(names))}
     codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
-    if len(codes) == 1:
-        return dict.fromkeys(codes, np.arange(len(names)))
     coded = np.array([codes[name] for name in names], dtype=np.intp)
     order, ends = np.argsort(coded, kind="stable"), np.cumsum(np.bincount(coded, minlength=len(codes)))
     return dict(zip(codes, np.split(order, ends[:-1]), strict=False))
@@ -255,7 +258,11 @@ def _observed_at(records: Sequence[Any], decoded: DecodedRecords, now: float) ->
         if (claimed := event_time(records[place].headers)) is not None:
             told[place] = claimed
     places = np.asarray(decoded.places, dtype=np.intp)
-    claims = np.array([np.nan if p.time is None else p.time.timestamp() for p in decoded.predictions])
-    claims = np.where(np.isnan(claims), told[places], claims)
+    times = [p.time for p in decoded.predictions]
+    try:
+        claims = np.fromiter(map(_timestamp, times), np.float64, len(times))
+    except TypeError:  # some tell none
+        claims = np.array([np.nan if time is None else time.timestamp() for time in times])
+        claims = np.where(np.isnan(claims), told[places], claims)
     # What tells no time is nan, and not smaller than anything.
     return np.where(claims <= recorded[places] + FUTURE_SECONDS, claims, recorded[places])

@@ -18,6 +18,7 @@ from prometheus_client import disable_created_metrics
 from rich.console import Console
 
 from service import __version__
+from service.application import ALL_ROLES, Application, Role
 from service.clients import build_admin, build_redis
 from service.dead_letter_desk import add_parser as add_dead_letters_parser
 from service.errors import ConfigurationError, CredenceError, Unavailable
@@ -31,7 +32,7 @@ from service.settings_file import load_settings
 from service.status import status_view
 from service.store.connection import Connection
 from service.store.lease import shared_hash_key
-from service.wiring import ALL_ROLES, Application, Role, model_monitor
+from service.wiring import model_monitor
 
 EXIT_FAILED = 1
 EXIT_BAD_CONFIGURATION = 2

@@ -90,6 +90,19 @@ def decode_attributes(text: msgspec.Raw | bytes) -> dict[str, str]:
     return attributes
 
 
+def decode_array(value: bytes) -> list[WirePrediction] | None:
+    """All predictions of a record's value that is an array of them; None if it is not, or one is refused."""
+    if not value.startswith(b"["):
+        return None
+    try:
+        if not value.isascii():
+            str(value, "utf-8")
+        predictions: list[WirePrediction] = _decode_predictions(value)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return None
+    return predictions
+
+
 def decode_predictions(value: bytes) -> list[tuple[int | None, WirePrediction | BadMessage]]:
     """Predictions of one record's value: a single one, or an array of them.
 

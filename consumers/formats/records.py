@@ -13,6 +13,7 @@ from consumers.formats.native import (
     Headers,
     WirePrediction,
     check_event,
+    decode_array,
     decode_prediction,
     decode_predictions,
     element_texts,
@@ -79,6 +80,11 @@ def _decode_one_by_one(
         try:
             if len(value) > message_bytes:
                 raise BadMessage("message_too_large", f"the value is over {message_bytes} bytes")  # noqa: TRY301
+            if not record.headers and (array := decode_array(value)) is not None:
+                predictions += array
+                places += repeat(place, len(array))
+                elements += range(len(array))
+                continue
             found = _contents(record.headers, value, responses)
             if isinstance(found, Rows):
                 if (at_once := found.at_once()) is not None:

@@ -61,6 +61,6 @@ def test_a_process_that_meets_a_corrupt_record_says_so_and_stays(
         wait_for(lambda: "unreadable" in process.get("/readyz")[1], seconds=30, what="the unready state")
         assert process.get("/readyz")[0] == 503
         assert process.get("/healthz")[0] == 200
-        assert deployment.predictions_stored() == 1
+        wait_for(lambda: deployment.predictions_stored() == 1, seconds=10, what="what came before it")
         told = "delete the records up to it"
         wait_for(lambda: told in process.log.read_text(), seconds=30, what="what to do")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 from types import SimpleNamespace
 from typing import Any
@@ -13,12 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka import TopicPartition
 from kafka.consumer.fetcher import Fetcher, IsolationLevel
-from kafka.errors import CorruptRecordError
+from kafka.errors import CorruptRecordError, KafkaConnectionError
+from kafka.net import manager
+from kafka.net.transport import KafkaTCPTransport
 from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 
 from consumers import fast_fetch
 from consumers.fast_fetch import FastPartitionRecords, reads_alike, use_fast_fetch
+from consumers.fast_transport import FastTransport, received
 
 PARTITION = TopicPartition("t", 1)
 CODECS = {"none": 0, "gzip": 1}
@@ -148,6 +152,12 @@ def test_records_of_aborted_transactions_are_left_out_and_those_of_others_are_no
     assert values == ([] if aborted else [b"in doubt"]) + [b"certain", b"later"]
 
 
+@pytest.fixture(autouse=True)
+def own_transport(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves the process's clients as they are."""
+    monkeypatch.setattr(manager, "KafkaTCPTransport", KafkaTCPTransport)
+
+
 class Client:
     """As much of a consumer as is changed."""
 
@@ -177,3 +187,27 @@ def test_it_stays_off_if_it_reads_otherwise_than_the_client(monkeypatch: pytest.
     monkeypatch.setattr(fast_fetch, "take_apart", lambda *_: [])
     assert not use_fast_fetch(client)
     assert not client.is_fast
+
+
+def test_it_stays_off_if_it_receives_otherwise_than_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client()
+    monkeypatch.setattr(FastTransport, "_sock_recv", lambda _: (b"", None))
+    assert not use_fast_fetch(client)
+    assert not client.is_fast
+    assert manager.KafkaTCPTransport is KafkaTCPTransport
+
+
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize("said", [b"", b"x", b"y" * 4_096, b"z" * 100_000])
+def test_what_comes_over_a_connection_and_its_end_are_received_as_the_client_does(
+    said: bytes, ends: bool
+) -> None:
+    assert received(FastTransport, said, ends=ends) == received(KafkaTCPTransport, said, ends=ends)
+
+
+def test_a_connection_that_is_closed_is_an_error() -> None:
+    closed = socket.socket()
+    closed.close()
+    data, error = FastTransport._sock_recv(SimpleNamespace(_sock=closed))
+    assert data == b""
+    assert isinstance(error, KafkaConnectionError)
