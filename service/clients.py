@@ -1,4 +1,4 @@
-"""Builders of the Kafka and Redis clients: called where a process or a command is put together, nowhere else."""
+"""Builders of the Kafka and Redis clients: called where a process or a command is put together."""
 
 from __future__ import annotations
 
