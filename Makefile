@@ -20,7 +20,7 @@ test: $(VENV)/dev.installed   ## run all tests, the loop over real wire protocol
 
 test-stack: $(VENV)/dev.installed  ## run what needs Apache Kafka (Java 17, Maven) and a Redis Cluster too (redis-server)
 	$(BIN)/pytest --broker apache tests/stack tests/loop
-	$(BIN)/pytest --redis cluster tests/store
+	$(BIN)/pytest --redis cluster tests/store tests/dead_letters/test_replay.py
 
 # Folders of trials that pass are removed: a long soak would fill the disk with them.
 TRIALS := $(BIN)/pytest -rs -o tmp_path_retention_policy=failed --fault-records build/faults.jsonl

@@ -96,9 +96,10 @@ class Continuity:
         self._diverged.pop(tp, None)
 
     def listen(self, owned: Collection[TopicPartition]) -> None:
-        """Hear who has the topic's name now: `made_anew` is true of all that was read before.
+        """Hear who has the topic's name now: then `made_anew` tells of all that was read before.
 
-        A record does not tell which topic it is of, and the client asks for records by name.
+        A record does not tell which topic it is of, and the client asks for records by name. That the broker
+        which is asked knows as much as the one that was read from is Kafka's to keep.
 
         Raises:
             Unavailable: Kafka cannot tell now.

@@ -9,7 +9,7 @@ from kafka.errors import KafkaError, MessageSizeTooLargeError, RecordListTooLarg
 
 from consumers.dead_letters import Rejected
 from consumers.letters import LONGEST_KEY, letter_headers
-from service.errors import Unavailable
+from consumers.topic_log import told
 
 _SEND_SECONDS = 10.0
 _TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError)
@@ -27,7 +27,8 @@ class KafkaDeadLetters:
 
     A letter that the client has taken is never given to it again: when a reply fails to come, `send` raises,
     and the next `send` waits for the same letter. The client itself resends under one sequence number,
-    which the broker knows. So each letter is written once in the life of a process.
+    which the broker knows. So a letter is written once, as long as its partition stays with this process and
+    the client does not fail for good.
 
     Args:
         producer: of bytes; idempotent, waits for all in-sync replicas, and keeps trying for long.
@@ -64,7 +65,7 @@ class KafkaDeadLetters:
             for first in range(0, len(rejected), _IN_FLIGHT):
                 self._keep(rejected[first : first + _IN_FLIGHT])
         except KafkaError as error:
-            raise Unavailable("kafka", error) from error
+            raise told(error) from error
         for partition in {letter.partition for letter in rejected}:
             del self._given[partition]
 

@@ -89,7 +89,7 @@ class LoopKeeper:
             return True
         self._metrics.backed_off(self._kind, "kafka")
         log.error(
-            "the topic cannot be read on; mend the record's replica, or delete the records up to it",
+            "the topic cannot be read on",
             extra={"topic": self._topic, "cause": cause, "again_in_seconds": _REREAD_SECONDS},
         )
         return self._stopping.wait(_REREAD_SECONDS)

@@ -139,6 +139,10 @@ class LabelStep:
             raise BadMessage("unknown_class", "true_class is not in the model's label set")
         return label
 
+    def passed(self, partition: int, position: int) -> None:
+        """What stands before a position was taken, or will never be there: a flush may store that."""
+        self._positions[partition] = max(self._positions[partition], position)
+
     def flush(self, partition: int, now: float) -> int:
         """Remember how far labels are applied; that offset.
 

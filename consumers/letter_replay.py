@@ -84,7 +84,10 @@ def refusal(
     if letter.truncated:
         return "not all of its message was kept; have it sent by whoever sent it first"
     if letter.reason in _MENDED_BY_CLASSES and letter.place.topic in read_again:
-        return "when classes change, its topic is read again from the beginning, and its message with it"
+        return (
+            "its topic may have been read again from the beginning since the classes changed, and its "
+            "message with it; if it was not, say --not-read-again"
+        )
     if letter.timestamp_ms < now * 1000 - REMEMBERED_DAYS * _DAY_MS:
         return f"it is older than {REMEMBERED_DAYS} days, for which replays are remembered"
     return None

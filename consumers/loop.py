@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol
 
 from kafka import OffsetAndMetadata, TopicPartition
+from kafka.errors import KafkaError
 
 from consumers.continuity import Continuity, Progress
 from consumers.polling import POLL_MS, Poller, Rebalances
@@ -44,6 +45,9 @@ class Step(Protocol):
 
     def process(self, partition: int, records: Sequence[Any], now: float) -> None:
         """Take a batch, whole or not at all."""
+
+    def passed(self, partition: int, position: int) -> None:
+        """What stands before a position was taken, or will never be there."""
 
     def flush(self, partition: int, now: float) -> int:
         """Store what was taken; the offset up to which everything is stored.
@@ -146,7 +150,8 @@ class ConsumerLoop:
             self._know_topic()
             self._process(self._held)
             self._mend()
-            self._take_over()
+            if self._take_over():
+                self._flush()
             self._process(self._poll())
             if self._flush_due():
                 self._flush()
@@ -226,20 +231,21 @@ class ConsumerLoop:
         self._release(tp)
         self._pending.add(tp)
 
-    def _take_over(self) -> None:
-        if self._pending:
-            self._log.refresh()
+    def _take_over(self) -> bool:
+        """Own the partitions that are this process's by now; whether there were some.
+
+        Where they are read from is to be stored at once: who comes after must not choose anew.
+        """
+        if not self._pending:
+            return False
+        self._log.refresh()
         for tp in sorted(self._pending):
             first = self._log.first_offset(tp)
             default = first if self._begins_at_first(tp) else self._log.end_offset(tp)
             self._continuity.settle(tp, first)
             stored = self._step.assign(tp.partition, default)
             self._continuity.lost(tp, stored=stored, first_offset=first)
-            if tp not in self._consumer.assignment():
-                # Revoked meanwhile; the note of it is in the queue.
-                self._step.revoke(tp.partition)
-                self._pending.discard(tp)
-                continue
+            self._step.passed(tp.partition, first)
             self._consumer.seek(tp, max(stored, first))
             self._pending.discard(tp)
             self._owned.add(tp)
@@ -247,6 +253,7 @@ class ConsumerLoop:
                 "partition taken over",
                 extra={"topic": self._topic, "partition": tp.partition, "offset": max(stored, first)},
             )
+        return True
 
     def _begins_at_first(self, tp: TopicPartition) -> bool:
         """Whether a partition without a stored offset is read from its beginning: all, or one added later."""
@@ -288,6 +295,8 @@ class ConsumerLoop:
         for tp in sorted(self._owned):
             if self._continuity.made_anew(tp):
                 continue
+            if tp not in self._held:
+                self._step.passed(tp.partition, self._poller.position(tp))
             try:
                 offset = self._step.flush(tp.partition, began)
             except FlushRefused as error:
@@ -302,7 +311,14 @@ class ConsumerLoop:
                 committed[tp] = OffsetAndMetadata(offset, "", -1)
         if committed:
             self._metrics.flushed(self._step.topic_kind, self._stopwatch() - began)
-            self._consumer.commit_async(committed, callback=_ignore_commit)
+            self._commit(committed)
+
+    def _commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
+        """Tell Kafka how far everything is stored, for tools that show lag; Redis's offsets decide."""
+        try:
+            self._consumer.commit_async(offsets, callback=_ignore_commit)
+        except KafkaError as error:
+            _ignore_commit(offsets, error)
 
     def _flush_before_leaving(self) -> None:
         try:

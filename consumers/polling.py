@@ -6,6 +6,7 @@ raises are told apart here: a log that has broken, Kafka that is away, a record 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from queue import SimpleQueue
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from kafka import ConsumerRebalanceListener, TopicPartition
 from kafka.errors import (
     CorruptRecordError,
+    FencedInstanceIdError,
     KafkaError,
     LogTruncationError,
     OffsetOutOfRangeError,
@@ -24,6 +26,9 @@ from consumers.topic_log import told
 from service.errors import Unreadable
 
 POLL_MS = 200
+
+_OF_THE_RECORD = re.compile(r"(?<=record structure):.*", re.DOTALL)
+_REMEDY = "mend its replica, or delete the records up to it"
 
 
 class Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
@@ -83,8 +88,11 @@ class Poller:
         except LogTruncationError as error:
             self._note_truncation(error)
         except (CorruptRecordError, UnsupportedCodecError) as error:
-            # Its text names partition and offset, or the codec; nothing of the record.
-            raise Unreadable(f"a record cannot be read: {error}") from error
+            # Its text names partition and offset, or the codec; of a broken record it goes on with its bytes.
+            where = _OF_THE_RECORD.sub("", str(error))
+            raise Unreadable(f"a record cannot be read: {where}; {_REMEDY}") from error
+        except FencedInstanceIdError as error:
+            raise Unreadable("another process has the same `kafka.instance_id`; give each its own") from error
         except KafkaError as error:
             raise told(error) from error
         except Exception as error:
@@ -103,6 +111,14 @@ class Poller:
         """Read nothing from now on; polls keep the membership alone."""
         if running := self._consumer.assignment() - self._consumer.paused():
             self._consumer.pause(*running)
+
+    def position(self, tp: TopicPartition) -> int:
+        """The offset of the next record that the client gives of a partition; 0 where it does not know.
+
+        It may lie behind records that it never gives: those of aborted transactions, and what marks the end
+        of one. Ask between two polls.
+        """
+        return self.ends(tp, 0)[0]
 
     def ends(self, tp: TopicPartition, behind: int) -> tuple[int, int]:
         """Where the client stands in a partition, and its end.

@@ -209,6 +209,10 @@ class PredictionStep:
                     headers=record.headers,
                 )
 
+    def passed(self, partition: int, position: int) -> None:
+        """What stands before a position was taken, or will never be there: a flush may store that."""
+        self._positions[partition] = max(self._positions[partition], position)
+
     def flush(self, partition: int, now: float) -> int:
         """Write a partition's shards back; the offset up to which everything is stored.
 

@@ -65,8 +65,14 @@ class TopicLog:
         Raises:
             Unavailable: Kafka cannot tell now; one failure is enough.
         """
-        cluster, manager = self._consumer._cluster, self._consumer._manager  # noqa: SLF001 - as for the identity
-        self._await(manager.call_soon(cluster.refresh_metadata))
+        self._await(self._consumer._manager.call_soon(self._ask))  # noqa: SLF001 - as for the identity
+
+    async def _ask(self) -> None:
+        cluster = self._consumer._cluster  # noqa: SLF001 - as for the identity
+        if cluster.metadata_refresh_in_progress:
+            # What is asked for already may be answered as of then.
+            await cluster.refresh_metadata()
+        await cluster.refresh_metadata()
 
     def _await(self, update: Any) -> None:
         try:
@@ -76,7 +82,8 @@ class TopicLog:
 
     def partition_count(self) -> int:
         """How many partitions the topic has, as last heard."""
-        return len(self._consumer.partitions_for_topic(self._topic) or ())
+        # The public call would ask Kafka, and wait for it.
+        return len(self._consumer._cluster.partitions_for_topic(self._topic) or ())  # noqa: SLF001
 
     def first_offset(self, tp: TopicPartition) -> int:
         """Offset of the first record that a partition still has.

@@ -1,4 +1,4 @@
-"""Builders of the Kafka and Redis clients; called from the command line alone."""
+"""Builders of the Kafka and Redis clients: called where a process or a command is put together."""
 
 from __future__ import annotations
 
@@ -107,7 +107,9 @@ def build_reader(settings: KafkaSettings) -> Any:
         ConfigurationError: a file of the settings cannot be used.
         Unavailable: no broker can be reached, or they refuse.
     """
-    return connected(KafkaConsumer, _common(settings, "reader") | {"enable_auto_commit": False})
+    # What retention deletes while it is read must not make it pass over the rest.
+    options = {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
+    return connected(KafkaConsumer, _common(settings, "reader") | options)
 
 
 def build_producer(settings: KafkaSettings, *, name: str, delivery_seconds: float = 120.0) -> Any:

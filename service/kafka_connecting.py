@@ -7,6 +7,7 @@ the thread that it has started goes on. So both are looked after here.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,9 @@ from service.errors import Refused, Unavailable
 _CONNECT_SECONDS = 10.0
 _CONNECTION_FAILURES = (KafkaConnectionError, SaslAuthenticationFailedError)
 _HANDSHAKE_FAILED = "Handshake failed"
+_one_at_a_time = threading.Lock()
+"""Else the failures of another one that connects would be taken for its own."""
+
 _DISCONNECTED = "socket disconnected"
 
 
@@ -40,16 +44,19 @@ def connected(make: Callable[..., Any], options: dict[str, Any]) -> Any:
 
     failures = _Failures()
     logger = logging.getLogger("kafka.net.manager")
-    logger.addHandler(failures)
-    try:
-        return make(**options, bootstrap_timeout_ms=int(_CONNECT_SECONDS * 1000), kafka_client=network)
-    except KafkaError as error:
-        for each in networks:
-            each.close()
-        logs_in = options["security_protocol"].startswith("SASL")
-        raise _told(failures.last or error, logs_in=logs_in) from error
-    finally:
-        logger.removeHandler(failures)
+    with _one_at_a_time:
+        logger.addHandler(failures)
+        try:
+            return make(**options, bootstrap_timeout_ms=int(_CONNECT_SECONDS * 1000), kafka_client=network)
+        except BaseException as error:
+            for each in networks:
+                each.close()
+            if not isinstance(error, KafkaError):
+                raise
+            logs_in = options["security_protocol"].startswith("SASL")
+            raise _told(failures.last or error, logs_in=logs_in) from error
+        finally:
+            logger.removeHandler(failures)
 
 
 class _Failures(logging.Handler):

@@ -12,6 +12,7 @@ from kafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
 
 log = logging.getLogger(__name__)
 
+_GIVE_UP_SECONDS = 30.0
 _OF_ONE_RECORD = (MessageSizeTooLargeError, RecordListTooLargeError)
 
 
@@ -60,8 +61,8 @@ class LastingProducer:
         self._client.flush(timeout=timeout)
 
     def close(self, timeout: float | None = None) -> None:
-        """Close the client, after so many seconds at most."""
-        self._client.close(timeout=timeout)
+        """Close the client, after so many seconds at most; what is not sent by then is told of, and lost."""
+        _close(self._client, timeout)
 
     def _note(self, client: Any, error: BaseException) -> None:
         for_good = (
@@ -76,4 +77,12 @@ class LastingProducer:
         log.warning("the producer's client has failed for good; making another one")
         failed, self._client = self._client, self._make()
         self._failed = False
-        failed.close(timeout=0)
+        # It may take its time to give up what it still holds, and has nothing more to say.
+        threading.Thread(target=_close, args=(failed, _GIVE_UP_SECONDS), daemon=True).start()
+
+
+def _close(client: Any, timeout: float | None) -> None:
+    try:
+        client.close(timeout=timeout)
+    except KafkaError as error:
+        log.warning("a producer ends with records that are not sent", extra={"cause": type(error).__name__})

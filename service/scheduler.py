@@ -20,6 +20,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 from kafka.errors import KafkaError
 
+from consumers.topic_log import told
 from service.contract import LABEL_REQUEST_TYPE, cloudevents_headers
 from service.errors import FenceRefused, Unavailable
 from service.metrics import PipelineMetrics
@@ -86,7 +87,7 @@ class RequestPublisher:
             for future in futures:
                 future.get(timeout=_PUBLISH_SECONDS)
         except KafkaError as error:
-            raise Unavailable("kafka", error) from error
+            raise told(error) from error
         store.published(list(outbox))
         self._metrics.published(model, len(outbox))
         return len(outbox)

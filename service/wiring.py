@@ -1,4 +1,4 @@
-"""Makes the parts of a process from its settings: with the clients, in the one place where they are made."""
+"""Makes the parts of a process from its settings."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def decode_records(records: Sequence[Any], *, message_bytes: int, responses: Ope
             count = len(values)
             return DecodedRecords(list(map(decode_prediction, values)), range(count), [None] * count, [])
     except (BadMessage, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        """Some hold many, or cannot be used: one by one, then."""
+        pass  # some hold many, or cannot be used: one by one, then
     return _decode_one_by_one(records, values, message_bytes, responses)
 
 

@@ -17,7 +17,8 @@ A record is a string of bytes:
 | 28-36, 37-45, … | per label that it has seen: its digest (8) and its mark |
 
 A label's mark is `+` if it changed something, `=` if it said nothing new, `-` if there was nothing to
-retract. Up to four labels fit a packed hash; a hash with a longer record takes about twice the memory.
+retract, `!` if it contradicted what was known. Up to four labels fit a packed hash; a hash with a longer
+record takes about twice the memory.
 """
 
 from __future__ import annotations

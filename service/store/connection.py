@@ -103,12 +103,3 @@ class Connection:
                 self.client.nodes_manager.startup_nodes.setdefault(node.name, node)
         elif isinstance(error, redis.ReadOnlyError) or _READ_ONLY.search(str(error)):
             self.client.connection_pool.disconnect(inuse_connections=False)
-
-    def ping(self) -> None:
-        """Ask whether Redis answers.
-
-        Raises:
-            Unavailable: it does not.
-        """
-        with unavailable_when_away():
-            self.client.ping()

@@ -2,7 +2,7 @@
 
 All keys of one model share the hash tag `{model}`, so every script touches one slot of a
 Redis Cluster. Keys with a layout in their name depend on how cells are numbered: a changed
-grouping, score bin or half-life starts new ones, which fill again from Kafka.
+grouping, score bin or half-life starts new ones.
 
 | key | type | holds | lifetime |
 | --- | --- | --- | --- |
@@ -137,4 +137,4 @@ def hash_key_key(prefix: str) -> str:
 
 def replay_key(prefix: str, place: str) -> str:
     """Whether the message that stood there was replayed."""
-    return f"{prefix}:replay:{place}"
+    return f"{prefix}:{{replay}}:{place}"

@@ -107,11 +107,18 @@ class Reader:
     Args:
         topic: what is read.
         connection: to Redis; readers with the same one follow one another.
+        flush_seconds: longest time that facts wait in memory.
         kafka: settings.
     """
 
     def __init__(
-        self, topic: Topic, connection: Connection, *, start: str = "earliest", **kafka: Any
+        self,
+        topic: Topic,
+        connection: Connection,
+        *,
+        start: str = "earliest",
+        flush_seconds: float = 0.05,
+        **kafka: Any,
     ) -> None:
         plain = {
             "bootstrap_servers": topic.kafka.bootstrap_servers.split(","),
@@ -132,7 +139,7 @@ class Reader:
             metrics=self.site._metrics,
             clock=time.time,
             start=start,
-            flush_seconds=0.05,
+            flush_seconds=flush_seconds,
             flush_records=5_000,
             stopping=self.stopping,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from apache_kafka import ApacheKafka
+from harness import wait_for
 from kafka import KafkaProducer
 from reading import Reader, Topic
 
@@ -50,6 +51,51 @@ def test_records_deleted_while_nobody_reads_are_counted_as_lost(topic: Topic, co
     with Reader(topic, connection) as reader:
         reader.wait_for_count(10 + 70)
         assert reader.metric(LOST) == 30
+
+
+def test_a_loss_is_counted_once_though_nothing_comes_after_it(topic: Topic, connection: Connection) -> None:
+    topic.send(10)
+    with Reader(topic, connection) as reader:
+        reader.wait_for_count(10)
+    topic.send(20)
+    topic.delete_records(30)
+    with Reader(topic, connection) as reader:
+        wait_for(lambda: reader.metric(LOST) == 20, seconds=20, what="the loss")
+    with Reader(topic, connection) as reader:
+        reader.wait_for_state("running")
+        assert reader.metric(LOST) == 0
+
+
+def test_what_was_aborted_and_then_deleted_is_not_lost(topic: Topic, connection: Connection) -> None:
+    producer = KafkaProducer(bootstrap_servers=topic.kafka.bootstrap_servers, transactional_id=topic.name)
+    producer.init_transactions()
+    topic.send(1)
+    producer.begin_transaction()
+    for value in topic.values(10):
+        producer.send(topic.name, value, partition=0)
+    producer.flush()
+    producer.abort_transaction()
+    producer.close()
+    with Reader(topic, connection) as reader:
+        reader.wait_for_count(1)
+        stored = reader.site.keys("m").shard(0)
+        wait_for(
+            lambda: connection.client.hget(stored, "next_offset") == b"12", seconds=30, what="the position"
+        )
+    topic.delete_records(12)
+    with Reader(topic, connection) as reader:
+        reader.wait_for_state("running")
+        assert reader.metric(LOST) == 0
+
+
+def test_where_a_partition_is_read_from_is_stored_before_anything_of_it_is_read(
+    topic: Topic, connection: Connection
+) -> None:
+    topic.send(10)
+    with Reader(topic, connection, start="latest", flush_seconds=3_600) as reader:
+        reader.wait_for_state("running")
+        stored = reader.site.keys("m").shard(0)
+        assert connection.client.hget(stored, "next_offset") == b"10"
 
 
 def test_records_that_were_read_and_then_deleted_are_not_lost(topic: Topic, connection: Connection) -> None:

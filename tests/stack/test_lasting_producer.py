@@ -43,3 +43,15 @@ def test_a_record_that_is_too_large_costs_no_client(
         producer.send(topic.name, value=bytes(2_000_000))
     producer.send(topic.name, value=b"small").get(timeout=10)
     assert producer._client is client
+
+
+def test_a_producer_that_ends_with_something_unsent_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    with ApacheKafka() as kafka:
+        topic = Topic(kafka)
+        producer = build_producer(KafkaSettings(bootstrap_servers=[kafka.bootstrap_servers]), name="test")
+        producer.send(topic.name, value=b"first").get(timeout=10)
+        kafka.pause()
+        producer.send(topic.name, value=b"second")
+        producer.close(timeout=0.5)
+        assert "a producer ends with records that are not sent" in caplog.messages
+        kafka.resume()

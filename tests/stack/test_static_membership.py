@@ -7,6 +7,10 @@ import time
 import pytest
 from apache_kafka import ApacheKafka
 from harness import Deploy, wait_for
+from reading import Reader, Topic
+
+from service.errors import Unreadable
+from service.store.connection import Connection
 
 SESSION_SECONDS = 30.0
 
@@ -34,3 +38,18 @@ def test_a_named_consumer_that_was_killed_reads_on_at_once(named: Deploy) -> Non
         wait_for(lambda: deployment.predictions_stored() >= 200, seconds=60, what="200 stored")
         assert deployment.predictions_stored() == 200
     assert time.monotonic() - killed < SESSION_SECONDS / 2
+
+
+def test_a_consumer_whose_name_another_one_takes_says_so(
+    apache_kafka: ApacheKafka, connection: Connection
+) -> None:
+    topic = Topic(apache_kafka)
+    topic.send(10)
+    with Reader(topic, connection, instance_id="pod-0") as first:
+        first.wait_for_count(10)
+        with Reader(topic, connection, instance_id="pod-0") as second:
+            # Kafka tells the first one when it commits what it has read.
+            wait_for(lambda: topic.send(1) or first.failure, seconds=60, what="the end of the first")
+            assert isinstance(first.failure, Unreadable)
+            assert "kafka.instance_id" in str(first.failure)
+            second.wait_for_count(topic.sent)
