@@ -329,5 +329,7 @@ def _fast_start() -> list[str]:
             made = Path(folder) / archive.name
             with ApacheKafka(java_options=[f"-XX:ArchiveClassesAtExit={made}"]) as kafka:
                 kafka.stop()
+            if not made.exists():
+                return []
             made.rename(archive)
     return [f"-XX:SharedArchiveFile={archive}"]

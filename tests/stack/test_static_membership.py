@@ -8,7 +8,8 @@ import pytest
 from apache_kafka import ApacheKafka
 from harness import Deploy, wait_for
 
-SESSION_SECONDS = 30.0
+SESSION_SECONDS = 120.0
+"""Never waited for: who waits for it comes much too late."""
 
 
 @pytest.fixture
