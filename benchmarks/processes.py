@@ -105,7 +105,8 @@ def _poll(told: dict[str, Any], begin: Event, count: Synchronized[int]) -> None:
     settings = Settings.model_validate(told)
     consumer = build_consumer(settings.kafka, group="bare", without_offset="earliest")
     consumer.subscribe([settings.kafka.topics.predictions])
-    while not begin.is_set():
+    # The group is settled a moment before its members are told.
+    while not (begin.is_set() and consumer.assignment()):
         consumer.poll(_POLL_MS)
     consumer.seek_to_beginning()
     while True:
