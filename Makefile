@@ -15,7 +15,7 @@ help:            ## show this list
 demo: $(VENV)/demo.installed  ## see it work: a real classifier, a real broker, a real Redis (DEMO_SECONDS=90)
 	$(BIN)/credence demo
 
-test: $(VENV)/dev.installed   ## run all tests, the loop over real wire protocols included
+test: $(VENV)/dev.installed   ## run all tests but tests/stack and tests/faults, the loop over real wire protocols included
 	$(BIN)/pytest
 
 test-stack: $(VENV)/dev.installed  ## run what needs Apache Kafka (Java 17, Maven) and a Redis Cluster too (redis-server)
@@ -56,7 +56,7 @@ docs: $(VENV)/dev.installed   ## write the generated pages anew
 	$(BIN)/credence reference metrics
 	$(BIN)/python -m deploy.grafana
 
-benchmarks: $(VENV)/dev.installed  ## measure speed, scrapes, and label efficiency on digits (minutes)
+benchmarks: $(VENV)/dev.installed  ## measure replays, beliefs, scrapes, flushes, label efficiency (minutes); the others: python -m benchmarks.page --run
 	$(BIN)/python -m benchmarks.replay_speed
 	$(BIN)/python -m benchmarks.beliefs_speed
 	$(BIN)/python -m benchmarks.scrape

@@ -14,11 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from service.embedded import Child, free_port
+from service.errors import EmbeddedServerError
 
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 _SAMPLE = re.compile(r"^(\w+)(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 _LOOK_SECONDS = 0.2
 """Seldom enough for the looking to cost nothing."""
+
+TOO_FEW = "everything was read between two looks; measure with more predictions"
+"""What is said where there is nothing to divide by."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,19 @@ class ConsumerProcess(Child):
             super().__init__("a consumer", [*command, "-c", configuration], output=output)
 
     def look(self) -> Look:
-        """What it has done by now."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=60) as reply:
-            text = reply.read().decode()
+        """What it has done by now.
+
+        Raises:
+            EmbeddedServerError: it has exited.
+            OSError: it does not answer, as it does not at its start.
+        """
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=60) as reply:
+                text = reply.read().decode()
+        except OSError as error:
+            if self.process.poll() is None:
+                raise
+            raise EmbeddedServerError(f"{self.name} exited with code {self.process.returncode}") from error
         samples: dict[str, float] = {}
         for name, value in _SAMPLE.findall(text):
             samples[name] = samples.get(name, 0.0) + float(value)
@@ -74,14 +88,20 @@ class ConsumerProcess(Child):
             resident_mb=int(resident) / 1e3,
         )
 
-    def wait_for(self, predictions: float) -> Look:
-        """What it has done when it has taken in so many, looked at now and then.
+    def wait_for(self, predictions: float, *, seconds: float = 600.0) -> Look:
+        """What it has done when it has taken in so many, looked at now and then for so many seconds.
 
         Raises:
-            EmbeddedServerError: it has exited.
+            EmbeddedServerError: it has exited, or has not taken in so many in time.
         """
         self.wait_until(self._answers)
+        deadline = time.monotonic() + seconds
         while (look := self.look()).predictions < predictions:
+            if time.monotonic() > deadline:
+                raise EmbeddedServerError(
+                    f"{self.name} took in {look.predictions:,} of {predictions:,.0f} predictions "
+                    f"in {seconds:g} s"
+                )
             time.sleep(_LOOK_SECONDS)
         return look
 

@@ -80,7 +80,7 @@ def measure(stream: Stream, predictions: int, turns: int, bootstrap_servers: str
             reader: {
                 "rate": median(r.rate for r in found),
                 "cpu_us": median(r.cpu_us for r in found),
-                "redis_share": median(r.redis_share for r in found),
+                "stored_share": median(r.stored_share for r in found),
             }
             for reader, found in readings.items()
         },
@@ -93,11 +93,11 @@ def show(figures: dict[str, Any]) -> None:
     bare = readers["poll"]
     size, predictions = figures["record_bytes"], figures["predictions"]
     print(f"{figures['stream']}, {size:,.0f} bytes a record, {predictions:,} predictions")
-    print(f"  {'':34}{'predictions/s':>14}{'of poll':>9}{'CPU us':>9}{'of poll':>9}{'Redis':>8}")
+    print(f"  {'':34}{'predictions/s':>14}{'of poll':>9}{'CPU us':>9}{'poll/own':>9}{'storing':>8}")
     for reader, told in readers.items():
         print(
             f"  {reader:34}{told['rate']:14,.0f}{told['rate'] / bare['rate']:9.1%}{told['cpu_us']:9.2f}"
-            f"{bare['cpu_us'] / told['cpu_us']:9.1%}{told['redis_share']:8.1%}"
+            f"{bare['cpu_us'] / told['cpu_us']:9.1%}{told['stored_share']:8.1%}"
         )
 
 

@@ -23,8 +23,8 @@ STREAM = Stream("100 in a record, 20,000 cells", classes=200, packed=100)
 """200 classes x 10 score bins x 10 combinations, the last of them for all that do not fit."""
 
 LOOKS = 20
-SETTLED = LOOKS // 5
-"""The first fifth fills the pool, if there are millions of predictions."""
+SETTLED = LOOKS // 4 - 1
+"""The look behind the first quarter, which fills the pool, if there are millions of predictions."""
 
 
 def measure(predictions: int, bootstrap_servers: str) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def main() -> None:
     print("  predictions    MB in use")
     for count, size in zip(told["predictions"], told["resident_mb"], strict=True):
         print(f"{count:13,}{size:13.1f}")
-    print(f"  growth behind the first fifth, at most: {told['growth']:.1%}")
+    print(f"  growth behind the first quarter, at most: {told['growth']:.1%}")
 
 
 if __name__ == "__main__":

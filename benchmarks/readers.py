@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from benchmarks.consuming import ConsumerProcess
+from benchmarks.consuming import TOO_FEW, ConsumerProcess
 from consumers.formats.open_inference import OpenInference
 from consumers.formats.records import decode_records
 from service.clients import build_consumer
@@ -34,12 +34,12 @@ class Reading:
     Attributes:
         rate: predictions a second.
         cpu_us: processor time of the process, microseconds a prediction.
-        redis_share: part of the time in which Redis was waited for.
+        stored_share: part of the time in which what was taken in was stored: encoded, and put into Redis.
     """
 
     rate: float
     cpu_us: float
-    redis_share: float
+    stored_share: float
 
 
 def read(reader: Reader, settings: Mapping[str, Any], predictions: int, packed: int = 1) -> Reading:
@@ -50,6 +50,9 @@ def read(reader: Reader, settings: Mapping[str, Any], predictions: int, packed: 
         settings: of Credence; the bare client takes its own from them.
         predictions: in the topic.
         packed: predictions in a record.
+
+    Raises:
+        ValueError: there are too few to measure.
     """
     if reader in ("credence", "credence, fast fetch"):
         kafka = settings["kafka"] | {"fast_fetch": reader == "credence, fast fetch"}
@@ -76,6 +79,8 @@ def _read_bare(reader: Reader, told: Mapping[str, Any], predictions: int, packed
             first, began, cpu = read, time.perf_counter(), time.process_time()
     ended, used = time.perf_counter(), time.process_time()
     consumer.close(autocommit=False)
+    if read == first:
+        raise ValueError(TOO_FEW)
     return Reading((read - first) / (ended - began), 1e6 * (used - cpu) / (read - first), 0.0)
 
 
@@ -84,8 +89,10 @@ def _read_with_credence(settings: Mapping[str, Any], predictions: int) -> Readin
         began = consumer.wait_for(WARM * predictions)
         ended = consumer.wait_for(_NEARLY_ALL * predictions)
     count, seconds = ended.predictions - began.predictions, ended.at - began.at
+    if not count:
+        raise ValueError(TOO_FEW)
     return Reading(
         rate=count / seconds,
         cpu_us=1e6 * (ended.cpu_seconds - began.cpu_seconds) / count,
-        redis_share=(ended.stored_seconds - began.stored_seconds) / seconds,
+        stored_share=(ended.stored_seconds - began.stored_seconds) / seconds,
     )

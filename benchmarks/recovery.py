@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.consuming import ConsumerProcess, Look
+from benchmarks.consuming import TOO_FEW, ConsumerProcess, Look
 from benchmarks.ingest import PARTITIONS, broker, settings_of
 from benchmarks.streams import SMALL, create_topics, produce
 from service.clients import build_redis
@@ -32,7 +32,12 @@ ALL = 1.6
 """Predictions in the topic, as the same part: a flush may be ahead of what is seen of the consumer."""
 
 FULL_SPEED = 0.8
-"""Of the rate before it was killed, over a look's time: faster is full speed."""
+"""Of the rate before it was killed: faster is full speed."""
+
+STRETCH_SECONDS = 1.0
+"""So long it must be that fast, at the least: counts move by whole batches."""
+
+_LOOK_SECONDS = 0.2
 
 
 def measure(unread: int, bootstrap_servers: str) -> dict[str, Any]:
@@ -46,13 +51,13 @@ def measure(unread: int, bootstrap_servers: str) -> dict[str, Any]:
         settings["kafka"] |= {"instance_id": "one"}
         with ConsumerProcess(settings, Path(folder)) as consumer:
             began = consumer.wait_for(1)
-            ended = consumer.wait_for(began.predictions + READ_BEFORE * unread)
+            ended = consumer.wait_for(min(began.predictions + READ_BEFORE * unread, predictions))
             consumer.process.kill()
             consumer.process.wait()
-        rate = (ended.predictions - began.predictions) / (ended.at - began.at)
         left = predictions - _counted(settings)
-        if not left:
-            raise SystemExit("the consumer had read everything when it was killed; give it more: --unread")
+        if not left or ended.predictions == began.predictions:
+            raise SystemExit(f"{TOO_FEW}: --unread")
+        rate = _rate(began, ended)
         restarted = time.perf_counter()
         with ConsumerProcess(settings, Path(folder)) as consumer:
             first = consumer.wait_for(1)
@@ -71,14 +76,21 @@ def measure(unread: int, bootstrap_servers: str) -> dict[str, Any]:
     }
 
 
-def _full_speed(consumer: ConsumerProcess, look: Look, rate: float, left: int) -> Look | None:
-    """When it was as fast as before; None if everything was read sooner."""
-    while look.predictions < left:
-        following = consumer.wait_for(look.predictions + 1)
-        if (following.predictions - look.predictions) / (following.at - look.at) > FULL_SPEED * rate:
-            return look
-        look = following
+def _full_speed(consumer: ConsumerProcess, first: Look, rate: float, left: int) -> Look | None:
+    """Since when it was as fast as before, for a stretch of time; None if everything was read sooner."""
+    looks = [first]
+    while looks[-1].predictions < left:
+        time.sleep(_LOOK_SECONDS)
+        looks.append(consumer.look())
+        while looks[-1].at - looks[0].at >= STRETCH_SECONDS:
+            began = looks.pop(0)
+            if _rate(began, looks[-1]) > FULL_SPEED * rate:
+                return began
     return None
+
+
+def _rate(began: Look, ended: Look) -> float:
+    return (ended.predictions - began.predictions) / (ended.at - began.at)
 
 
 def _counted(told: dict[str, Any]) -> int:

@@ -29,6 +29,8 @@ _START_SECONDS = 20.0
 _STOP_SECONDS = 5.0
 _PR_SET_PDEATHSIG = 1
 _SERVER_PORTS = range(16_000, 32_000)
+_GIVEN_OUT: set[int] = set()
+"""Ports that were given out: between then and its start a server does not listen on its own yet."""
 
 
 def die_with_parent() -> Callable[[], None] | None:
@@ -50,7 +52,7 @@ def die_with_parent() -> Callable[[], None] | None:
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nothing listens on now.
+    """A TCP port of 127.0.0.1 that nothing listens on now, and that was not given out before.
 
     Not one that a system gives to outgoing connections, so that a server which is away for a while finds
     its port free when it comes back: else a client that tries in vain to reach it may be given just this
@@ -58,13 +60,16 @@ def free_port() -> int:
     """
     while True:
         port = _SERVER_PORTS.start + secrets.randbelow(len(_SERVER_PORTS))
+        if port in _GIVEN_OUT:
+            continue
         with socket.socket() as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 listener.bind(("127.0.0.1", port))
             except OSError:
                 continue
-            return port
+        _GIVEN_OUT.add(port)
+        return port
 
 
 class Child:

@@ -2,73 +2,14 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
-from contextlib import closing
-from typing import Any
 
 import pytest
-from kafka import KafkaConsumer
-from kafka.admin import NewTopic
+from letter_site import MESSAGE_BYTES, Site, rejected
 from letter_topic import header
 from slow_broker import WiredBroker
 
-from consumers.dead_letters import Rejected
-from consumers.kafka_dead_letters import KafkaDeadLetters
-from consumers.letters import Letter, read_letter
-from service.clients import build_admin, build_producer
-from service.errors import BadMessage, Unavailable
-from service.settings import KafkaSettings
-
-MESSAGE_BYTES = 100_000
-ERROR = BadMessage("malformed_json", "not JSON")
-
-
-def rejected(offset: int, value: bytes = b"{", **fields: Any) -> Rejected:
-    plain: dict[str, Any] = {"partition": 0, "index": None, "key": None, "error": ERROR, "timestamp_ms": 17}
-    return Rejected(offset=offset, value=value, **(plain | fields))
-
-
-class Site:
-    """A dead-letter topic, and a producer for it."""
-
-    def __init__(self, bootstrap_server: str) -> None:
-        self.settings = KafkaSettings(bootstrap_servers=[bootstrap_server])
-        self.topic = f"letters-{secrets.token_hex(4)}"
-        admin = build_admin(self.settings)
-        admin.create_topics([NewTopic(self.topic, num_partitions=1, replication_factor=1)])
-        admin.close()
-        self.producer = build_producer(self.settings, name="test", delivery_seconds=3_600)
-
-    def letters(self, *, send_seconds: float = 10.0) -> KafkaDeadLetters:
-        return KafkaDeadLetters(
-            self.producer,
-            self.topic,
-            source_topic="source",
-            message_bytes=MESSAGE_BYTES,
-            send_seconds=send_seconds,
-        )
-
-    def records(self) -> list[Any]:
-        """All that the topic holds once one more record, the last one, is read."""
-        self.producer.send(self.topic, value=b"", key=b"the last one").get(timeout=20)
-        consumer = KafkaConsumer(
-            self.topic,
-            bootstrap_servers=self.settings.bootstrap_servers,
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            consumer_timeout_ms=20_000,
-        )
-        found = []
-        with closing(consumer):
-            for record in consumer:
-                if record.key == b"the last one":
-                    return found
-                found.append(record)
-        raise AssertionError("the last record does not come")
-
-    def kept(self) -> list[Letter]:
-        return [read_letter(record) for record in self.records()]
+from service.errors import Unavailable
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from letter_site import Site, rejected
 from slow_broker import WiredBroker
-from test_letter_delivery import Site, rejected
 
 from consumers.letter_replay import REPLAYED, WOULD_BE_REPLAYED, read_letters, refusal, replay
 from consumers.letters import Letter, Place

@@ -123,7 +123,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)], check=False
     )
     if mounted.returncode:
-        pytest.skip("a file system may not be mounted here; run as root to fill Redis's disk")
+        _missing("a file system may not be mounted here; run as root to fill Redis's disk")
     yield folder
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 

@@ -24,7 +24,7 @@ Part = Literal["process", "redis", "broker", "redis wire", "kafka wire", "clock"
 WIRE_FAULTS: tuple[WireState, ...] = ("cut", "silent", "slow", "half_closed", "loses_replies")
 _DISK_BALLAST = "ballast"
 _AHEAD_SECONDS = 1_800
-"""Less than brokers let a record be ahead of them: test_found.py tells of more."""
+"""Less than brokers let a record be ahead of them: test_found_by_trials.py tells of more."""
 
 _BEHIND_SECONDS = 240
 """Less than a record may be ahead of a consumer's clock; beyond, it would count as of that clock's time."""

@@ -60,6 +60,11 @@ class Member:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def exit_code(self) -> int | None:
+        """Of its last life, if that has ended; None if it was killed here."""
+        return None if self._process is None else self._process.poll()
+
+    @property
     def log(self) -> Path:
         """What all its lives said."""
         return self._folder / f"{self.name}.log"

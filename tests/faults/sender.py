@@ -25,7 +25,6 @@ class Sender:
 
     def __init__(self, stand: Stand, workload: Workload) -> None:
         self.acknowledged: dict[tuple[str, int], int] = {}
-        self.sent = 0
         self.requests: list[LabelRequest] = []
         self._stand = stand
         self._workload = workload
@@ -85,7 +84,6 @@ class Sender:
                 return
             for message in self._workload.predictions(start, _CHUNK):
                 self._send("predictions", message)
-                self.sent += 1
 
     def _answer(self) -> None:
         consumer = KafkaConsumer(

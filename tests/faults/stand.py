@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from forge import Forge
+from harness import wait_for
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 from layout import (
@@ -23,7 +24,6 @@ from layout import (
     REDIS_TIMEOUT_SECONDS,
     ROLES,
     SESSION_SECONDS,
-    wait_for,
 )
 from member import Member
 from pydantic import SecretStr

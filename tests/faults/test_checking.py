@@ -57,7 +57,9 @@ def test_every_fact_that_is_spoilt_is_noticed(stands: Callable[..., Stand], refe
     Trial(stand, Workload(30, began=time.time()), [], seconds=1.5).run()
     connection, keys = stand.connection, stand.site().keys(MODEL)
     whole = save(connection)
-    assert check_all(stand, reference, forgetful=False).problems == []
+    findings = check_all(stand, reference, forgetful=False)
+    assert findings.problems == []
+    assert findings.outcomes
     for number, (spoil, told) in enumerate(SPOILT.items()):
         spoil(connection, keys)
         fresh = Connection(reference.client, f"{reference.prefix}-{number}")

@@ -47,6 +47,7 @@ def test_who_has_another_key_than_redis_stops_and_shares_it_when_it_starts_again
     for name in WORKERS:
         member = stand.members[name]
         wait_for(lambda member=member: not member.running, seconds=30, what=f"{name} has stopped")
+        assert member.exit_code == 1
         assert "another hash key" in member.log.read_text()
         member.kill()
         member.start()

@@ -112,4 +112,4 @@ def test_a_clock_that_is_set_back_changes_no_count(name: str, endure: Endure) ->
 def test_a_deployment_that_nothing_disturbs_passes_all_checks(endure: Endure) -> None:
     findings = endure([], seed=19)
     assert findings.predictions > 500
-    assert findings.outcomes > 50
+    assert findings.outcomes > 10

@@ -23,6 +23,7 @@ def test_a_process_that_is_asked_to_stop_again_and_again_stops(stands: Callable[
     for _ in range(TIMES):
         member.signal(signal.SIGTERM)
     wait_for(lambda: not member.running, seconds=30, what="the scheduler has stopped")
+    assert member.exit_code == 0
 
 
 def test_a_signal_may_interrupt_what_waits_for_it() -> None:

@@ -79,7 +79,7 @@ class Trial:
             self.stand.members[name].start()
         self.sender.start()
         try:
-            wait_for(self._has_begun, seconds=60, what="first facts and a leader")
+            wait_for(self._has_begun, seconds=60, what="first facts and label requests")
             self._strike_all()
             self.sender.stop_predicting()
             self._come_to_rest()
@@ -89,7 +89,9 @@ class Trial:
     def _has_begun(self) -> bool:
         self._check_alive()
         stored = self._stored()
-        return stored is not None and all(stored.get(("predictions", p), 0) for p in range(3))
+        if stored is None or not self.sender.requests:
+            return False
+        return all(stored[("predictions", p)] for p in range(PARTITIONS["predictions"]))
 
     def _strike_all(self) -> None:
         began = time.monotonic()

@@ -24,7 +24,7 @@ def finished(
     labeller = Labeller(deployment)
     deployment.send_predictions(range(1_000))
     with deployment.process("run") as process:
-        wait_for(labeller.answer, seconds=20, what="the first label request")
+        wait_for(labeller.answer, seconds=60, what="the first label request")
         labeller.answer_until(120)
         wait_for(
             lambda: process.metric('credence_outcomes{model="sorter"}') == 120,

@@ -190,7 +190,8 @@ class ApacheKafka:
                 folder.mkdir()
                 self.brokers.append(KafkaBroker(node_id, folder, options))
             self._addresses = [advertise(broker.address) for broker in self.brokers]
-            cluster_id = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
+            # Begins with a letter: what begins with a dash is taken for an option.
+            cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode().rstrip("=")
             for broker, address in zip(self.brokers, self._addresses, strict=True):
                 lines = self._configuration(broker, address) | dict(config or {})
                 broker.properties.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
@@ -329,5 +330,7 @@ def _fast_start() -> list[str]:
             made = Path(folder) / archive.name
             with ApacheKafka(java_options=[f"-XX:ArchiveClassesAtExit={made}"]) as kafka:
                 kafka.stop()
+            if not made.exists():
+                return []
             made.rename(archive)
     return [f"-XX:SharedArchiveFile={archive}"]

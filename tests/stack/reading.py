@@ -50,7 +50,6 @@ class Topic:
 
     def create(self) -> None:
         with self.kafka.admin() as admin:
-            # A name that was deleted just now may be taken for a moment.
             admin.create_topics([self._new], raise_errors=True)
             admin.wait_for_topics([self.name])
 

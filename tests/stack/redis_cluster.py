@@ -41,7 +41,7 @@ class EmbeddedRedisCluster:
             raise
 
     def _start_node(self) -> EmbeddedRedis:
-        options: dict[str, str | int] = {"cluster-enabled": "yes", "cluster-node-timeout": 2_000}
+        options: dict[str, str | int] = {"cluster-enabled": "yes", "cluster-node-timeout": 15_000}
         for _ in range(_PORTS_TRIED):
             port = next(port for port in iter(free_port, None) if port < _LAST_PORT)
             # Somebody else may take one of its two ports before it does.

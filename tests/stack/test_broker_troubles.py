@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -195,14 +196,16 @@ def sources(topic: Topic) -> list[str]:
 
 
 def everything(topic: Topic) -> list[Any]:
-    """All records of a topic."""
+    """All records of a topic, there within half a minute."""
     consumer = KafkaConsumer(
         bootstrap_servers=topic.kafka.bootstrap_servers.split(","), auto_offset_reset="earliest"
     )
     consumer.assign([topic.partition(0)])
     end = consumer.end_offsets([topic.partition(0)])[topic.partition(0)]
     found: list[Any] = []
+    deadline = time.monotonic() + 30
     while consumer.position(topic.partition(0)) < end:
+        assert time.monotonic() < deadline, f"{topic.name} cannot be read"
         for records in consumer.poll(500).values():
             found += records
     consumer.close()

@@ -84,8 +84,8 @@ def test_rights_that_are_missing_are_told_until_they_are_granted(
 ) -> None:
     topic = Topic(guarded)
     with Reader(topic, connection, security=LOGIN) as reader:
-        reader.wait_for_state("refused")
-        assert "grant READ on the topics" in causes(caplog)
+        wait_for(lambda: "grant READ on the topics" in causes(caplog), seconds=40, what="the topic")
+        assert reader.loop.state == "refused"
         grant(guarded, ResourceType.TOPIC, topic.name, ACLOperation.READ, ACLOperation.DESCRIBE)
         wait_for(lambda: "grant READ on the consumer groups" in causes(caplog), seconds=20, what="the group")
         assert reader.loop.state == "refused"

@@ -12,7 +12,8 @@ from reading import Reader, Topic
 from service.errors import Unreadable
 from service.store.connection import Connection
 
-SESSION_SECONDS = 30.0
+SESSION_SECONDS = 120.0
+"""Never waited for: who waits for it comes much too late."""
 
 
 @pytest.fixture

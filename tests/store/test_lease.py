@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 import redis
+from harness import wait_for
 from redis.cluster import RedisCluster
 from store_site import Site, draws_of, issue, message, record, redis_settings, wired
 
@@ -21,15 +20,6 @@ from service.store.lease import LeaderLease, keep_hash_key, shared_hash_key
 
 LONG = 60.0
 SHORT = 0.05
-
-
-def until(condition: Callable[[], Any]) -> Any:
-    """The condition's value once it is true."""
-    deadline = time.monotonic() + 10
-    while not (value := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    return value
 
 
 def test_one_process_at_a_time_holds_the_lease(connection: Connection) -> None:
@@ -80,16 +70,18 @@ def test_a_silent_leader_is_replaced_when_its_lease_ends(connection: Connection)
     successor = LeaderLease(connection, lease_seconds=LONG)
     old = silent.hold()
     assert old is not None
-    assert until(successor.hold) > old
+    assert wait_for(successor.hold, seconds=10, what="a free lease") > old
     assert silent.hold() is None
 
 
 def test_a_leader_that_returns_late_to_a_free_lease_leads_under_a_new_epoch(connection: Connection) -> None:
     lease = LeaderLease(connection, lease_seconds=SHORT)
     old = lease.hold()
-    until(lambda: not connection.client.exists(lease_key(connection.prefix)))
+    wait_for(
+        lambda: not connection.client.exists(lease_key(connection.prefix)), seconds=10, what="a free lease"
+    )
     assert old is not None
-    assert until(lease.hold) > old
+    assert wait_for(lease.hold, seconds=10, what="a free lease") > old
 
 
 def test_a_leader_that_slept_through_its_lease_is_fenced_off(connection: Connection) -> None:
@@ -103,7 +95,7 @@ def test_a_leader_that_slept_through_its_lease_is_fenced_off(connection: Connect
     old = sleeper.hold()
     assert old is not None
     assert issue(site, [first], epoch=old) == ["issued"]
-    new = until(successor.hold)
+    new = wait_for(successor.hold, seconds=10, what="a free lease")
     assert issue(site, [second], epoch=new) == ["issued"]
     with pytest.raises(FenceRefused):
         issue(site, [third], epoch=old)

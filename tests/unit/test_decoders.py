@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from model_ingest import CLASSES, ingest
 from pydantic import ValidationError
 
 from consumers.formats.native import (
@@ -20,9 +20,6 @@ from consumers.formats.native import (
     decode_predictions,
     event_time,
 )
-from consumers.ingest import ModelIngest
-from service.cells import CellSpace, CombinationDirectory, Grouping
-from service.clients import build_redis
 from service.contract import (
     EXAMPLES,
     LABEL_TYPE,
@@ -33,29 +30,10 @@ from service.contract import (
     cloudevents_headers,
 )
 from service.errors import BadMessage
-from service.settings import RedisSettings
-from service.store.connection import Connection
-from service.store.keys import ModelKeys
-from service.store.shards import DirectoryStore, ShardStore
 
-CLASSES = ("7", "1", "ü", "x" * 256)
 PREDICTION = {"model": "digits", "item_id": "a", "predicted_class": "7", "score": 0.5}
 SPREAD = {"model": "digits", "item_id": "a", "probabilities": [0.25, 0.75, 0, 0]}
 ANSWER = {"request_id": "r", "model": "digits", "item_id": "a", "true_class": "7"}
-
-
-def ingest() -> ModelIngest:
-    """The checks of a model with these classes; it never connects to its Redis."""
-    space = CellSpace(CLASSES, (), {"all": Grouping("all", "all")})
-    connection = Connection(build_redis(RedisSettings()), "p")
-    keys = ModelKeys("p", "digits", "0")
-    return ModelIngest(
-        space,
-        directory=DirectoryStore(connection, keys, partial(CombinationDirectory, space)),
-        shards=ShardStore(connection, keys, slots=1, decay=0.0, hash_key=bytes(16)),
-        payload_bytes=100_000,
-        keep_probabilities=True,
-    )
 
 
 MODEL = ingest()

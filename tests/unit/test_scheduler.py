@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
+
+from harness import wait_for
 
 from service.scheduler import EveryTick, start_schedule
 
@@ -20,10 +21,7 @@ class Counted:
         self.ticks += 1
 
     def wait_for(self, ticks: int) -> None:
-        deadline = time.monotonic() + 10
-        while self.ticks < ticks:
-            assert time.monotonic() < deadline, f"{self.ticks} ticks in ten seconds"
-            time.sleep(0.005)
+        wait_for(lambda: self.ticks >= ticks, seconds=10, what=f"{ticks} ticks")
 
 
 def test_ticks_that_a_clock_set_forward_has_skipped_are_not_made_up_for() -> None:

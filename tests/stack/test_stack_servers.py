@@ -19,7 +19,7 @@ def test_a_broker_that_was_killed_comes_back_with_what_it_had() -> None:
         (broker,) = kafka.brokers
         topic = secrets.token_hex(4)
         with kafka.admin() as admin:
-            admin.create_topics([NewTopic(topic, 1, 1)])
+            admin.create_topics([NewTopic(topic, 1, 1)], wait_for_metadata=True)
         broker.kill()
         broker.start()
         with kafka.admin() as admin:
@@ -31,7 +31,7 @@ def test_a_broker_that_is_paused_answers_when_it_is_resumed() -> None:
         (broker,) = kafka.brokers
         topic = secrets.token_hex(4)
         with kafka.admin() as admin:
-            admin.create_topics([NewTopic(topic, 1, 1)])
+            admin.create_topics([NewTopic(topic, 1, 1)], wait_for_metadata=True)
         producer = KafkaProducer(bootstrap_servers=kafka.bootstrap_servers)
         producer.send(topic, b"before").get(timeout=20)
         broker.pause()
@@ -47,7 +47,7 @@ def test_three_brokers_serve_on_when_one_is_killed() -> None:
     with ApacheKafka(3) as kafka:
         topic = secrets.token_hex(4)
         with kafka.admin() as admin:
-            admin.create_topics([NewTopic(topic, 1, 3)])
+            admin.create_topics([NewTopic(topic, 1, 3)], wait_for_metadata=True)
             (partition,) = admin.describe_topics([topic])[0]["partitions"]
         kafka.brokers[partition["leader_id"] - 1].kill()
         producer = KafkaProducer(bootstrap_servers=kafka.bootstrap_servers.split(","))

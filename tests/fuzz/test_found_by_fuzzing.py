@@ -6,9 +6,9 @@ import time
 import tracemalloc
 
 import pytest
+from model_ingest import ingest
 from pydantic import ValidationError
 from store_site import NOW, Record, Site, message, record
-from test_decoders import ingest
 
 from consumers.formats.native import WirePrediction, decode_label, decode_predictions
 from service.contract import Prediction

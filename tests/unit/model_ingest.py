@@ -1,0 +1,29 @@
+"""The part of ingest that checks a model's messages, without a server."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from consumers.ingest import ModelIngest
+from service.cells import CellSpace, CombinationDirectory, Grouping
+from service.clients import build_redis
+from service.settings import RedisSettings
+from service.store.connection import Connection
+from service.store.keys import ModelKeys
+from service.store.shards import DirectoryStore, ShardStore
+
+CLASSES = ("7", "1", "ü", "x" * 256)
+
+
+def ingest() -> ModelIngest:
+    """The checks of a model with these classes; it never connects to its Redis."""
+    space = CellSpace(CLASSES, (), {"all": Grouping("all", "all")})
+    connection = Connection(build_redis(RedisSettings()), "p")
+    keys = ModelKeys("p", "digits", "0")
+    return ModelIngest(
+        space,
+        directory=DirectoryStore(connection, keys, partial(CombinationDirectory, space)),
+        shards=ShardStore(connection, keys, slots=1, decay=0.0, hash_key=bytes(16)),
+        payload_bytes=100_000,
+        keep_probabilities=True,
+    )
