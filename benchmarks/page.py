@@ -30,6 +30,16 @@ COMMANDS: dict[str, list[str]] = {
 UTILISATION = 0.6
 """Part of a core that is planned with; the rest is for peaks and for catching up."""
 
+SIZED_CELLS, SIZED_SLOTS = 20_000, 16
+"""Of the model that Redis is sized for."""
+
+SLOT_CELLS = 1_000
+"""Cells of the measurements that differ in slots alone."""
+
+CELL_BYTES = 24
+FLUSH_RECORDS, FLUSH_SECONDS = 50_000, 1.0
+"""Of the settings, by default."""
+
 RATES = (10_000, 100_000, 1_000_000, 10_000_000)
 """Predictions a second that are sized for."""
 
@@ -165,7 +175,7 @@ def _flushes(told: Sequence[Figures]) -> str:
     return f"""## Cells, models, slots
 
 {_command("flushes")}: batches of 5,000 predictions given to the consumer's step, a flush behind each. In service
-a flush follows `kafka.flush_records` (50,000) predictions or `kafka.flush_seconds` (1 s), whichever is sooner,
+a flush follows `kafka.flush_records` (50,000) records or `kafka.flush_seconds` (1 s), whichever is sooner,
 so its cost is spread over more. Cells, slots and models are all of one topic partition; the pool is still
 filling where there are many of them.
 
@@ -264,43 +274,64 @@ def _sizing(told: dict[str, Any]) -> str:
     cpu = {s["stream"]: (s["readers"], s["record_bytes"]) for s in told["ingest"]}
     (small, small_bytes), (packed, packed_bytes) = cpu["one in a record"], cpu["100 in a record"]
     ways = {
-        "one in a record": (small["credence"]["cpu_us"], small_bytes),
-        "the same, fast fetch": (small["credence, fast fetch"]["cpu_us"], small_bytes),
-        "100 in a record": (packed["credence"]["cpu_us"], packed_bytes / 100),
+        "one in a record": (small["credence"]["cpu_us"], small_bytes, 1),
+        "the same, fast fetch": (small["credence, fast fetch"]["cpu_us"], small_bytes, 1),
+        "100 in a record": (packed["credence"]["cpu_us"], packed_bytes / 100, 100),
     }
-    rows = [
-        (
-            f"{rate:,} /s, {way}",
-            f"{rate * us / 1e6:,.1f}",
-            f"{_ceil(rate * us / 1e6 / UTILISATION):,}",
-            f"{rate * size * 8 / 1e9:,.2f}",
-        )
-        for rate in RATES
-        for way, (us, size) in ways.items()
-    ]
+    item_bytes = _pooled_item_bytes(told["flushes"])
+    shard_bytes = SIZED_CELLS * (CELL_BYTES + SIZED_SLOTS * item_bytes)
+    rows = []
+    for rate in RATES:
+        for way, (us, size, of_record) in ways.items():
+            processes = _ceil(rate * us / 1e6 / UTILISATION)
+            flushes = max(processes / FLUSH_SECONDS, rate / of_record / FLUSH_RECORDS)
+            rows.append(
+                (
+                    f"{rate:,} /s, {way}",
+                    f"{rate * us / 1e6:,.2f}",
+                    f"{processes:,}",
+                    f"{rate * size * 8 / 1e9:,.2f}",
+                    f"{processes * shard_bytes / 1e9:,.2f}",
+                    f"{flushes * SIZED_CELLS * CELL_BYTES * 8 / 1e9:,.2f}",
+                )
+            )
     most = _most_labels(told["rounds"])
-    heads = ("predictions", "cores in use", "consumer processes", "network in, Gbit/s")
+    heads = (
+        "predictions", "cores in use", "consumer processes", "from Kafka, Gbit/s",
+        "Redis, traffic and pool, GB", "to Redis, Gbit/s",
+    )  # fmt: skip
     return f"""## What to size for
 
 All of this is arithmetic from the tables above.
 
 **Consumers.** A process is one core. Cores in use = predictions a second x CPU of one; processes = that over
 {UTILISATION:.0%}, which leaves room for peaks and for catching up. Have at least as many partitions as processes.
-What counts most is packing: producers that put many predictions in a record save most of the cost.
+What counts most is packing: producers that put many predictions in a record save most of the cost. Redis is that
+of a model of {SIZED_CELLS:,} cells and {SIZED_SLOTS} slots, with a partition a process and flushes as by default.
 
 {table(heads, rows)}
 
-**Redis, of one model.** Traffic: 24 bytes x cells x partitions. Pool: cells x `bounds.slots_per_cell` x
-partitions x (the item's record: its id, class, attributes and payload, and about 100 bytes of Redis's own).
+**Redis, of one model.** Traffic: {CELL_BYTES} bytes x cells x partitions. Pool: cells x `bounds.slots_per_cell` x
+partitions x the item's record, {item_bytes:.0f} bytes measured; payloads, longer ids and attributes come on top.
 Labels: {most["redis_bytes"]:,.0f} bytes each at {most["outcomes"]:,.0f}, of which the outcome takes
 {most["stream_bytes"]:,.0f}; closed requests leave after `bounds.correction_days`. A flush writes 24 bytes a cell
-and what is new in the pool: once a second and partition that is {24 * 20_000 / 1e6:.1f} MB for 20,000 cells.
+and what is new in the pool; a model with fewer cells writes less, and so does one with a higher
+`kafka.flush_seconds` and `kafka.flush_records`. A partition's
+traffic is one value of {CELL_BYTES * SIZED_CELLS / 1e6:.1f} MB for {SIZED_CELLS:,} cells. With many partitions take a Redis Cluster: all of one model is
+on one node, so it is models that it spreads.
 
 **Rounds.** The process that leads takes {most["process_mib"]:,.0f} MiB with {most["outcomes"]:,.0f} labels. Rounds cost
 by groups and new labels, not by predictions: one replica and a standby serve any rate.
 
-**Network.** What consumers read from Kafka is the table's last column; to Redis they write flushes; label
-requests and labels are few."""
+**Network.** Label requests and labels are few beside what consumers read from Kafka and write to Redis."""
+
+
+def _pooled_item_bytes(flushes: Sequence[Figures]) -> float:
+    """What more slots took more of Redis, per item; all of them are filled."""
+    of_slots = {f["slots"]: f["redis_mb"] for f in flushes if f["cells"] == SLOT_CELLS and f["models"] == 1}
+    few, many = min(of_slots), max(of_slots)
+    item_bytes: float = 1e6 * (of_slots[many] - of_slots[few]) / (SLOT_CELLS * (many - few))
+    return item_bytes
 
 
 def _ceil(number: float) -> int:
