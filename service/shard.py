@@ -20,8 +20,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from service.siphash import siphash24
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.intp]
@@ -226,7 +224,6 @@ class Shard:
         traffic: traffic per cell.
         pool: pooled items per cell.
         decay: lambda in 1/s.
-        hash_key: the 16-byte key of the priorities' noise.
         probability_sums: per predicted class, its weighted class-probability sums, at the
             traffic's landmark.
     """
@@ -238,7 +235,6 @@ class Shard:
         traffic: Traffic,
         pool: Pool,
         decay: float,
-        hash_key: bytes,
         probability_sums: dict[int, Floats] | None = None,
     ) -> None:
         self.next_offset = next_offset
@@ -249,16 +245,11 @@ class Shard:
         self.changed_classes: set[int] = set()
         self.changed = False
         self._decay = decay
-        self._hash_key = hash_key
 
     @property
     def slots(self) -> int:
         """Pool slots per cell."""
         return int(self.pool.priorities.shape[1])
-
-    def hash_items(self, item_ids: Sequence[bytes]) -> UInt64s:
-        """The keyed hash of each item id [n]."""
-        return siphash24(item_ids, self._hash_key)
 
     def add(self, batch: Candidates, cell_count: int) -> None:
         """Add predictions to traffic and pool; the order within and between batches does not matter.

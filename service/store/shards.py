@@ -144,7 +144,6 @@ class ShardStore:
             traffic=traffic,
             pool=self._unpack_pool(pooled, len(traffic.counts)),
             decay=self._decay,
-            hash_key=self._hash_key,
             probability_sums=unpack_probability_sums(sums),
         )
         return shard, next_offset is not None, int(base or 0) + drawn

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from store_site import (
+    HASH_KEY,
     NOW,
     Facts,
     Owner,
@@ -28,6 +29,7 @@ from store_site import (
 from service.embedded import EmbeddedRedis
 from service.errors import FlushRefused, Unavailable
 from service.shard import Candidates, Shard
+from service.siphash import siphash24
 from service.store.connection import Connection
 from service.store.records import PoolRecord, decode_pool_record, encode_pool_record
 from service.store.shards import ShardStore
@@ -103,7 +105,7 @@ def add(shard: Shard, items: Sequence[str], *, cell: int = 0, time: float = NOW)
             classes=np.zeros(len(items), np.intp),
             scores=np.full(len(items), 0.5),
             times=np.full(len(items), time),
-            item_hashes=shard.hash_items([item.encode() for item in items]),
+            item_hashes=siphash24([item.encode() for item in items], HASH_KEY),
             record=lambda row: encode_pool_record(PoolRecord(items[row], "cat", 0.5, time, {})),
         ),
         12,
@@ -373,10 +375,10 @@ def test_offsets_beyond_two_to_the_53_are_exact(connection: Connection) -> None:
         flush(store, shard, first + 2)
 
 
-def draw(connection: Connection, site: Site, shard: Shard, item: str) -> None:
+def draw(connection: Connection, site: Site, item: str) -> None:
     """What issuing a label request for a pooled item does to the pool."""
     keys = site.keys("m")
-    (item_hash,) = shard.hash_items([item.encode()])
+    (item_hash,) = siphash24([item.encode()], HASH_KEY)
     slot = pooled(connection, site)[item]
     connection.client.hdel(keys.pool(0), slot)
     connection.client.rpush(keys.drawn(0), f"{slot}:{item_hash}")
@@ -394,7 +396,7 @@ def test_drawn_items_are_freed_in_the_owner_and_the_cell_fills_again(connection:
     items = pooled(connection, site)
     assert len(items) == in_memory(shard) == 3
     for item in items:
-        draw(connection, site, shard, item)
+        draw(connection, site, item)
     assert flush(store, shard, 6) == 3
     assert in_memory(shard) == 0
     add(shard, ["x", "y", "z"])
@@ -408,13 +410,13 @@ def test_a_drawn_item_is_told_until_the_owner_has_heard_of_it_and_not_again(conn
     drawn = site.keys("m").drawn(0)
     add(shard, ["a", "b", "c"])
     flush(store, shard, 3, started=False)
-    draw(connection, site, shard, "a")
+    draw(connection, site, "a")
     assert flush(store, shard, 4) == 1
-    draw(connection, site, shard, "b")
+    draw(connection, site, "b")
     assert connection.client.llen(drawn) == 2
     assert flush(store, shard, 5, seen=1) == 2
     assert connection.client.llen(drawn) == 1
-    draw(connection, site, shard, "c")
+    draw(connection, site, "c")
     assert flush(store, shard, 6, seen=2) == 3
     assert in_memory(shard) == 0
     assert flush(store, shard, 7, seen=3) == 3
@@ -426,7 +428,7 @@ def test_a_slot_that_another_item_has_taken_is_not_freed(connection: Connection)
     store, shard = shard_store(site)
     add(shard, ["old"])
     flush(store, shard, 1, started=False)
-    draw(connection, site, shard, "old")
+    draw(connection, site, "old")
     add(shard, ["new"], time=NOW + 1e8)
     assert flush(store, shard, 2) == 1
     assert in_memory(shard) == 1
@@ -438,7 +440,7 @@ def test_an_owner_that_loads_a_shard_has_seen_what_was_drawn_from_it(connection:
     store, shard = shard_store(site)
     add(shard, ["a", "b"])
     flush(store, shard, 2, started=False)
-    draw(connection, site, shard, "a")
+    draw(connection, site, "a")
     loaded, _, drawn_seen = store.load(0, cell_count=12)
     assert drawn_seen == 1
     assert in_memory(loaded) == 1
@@ -458,7 +460,7 @@ def test_a_flush_after_a_lost_reply_tells_what_was_drawn_meanwhile(
         with pytest.raises(Unavailable):
             flush(store, shard, 3)
         wire.become("whole")
-        draw(connection, site, shard, "c")
+        draw(connection, site, "c")
         assert flush(store, shard, 3) == 1
     assert in_memory(shard) == 2
 
@@ -469,7 +471,7 @@ def test_a_redis_that_lost_draws_the_owner_has_seen_is_refused(connection: Conne
     add(shard, ["a", "b"])
     flush(store, shard, 2, started=False)
     backup = save(connection)
-    draw(connection, site, shard, "a")
+    draw(connection, site, "a")
     loaded, _, drawn_seen = store.load(0, cell_count=12)
     restore(connection, backup)
     with pytest.raises(FlushRefused):

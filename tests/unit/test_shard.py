@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from service.shard import Candidates, Pool, Shard, Traffic, gumbel_noise, merge_traffic
+from service.siphash import siphash24
 
 KEY = bytes(range(16))
 CELLS = 3
@@ -23,7 +24,6 @@ def empty_shard(*, decay: float = 1e-5, slots: int = 2) -> Shard:
         traffic=Traffic.empty(CELLS),
         pool=Pool.empty(CELLS, slots),
         decay=decay,
-        hash_key=KEY,
     )
 
 
@@ -36,7 +36,7 @@ def add(shard: Shard, items: list[tuple[int, int, float]]) -> None:
             classes=np.zeros(len(items), dtype=np.intp),
             scores=np.array([(number % 10) / 10 for number, _, _ in items]),
             times=np.array([time for _, _, time in items]),
-            item_hashes=shard.hash_items(ids),
+            item_hashes=siphash24(ids, KEY),
             record=lambda row: ids[row],
         ),
         CELLS,
@@ -141,7 +141,7 @@ def test_class_probabilities_are_summed_per_predicted_class() -> None:
             classes=np.array([0, 0, 1, 1]),
             scores=np.full(4, 0.5),
             times=np.full(4, START),
-            item_hashes=shard.hash_items([b"a", b"b", b"c", b"d"]),
+            item_hashes=siphash24([b"a", b"b", b"c", b"d"], KEY),
             record=lambda _: b"",
             probabilities=(np.array([0, 1, 2]), probabilities),
         ),
@@ -162,7 +162,7 @@ def test_without_decay_every_item_of_a_cell_is_pooled_equally_often() -> None:
     for run in range(3_000):
         shard = empty_shard(decay=0.0)
         add(shard, [(run * 20 + i, 0, START + i) for i in range(20)])
-        hashes = shard.hash_items([f"item-{run * 20 + i}".encode() for i in range(20)])
+        hashes = siphash24([f"item-{run * 20 + i}".encode() for i in range(20)], KEY)
         kept += [item in pooled(shard)[0] for item in hashes.tolist()]
     # Slots of one run exclude each other, which makes the statistic a little smaller than chi-square.
     assert kept.sum() == 6_000
@@ -175,7 +175,7 @@ def test_with_decay_the_first_pooled_item_is_drawn_in_proportion_to_its_weight()
     for run in range(4_000):
         shard = empty_shard(decay=decay, slots=1)
         add(shard, [(run * 5 + i, 0, START + 10 * i) for i in range(5)])
-        hashes = shard.hash_items([f"item-{run * 5 + i}".encode() for i in range(5)])
+        hashes = siphash24([f"item-{run * 5 + i}".encode() for i in range(5)], KEY)
         kept += [item in pooled(shard)[0] for item in hashes.tolist()]
     expected = 2.0 ** np.arange(5)
     assert stats.chisquare(kept, 4_000 * expected / expected.sum()).pvalue > 1e-3
