@@ -70,6 +70,11 @@ class Connection:
         self.prefix = prefix
         self._scripts: dict[str, tuple[str, str]] = {}
 
+    @property
+    def clustered(self) -> bool:
+        """Whether keys of several models may be on several servers."""
+        return isinstance(self.client, RedisCluster)
+
     def run(self, script: str, keys: Sequence[str], arguments: Sequence[str | bytes | int | float]) -> Any:
         """Run one of the scripts in `lua/` by its file's name.
 
@@ -97,7 +102,7 @@ class Connection:
 
     def _look_elsewhere(self, error: Exception) -> None:
         """Have the next command resolve the configured name anew, where the master may be another one now."""
-        if isinstance(self.client, RedisCluster):
+        if self.clustered:
             # The nodes that were found take the place of the configured one; all may have moved since.
             for node in self.client.startup_nodes:
                 self.client.nodes_manager.startup_nodes.setdefault(node.name, node)

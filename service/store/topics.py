@@ -73,5 +73,7 @@ class TopicProgress:
         Raises:
             Unavailable: Redis cannot answer now; rewinding again is harmless.
         """
-        for key in self._progress_keys(partition):
-            self._connection.run("rewind_topic", [key], [offset])
+        keys = self._progress_keys(partition)
+        # In one step if it can be: a model that is not rewound would not take what the others read again.
+        for together in [[key] for key in keys] if self._connection.clustered else [keys]:
+            self._connection.run("rewind_topic", together, [offset])
