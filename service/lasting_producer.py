@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ from kafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
 
 log = logging.getLogger(__name__)
 
-_GIVE_UP_SECONDS = 30.0
+_GIVE_UP_SECONDS = 5.0
 _OF_ONE_RECORD = (MessageSizeTooLargeError, RecordListTooLargeError)
 
 
@@ -86,3 +87,7 @@ def _close(client: Any, timeout: float | None) -> None:
         client.close(timeout=timeout)
     except KafkaError as error:
         log.warning("a producer ends with records that are not sent", extra={"cause": type(error).__name__})
+        # It is as open as before. Once it has given up what it holds, it can be closed.
+        client._sender.force_close()  # noqa: SLF001 - no public call does
+        with suppress(KafkaError):
+            client.close(timeout=_GIVE_UP_SECONDS)

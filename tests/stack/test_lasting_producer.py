@@ -45,7 +45,9 @@ def test_a_record_that_is_too_large_costs_no_client(
     assert producer._client is client
 
 
-def test_a_producer_that_ends_with_something_unsent_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_producer_that_ends_with_something_unsent_says_so_and_leaves_nothing_behind(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with ApacheKafka() as kafka:
         topic = Topic(kafka)
         producer = build_producer(KafkaSettings(bootstrap_servers=[kafka.bootstrap_servers]), name="test")
@@ -54,4 +56,6 @@ def test_a_producer_that_ends_with_something_unsent_says_so(caplog: pytest.LogCa
         producer.send(topic.name, value=b"second")
         producer.close(timeout=0.5)
         assert "a producer ends with records that are not sent" in caplog.messages
+        assert producer._client._closed
+        assert not producer._client._sender.is_alive()
         kafka.resume()
