@@ -105,7 +105,7 @@ class Continuity:
             Unavailable: Kafka cannot tell now.
         """
         if any(tp in self._identities for tp in owned):
-            self._log.refresh_at_once()
+            self._log.refresh()
 
     def broken(self, owned: Collection[TopicPartition]) -> set[TopicPartition]:
         """The partitions that must be taken over anew, once what was read of them is stored."""

@@ -52,31 +52,16 @@ class TopicLog:
         return None if topic_id is None or topic_id == _NO_ID else str(topic_id)
 
     def refresh(self) -> None:
-        """Learn anew who has the name, and who leads its partitions.
+        """Learn anew who has the name, and who leads its partitions; a tenth of a second after the last time.
 
         Raises:
             Unavailable: Kafka cannot tell now, or there is no such topic.
         """
-        self._await(self._consumer._cluster.request_update())  # noqa: SLF001 - as for the identity
-
-    def refresh_at_once(self) -> None:
-        """The same, without the tenth of a second that the client lets pass between two times.
-
-        Raises:
-            Unavailable: Kafka cannot tell now; one failure is enough.
-        """
-        self._await(self._consumer._manager.call_soon(self._ask))  # noqa: SLF001 - as for the identity
-
-    async def _ask(self) -> None:
-        cluster = self._consumer._cluster  # noqa: SLF001 - as for the identity
-        if cluster.metadata_refresh_in_progress:
-            # What is asked for already may be answered as of then.
-            await cluster.refresh_metadata()
-        await cluster.refresh_metadata()
-
-    def _await(self, update: Any) -> None:
+        consumer = self._consumer
         try:
-            self._consumer._net.run(self._consumer._manager.wait_for, update, _TIMEOUT_MS)  # noqa: SLF001
+            # Not the client's `refresh_metadata`: one of ours that fails would end the client's own, for ever.
+            update = consumer._cluster.request_update()  # noqa: SLF001 - as for the identity
+            consumer._net.run(consumer._manager.wait_for, update, _TIMEOUT_MS)  # noqa: SLF001
         except KafkaError as error:
             raise told(error) from error
 

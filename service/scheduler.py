@@ -11,11 +11,13 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, MutableMapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 from apscheduler.events import EVENT_SCHEDULER_SHUTDOWN
+from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
 from kafka.errors import KafkaError
@@ -251,4 +253,5 @@ def _mind_the_clock(job: Any, tick: timedelta, ended: threading.Event) -> None:
     while not ended.wait(tick.total_seconds()):
         now = datetime.now(UTC)
         if job.next_run_time - now > 2 * tick:
-            job.modify(next_run_time=now)
+            with suppress(JobLookupError):  # the scheduler ends just now
+                job.modify(next_run_time=now)
