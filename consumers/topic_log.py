@@ -52,7 +52,7 @@ class TopicLog:
         return None if topic_id is None or topic_id == _NO_ID else str(topic_id)
 
     def refresh(self) -> None:
-        """Learn anew who has the name, and who leads its partitions; a tenth of a second after the last time.
+        """Learn anew who has the name, and who leads its partitions; 0.1 s after the last time at the soonest.
 
         Raises:
             Unavailable: Kafka cannot tell now, or there is no such topic.
