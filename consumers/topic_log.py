@@ -52,14 +52,14 @@ class TopicLog:
         return None if topic_id is None or topic_id == _NO_ID else str(topic_id)
 
     def refresh(self) -> None:
-        """Learn anew who has the name, and who leads its partitions; 0.1 s after the last time at the soonest.
+        """Learn anew who has the name, and who leads its partitions; a tenth of a second apart at least.
 
         Raises:
             Unavailable: Kafka cannot tell now, or there is no such topic.
         """
         consumer = self._consumer
         try:
-            # Not the client's `refresh_metadata`: one of ours that fails would end the client's own, for ever.
+            # Not its `refresh_metadata`: one of ours that fails would end the client's own, for ever.
             update = consumer._cluster.request_update()  # noqa: SLF001 - as for the identity
             consumer._net.run(consumer._manager.wait_for, update, _TIMEOUT_MS)  # noqa: SLF001
         except KafkaError as error:
