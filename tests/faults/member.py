@@ -6,6 +6,7 @@ import signal
 import urllib.request
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,13 @@ class Member:
         fresh = self.clock_file.with_suffix(".new")
         fresh.write_text(f"{seconds:+.0f}\n")
         fresh.rename(self.clock_file)
+
+    def shown_time(self) -> float:
+        """What its clock shows, in seconds since the epoch; 0 where it does not answer."""
+        address = f"http://127.0.0.1:{self.http_port}/healthz"
+        with suppress(OSError), urllib.request.urlopen(address, timeout=5) as reply:
+            return parsedate_to_datetime(reply.headers["date"]).timestamp()
+        return 0.0
 
     def ready(self) -> bool:
         """Whether it says that it does its work."""

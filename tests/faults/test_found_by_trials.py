@@ -14,14 +14,17 @@ from workload import CLASSES, MODEL, Message, Workload
 
 from service.store.connection import Connection
 
+A_DAY = 86_400
+
 
 def test_a_consumer_whose_clock_was_a_day_ahead_keeps_dead_letters_again(
     stands: Callable[..., Stand],
 ) -> None:
     stand = stands(moves_clocks=True)
     member = stand.members["predictions-1"]
-    member.move_clock(86_400)
+    member.move_clock(A_DAY)
     member.start()
+    wait_for(lambda: member.shown_time() > time.time() + A_DAY / 2, seconds=60, what="a clock a day ahead")
     stand.send([Message(b"key", b"{")])
     wait_for(lambda: "InvalidTimestampError" in member.log.read_text(), seconds=60, what="a refusal")
     member.move_clock(0)
