@@ -46,6 +46,16 @@ def broker(kind: str) -> Iterator[str]:
         yield kind
 
 
+def command_line(description: str | None) -> argparse.ArgumentParser:
+    """What every benchmark on a broker can be told."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--broker", default="apache", help="apache, bundled, or HOST:PORT (default: apache)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
 def settings_of(stream: Stream, bootstrap_servers: str, topic: str, redis_url: str) -> dict[str, Any]:
     """Settings of one reading, with a consumer group of its own."""
     run = secrets.token_hex(4)
@@ -103,14 +113,10 @@ def show(figures: dict[str, Any]) -> None:
 
 def main() -> None:
     """Measure, and print tables or JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--broker", default="apache", help="apache, bundled, or HOST:PORT (default: apache)")
+    parser = command_line(__doc__)
     parser.add_argument("--streams", nargs="+", choices=STREAMS, default=list(STREAMS))
     parser.add_argument("--predictions", type=int, default=2_000_000, help="(default: 2000000)")
     parser.add_argument("--turns", type=int, default=2, help="how often each reader reads (default: 2)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
     told = []
     with broker(options.broker) as bootstrap_servers:

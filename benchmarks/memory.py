@@ -6,7 +6,6 @@ it has in use is what the system tells of its process.
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import secrets
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.consuming import ConsumerProcess
-from benchmarks.ingest import PARTITIONS, broker, settings_of
+from benchmarks.ingest import PARTITIONS, broker, command_line, settings_of
 from benchmarks.streams import Stream, create_topics, produce
 from service.embedded import EmbeddedRedis
 
@@ -54,12 +53,8 @@ def _produce(bootstrap_servers: str, topic: str, predictions: int) -> None:
 
 def main() -> None:
     """Measure, and print a table or JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--broker", default="apache", help="apache, bundled, or HOST:PORT (default: apache)")
+    parser = command_line(__doc__)
     parser.add_argument("--predictions", type=int, default=20_000_000, help="(default: 20000000)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
     with broker(options.broker) as bootstrap_servers:
         told = measure(options.predictions, bootstrap_servers)

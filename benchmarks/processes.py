@@ -11,7 +11,6 @@ from when each has read a part of its share until one has read most of what was 
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import secrets
@@ -28,7 +27,7 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from benchmarks.consuming import TOO_FEW, ConsumerProcess
-from benchmarks.ingest import broker, settings_of
+from benchmarks.ingest import broker, command_line, settings_of
 from benchmarks.streams import STREAMS, Stream, create_topics, produce
 from service.clients import build_admin, build_consumer, build_redis
 from service.embedded import EmbeddedRedis
@@ -192,14 +191,10 @@ def measure(
 
 def main() -> None:
     """Measure, and print a table or JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--broker", default="apache", help="apache, bundled, or HOST:PORT (default: apache)")
+    parser = command_line(__doc__)
     parser.add_argument("--predictions", type=int, default=1_000_000, help="(default: 1000000)")
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2, 4], help="(default: 1 2 4)")
     parser.add_argument("--fast-fetch", action="store_true", help="with kafka.fast_fetch")
-    parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
     with broker(options.broker) as bootstrap_servers:
         told = measure(

@@ -7,7 +7,6 @@ must count every prediction once.
 
 from __future__ import annotations
 
-import argparse
 import json
 import secrets
 import tempfile
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.consuming import TOO_FEW, ConsumerProcess, Look
-from benchmarks.ingest import PARTITIONS, broker, settings_of
+from benchmarks.ingest import PARTITIONS, broker, command_line, settings_of
 from benchmarks.streams import SMALL, create_topics, produce
 from service.clients import build_redis
 from service.embedded import EmbeddedRedis
@@ -108,12 +107,8 @@ def _counted(told: dict[str, Any]) -> int:
 
 def main() -> None:
     """Measure, and print a table or JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--broker", default="apache", help="apache, bundled, or HOST:PORT (default: apache)")
+    parser = command_line(__doc__)
     parser.add_argument("--unread", type=int, default=1_000_000, help="records, about (default: 1000000)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
     with broker(options.broker) as bootstrap_servers:
         told = measure(options.unread, bootstrap_servers)
