@@ -164,6 +164,7 @@ def _described(error: Any) -> tuple[str, str]:
 
 def _cross_reference_problems(settings: Settings) -> Problems:
     problems = _security_problems(settings.kafka.security) + _redis_problems(settings.redis)
+    problems += _listener_problems(settings)
     for name, model in settings.models.items():
         found = _model_problems(f"models.{name}", model)
         space = settings.cell_space(name)
@@ -195,6 +196,17 @@ def _security_problems(security: KafkaSecurity) -> Problems:
     for key, other in _TOGETHER:
         if getattr(security, key) is not None and getattr(security, other) is None:
             problems.append((f"{at}.{other}", f"is needed with `{key}`"))
+    return problems
+
+
+def _listener_problems(settings: Settings) -> Problems:
+    taken: dict[int, str] = {}
+    problems: Problems = []
+    for name in ("http", "monitoring"):
+        port = getattr(settings, name).port
+        if port and port in taken:
+            problems.append((f"{name}.port", f"is that of `{taken[port]}`; each has its own"))
+        taken[port] = name
     return problems
 
 
