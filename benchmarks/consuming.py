@@ -48,14 +48,14 @@ class ConsumerProcess(Child):
     """`credence consume predictions` with settings of its own.
 
     Args:
-        settings: as a configuration file has them; its HTTP port is chosen here.
+        settings: as a configuration file has them; its port is chosen here.
         folder: for the file and what the process says.
     """
 
     def __init__(self, settings: Mapping[str, Any], folder: Path) -> None:
         self._port = free_port()
         configuration = folder / f"{self._port}.yaml"
-        configuration.write_text(json.dumps({**settings, "http": {"port": self._port}}))
+        configuration.write_text(json.dumps({**settings, "monitoring": {"port": self._port}}))
         with (folder / f"{self._port}.log").open("ab") as output:
             command = [sys.executable, "-m", "service.cli", "consume", "predictions"]
             super().__init__("a consumer", [*command, "-c", configuration], output=output)

@@ -27,8 +27,8 @@ from service.shard import Traffic
 from service.snapshot import ModelSnapshot, take_snapshot
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.records import Fact, Given
-from service.web.api import SnapshotView
-from service.web.app import WebServer, build_app
+from service.web.app import WebServer
+from service.web.monitoring import monitoring_app
 
 LABELS_PER_CLASS = 10
 BUDGET = {"labels": 1_000, "per_days": 1}
@@ -108,8 +108,7 @@ def scrapes(snapshot: ModelSnapshot, turns: int) -> tuple[float, float, int, int
     registry = CollectorRegistry()
     registry.register(SnapshotCollector(lambda: [snapshot]))
     PipelineMetrics(registry, time.time)
-    view = SnapshotView(models=["m"], board={"m": snapshot}, tick_seconds=5.0, clock=time.time)
-    server = WebServer(build_app(registry, Health(), view), host="127.0.0.1", port=0)
+    server = WebServer(monitoring_app(registry, Health()), name="monitoring", host="127.0.0.1", port=0)
     taken, body = [], b""
     for _ in range(turns):
         began = time.perf_counter()

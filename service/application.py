@@ -1,6 +1,6 @@
 """One process of Credence: it plays one or more roles.
 
-It answers on its HTTP port at once, waits for Redis and Kafka as long as it takes, and stops as a whole when
+It answers at its listeners at once, waits for Redis and Kafka as long as it takes, and stops as a whole when
 one of its parts fails.
 """
 
@@ -10,7 +10,8 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import ExitStack
 from queue import SimpleQueue
 from typing import Any, Literal, TypeVar
 
@@ -29,14 +30,15 @@ from service.garbage import collect_rarely, keep_freed_memory
 from service.health import Check, Health
 from service.metrics import PipelineMetrics
 from service.scheduler import RequestPublisher, Rounds, start_schedule
-from service.settings import Settings
+from service.settings import HttpSettings, MonitoringSettings, Settings
 from service.snapshot import ModelSnapshot
 from service.store.connection import Connection
 from service.store.keys import ModelKeys
 from service.store.lease import LeaderLease, keep_hash_key, shared_hash_key
 from service.store.topics import TopicProgress
 from service.web.api import SnapshotView
-from service.web.app import WebServer, build_app
+from service.web.app import WebServer, page_app
+from service.web.monitoring import monitoring_app
 from service.wiring import (
     dead_letters,
     label_step,
@@ -101,13 +103,14 @@ class Application:
         """Play the roles until asked to stop; the exit code.
 
         Raises:
-            OSError: the HTTP address cannot be listened on.
+            OSError: an address cannot be listened on.
         """
         threading.Thread(target=self._await_stop, name="await-stop", daemon=True).start()
-        http = self._settings.http
-        web = WebServer(self._web_app(), host=http.host, port=http.port)
-        log.info("listening", extra={"host": http.host, "port": web.port})
-        try:
+        with ExitStack() as listeners:
+            for name, app, at in self._listeners():
+                server = WebServer(app, name=name, host=at.host, port=at.port)
+                listeners.callback(server.stop)
+                log.info("listening", extra={"listener": name, "host": at.host, "port": server.port})
             hash_key = self._patiently(self._connect)
             kafka = self._settings.kafka
             producer = self._patiently(lambda: build_producer(kafka, name="producer"))
@@ -116,21 +119,23 @@ class Application:
             )
             if hash_key is not None and producer is not None and letters is not None:
                 self._play(hash_key, producer, letters)
-        finally:
-            web.stop()
         log.info("stopped", extra={"failed": self._failed})
         return 1 if self._failed else 0
 
-    def _web_app(self) -> Starlette:
-        if not self._takes_snapshots:
-            return build_app(self._registry, self._health)
-        view = SnapshotView(
+    def _listeners(self) -> Iterator[tuple[str, Starlette, MonitoringSettings | HttpSettings]]:
+        """Name, application and address of each. The first is closed last: scrapes go on till the end."""
+        settings = self._settings
+        yield "monitoring", monitoring_app(self._registry, self._health), settings.monitoring
+        if self._takes_snapshots:
+            yield "page", page_app(self._view()), settings.http
+
+    def _view(self) -> SnapshotView:
+        return SnapshotView(
             models=list(self._settings.models),
             board=self._board,
             tick_seconds=self._settings.schedule.tick_seconds,
             clock=self._clock,
         )
-        return build_app(self._registry, self._health, view)
 
     @property
     def _takes_snapshots(self) -> bool:

@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     consume.add_argument("what", choices=["predictions", "labels"], help="what is consumed")
     add("schedule", _schedule, "run the rounds alone; of any number of replicas one asks for labels")
-    add("serve", _serve, "serve status page, API and metrics alone, without asking for labels")
+    add("serve", _serve, "serve the status page and its API alone, without asking for labels")
     topics = add("topics", _topics, "create the Kafka topics")
     topics.add_argument(
         "action", choices=["create"], help="what to do; topics that exist are left as they are"
@@ -111,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
         "vendors",
         help="make a secret for a labelling vendor",
         description="Print a new bearer token of the vendor API with its SHA-256, or a new label key. "
-        "Nothing is stored: put the SHA-256 or the key into the configuration, and give the vendor the secret.",
+        "Nothing is stored: put SHA-256 or key into the configuration, and give the vendor the secret.",
     )
     vendors.add_argument("what", choices=["token", "key"], help="which secret")
     vendors.set_defaults(command=_vendors)
@@ -169,8 +169,10 @@ def _check(options: argparse.Namespace) -> int:
         f"reads {topics.predictions} and {topics.labels} from {', '.join(settings.kafka.bootstrap_servers)}"
     )
     print(f"writes {topics.label_requests} and {topics.dead_letters}")
-    http, tick = settings.http, settings.schedule.tick_seconds
-    print(f"serves status page, API and metrics at http://{http.host}:{http.port}/; looks every {tick:g} s")
+    http, monitoring = settings.http, settings.monitoring
+    print(f"serves the status page at http://{http.host}:{http.port}/")
+    print(f"serves metrics and health at http://{monitoring.host}:{monitoring.port}/metrics")
+    print(f"looks every {settings.schedule.tick_seconds:g} s")
     for name, model in settings.models.items():
         space = settings.cell_space(name)
         print(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -100,11 +100,22 @@ class RedisSettings(Frozen):
     timeout_seconds: PositiveSeconds = Field(default=5.0, description="for connecting and for every reply")
 
 
-class HttpSettings(Frozen):
-    """Where the status page, health and metrics are served. Loopback alone, unless you say otherwise."""
+Host = Annotated[str, Field(description="address to listen on; 0.0.0.0 is every one")]
+Port = Annotated[int, Field(ge=0, le=65_535, description="0 takes a free port")]
 
-    host: str = Field(default="127.0.0.1", description="address to listen on; 0.0.0.0 is every one")
-    port: int = Field(default=8400, ge=0, le=65_535, description="0 takes a free port")
+
+class MonitoringSettings(Frozen):
+    """Where metrics and health are served, apart from the page. Loopback alone, unless you say otherwise."""
+
+    host: Host = "127.0.0.1"
+    port: Port = 8401
+
+
+class HttpSettings(Frozen):
+    """Where the status page and its API are served. Loopback alone, unless you say otherwise."""
+
+    host: Host = "127.0.0.1"
+    port: Port = 8400
     history_hours: float = Field(
         default=24.0, gt=0, le=8_760, description="how far back the page shows what was believed"
     )
@@ -165,6 +176,7 @@ class Settings(Frozen):
     kafka: KafkaSettings = KafkaSettings()
     redis: RedisSettings = RedisSettings()
     http: HttpSettings = HttpSettings()
+    monitoring: MonitoringSettings = MonitoringSettings()
     vendor_api: VendorApiSettings = VendorApiSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     bounds: Bounds = Bounds()

@@ -174,6 +174,7 @@ def _described(error: Any) -> tuple[str, str]:
 
 def _cross_reference_problems(settings: Settings) -> Problems:
     problems = _security_problems(settings.kafka.security) + _redis_problems(settings.redis)
+    problems += _listener_problems(settings)
     for name, model in settings.models.items():
         found = _model_problems(f"models.{name}", model)
         space = settings.cell_space(name)
@@ -249,6 +250,20 @@ def _security_problems(security: KafkaSecurity) -> Problems:
     for key, other in _TOGETHER:
         if getattr(security, key) is not None and getattr(security, other) is None:
             problems.append((f"{at}.{other}", f"is needed with `{key}`"))
+    return problems
+
+
+def _listener_problems(settings: Settings) -> Problems:
+    taken: dict[int, str] = {}
+    problems: Problems = []
+    listeners = ["http", "monitoring"]
+    if any(vendor.token_sha256 for vendor in settings.vendors.values()):
+        listeners.append("vendor_api")
+    for name in listeners:
+        port = getattr(settings, name).port
+        if port and port in taken:
+            problems.append((f"{name}.port", f"is that of `{taken[port]}`; each has its own"))
+        taken[port] = name
     return problems
 
 

@@ -38,7 +38,7 @@ def traffic_half_life_seconds(seconds: float) -> float:
 
 
 def configuration(
-    *, seconds: float, bootstrap_server: str, redis_url: str, http_port: int, seed: int
+    *, seconds: float, bootstrap_server: str, redis_url: str, http_port: int, monitoring_port: int, seed: int
 ) -> dict[str, Any]:
     """The configuration for a run.
 
@@ -46,7 +46,8 @@ def configuration(
         seconds: length of the run; budgets and half-lives are sized for it.
         bootstrap_server: of the broker.
         redis_url: of Redis.
-        http_port: where Credence serves its metrics.
+        http_port: where Credence serves its status page.
+        monitoring_port: where it serves its metrics.
         seed: of Thompson sampling and of which items are drawn.
     """
     tick_seconds = min(_DEFAULT_TICK_SECONDS, seconds / _FEWEST_TICKS)
@@ -65,6 +66,7 @@ def configuration(
         },
         "redis": {"url": redis_url},
         "http": {"port": http_port, "history_hours": seconds / 3_600},
+        "monitoring": {"port": monitoring_port},
         "schedule": {"tick_seconds": tick_seconds},
         "seed": seed,
         "hash_key": f"{seed:032x}",

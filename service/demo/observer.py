@@ -22,7 +22,7 @@ class Observer:
 
     Args:
         folder: where the journals are.
-        http_port: where Credence serves its metrics, on this machine.
+        monitoring_port: where Credence serves its metrics, on this machine.
         seconds: length of the run.
         half_life_seconds: of the truth's weights.
 
@@ -33,12 +33,14 @@ class Observer:
         answered_seen: looks at the metrics: when, and how many answers they counted.
     """
 
-    def __init__(self, folder: Path, *, http_port: int, seconds: float, half_life_seconds: float) -> None:
+    def __init__(
+        self, folder: Path, *, monitoring_port: int, seconds: float, half_life_seconds: float
+    ) -> None:
         self.history = History()
         self.findings = Findings()
         self.reading = Reading(time=time.time())
         self.answered_seen: list[tuple[float, int]] = []
-        self._http_port = http_port
+        self._monitoring_port = monitoring_port
         self._seconds = seconds
         self._half_life_seconds = half_life_seconds
         self._journals = {name: JournalReader(folder / name) for name in (PRODUCER_FILE, LABELLER_FILE)}
@@ -64,7 +66,7 @@ class Observer:
     def look(self) -> None:
         """Read the journals and the metrics."""
         self.read_journals()
-        text = fetch(self._http_port)
+        text = fetch(self._monitoring_port)
         now = time.time()
         if text is not None:
             self.reading = parse(text, now)

@@ -100,11 +100,11 @@ class Demo:
         self._seed = seed
         self._console = console
         self._stop = stop
-        self._http_port = free_port()
+        self._http_port, self._monitoring_port = free_port(), free_port()
         self._credence_started = 0.0
         self._observer = Observer(
             folder,
-            http_port=self._http_port,
+            monitoring_port=self._monitoring_port,
             seconds=seconds,
             half_life_seconds=label_half_life_seconds(seconds),
         )
@@ -132,6 +132,7 @@ class Demo:
             bootstrap_server=children.start_broker().bootstrap_server,
             redis_url=children.start_redis().url,
             http_port=self._http_port,
+            monitoring_port=self._monitoring_port,
             seed=self._seed,
         )
         config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")

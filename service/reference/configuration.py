@@ -207,8 +207,8 @@ between the levels: `{prefix}REDIS__URL` is `redis.url`.
 - With `_FILE` behind the name the value is read from that file, without white space around it:
   `{prefix}REDIS__URL_FILE=/run/secrets/redis`. This is the way for secrets; giving both is refused.
 - Names are lower-cased, so a model whose name has capitals is configured in the file alone. Names of
-  vendors have none: `{prefix}VENDORS__ACME__LABEL_KEYS_FILE=/run/secrets/acme` names a file with one label key
-  a line.
+  vendors have none: `{prefix}VENDORS__ACME__LABEL_KEYS_FILE=/run/secrets/acme` names a file with one label
+  key a line.
 - {reserved} belongs to the command line.
 - A variable that spells no key is refused like an unknown key of the file. Kubernetes makes such variables
   beside a Service called `credence` (`{prefix}SERVICE_HOST`): set `enableServiceLinks: false` in the pod.
@@ -224,8 +224,8 @@ signed count. Whether they come over Kafka or the vendor API, every vendor needs
 - Which vendor is asked is decided by a hash of request and attempt, in proportion to `share`. Another attempt
   may be another vendor's, or the same one's.
 - A vendor that is not to be asked any more, about a model or at all, is taken out. Its labels are refused
-  from then on, its corrections too; what it was asked is asked of others as soon as the deadline has passed, if
-  `max_attempts` allows.
+  from then on, its corrections too; what it was asked is asked of others as soon as the deadline has passed,
+  if `max_attempts` allows.
 - **With the first vendors** requests that are open already were asked of nobody in particular. Each takes the
   signed label of any vendor of its model, and is that vendor's from then on; so it is with older answers and
   their corrections.

@@ -40,7 +40,7 @@ class Site:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.process.port}"
+        return f"http://127.0.0.1:{self.process.page_port}"
 
     def api(self, path: str, **query: object) -> Any:
         """A document of the API."""

@@ -7,13 +7,11 @@ from contextlib import ExitStack, closing
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
-from prometheus_client import CollectorRegistry
 from snapshots import BUDGET, NOW, snapshot
 
-from service.health import Health
 from service.snapshot import ModelSnapshot
 from service.web.api import SnapshotView
-from service.web.app import WebServer, build_app
+from service.web.app import WebServer, page_app
 
 Shown = Callable[..., Page]
 MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
@@ -29,7 +27,7 @@ def shown(desk: BrowserContext) -> Iterator[Shown]:
         def show(taken: ModelSnapshot | None, place: str = "/") -> Page:
             board = {} if taken is None else {"m": taken}
             view = SnapshotView(models=["m"], board=board, tick_seconds=1.0, clock=lambda: NOW + 1)
-            server = WebServer(build_app(CollectorRegistry(), Health(), view), host="127.0.0.1", port=0)
+            server = WebServer(page_app(view), name="page", host="127.0.0.1", port=0)
             stack.callback(server.stop)
             page = stack.enter_context(closing(desk.new_page()))
             page.on(

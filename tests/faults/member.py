@@ -25,7 +25,7 @@ class Member:
         name: of `ROLES`.
         client: its number, by which its wires to Kafka are known.
         redis_wire: its own, to Redis.
-        http_port: where it tells its metrics.
+        monitoring_port: where it tells its metrics.
         clock_file: tells how far its clock is ahead.
 
     Args:
@@ -45,7 +45,7 @@ class Member:
     ) -> None:
         self.name = name
         self.client = tuple(ROLES).index(name)
-        self.http_port = free_port()
+        self.monitoring_port = free_port()
         self.redis_wire = redis_wire
         self._folder = folder
         self._forge = forge
@@ -124,21 +124,21 @@ class Member:
 
     def shown_time(self) -> float:
         """What its clock shows, in seconds since the epoch; 0 where it does not answer."""
-        address = f"http://127.0.0.1:{self.http_port}/healthz"
+        address = f"http://127.0.0.1:{self.monitoring_port}/healthz"
         with suppress(OSError), urllib.request.urlopen(address, timeout=5) as reply:
             return parsedate_to_datetime(reply.headers["date"]).timestamp()
         return 0.0
 
     def ready(self) -> bool:
         """Whether it says that it does its work."""
-        address = f"http://127.0.0.1:{self.http_port}/readyz"
+        address = f"http://127.0.0.1:{self.monitoring_port}/readyz"
         with suppress(OSError), urllib.request.urlopen(address, timeout=5) as reply:
             return bool(reply.status == 200)
         return False
 
     def metric(self, sample: str) -> float:
         """Value of one sample, told as in the text format; 0 where it is not told."""
-        address = f"http://127.0.0.1:{self.http_port}/metrics"
+        address = f"http://127.0.0.1:{self.monitoring_port}/metrics"
         with suppress(OSError), urllib.request.urlopen(address, timeout=5) as reply:
             for line in reply.read().decode().splitlines():
                 name, _, value = line.rpartition(" ")

@@ -119,7 +119,8 @@ class Stand:
                 "prefix": self.name,
                 "timeout_seconds": REDIS_TIMEOUT_SECONDS,
             },
-            "http": {"port": member.http_port},
+            "monitoring": {"port": member.monitoring_port},
+            "http": {"port": 0},
             "schedule": {"tick_seconds": 0.25, "lease_seconds": LEASE_SECONDS},
             "bounds": BOUNDS,
             "log_level": "debug",
@@ -195,7 +196,7 @@ class Stand:
         for member in self.members.values():
             assert not member.running, f"{member.name} still runs"
             with socket.socket() as client:
-                refused = client.connect_ex(("127.0.0.1", member.http_port))
+                refused = client.connect_ex(("127.0.0.1", member.monitoring_port))
             assert refused, f"something still listens on the port of {member.name}"
 
     def check_logs(self) -> None:

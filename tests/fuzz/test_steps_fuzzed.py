@@ -27,13 +27,12 @@ from service.clients import build_redis
 from service.contract import LabelRequest
 from service.embedded import EmbeddedRedis
 from service.exposition import SnapshotCollector
-from service.health import Health
 from service.settings import RedisSettings
 from service.snapshot import ModelSnapshot
 from service.status import status_view
 from service.store.connection import Connection
 from service.web.api import SnapshotView
-from service.web.app import WebServer, build_app
+from service.web.app import WebServer, page_app
 
 MODELS = {
     "m": {
@@ -223,7 +222,7 @@ def test_metrics_with_such_names_are_read_back_by_prometheus_parsers(poisoned: P
 def test_the_api_tells_such_names_as_they_are(poisoned: Poisoned) -> None:
     _, snapshots, _ = poisoned
     view = SnapshotView(["m", "n"], {one.model: one for one in snapshots}, 5.0, lambda: NOW + 21)
-    server = WebServer(build_app(CollectorRegistry(), Health(), view), host="127.0.0.1", port=0)
+    server = WebServer(page_app(view), name="page", host="127.0.0.1", port=0)
     try:
         base = f"http://127.0.0.1:{server.port}/api/v1/models"
         found = read(f"{base}/m/groups?grouping=region&limit=500")
@@ -292,7 +291,7 @@ def test_times_of_any_kind_break_no_reader(connection: Connection, fields: Any, 
     registry.register(SnapshotCollector(lambda: taken))
     list(text_string_to_metric_families(generate_latest(registry).decode()))
     view = SnapshotView(["m"], {"m": taken[0]}, 5.0, lambda: NOW + 4)
-    server = WebServer(build_app(registry, Health(), view), host="127.0.0.1", port=0)
+    server = WebServer(page_app(view), name="page", host="127.0.0.1", port=0)
     try:
         base = f"http://127.0.0.1:{server.port}/api/v1/models"
         for path in (

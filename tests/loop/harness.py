@@ -55,6 +55,8 @@ models:
 {model}
 """
 
+_MONITORED = ("/healthz", "/readyz", "/metrics")
+
 ASSESSMENTS = (
     "{weakest: {task: identification, grouping: region, budget: {labels: 60}, lease_seconds: 30}, "
     "classes: {task: estimation, grouping: class, budget: {labels: 60}, lease_seconds: 30}}"
@@ -214,15 +216,21 @@ Deploy = Callable[..., Deployment]
 
 
 class Process:
-    """One running command of a deployment."""
+    """One running command of a deployment.
+
+    Attributes:
+        port: where it tells its health and metrics.
+        page_port: where it serves the status page and its API, if it takes snapshots.
+    """
 
     def __init__(self, deployment: Deployment, command: tuple[str, ...]) -> None:
-        self.port = free_port()
+        self.port, self.page_port = free_port(), free_port()
         self.log = deployment.folder / f"{'-'.join(command)}-{self.port}.log"
         with self.log.open("wb") as sink:
             self.popen = subprocess.Popen(
                 [*CLI, *command, "--config", str(deployment.config)],
-                env=os.environ | {"CREDENCE_HTTP__PORT": str(self.port)},
+                env=os.environ
+                | {"CREDENCE_MONITORING__PORT": str(self.port), "CREDENCE_HTTP__PORT": str(self.page_port)},
                 stdout=sink,
                 stderr=sink,
             )
@@ -235,8 +243,9 @@ class Process:
 
     def get(self, path: str) -> tuple[int, str]:
         """Status and body of an HTTP request; 0 when nobody answers."""
+        port = self.port if path in _MONITORED else self.page_port
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as reply:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as reply:
                 return reply.status, reply.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

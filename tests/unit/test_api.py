@@ -10,15 +10,13 @@ from typing import Any, get_args
 
 import jsonschema
 import pytest
-from prometheus_client import CollectorRegistry
 from snapshots import BUDGET, CLASSES, NOW, known, recalled, snapshot
 
-from service.health import Health
 from service.report.documents import SortKey
 from service.snapshot import ModelSnapshot
 from service.timeline import Moment
 from service.web.api import SnapshotView
-from service.web.app import WebServer, build_app
+from service.web.app import WebServer, page_app
 
 ALERTS = {"min_accuracy": 0.8, "max_ece": 0.25}
 
@@ -61,7 +59,7 @@ class Client:
 def client() -> Iterator[Client]:
     board = {"m": TAKEN}
     view = SnapshotView(models=["m", "new"], board=board, tick_seconds=5.0, clock=lambda: NOW + 2)
-    server = WebServer(build_app(CollectorRegistry(), Health(), view), host="127.0.0.1", port=0)
+    server = WebServer(page_app(view), name="page", host="127.0.0.1", port=0)
     yield Client(server.port, board)
     server.stop()
 
@@ -299,15 +297,3 @@ def test_a_model_without_traffic_has_an_answer(client: Client) -> None:
     assert state["accuracy"] is None
     assert state["groupings"] == []
     del client.board["new"]
-
-
-def test_metrics_are_told_in_the_format_that_is_asked_for(client: Client) -> None:
-    for accept, expected in [
-        ("application/openmetrics-text; version=1.0.0", "application/openmetrics-text"),
-        ("text/plain", "text/plain"),
-    ]:
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{client._port}/metrics", headers={"Accept": accept}
-        )
-        with urllib.request.urlopen(request, timeout=10) as reply:
-            assert reply.headers["content-type"].startswith(expected)

@@ -255,6 +255,7 @@ def test_the_configuration_is_valid_for_runs_of_any_length(seconds: float) -> No
         bootstrap_server="127.0.0.1:1",
         redis_url="redis://127.0.0.1:2/0",
         http_port=3,
+        monitoring_port=4,
         seed=1,
     )
     model = Settings.model_validate(document).models["digits"]

@@ -21,7 +21,7 @@ Answer = tuple[int, Message, str]
 @pytest.fixture(scope="module")
 def server() -> Iterator[WebServer]:
     """The page alone."""
-    server = WebServer(Starlette(routes=page_routes()), host="127.0.0.1", port=0)
+    server = WebServer(Starlette(routes=page_routes()), name="page", host="127.0.0.1", port=0)
     yield server
     server.stop()
 

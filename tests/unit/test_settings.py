@@ -198,6 +198,8 @@ def test_a_missing_key_is_named_by_its_path(tmp_path: Path, text: str, path: str
         (MODEL + "redis: {prefix: ''}\n", "redis.prefix"),
         (MODEL + "http: {port: 65536}\n", "http.port"),
         (MODEL + "http: {port: -1}\n", "http.port"),
+        (MODEL + "http: {port: 8401}\n", "monitoring.port"),
+        (MODEL + "monitoring: {port: 8400}\n", "monitoring.port"),
         (MODEL + "bounds: {cells: 0}\n", "bounds.cells"),
         (MODEL + "bounds: {slots_per_cell: 2000}\n", "bounds.slots_per_cell"),
         (MODEL + "dead_letters: {flood_ratio: 1.5}\n", "dead_letters.flood_ratio"),
