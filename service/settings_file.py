@@ -26,6 +26,7 @@ from service.model_settings import (
     ModelSettings,
 )
 from service.settings import KafkaSecurity, RedisSettings, Settings
+from service.vendor_problems import vendor_problems
 
 Problems = list[tuple[str, str]]
 
@@ -44,6 +45,10 @@ PLAIN_TEXT_KEYS = FILE_NAME_KEYS | {
     "password",
 }
 """Keys whose value in the environment is text as it stands, not YAML."""
+
+WORD_LIST_KEYS = frozenset({"label_keys", "token_sha256"})
+"""Keys whose value in the environment is several words, one a line or with spaces between: a file of secrets
+should be nothing but the secrets."""
 
 _FILE_SUFFIX = "_FILE"
 _TYPE_TAGS = ("int", "list[float]")
@@ -128,9 +133,15 @@ def _overlay_environment(document: dict[str, Any], environment: Mapping[str, str
                 raise _refused(variable, f"{part!r} is not a group of settings")
             target = child
         try:
-            target[last] = text if last in PLAIN_TEXT_KEYS else yaml.safe_load(text)
+            target[last] = _value_of(last, text)
         except yaml.YAMLError as error:
             raise _refused(variable, f"is not valid YAML{_where(error)}") from None
+
+
+def _value_of(key: str, text: str) -> Any:
+    if key in WORD_LIST_KEYS:
+        return text.split()
+    return text if key in PLAIN_TEXT_KEYS else yaml.safe_load(text)
 
 
 def _file_content(variable: str, path: str) -> str:
@@ -175,7 +186,7 @@ def _cross_reference_problems(settings: Settings) -> Problems:
             )
             found = [("bounds.cells", problem)]
         problems += found
-    return problems
+    return problems + vendor_problems(settings)
 
 
 def _security_problems(security: KafkaSecurity) -> Problems:
@@ -202,7 +213,10 @@ def _security_problems(security: KafkaSecurity) -> Problems:
 def _listener_problems(settings: Settings) -> Problems:
     taken: dict[int, str] = {}
     problems: Problems = []
-    for name in ("http", "monitoring"):
+    listeners = ["http", "monitoring"]
+    if any(vendor.token_sha256 for vendor in settings.vendors.values()):
+        listeners.append("vendor_api")
+    for name in listeners:
         port = getattr(settings, name).port
         if port and port in taken:
             problems.append((f"{name}.port", f"is that of `{taken[port]}`; each has its own"))
