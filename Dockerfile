@@ -48,8 +48,8 @@ FROM ${BASE} AS runtime
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash \
       "$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')" \
  && find / -xdev -type f -perm /6000 -exec chmod ug-s {} + \
- && rm -rf /usr/share/python-wheels /usr/local/bin/pip* /usr/local/lib/python3*/ensurepip \
-      /usr/local/lib/python3*/site-packages/*
+ && rm -rf /usr/share/python-wheels /usr/lib/python3*/ensurepip /usr/local/lib/python3*/ensurepip \
+      /usr/local/lib/python3*/site-packages/* /usr/local/bin/pip*
 ENV PATH=/opt/credence/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONSAFEPATH=1 \

@@ -1,8 +1,8 @@
 """Audits locks with pip-audit: every pin that this Python would install.
 
 pip-audit alone calls it a success when the index knows nothing about a release, as with mirrors that have no
-page for each. Here the project's page is asked then, whose advisories are of its newest release; a pin that is
-older stays unjudged, and is named. Before all, a release that is known to be vulnerable has to be found out.
+page for each. Here the project's page is asked then, whose advisories are of its newest release; an older pin
+stays unjudged, and is named. Before all, a release that is known to be vulnerable has to be found out.
 
 Fails on a finding. Where the index tells nothing, or nothing about half the pins, it says so, and fails where
 `CI=true`.
