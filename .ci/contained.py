@@ -75,7 +75,7 @@ def _become(spec: Contained) -> None:
         _mount(f"/dev/{name}", str(root / "dev" / name), None, _MS_BIND)
     (root / "dev/shm").mkdir()
     for place in ("/dev/shm", *spec.writable):
-        _mount("tmpfs", f"{root}{place}", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777,size=64m")
+        _mount("tmpfs", f"{root}{place}", "tmpfs", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, "mode=1777,size=64m")
     for place, source in spec.mounts.items():
         _bind(source, Path(f"{root}{place}"))
     os.chroot(root)
