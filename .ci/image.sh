@@ -30,11 +30,12 @@ clean_up() {
 trap clean_up EXIT
 
 SECONDS=0
+megabytes() { du -s --block-size=1MB "$1" | cut -f1; }
 passed() { printf '%4d s  %s\n' "$SECONDS" "$*"; }
 
 # The machine's own mirror, if it has this suite.
-mirror=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 2>/dev/null |
-  awk -v suite="$suite" '$1 == suite { print $2; exit }' || true)
+mirror=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' |
+  awk -v suite="$suite" '$1 == suite && !found { print $2; found = 1 }')
 debootstrap --variant=minbase --include=ca-certificates,python3,python3-venv "$suite" "$directory/base" \
   ${mirror:+"$mirror"} >"$directory/debootstrap.log" || { tail -n 20 "$directory/debootstrap.log" >&2; exit 1; }
 rm -rf "$directory"/base/var/cache/apt/* "$directory"/base/var/lib/apt/lists/* "$directory"/base/var/log/* \
@@ -42,8 +43,8 @@ rm -rf "$directory"/base/var/cache/apt/* "$directory"/base/var/lib/apt/lists/* "
 container=$("${store[@]}" from scratch)
 "${store[@]}" add --quiet "$container" "$directory/base" / >/dev/null
 "${store[@]}" commit --quiet --rm "$container" credence-base >/dev/null
+passed "a base of $(megabytes "$directory/base") MB: Debian $suite"
 rm -rf --one-file-system "$directory/base"
-passed "a base: Debian $suite"
 
 # Certificates by which this machine knows where packages come from.
 printf '[global]\ncert = /run/ca.pem\ntimeout = 180\n' >"$directory/pip.conf"
@@ -51,15 +52,16 @@ version=$("$python" -c 'from service import __version__; print(__version__)')
 revision=$(git rev-parse HEAD)
 for target in demo credence; do
   # The format of OCI has no health check.
-  "${store[@]}" build --quiet --isolation chroot --format docker --pull-never --target "$target" \
+  "${store[@]}" build --isolation chroot --format docker --pull-never --target "$target" \
     --tag "credence-$target" --timestamp "$(git log -1 --format=%ct)" \
     --build-arg BASE=localhost/credence-base --build-arg VERSION="$version" --build-arg REVISION="$revision" \
     --secret id=pip.conf,src="$directory/pip.conf" \
-    --secret id=ca.pem,src=/etc/ssl/certs/ca-certificates.crt . >/dev/null
+    --secret id=ca.pem,src=/etc/ssl/certs/ca-certificates.crt . >"$directory/$target.log" 2>&1 ||
+    { tail -n 40 "$directory/$target.log" >&2; exit 1; }
   "${store[@]}" inspect --type image "credence-$target" >"$directory/$target.json"
   container=$("${store[@]}" from --pull-never "credence-$target")
   "${store[@]}" mount "$container" >"$directory/$target.root"
-  passed "the image $target: $(du -s --block-size=1MB "$(cat "$directory/$target.root")" | cut -f1) MB"
+  passed "the image $target: $(megabytes "$(cat "$directory/$target.root")") MB"
 done
 
 PYTHONPATH=. "$python" .ci/image_smoke.py --version "$version" --revision "$revision" \

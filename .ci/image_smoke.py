@@ -31,7 +31,7 @@ import yaml
 from service.embedded import EmbeddedBroker, EmbeddedRedis, free_port
 
 USER = 65_532
-START_SECONDS, STOP_SECONDS, DEMO_SECONDS = 30.0, 5.0, 180.0
+START_SECONDS, STOP_SECONDS, DEMO_SECONDS = 60.0, 10.0, 180.0
 CONTAINED = Path(__file__).parent / "contained.py"
 COMPILERS = {"as", "c++", "cc", "clang", "g++", "gcc", "ld", "make"}
 PROGRAM_FOLDERS = ("usr/bin", "usr/sbin")
