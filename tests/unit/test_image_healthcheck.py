@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from service.embedded import free_port
 from service.health import Check, Health
 from service.settings import HttpSettings, MonitoringSettings
+from service.vendor_settings import VendorApiSettings
 from service.web.app import WebServer
 from service.web.monitoring import monitoring_app
 
@@ -62,4 +63,5 @@ def test_without_a_variable_the_port_is_the_default_of_the_settings() -> None:
 def test_the_image_names_the_ports_that_are_listened_on_by_default() -> None:
     exposed = re.search(r"^EXPOSE (.+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     assert exposed
-    assert {str(HttpSettings().port), str(MonitoringSettings().port)} <= set(exposed[1].split())
+    listeners = (HttpSettings(), MonitoringSettings(), VendorApiSettings())
+    assert set(exposed[1].split()) == {str(listener.port) for listener in listeners}
