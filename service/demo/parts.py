@@ -24,12 +24,15 @@ def play_part(part: Literal["producer", "labeller"], settings: Settings, *, seco
         seconds: after a part of these one of the producer's cameras degrades.
 
     Raises:
-        ConfigurationError: the configuration has no such model, or it has other classes.
+        ConfigurationError: the configuration has no such model, it has other classes, or vendors label it.
     """
     model = settings.models.get(MODEL)
     if model is None or tuple(model.classes) != CLASSES:
         problem = f"the demo needs this model, with the classes {', '.join(CLASSES)}"
         raise ConfigurationError([(f"models.{MODEL}", problem)])
+    if part == "labeller" and settings.vendors_of(MODEL):
+        problem = f"the demo's labeller is none of them; leave {MODEL} out of their `models`"
+        raise ConfigurationError([("vendors", problem)])
     configure_logs(settings.log_level)
     if part == "producer":
         produce(settings.kafka, seed=_SEED, seconds=seconds)

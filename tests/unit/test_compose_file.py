@@ -171,3 +171,13 @@ def test_the_configuration_is_for_the_demos_model_and_cameras() -> None:
     settings = load_settings(ROOT / "deploy/compose/credence.yaml", {})
     assert tuple(settings.models["digits"].classes) == CLASSES
     assert settings.models["digits"].groupings["camera"].attribute == "camera"
+
+
+def test_the_pages_file_for_vendors_gives_keys_to_every_process_that_reads_the_configuration() -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/compose.md").read_text(), re.DOTALL)
+    added = yaml.safe_load(text)
+    assert set(added["services"]) == PROCESSES | {"topics"}
+    for service in added["services"].values():
+        (variable,) = service["environment"]
+        assert variable.startswith("CREDENCE_VENDORS__")
+        assert set(service["secrets"]) == set(added["secrets"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ from service.cli import main
 from service.demo.classifier import Classifier
 from service.demo.journal import Journal
 from service.demo.predicting import PredictionStream
-from service.demo.world import World, item_number, load_split
+from service.demo.world import CLASSES, World, item_number, load_split
 
 
 @pytest.mark.parametrize("model", ["sorter", "digits"])
@@ -23,6 +24,14 @@ def test_a_part_refuses_a_configuration_without_the_demos_model(
     config.write_text(f"models: {{{model}: {{classes: [cat, dog]}}}}")
     assert main(["demo", part, "--config", str(config)]) == 2
     assert "models.digits: the demo needs this model, with the classes 0, 1, 2" in capsys.readouterr().err
+
+
+def test_the_labeller_does_not_answer_for_vendors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "credence.yaml"
+    vendors = f"{{acme: {{label_keys: [{'a' * 64}]}}}}"
+    config.write_text(f"models: {{digits: {{classes: {json.dumps(CLASSES)}}}}}\nvendors: {vendors}")
+    assert main(["demo", "labeller", "--config", str(config)]) == 2
+    assert "vendors: the demo's labeller is none of them" in capsys.readouterr().err
 
 
 def test_a_stream_may_begin_with_any_item_so_that_none_comes_again(tmp_path: Path) -> None:
