@@ -108,6 +108,12 @@ def queried(stack: Stack, expression: str) -> list[Any]:
     return list(ask_prometheus(stack, "query", query=expression)["result"])
 
 
+def outcomes(stack: Stack) -> float:
+    """How many labels Prometheus knows to be in the beliefs."""
+    values = [float(sample["value"][1]) for sample in queried(stack, "max(credence_outcomes)")]
+    return values[0] if values else 0.0
+
+
 def ask_prometheus(stack: Stack, path: str, **parameters: str) -> Any:
     """The data of what Prometheus answers."""
     status, body = stack.networks.get(
@@ -130,13 +136,9 @@ def test_every_part_of_credence_does_its_work(stack: Stack) -> None:
 
 
 def test_labels_of_the_demo_become_outcomes(stack: Stack) -> None:
-    def outcomes() -> float:
-        values = [float(sample["value"][1]) for sample in queried(stack, "max(credence_outcomes)")]
-        return values[0] if values else 0.0
-
     # Prometheus looks every 15 seconds.
-    before = wait_for(outcomes, seconds=120, what="outcomes")
-    wait_for(lambda: outcomes() > before, seconds=120, what="more outcomes")
+    before = wait_for(partial(outcomes, stack), seconds=120, what="outcomes")
+    wait_for(lambda: outcomes(stack) > before, seconds=120, what="more outcomes")
 
 
 def test_prometheus_scrapes_every_process_of_credence_as_one_job(stack: Stack) -> None:
@@ -229,7 +231,9 @@ def test_every_healthcheck_says_that_all_is_well(stack: Stack) -> None:
 
 
 def test_every_service_stops_by_itself_when_it_is_asked_to(stack: Stack) -> None:
-    # The last test. In the order in which Compose stops them: who depends on others first.
+    # The last test. One that has only begun to start cannot be asked; all that answers has started.
+    wait_for(partial(outcomes, stack), seconds=120, what="outcomes")
+    # In the order in which Compose stops them: who depends on others first.
     for name in reversed([each for each in stack.running if each != "topics"]):
         container = stack.running[name]
         grace = stack.services[name].get("stop_grace_period", "10s")
