@@ -140,6 +140,14 @@ def _parser() -> argparse.ArgumentParser:
         help="see it work on a real classifier, with a broker and a Redis of its own",
         description="Train classifiers on handwritten digits, stream their predictions through a real "
         "broker, degrade one of two cameras half-way, and watch Credence find it with few labels.",
+        parents=[configured],
+    )
+    demo.add_argument(
+        "part",
+        nargs="?",
+        choices=["producer", "labeller"],
+        help="play this part alone, against the Kafka of the configuration, until it is stopped; the whole "
+        "demo brings servers and a configuration of its own",
     )
     demo.add_argument(
         "--seconds",
@@ -320,9 +328,14 @@ def _write_or_check(directory: Path, files: dict[str, str], *, check: bool) -> i
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from service.demo.run import run_demo  # noqa: PLC0415 - needs scikit-learn, an extra
+    if options.part is None:
+        from service.demo.run import run_demo  # noqa: PLC0415 - needs scikit-learn, an extra
 
-    return run_demo(seconds=options.seconds, console=Console())
+        return run_demo(seconds=options.seconds, console=Console())
+    from service.demo.parts import play_part  # noqa: PLC0415 - needs scikit-learn, an extra
+
+    play_part(options.part, _settings(options), seconds=options.seconds)
+    return 0
 
 
 if __name__ == "__main__":
