@@ -22,6 +22,7 @@ from stored import expected_cells, stored_cells
 from service.contract import LabelRequest
 from service.embedded import EmbeddedRedis
 from service.settings_file import load_settings
+from service.signing import sign
 from service.store.facts import BEGINNING, OutcomeEntry
 from service.store.keys import hash_key_key
 from service.wiring import model_keys
@@ -89,7 +90,8 @@ class People:
 
         wait_for(enough, seconds=60, what=f"{count} label requests")
 
-    def answer(self, requests: Sequence[LabelRequest]) -> None:
+    def answer(self, requests: Sequence[LabelRequest], *, key: str | None = None) -> None:
+        """Answer these, signed with a label key of the vendor `acme` if one is given."""
         for request in requests:
             label = {
                 "request_id": request.request_id,
@@ -97,7 +99,13 @@ class People:
                 "item_id": request.item_id,
                 "true_class": true_class(request.item_id),
             }
-            self._deployment.send("labels", json.dumps(label).encode(), request.item_id)
+            value = json.dumps(label).encode()
+            self._deployment.producer.send(
+                f"{self._deployment.name}.labels",
+                value=value,
+                key=request.item_id.encode(),
+                headers=[] if key is None else sign(key.encode(), "acme", value),
+            )
         self._deployment.producer.flush()
 
 
@@ -397,6 +405,41 @@ def test_a_new_hash_key_changes_the_pool_and_no_other_fact(
     assert everything(deployment) == before
     assert re.fullmatch(rb"[0-9a-f]{32}\n?", key())
     assert key() != old_key
+
+
+def test_a_label_key_is_changed_and_no_label_is_refused_until_the_old_one_is_taken_away(
+    deployment: Deployment,
+) -> None:
+    def new_key() -> str:
+        return carry_out("make a vendor's secrets", deployment).split()[-1]
+
+    def configure(*keys: str) -> None:
+        deployment.configure("vendors", acme={"label_keys": list(keys)})
+
+    old, new = new_key(), new_key()
+    configure(old)
+    people = People(deployment)
+    deployment.send_predictions(range(500))
+    with deployment.process("run") as process:
+        people.wait_for(BUDGET)
+        asked = list(people.asked.values())
+        people.answer(asked[:30], key=old)
+        wait_for(lambda: len(outcomes(deployment)) == 30, seconds=60, what="labels by the old key")
+        end(process)
+    configure(old, new)
+    with deployment.process("run") as process:
+        people.answer(asked[30:60], key=old)
+        people.answer(asked[60:90], key=new)
+        wait_for(lambda: len(outcomes(deployment)) == 90, seconds=60, what="labels by either key")
+        end(process)
+    configure(new)
+    with deployment.process("run") as process:
+        people.answer(asked[90:100], key=old)
+        people.answer(asked[100:], key=new)
+        wait_for(lambda: len(outcomes(deployment)) == BUDGET - 10, seconds=60, what="labels by the new key")
+        refused = 'credence_dead_letters_total{reason="bad_signature",topic="labels"}'
+        wait_for(lambda: process.metric(refused) == 10, seconds=30, what="labels by the old key refused")
+        end(process)
 
 
 def test_the_daily_look_tells_of_models_letters_and_redis(deployment: Deployment) -> None:
