@@ -22,6 +22,7 @@ from service.application import ALL_ROLES, Application, Role
 from service.clients import build_admin, build_redis
 from service.dead_letter_desk import add_parser as add_dead_letters_parser
 from service.errors import ConfigurationError, CredenceError, Unavailable
+from service.layout_desk import add_parser as add_layouts_parser
 from service.logs import configure_logs
 from service.reference.configuration import configuration_page
 from service.reference.contract import contract_files
@@ -117,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     vendors.set_defaults(command=_vendors)
 
     add_dead_letters_parser(commands, configured)
+    add_layouts_parser(commands, configured)
     add_replay_parser(commands)
     contract = commands.add_parser(
         "contract",
