@@ -1,0 +1,71 @@
+"""`helm test`: every process that has an address is ready, and the page's API knows the models.
+
+Runs in Credence's own image, by Python's library alone.
+"""
+
+import argparse
+import http.client
+import json
+import socket
+import sys
+import time
+from urllib.parse import urlsplit
+
+_PATIENCE_SECONDS = 240.0
+_PAUSE_SECONDS = 2.0
+
+
+def fetched(host: str, port: int, path: str) -> tuple[int, bytes]:
+    """Status and body."""
+    connection = http.client.HTTPConnection(host, port, timeout=10)
+    try:
+        connection.request("GET", path)
+        reply = connection.getresponse()
+        return reply.status, reply.read()
+    finally:
+        connection.close()
+
+
+def problems(monitoring: str, page: str, models: list[str]) -> list[str]:
+    """What is not as it should be."""
+    at = urlsplit(monitoring)
+    # The name of a headless Service stands for the addresses of all processes.
+    found = socket.getaddrinfo(at.hostname, at.port, type=socket.SOCK_STREAM)
+    answers = {address[4][0]: fetched(address[4][0], at.port, "/readyz") for address in found}
+    told = [
+        f"{address} is not ready: {body.decode(errors='replace')[:500]}"
+        for address, (status, body) in sorted(answers.items())
+        if status != http.client.OK
+    ]
+    at = urlsplit(page)
+    status, body = fetched(at.hostname, at.port, "/api/v1/models")
+    known = [model["name"] for model in json.loads(body)["models"]] if status == http.client.OK else []
+    told += [f"the page does not know model {name}" for name in models if name not in known]
+    return told or ([] if answers else ["no process has an address"])
+
+
+def main() -> int:
+    """Try until all is well, or patience ends; the exit code."""
+    parser = argparse.ArgumentParser(description="Ask the processes of a release how they are.")
+    parser.add_argument("--monitoring", required=True, help="address of the headless Service of all processes")
+    parser.add_argument("--page", required=True, help="address of the page's Service")
+    parser.add_argument("--model", action="append", default=[], help="a model that the page must know")
+    parser.add_argument("--seconds", type=float, default=_PATIENCE_SECONDS, help="patience")
+    options = parser.parse_args()
+    end = time.monotonic() + options.seconds
+    while True:
+        try:
+            told = problems(options.monitoring, options.page, options.model)
+        except (OSError, http.client.HTTPException) as error:
+            told = [str(error)]
+        if not told:
+            print("all processes are ready, and the page knows the models")
+            return 0
+        if time.monotonic() > end:
+            print("\n".join(told), file=sys.stderr)
+            return 1
+        time.sleep(_PAUSE_SECONDS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
