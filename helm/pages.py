@@ -51,7 +51,7 @@ keywords: [monitoring, classifier, calibration, active-learning, kafka, redis]
 def values_file() -> str:
     """`values.yaml`: every value with its default, and with its meaning above it."""
     lines = [
-        "# Every value with its default. Made by `python -m helm` from helm/values.py; README.md has the same as a table.",
+        "# Every value with its default, made by `python -m helm`. README.md has the same as a table.",
         *_commented(ChartValues(), ""),
     ]
     return "\n".join(lines) + "\n"
@@ -60,6 +60,8 @@ def values_file() -> str:
 def _commented(values: BaseModel, indent: str) -> Iterator[str]:
     for name, field in type(values).model_fields.items():
         value = getattr(values, name)
+        if not indent:
+            yield ""
         yield from textwrap.wrap(
             _meaning(field, value), _WIDTH, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# "
         )
@@ -84,15 +86,15 @@ def _defaults() -> str:
             **{key: getattr(kafka, key) for key in ("group_prefix", "partitions", "start")},
         }
     }
-    return f"# Defaults of service/settings.py; made by `python -m helm`.\n{yaml.safe_dump(known, sort_keys=False)}"
+    return "# Of service/settings.py; made by `python -m helm`.\n" + yaml.safe_dump(known, sort_keys=False)
 
 
 def _readme() -> str:
     schema = values_schema()
     rows = list(_rows(ChartValues(), schema, ""))
     chosen = ", ".join(f"`{'.'.join(path)}`" for path in SET_BY_CHART)
-    text = _ABOUT.read_text(encoding="utf-8")
-    return text.replace("@VALUES@", table(("value", "type", "default", "meaning"), rows)).replace("@SET@", chosen)
+    values = table(("value", "type", "default", "meaning"), rows)
+    return _ABOUT.read_text(encoding="utf-8").replace("@VALUES@", values).replace("@SET@", chosen)
 
 
 def _rows(values: BaseModel, schema: dict[str, Any], path: str) -> Iterator[list[str]]:

@@ -1,7 +1,7 @@
 """The JSON Schema of the chart's values, with that of the configuration inside.
 
-What `service.settings` refuses, `helm template` refuses too, by the key's path. Two kinds of keys are left out:
-secrets, which belong into a Secret, and what the chart sets itself.
+What `service.settings` refuses, `helm template` refuses too, by the key's path. Two kinds of keys are
+left out: secrets, which belong into a Secret, and what the chart sets itself.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ SET_BY_CHART = (
 )
 """Keys of the configuration that follow from other values."""
 
+ROLES = ("predictions", "labels", "scheduler", "web")
+
 URL_WITHOUT_LOGIN = "^[^@]*$"
 """What `redis.url` may be: it is a secret as far as it holds a login."""
 
@@ -46,7 +48,7 @@ def values_schema() -> Schema:
     schema = _schema_of(ChartValues)
     schema["properties"]["config"] = config_schema()
     schema["properties"]["pod"] |= {"required": []}
-    for role in ("predictions", "labels", "scheduler", "web"):
+    for role in ROLES:
         schema["properties"][role]["properties"]["pod"] |= {
             key: schema["properties"]["pod"][key] for key in ("properties", "additionalProperties")
         }
@@ -93,7 +95,7 @@ def _tidied(node: Any, definitions: Schema) -> Any:
     if "$ref" in node:
         node = definitions[node["$ref"].rpartition("/")[2]] | {k: v for k, v in node.items() if k != "$ref"}
     # A field may be called like a key of the schema itself, so names of properties are passed over.
-    tidied = {
+    tidied: Schema = {
         key: {name: _tidied(part, definitions) for name, part in child.items()}
         if key in ("properties", "patternProperties")
         else _tidied(child, definitions)
@@ -141,12 +143,12 @@ def _has_keys(schema: Schema) -> bool:
 
 
 def _refuse_configuration(schema: Schema) -> None:
-    """Have variables of Credence stand in `config` and `secrets`, where values are no secrets and keys are checked."""
+    """Have variables of Credence stand in `config` and `secrets` alone, where keys are checked."""
     variable = {
         "type": "object",
         "required": ["name"],
         "properties": {"name": {"type": "string", "not": {"pattern": "^CREDENCE_"}}},
     }
-    roles = [schema["properties"][role]["properties"] for role in ("predictions", "labels", "scheduler", "web")]
+    roles = [schema["properties"][role]["properties"] for role in ROLES]
     for properties in [schema["properties"], *roles]:
         properties["pod"]["properties"]["extraEnv"]["items"] = variable

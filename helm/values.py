@@ -16,7 +16,7 @@ Texts = dict[str, str]
 Port = Annotated[int, Field(ge=1, le=65_535)]
 Seconds = Annotated[int, Field(ge=0)]
 
-SECRET_VARIABLE = r"^CREDENCE_[A-Z0-9_]+_FILE$"
+FILE_VARIABLE = r"^CREDENCE_[A-Z0-9_]+_FILE$"
 """Variables that name a file; the chart mounts the key of a Secret there."""
 
 NOBODY = 65_532
@@ -48,7 +48,7 @@ class SecretKey(Values):
     key: str = Field(min_length=1, description="key in it")
 
 
-Secrets = dict[Annotated[str, Field(pattern=SECRET_VARIABLE)], SecretKey]
+Secrets = dict[Annotated[str, Field(pattern=FILE_VARIABLE)], SecretKey]
 
 
 class Ports(Values):
@@ -78,7 +78,7 @@ class Hpa(Values):
 
     metric: str = Field(
         default="credence_consumer_lag_records",
-        description="a metric of pods, summed over partitions, which an adapter such as prometheus-adapter serves",
+        description="a metric of pods, summed over partitions, of an adapter such as prometheus-adapter",
     )
     cpu_utilization: int | None = Field(
         default=None, ge=1, description="percent of the CPU request, looked at too if given"
@@ -99,7 +99,8 @@ class Autoscaling(Values):
     """Replicas by consumer lag."""
 
     by: Literal["none", "hpa", "keda"] = Field(
-        default="none", description="`replicas` as they are, a HorizontalPodAutoscaler, or a KEDA ScaledObject"
+        default="none",
+        description="`replicas` as they are, a HorizontalPodAutoscaler, or a KEDA ScaledObject",
     )
     min_replicas: int = Field(default=1, ge=1, description="never fewer")
     max_replicas: int | None = Field(
@@ -153,7 +154,7 @@ class Role(Values):
     replicas: int = Field(default=2, ge=0, description="how many processes")
     resources: Object = Field(
         default=_resources("250m", "320Mi", "768Mi"),
-        description="of one process; without a CPU limit, which would only slow catching up",
+        description="of one process; a CPU limit would only slow catching up",
     )
     rollout: Rollout = Rollout()
     termination_grace_period_seconds: Seconds = Field(
@@ -161,7 +162,8 @@ class Role(Values):
     )
     disruption: Disruption = Disruption()
     secrets: Secrets = Field(
-        default={}, description="like `secrets` above, for this role alone; outranks them, variable by variable"
+        default={},
+        description="like `secrets` above, for this role alone; outranks them, variable by variable",
     )
     pod: Object = Field(default={}, description="keys of `pod` that differ for this role")
 
@@ -176,12 +178,11 @@ class Consumer(Role):
     )
     resources: Object = Field(
         default=_resources("500m", "384Mi", "1Gi"),
-        description="of one process, which uses one core at the most; without a CPU limit, which would only slow "
-        "catching up",
+        description="of one process, which uses one core at most; a CPU limit would only slow catching up",
     )
     rollout: Rollout = Field(
         default=Rollout(max_surge=0, max_unavailable=1),
-        description="of a Deployment; one after the other, so that no partition moves to a pod that leaves next",
+        description="of a Deployment; one after the other: no partition moves to a pod that leaves next",
     )
     autoscaling: Autoscaling = Autoscaling()
 
@@ -201,14 +202,17 @@ class Topics(Values):
     resources: Object = Field(default=_resources("100m", "192Mi", "384Mi"), description="of the job")
     deadline_seconds: Seconds = Field(default=300, ge=1, description="the job fails after so long")
     secrets: Secrets = Field(
-        default={}, description="like `secrets`, for this job alone: it may create topics, and others need not"
+        default={},
+        description="like `secrets`, for this job alone: it may create topics, and others need not",
     )
 
 
 class Service(Values):
     """A Service."""
 
-    type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = Field(default="ClusterIP", description="its type")
+    type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = Field(
+        default="ClusterIP", description="its type"
+    )
     port: Port = Field(default=80, description="its port")
     annotations: Texts = Field(default={}, description="of the Service")
 
@@ -241,9 +245,13 @@ class VendorApi(Values):
 class Peers(Values):
     """Who may reach a port."""
 
-    sources: list[Object] = Field(
+    from_: list[Object] = Field(
         default=[], alias="from", description="NetworkPolicyPeers; nobody where there is none"
     )
+
+
+def _peers(*peers: Object) -> Peers:
+    return Peers.model_validate({"from": peers})
 
 
 class Server(Values):
@@ -253,21 +261,21 @@ class Server(Values):
     to: list[Object] = Field(default=[], description="NetworkPolicyPeers; anywhere where there is none")
 
 
-_EVERYBODY: list[Object] = [{"namespaceSelector": {}}]
-
-
 class NetworkPolicy(Values):
     """Who may reach the pods, and whom they may reach. All else is closed."""
 
     enabled: bool = Field(default=True, description="whether there are NetworkPolicies")
     monitoring: Peers = Field(
-        default=Peers(sources=_EVERYBODY), description="who may reach metrics; every pod of the cluster by default"
+        default=_peers({"namespaceSelector": {}}),
+        description="who may reach metrics; every pod of the cluster by default",
     )
     http: Peers = Field(
-        default=Peers(sources=[{"podSelector": {}}]),
+        default=_peers({"podSelector": {}}),
         description="who may reach the page; pods of its namespace by default, so name the Ingress's",
     )
-    vendor_api: Peers = Field(default=Peers(), description="who may reach the API of vendors; name the Ingress's")
+    vendor_api: Peers = Field(
+        default=Peers(), description="who may reach the API of vendors; name the Ingress's"
+    )
     dns: Server = Field(default=Server(ports=[53]), description="where names are looked up, by UDP and TCP")
     kafka: Server = Field(
         default=Server(),
@@ -335,13 +343,13 @@ class ChartValues(Values):
     image: Image = Image()
     config: Object = Field(
         default={"models": {}},
-        description="the configuration, as docs/configuration.md tells it, without secrets. The chart sets the "
-        "addresses of listeners itself",
+        description="the configuration, as docs/configuration.md tells it, without secrets; the chart "
+        "sets where listeners listen",
     )
     secrets: Secrets = Field(
         default={},
-        description="secrets by reference alone: a variable that ends with `_FILE`, and the key of a Secret that "
-        "is mounted there",
+        description="secrets by reference alone: a variable that ends with `_FILE`, and the key of a "
+        "Secret, which is mounted there",
     )
     ports: Ports = Ports()
     listen_address: str = Field(default="0.0.0.0", description="in the pods; `::` where there is no IPv4")  # noqa: S104 - NetworkPolicies say who may come

@@ -9,15 +9,14 @@ import json
 import socket
 import sys
 import time
-from urllib.parse import urlsplit
 
 _PATIENCE_SECONDS = 240.0
 _PAUSE_SECONDS = 2.0
 
 
-def fetched(host: str, port: int, path: str) -> tuple[int, bytes]:
+def fetched(address: str, path: str) -> tuple[int, bytes]:
     """Status and body."""
-    connection = http.client.HTTPConnection(host, port, timeout=10)
+    connection = http.client.HTTPConnection(address, timeout=10)
     try:
         connection.request("GET", path)
         reply = connection.getresponse()
@@ -28,18 +27,18 @@ def fetched(host: str, port: int, path: str) -> tuple[int, bytes]:
 
 def problems(monitoring: str, page: str, models: list[str]) -> list[str]:
     """What is not as it should be."""
-    at = urlsplit(monitoring)
+    host, _, port = monitoring.rpartition(":")
     # The name of a headless Service stands for the addresses of all processes.
-    found = socket.getaddrinfo(at.hostname, at.port, type=socket.SOCK_STREAM)
-    answers = {address[4][0]: fetched(address[4][0], at.port, "/readyz") for address in found}
+    found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
+    addresses = [f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}" for ip in sorted(found)]
+    answers = {address: fetched(address, "/readyz") for address in addresses}
     told = [
         f"{address} is not ready: {body.decode(errors='replace')[:500]}"
-        for address, (status, body) in sorted(answers.items())
+        for address, (status, body) in answers.items()
         if status != http.client.OK
     ]
-    at = urlsplit(page)
-    status, body = fetched(at.hostname, at.port, "/api/v1/models")
-    known = [model["name"] for model in json.loads(body)["models"]] if status == http.client.OK else []
+    status, body = fetched(page, "/api/v1/models")
+    known = [model["model"] for model in json.loads(body)["models"]] if status == http.client.OK else []
     told += [f"the page does not know model {name}" for name in models if name not in known]
     return told or ([] if answers else ["no process has an address"])
 
@@ -47,8 +46,10 @@ def problems(monitoring: str, page: str, models: list[str]) -> list[str]:
 def main() -> int:
     """Try until all is well, or patience ends; the exit code."""
     parser = argparse.ArgumentParser(description="Ask the processes of a release how they are.")
-    parser.add_argument("--monitoring", required=True, help="address of the headless Service of all processes")
-    parser.add_argument("--page", required=True, help="address of the page's Service")
+    parser.add_argument(
+        "--monitoring", required=True, help="host and port of all processes, a headless Service"
+    )
+    parser.add_argument("--page", required=True, help="host and port of the page")
     parser.add_argument("--model", action="append", default=[], help="a model that the page must know")
     parser.add_argument("--seconds", type=float, default=_PATIENCE_SECONDS, help="patience")
     options = parser.parse_args()

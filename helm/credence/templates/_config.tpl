@@ -1,4 +1,7 @@
-{{- /* The configuration with what follows from other values. */ -}}
+{{- /*
+The configuration with what follows from other values. Written as JSON, which is YAML without doubt about what is text:
+Helm's own YAML leaves some quotation marks out that the reader needs.
+*/ -}}
 {{- define "credence.config" -}}
 {{- $host := .Values.listenAddress -}}
 {{- $ports := .Values.ports -}}
@@ -8,7 +11,7 @@
 {{- if .Values.vendorApi.enabled -}}
 {{- $set = set $set "vendor_api" (dict "host" $host "port" (int $ports.vendorApi)) -}}
 {{- end -}}
-{{- mergeOverwrite (deepCopy .Values.config) $set | toYaml -}}
+{{- mergeOverwrite (deepCopy .Values.config) $set | toPrettyJson -}}
 {{- end -}}
 
 {{- /* What is configured of Kafka, with defaults of what templates read. */ -}}

@@ -1,28 +1,27 @@
 {{- /* Rules of what pods may reach: of some of the servers of `networkPolicy`, and what `extraEgress` adds. */ -}}
 {{- define "credence.egress" -}}
 {{- $policy := .root.Values.networkPolicy -}}
-{{- range $name := .servers }}
-{{- $server := index $policy $name }}
-{{- $ports := $server.ports }}
-{{- if and (eq $name "kafka") (not $ports) }}
-{{- range (include "credence.kafka" $.root | fromYaml).bootstrap_servers }}
-{{- $ports = append $ports (regexFind "[0-9]+$" . | atoi) | uniq }}
-{{- end }}
-{{- end }}
-- {{- with $server.to }}
-  to:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  ports:
-    {{- range $ports }}
-    {{- if eq $name "dns" }}
-    - port: {{ int . }}
-      protocol: UDP
-    {{- end }}
-    - port: {{ int . }}
-    {{- end }}
-{{- end }}
-{{- with $policy.extraEgress }}
-{{ toYaml . }}
-{{- end }}
+{{- $rules := list -}}
+{{- range $name := .servers -}}
+{{- $server := index $policy $name -}}
+{{- $numbers := $server.ports -}}
+{{- if and (eq $name "kafka") (not $numbers) -}}
+{{- range (include "credence.kafka" $.root | fromYaml).bootstrap_servers -}}
+{{- $numbers = append $numbers (regexFind "[0-9]+$" . | atoi) | uniq -}}
+{{- end -}}
+{{- end -}}
+{{- $ports := list -}}
+{{- range $numbers -}}
+{{- $ports = append $ports (dict "port" (int .) "protocol" "TCP") -}}
+{{- if eq $name "dns" -}}
+{{- $ports = append $ports (dict "port" (int .) "protocol" "UDP") -}}
+{{- end -}}
+{{- end -}}
+{{- $rule := dict "ports" $ports -}}
+{{- if $server.to -}}
+{{- $rule = set $rule "to" $server.to -}}
+{{- end -}}
+{{- $rules = append $rules $rule -}}
+{{- end -}}
+{{- concat $rules $policy.extraEgress | toYaml -}}
 {{- end -}}

@@ -72,7 +72,6 @@ containers:
       - name: {{ $name }}
         containerPort: {{ index $.ports $name }}
       {{- end }}
-    # Redis reads all outcomes into a process that starts; it lives, and is not ready before that.
     startupProbe:
       httpGet: {path: /healthz, port: monitoring}
       periodSeconds: 2
@@ -117,7 +116,7 @@ volumes:
   {{- if $secrets }}
   - name: secrets
     projected:
-      defaultMode: 0440
+      defaultMode: {{ ternary "0440" "0444" (not (kindIs "invalid" $pod.runAs)) }}
       sources:
         {{- range $variable := keys $secrets | sortAlpha }}
         {{- $from := index $secrets $variable }}
@@ -144,11 +143,13 @@ affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- if .ports }}
-{{- with $pod.topologySpreadConstraints }}
+{{- $spread := list }}
+{{- range $pod.topologySpreadConstraints }}
+{{- $spread = append $spread (merge (dict) . (dict "labelSelector" (dict "matchLabels" $selector))) }}
+{{- end }}
+{{- with $spread }}
 topologySpreadConstraints:
-  {{- range . }}
-  - {{- merge (dict) . (dict "labelSelector" (dict "matchLabels" $selector)) | toYaml | nindent 4 }}
-  {{- end }}
+  {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 {{- end -}}
