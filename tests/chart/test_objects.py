@@ -134,6 +134,14 @@ def test_a_stateful_consumer_keeps_its_name_over_restarts(chart: Chart) -> None:
     ]
 
 
+def test_long_names_are_shortened_to_what_kubernetes_takes(chart: Chart) -> None:
+    values = changed(case("full"), "fullnameOverride", "a-name-that-goes-on-" * 5)
+    objects = chart.objects(values)
+    for thing in objects:
+        longest = {"StatefulSet": 52, "ConfigMap": 253}.get(thing["kind"], 63)
+        assert len(thing["metadata"]["name"]) <= longest
+
+
 @pytest.mark.parametrize(("by", "kind"), [("hpa", "HorizontalPodAutoscaler"), ("keda", "ScaledObject")])
 def test_scaling_has_one_master_and_ends_at_the_partitions(chart: Chart, by: str, kind: str) -> None:
     values = changed(DEFAULT, "predictions.autoscaling.by", by)

@@ -1,12 +1,12 @@
 {{- define "credence.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 30 | trimSuffix "-" -}}
 {{- end -}}
 
-{{- /* Short enough for what is put behind it. */ -}}
+{{- /* Short enough for what is put behind it: a StatefulSet's name may have 52 characters. */ -}}
 {{- define "credence.fullname" -}}
 {{- $name := include "credence.name" . -}}
 {{- $whole := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
-{{- default $whole .Values.fullnameOverride | trunc 45 | trimSuffix "-" -}}
+{{- default $whole .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
 {{- define "credence.serviceAccountName" -}}
