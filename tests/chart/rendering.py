@@ -36,6 +36,7 @@ class Chart:
     def __init__(self, helm: str, path: Path = CHART) -> None:
         self.helm = helm
         self.path = path
+        self._rendered: dict[str, str] = {}
 
     def text(self, values: Mapping[str, Any]) -> str:
         """What `helm template` writes.
@@ -43,9 +44,15 @@ class Chart:
         Raises:
             RefusedError: it does not.
         """
+        # JSON leaves no doubt about what is text: libraries for YAML differ.
+        given = json.dumps(values, ensure_ascii=False)
+        if given not in self._rendered:
+            self._rendered[given] = self._render(given)
+        return self._rendered[given]
+
+    def _render(self, values: str) -> str:
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            # JSON leaves no doubt about what is text: libraries for YAML differ.
-            json.dump(values, file, ensure_ascii=False)
+            file.write(values)
             file.flush()
             command = [self.helm, "template", "release", str(self.path), "--namespace", "credence"]
             command += ["--kube-version", KUBERNETES, "--values", file.name]
