@@ -21,6 +21,8 @@ SET_BY_CHART = (
     ("http", "port"),
     ("monitoring", "host"),
     ("monitoring", "port"),
+    ("vendor_api", "host"),
+    ("vendor_api", "port"),
     ("kafka", "instance_id"),
 )
 """Keys of the configuration that follow from other values."""

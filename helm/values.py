@@ -16,7 +16,7 @@ Texts = dict[str, str]
 Port = Annotated[int, Field(ge=1, le=65_535)]
 Seconds = Annotated[int, Field(ge=0)]
 
-FILE_VARIABLE = r"^CREDENCE_[A-Z0-9_]+_FILE$"
+FILE_VARIABLE = r"^CREDENCE_[A-Z0-9_-]+_FILE$"
 """Variables that name a file; the chart mounts the key of a Secret there."""
 
 NOBODY = 65_532

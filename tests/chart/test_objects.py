@@ -196,6 +196,32 @@ def test_only_named_ports_are_open_and_only_to_named_peers(chart: Chart) -> None
     assert not _ways_in(objects, "topics")
 
 
+def test_the_api_of_vendors_is_open_to_those_who_are_named_alone(chart: Chart) -> None:
+    values = case("full")
+    objects = chart.objects(values)
+    assert _ways_in(objects, "web")[8402] == [{"ipBlock": {"cidr": "198.51.100.0/24"}}]
+    assert 8402 not in _ways_in(objects, "scheduler")
+    objects = chart.objects(changed(values, "networkPolicy.vendorApi.from", []))
+    assert 8402 not in _ways_in(objects, "web")
+
+
+def test_page_and_api_of_vendors_have_services_of_their_own(chart: Chart) -> None:
+    objects = chart.objects(case("full"))
+    services = {
+        service["metadata"]["name"]: [port["targetPort"] for port in service["spec"]["ports"]]
+        for service in objects.of("Service").values()
+    }
+    assert services == {
+        "release-watcher-monitoring": ["monitoring"],
+        "release-watcher-page": ["http"],
+        "release-watcher-vendor-api": ["vendor-api"],
+    }
+    for ingress in objects.of("Ingress").values():
+        (rule,) = ingress["spec"]["rules"]
+        backend = rule["http"]["paths"][0]["backend"]["service"]
+        assert backend["name"] == ingress["metadata"]["name"]
+
+
 def test_a_policy_without_peers_lets_nobody_but_the_smoke_test_in(chart: Chart) -> None:
     objects = chart.objects(changed(DEFAULT, "networkPolicy.http.from", []))
     (peer,) = _ways_in(objects, "web")[8400]

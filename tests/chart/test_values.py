@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from rendering import CASES, Chart, RefusedError, case, changed
 from service.settings_file import load_settings
 
 DEFAULT = case("default")
+TOKEN_SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,7 @@ def test_a_wrong_key_or_value_is_told_before_anything_is_installed(
         ("config.redis.url", "redis://user:hidden@redis:6379/0"),
         ("config.hash_key", "0" * 32),
         ("config.kafka.security.password", "hidden"),
+        ("config.vendors", {"acme": {"label_keys": ["hidden"]}}),
         ("config.kafka.security.key_password", "hidden"),
         ("secrets.CREDENCE_HASH_KEY_FILE", "hidden"),
         ("secrets.CREDENCE_HASH_KEY", {"secret": "credence", "key": "hash-key"}),
@@ -54,7 +57,14 @@ def test_no_secret_can_be_put_into_values(chart: Chart, path: str, value: object
 
 
 @pytest.mark.parametrize(
-    "path", ["config.http.host", "config.http.port", "config.monitoring.port", "config.kafka.instance_id"]
+    "path",
+    [
+        "config.http.host",
+        "config.http.port",
+        "config.monitoring.port",
+        "config.kafka.instance_id",
+        "config.vendor_api.host",
+    ],
 )
 def test_what_the_chart_sets_itself_is_not_configured_twice(chart: Chart, path: str) -> None:
     with pytest.raises(
@@ -66,6 +76,19 @@ def test_what_the_chart_sets_itself_is_not_configured_twice(chart: Chart, path: 
 def test_a_redis_that_is_not_told_is_missed(chart: Chart) -> None:
     with pytest.raises(RefusedError, match="CREDENCE_REDIS__URL_FILE"):
         chart.text(changed(DEFAULT, "config.redis", {}))
+
+
+def test_a_vendor_without_label_keys_is_missed(chart: Chart) -> None:
+    values = changed(DEFAULT, "config.vendors", {"acme": {"token_sha256": [TOKEN_SHA256]}})
+    with pytest.raises(RefusedError, match="CREDENCE_VENDORS__ACME__LABEL_KEYS_FILE"):
+        chart.text(values)
+    keys = {"CREDENCE_VENDORS__ACME__LABEL_KEYS_FILE": {"secret": "vendors", "key": "acme"}}
+    chart.text(changed(values, "secrets", keys))
+
+
+def test_an_api_that_no_vendor_has_a_token_for_is_refused(chart: Chart) -> None:
+    with pytest.raises(RefusedError, match="token_sha256"):
+        chart.text(changed(DEFAULT, "vendorApi.enabled", True))
 
 
 def test_more_replicas_than_partitions_are_refused(chart: Chart) -> None:
@@ -85,9 +108,10 @@ def test_processes_read_the_configuration_as_it_was_meant(chart: Chart, values: 
     given = yaml.safe_load(values.read_text())
     config = tmp_path / "credence.yaml"
     config.write_text(chart.objects(given).configuration())
-    secret = tmp_path / "secret"
-    secret.write_text("0" * 32)
-    environment = {name: str(secret) for name in given.get("secrets", {})}
+    environment = {name: str(tmp_path / name) for name in given.get("secrets", {})}
+    for name, path in environment.items():
+        # Fit for a hash key and for a label key, and another one for each.
+        Path(path).write_text(hashlib.md5(name.encode()).hexdigest())
     settings = load_settings(config, environment)
     meant = tmp_path / "meant.yaml"
     meant.write_text(yaml.safe_dump(given["config"]))
