@@ -6,27 +6,23 @@ itself is passed on as it is, and has no closer type here.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
-Object = dict[str, Any]
-Texts = dict[str, str]
-Port = Annotated[int, Field(ge=1, le=65_535)]
-Seconds = Annotated[int, Field(ge=0)]
-
-FILE_VARIABLE = r"^CREDENCE_[A-Z0-9_-]+_FILE$"
-"""Variables that name a file; the chart mounts the key of a Secret there."""
-
-NOBODY = 65_532
-"""User and group of the image; no process of a node has it."""
-
-
-class Values(BaseModel):
-    """A part of the values. Takes no unknown keys: a misspelt one would silently not hold."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+from helm.workload_values import (
+    Consumer,
+    Object,
+    PodSettings,
+    Port,
+    Role,
+    Secrets,
+    Texts,
+    Topics,
+    Values,
+    Web,
+    resources_of,
+)
 
 
 class Image(Values):
@@ -41,170 +37,12 @@ class Image(Values):
     pull_secrets: list[str] = Field(default=[], description="names of Secrets with a login for the registry")
 
 
-class SecretKey(Values):
-    """One key of a Secret that is there already."""
-
-    secret: str = Field(min_length=1, description="name of the Secret")
-    key: str = Field(min_length=1, description="key in it")
-
-
-Secrets = dict[Annotated[str, Field(pattern=FILE_VARIABLE)], SecretKey]
-
-
 class Ports(Values):
     """Ports of the containers; configuration, probes, Services and policies all follow them."""
 
     monitoring: Port = Field(default=8401, description="metrics and health, of every process")
     http: Port = Field(default=8400, description="the status page and its API")
     vendor_api: Port = Field(default=8402, description="the API of labelling vendors")
-
-
-class Disruption(Values):
-    """How many processes of a role may be away at a time when nodes are drained."""
-
-    enabled: bool = Field(default=True, description="whether there is a PodDisruptionBudget")
-    max_unavailable: int | str = Field(default=1, description="a number, or a share such as `50%`")
-
-
-class Rollout(Values):
-    """How a Deployment goes from one version to the next."""
-
-    max_surge: int | str = Field(default=1, description="pods above `replicas` meanwhile")
-    max_unavailable: int | str = Field(default=0, description="pods below `replicas` meanwhile")
-
-
-class Hpa(Values):
-    """What a HorizontalPodAutoscaler looks at."""
-
-    metric: str = Field(
-        default="credence_consumer_lag_records",
-        description="a metric of pods, summed over partitions, of an adapter such as prometheus-adapter",
-    )
-    cpu_utilization: int | None = Field(
-        default=None, ge=1, description="percent of the CPU request, looked at too if given"
-    )
-
-
-class Keda(Values):
-    """How KEDA asks Kafka for the lag."""
-
-    polling_interval_seconds: Seconds = Field(default=30, description="time between two looks")
-    authentication_ref: str = Field(default="", description="name of a TriggerAuthentication with the login")
-    metadata: Texts = Field(
-        default={}, description="more of the Kafka trigger's metadata, such as `sasl` and `tls`"
-    )
-
-
-class Autoscaling(Values):
-    """Replicas by consumer lag."""
-
-    by: Literal["none", "hpa", "keda"] = Field(
-        default="none",
-        description="`replicas` as they are, a HorizontalPodAutoscaler, or a KEDA ScaledObject",
-    )
-    min_replicas: int = Field(default=1, ge=1, description="never fewer")
-    max_replicas: int | None = Field(
-        default=None, ge=1, description="never more; `config.kafka.partitions` if absent, and at the most"
-    )
-    lag_per_replica: int = Field(default=20_000, ge=1, description="records behind that one replica may have")
-    scale_down_seconds: Seconds = Field(
-        default=600,
-        le=3_600,
-        description="how long fewer must be enough before one goes: every change moves partitions",
-    )
-    hpa: Hpa = Field(default=Hpa(), description="with `by: hpa`")
-    keda: Keda = Field(default=Keda(), description="with `by: keda`")
-
-
-class PodSettings(Values):
-    """Where and how pods run."""
-
-    annotations: Texts = Field(default={}, description="of the pods")
-    labels: Texts = Field(default={}, description="of the pods")
-    node_selector: Texts = Field(default={}, description="labels that their nodes must have")
-    tolerations: list[Object] = Field(default=[], description="taints that they bear")
-    affinity: Object = Field(default={}, description="to nodes and to other pods")
-    topology_spread_constraints: list[Object] = Field(
-        default=[
-            {"topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}
-            for key in ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
-        ],
-        description="how the pods of one role spread; the chart adds the `labelSelector` where there is none",
-    )
-    priority_class_name: str = Field(default="", description="which pods go first when nodes are full")
-    run_as: int | None = Field(
-        default=NOBODY,
-        ge=1,
-        description="number of user and group; null leaves them to the platform, as OpenShift wants it",
-    )
-    extra_env: list[Object] = Field(
-        default=[], description="more variables; those of Credence stand in `config` and `secrets`"
-    )
-    extra_volumes: list[Object] = Field(default=[], description="more volumes, such as a projected token")
-    extra_volume_mounts: list[Object] = Field(default=[], description="where the container finds them")
-
-
-def _resources(cpu: str, memory: str, limit: str) -> Object:
-    return {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": limit}}
-
-
-class Role(Values):
-    """One role: a workload of its own."""
-
-    replicas: int = Field(default=2, ge=0, description="how many processes")
-    resources: Object = Field(
-        default=_resources("250m", "320Mi", "768Mi"),
-        description="of one process; a CPU limit would only slow catching up",
-    )
-    rollout: Rollout = Rollout()
-    termination_grace_period_seconds: Seconds = Field(
-        default=60, description="a process needs up to 45 s to store what it holds when Kafka is slow"
-    )
-    disruption: Disruption = Disruption()
-    secrets: Secrets = Field(
-        default={},
-        description="like `secrets` above, for this role alone; outranks them, variable by variable",
-    )
-    pod: Object = Field(default={}, description="keys of `pod` that differ for this role")
-
-
-class Consumer(Role):
-    """A role that reads a topic; as many replicas as the topic has partitions share the work."""
-
-    kind: Literal["Deployment", "StatefulSet"] = Field(
-        default="Deployment",
-        description="with a StatefulSet partitions wait for a pod that restarts, and do not move: "
-        "`kafka.instance_id` is the pod's name",
-    )
-    resources: Object = Field(
-        default=_resources("500m", "384Mi", "1Gi"),
-        description="of one process, which uses one core at most; a CPU limit would only slow catching up",
-    )
-    rollout: Rollout = Field(
-        default=Rollout(max_surge=0, max_unavailable=1),
-        description="of a Deployment; one after the other: no partition moves to a pod that leaves next",
-    )
-    autoscaling: Autoscaling = Autoscaling()
-
-
-class Web(Role):
-    """Status page and vendor API."""
-
-    pre_stop_seconds: Seconds = Field(
-        default=5, description="a pod that ends answers so long still, until no Service names it any more"
-    )
-
-
-class Topics(Values):
-    """A job that creates missing topics before install and upgrade, and so tries the configuration first."""
-
-    create: bool = Field(default=True, description="whether there is one")
-    resources: Object = Field(default=_resources("100m", "192Mi", "384Mi"), description="of the job")
-    deadline_seconds: Seconds = Field(default=300, ge=1, description="the job fails after so long")
-    secrets: Secrets = Field(
-        default={},
-        description="like `secrets`, for this job alone: it may create topics, and others need not",
-    )
 
 
 class Service(Values):
@@ -355,7 +193,7 @@ class ChartValues(Values):
     listen_address: str = Field(default="0.0.0.0", description="in the pods; `::` where there is no IPv4")  # noqa: S104 - NetworkPolicies say who may come
     predictions: Consumer = Field(default=Consumer(), description="consumers of predictions")
     labels: Consumer = Field(
-        default=Consumer(resources=_resources("100m", "256Mi", "512Mi")), description="consumers of labels"
+        default=Consumer(resources=resources_of("100m", "256Mi", "512Mi")), description="consumers of labels"
     )
     scheduler: Role = Field(default=Role(), description="rounds and label requests; one of them leads")
     web: Web = Web()

@@ -106,7 +106,7 @@ class LocalPod:
         startup = self.container["startupProbe"]
         patience = startup["periodSeconds"] * startup["failureThreshold"]
         wait_for(lambda: self.probe("startupProbe"), seconds=patience, what=f"{self._folder.name} starts")
-        wait_for(lambda: self.probe("readinessProbe"), seconds=60, what=f"{self._folder.name} is ready")
+        wait_for(lambda: self.probe("readinessProbe"), seconds=120, what=f"{self._folder.name} is ready")
 
     def terminate(self) -> int:
         """End it as a cluster does, within its time of grace; the exit code."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import tarfile
@@ -25,18 +26,23 @@ def test_rules_are_those_of_deploy_with_their_templates_untouched(chart: Chart) 
         assert rendered[f"release-watcher-{name}"]["spec"] == expected
 
 
-def test_links_of_alerts_lead_where_they_are_told_to(chart: Chart, tmp_path: Path) -> None:
+def test_links_of_alerts_lead_where_they_are_told_to(chart: Chart) -> None:
     rendered = chart.objects(FULL).of("PrometheusRule")
     text = yaml.safe_dump(list(rendered.values()))
     assert "credence.example/" not in text
     assert "grafana.example/" not in text
     assert "https://credence.mycompany.net/docs/runbooks/CredenceModelAccuracyLow" in text
-    if shutil.which("promtool"):
-        files = []
-        for name, rule in rendered.items():
-            files.append(tmp_path / f"{name}.yaml")
-            files[-1].write_text(yaml.safe_dump(rule["spec"]))
-        subprocess.run(["promtool", "check", "rules", *files], check=True, capture_output=True)
+
+
+@pytest.mark.skipif(
+    not shutil.which("promtool") and os.environ.get("CI") != "true", reason="promtool is not installed"
+)
+def test_prometheus_takes_the_rules_with_their_new_links(chart: Chart, tmp_path: Path) -> None:
+    files = []
+    for name, rule in chart.objects(FULL).of("PrometheusRule").items():
+        files.append(tmp_path / f"{name}.yaml")
+        files[-1].write_text(yaml.safe_dump(rule["spec"]))
+    subprocess.run(["promtool", "check", "rules", *files], check=True, capture_output=True)
 
 
 def test_dashboards_are_those_of_deploy(chart: Chart) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,12 @@ from rendering import ROLES, Chart, Object, Objects, case
 
 from service.contract import LabelRequest
 from service.embedded import EmbeddedRedis, free_port
+from service.signing import sign
 
 MODEL = "sorter"
-Start = Callable[[str], LocalPod]
+VENDOR = "acme"
+TOKEN = "a token of the test"
+LABEL_KEY = "0123456789abcdef" * 4
 
 
 class Release:
@@ -30,7 +34,11 @@ class Release:
         self.broker = broker
         self._chart = chart
         self._folder = folder
-        self._secrets = {("redis", "address"): redis_url, ("credence", "hash-key"): "00" * 16}
+        self._secrets = {
+            ("redis", "address"): redis_url,
+            ("credence", "hash-key"): "00" * 16,
+            ("vendors", VENDOR): f"{LABEL_KEY}\n",
+        }
         self._values = self._made(case("default"))
         self.objects: dict[str, Objects] = {
             role: chart.objects(self._values | {"ports": _free_ports()}) for role in ROLES
@@ -51,13 +59,16 @@ class Release:
             },
             "redis": {"prefix": self.name},
             "schedule": {"tick_seconds": 0.5, "lease_seconds": 1.5},
+            "vendors": {VENDOR: {"token_sha256": [hashlib.sha256(TOKEN.encode()).hexdigest()]}},
         }
         return values | {
             "config": config,
             "secrets": {
                 "CREDENCE_REDIS__URL_FILE": {"secret": "redis", "key": "address"},
                 "CREDENCE_HASH_KEY_FILE": {"secret": "credence", "key": "hash-key"},
+                "CREDENCE_VENDORS__ACME__LABEL_KEYS_FILE": {"secret": "vendors", "key": VENDOR},
             },
+            "vendorApi": {"enabled": True},
             "predictions": {"kind": "StatefulSet"},
             "web": {"preStopSeconds": 1},
         }
@@ -135,7 +146,9 @@ def test_what_a_topic_brings_becomes_an_outcome(release: Release) -> None:
         "item_id": request.item_id,
         "true_class": "cat",
     }
-    producer.send(release.topic("labels"), value=json.dumps(label).encode())
+    answer = json.dumps(label).encode()
+    signature = sign(LABEL_KEY.encode(), VENDOR, answer)
+    producer.send(release.topic("labels"), value=answer, headers=signature)
     producer.close(timeout=5)
     requests.close(autocommit=False, timeout_ms=2_000)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from rendering import CASES, Chart, RefusedError, case, changed
+from rendering import CASES, CHART, Chart, RefusedError, case, changed
 
 from service.settings_file import load_settings
 
@@ -153,6 +154,16 @@ def test_text_that_looks_like_something_else_stays_text(chart: Chart) -> None:
 
 def test_a_chart_around_this_one_may_have_global_values(chart: Chart) -> None:
     assert chart.text(changed(DEFAULT, "global.region", "north")) == chart.text(DEFAULT)
+
+
+EXAMPLES = re.findall(r"```yaml\n(.*?)```", (CHART / "README.md").read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples_of_the_page_render(chart: Chart, example: str) -> None:
+    values = yaml.safe_load(example)
+    config = DEFAULT["config"] | values.pop("config", {})
+    chart.text(values | {"config": config})
 
 
 def _checksums(chart: Chart, values: dict[str, Any]) -> set[str]:

@@ -14,18 +14,18 @@ _PATIENCE_SECONDS = 240.0
 _PAUSE_SECONDS = 2.0
 
 
-def fetched(address: str, path: str) -> tuple[int, bytes]:
-    """Status and body."""
+def fetched(address: str, path: str, name: str = "") -> tuple[int, bytes]:
+    """Status and body; asked under a name, if it is to be another one than the address."""
     connection = http.client.HTTPConnection(address, timeout=10)
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers={"Host": name or address})
         reply = connection.getresponse()
         return reply.status, reply.read()
     finally:
         connection.close()
 
 
-def problems(monitoring: str, page: str, models: list[str]) -> list[str]:
+def problems(monitoring: str, page: str, page_name: str, models: list[str]) -> list[str]:
     """What is not as it should be."""
     host, _, port = monitoring.rpartition(":")
     # The name of a headless Service stands for the addresses of all processes.
@@ -37,7 +37,7 @@ def problems(monitoring: str, page: str, models: list[str]) -> list[str]:
         for address, (status, body) in answers.items()
         if status != http.client.OK
     ]
-    status, body = fetched(page, "/api/v1/models")
+    status, body = fetched(page, "/api/v1/models", page_name)
     known = [model["model"] for model in json.loads(body)["models"]] if status == http.client.OK else []
     told += [f"the page does not know model {name}" for name in models if name not in known]
     return told or ([] if answers else ["no process has an address"])
@@ -50,13 +50,14 @@ def main() -> int:
         "--monitoring", required=True, help="host and port of all processes, a headless Service"
     )
     parser.add_argument("--page", required=True, help="host and port of the page")
+    parser.add_argument("--page-name", default="", help="the name that the page is asked under")
     parser.add_argument("--model", action="append", default=[], help="a model that the page must know")
     parser.add_argument("--seconds", type=float, default=_PATIENCE_SECONDS, help="patience")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
     while True:
         try:
-            told = problems(options.monitoring, options.page, options.model)
+            told = problems(options.monitoring, options.page, options.page_name, options.model)
         except (OSError, http.client.HTTPException) as error:
             told = [str(error)]
         if not told:
