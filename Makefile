@@ -41,6 +41,7 @@ check: $(VENV)/dev.installed  ## lint, format, types, import direction, generate
 	$(BIN)/mypy docs/screenshots.py
 	$(BIN)/mypy -p deploy.grafana
 	$(BIN)/mypy -p helm
+	$(BIN)/mypy .ci/image_smoke.py .ci/image_site.py .ci/contained.py deploy/image/healthcheck.py
 	$(BIN)/lint-imports
 	$(BIN)/credence contract --check
 	$(BIN)/credence reference configuration --check
