@@ -36,10 +36,6 @@ class RedisRecorder:
     def commands(self, user: str) -> list[Command]:
         return list(self._seen.get(user, {}).values())
 
-    @property
-    def users(self) -> set[str]:
-        return set(self._seen)
-
     def refused(self, rules: Iterable[str], commands: Sequence[Command]) -> list[Command]:
         """Those of the commands that a user with these rules alone may not run."""
         self._admin.execute_command("ACL", "SETUSER", "probe", "reset", "on", "-@all", *rules)
@@ -61,21 +57,22 @@ class RedisRecorder:
                 except TimeoutError:
                     continue
                 *lines, waiting = waiting.split(b"\r\n")
-                for line in lines:
-                    if told := _LINE.fullmatch(line):
-                        address = told[1].decode()
-                        # What a script calls follows the script's own line.
-                        user = user if address == "lua" else self._user_of(address)
-                        self._note(user, tuple(_plain(each) for each in _ARGUMENT.findall(told[2])))
+                heard = [told for line in lines if (told := _LINE.fullmatch(line))]
+                self._know_users({told[1].decode() for told in heard} - {"lua"})
+                for told in heard:
+                    address = told[1].decode()
+                    # What a script calls follows the script's own line.
+                    user = user if address == "lua" else self._users.get(address, "(gone)")
+                    self._note(user, tuple(_plain(each) for each in _ARGUMENT.findall(told[2])))
 
     def _note(self, user: str, command: Command) -> None:
         shape = tuple(_DIGITS.sub("0", part.decode(errors="replace")[:60]) for part in command[:12])
         self._seen.setdefault(user, {}).setdefault((shape[0].upper(), *shape[1:]), command)
 
-    def _user_of(self, address: str) -> str:
-        if address not in self._users:
+    def _know_users(self, addresses: set[str]) -> None:
+        """Learn who is behind them, before anything else: who is quick has gone again soon."""
+        if addresses - self._users.keys():
             self._users |= {each["addr"]: each["user"] for each in self._admin.client_list()}
-        return self._users.get(address, "(gone)")
 
     def __enter__(self) -> Self:
         self._thread.start()

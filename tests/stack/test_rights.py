@@ -354,7 +354,3 @@ def test_the_redis_rights_of_a_role_are_what_it_does_and_no_more(loop: Loop, rol
         and not loop.recorder.refused([f"%R{each}" if each == rule else each for each in rules], commands)
     ]
     assert not only_read, f"service/access.py lets {role} write what it only read: {only_read}"
-
-
-def test_only_known_users_came_to_redis(loop: Loop) -> None:
-    assert loop.recorder.users - set(ROLES) <= {"default"}
