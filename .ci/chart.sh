@@ -101,7 +101,7 @@ quietly() { "$@" 2> >(grep -v 'found symbolic link in path' >&2); }
 
 for package in "${helms[@]}"; do
   helm=$(tool "$package")
-  echo "Helm $("$helm" version --template '{{ .Version }}')"
+  echo "$package"
   newest=1.${minors[-1]}.0
   for values in helm/credence/ci/*.yaml; do
     quietly "$helm" lint --strict --quiet --kube-version "$newest" helm/credence --values "$values"

@@ -43,10 +43,15 @@ class Disruption(Values):
 
 
 class Rollout(Values):
-    """How a Deployment goes from one version to the next."""
+    """How a workload goes from one version to the next; a StatefulSet takes `minReadySeconds` alone."""
 
     max_surge: int | str = Field(default=1, description="pods above `replicas` meanwhile")
     max_unavailable: int | str = Field(default=0, description="pods below `replicas` meanwhile")
+    min_ready_seconds: Seconds = Field(
+        default=20,
+        description="a pod must be ready for so long before the next one goes; longer than a scrape "
+        "interval, so that no metric is ever away",
+    )
 
 
 class Hpa(Values):
@@ -129,6 +134,9 @@ class Role(Values):
     """One role: a workload of its own."""
 
     replicas: int = Field(default=2, ge=0, description="how many processes")
+    image_tag: str = Field(
+        default="", description="another version than `image`, to upgrade one role after the other"
+    )
     resources: Object = Field(
         default=resources_of("250m", "320Mi", "768Mi"),
         description="of one process; a CPU limit would only slow catching up",
@@ -158,8 +166,9 @@ class Consumer(Role):
         description="of one process, which uses one core at most; a CPU limit would only slow catching up",
     )
     rollout: Rollout = Field(
-        default=Rollout(max_surge=0, max_unavailable=1),
-        description="of a Deployment; one after the other: no partition moves to a pod that leaves next",
+        default=Rollout(max_surge=0, max_unavailable=1, min_ready_seconds=5),
+        description="one after the other: no partition moves to a pod that leaves next. A StatefulSet takes "
+        "`minReadySeconds` alone",
     )
     autoscaling: Autoscaling = Autoscaling()
 

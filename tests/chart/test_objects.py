@@ -266,6 +266,26 @@ def test_a_web_pod_leaves_its_service_before_it_ends(chart: Chart) -> None:
     assert pod["terminationGracePeriodSeconds"] == 60
 
 
+def test_a_role_may_stay_at_a_version_while_others_are_upgraded(chart: Chart) -> None:
+    images = {
+        workload["metadata"]["labels"]["app.kubernetes.io/component"]: workload["spec"]["template"]["spec"][
+            "containers"
+        ][0]["image"]
+        for workload in chart.objects(case("full")).workloads().values()
+    }
+    assert images.pop("scheduler") == "registry.example/credence:0.0.9"
+    assert {image.partition("@")[0] for image in images.values()} == {"registry.example/credence"}
+
+
+def test_the_next_pod_goes_once_prometheus_has_seen_the_new_one(chart: Chart) -> None:
+    objects = chart.objects(case("full"))
+    interval = objects.of("ServiceMonitor")["release-watcher"]["spec"]["endpoints"][0]["interval"]
+    for role in ("scheduler", "web"):
+        spec = objects.of("Deployment")[f"release-watcher-{role}"]["spec"]
+        assert spec["minReadySeconds"] > int(interval.removesuffix("s"))
+        assert spec["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+
+
 def test_pods_of_a_role_spread_over_zones_and_nodes(chart: Chart) -> None:
     for role, workload in chart.objects(DEFAULT).workloads().items():
         constraints = workload["spec"]["template"]["spec"]["topologySpreadConstraints"]

@@ -14,12 +14,15 @@
 {{- default $own .Values.serviceAccount.name -}}
 {{- end -}}
 
+{{- /* Takes root, and the tag of a role where it has one. */ -}}
 {{- define "credence.image" -}}
-{{- $image := .Values.image -}}
-{{- if $image.digest -}}
+{{- $image := .root.Values.image -}}
+{{- if .tag -}}
+{{ $image.repository }}:{{ .tag }}
+{{- else if $image.digest -}}
 {{ $image.repository }}@{{ $image.digest }}
 {{- else -}}
-{{ $image.repository }}:{{ default .Chart.AppVersion $image.tag }}
+{{ $image.repository }}:{{ default .root.Chart.AppVersion $image.tag }}
 {{- end -}}
 {{- end -}}
 

@@ -47,7 +47,7 @@ securityContext:
   {{- include "credence.podSecurity" $pod | nindent 2 }}
 containers:
   - name: credence
-    image: {{ include "credence.image" $root }}
+    image: {{ include "credence.image" (dict "root" $root "tag" .imageTag) }}
     imagePullPolicy: {{ $values.image.pullPolicy }}
     args: {{ concat .args (list "--config" "/etc/credence/credence.yaml") | toJson }}
     {{- if or $secrets .instance $pod.extraEnv }}
