@@ -8,6 +8,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from service.cells import ALL, SCORE_BIN, CellBounds, CellSpace, Grouping
 from service.model_settings import Frozen, ModelSettings, Name, PositiveSeconds, Probability
+from service.vendor_settings import VendorApiSettings, VendorName, VendorSettings
 
 
 class Topics(Frozen):
@@ -176,6 +177,7 @@ class Settings(Frozen):
     redis: RedisSettings = RedisSettings()
     http: HttpSettings = HttpSettings()
     monitoring: MonitoringSettings = MonitoringSettings()
+    vendor_api: VendorApiSettings = VendorApiSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     bounds: Bounds = Bounds()
     dead_letters: DeadLetterSettings = DeadLetterSettings()
@@ -189,6 +191,10 @@ class Settings(Frozen):
     seed: int | None = Field(default=None, ge=0, description="of Thompson sampling; unpredictable if absent")
     models: dict[Name, ModelSettings] = Field(
         min_length=1, description="the deployed classifiers, by the name that their predictions carry"
+    )
+    vendors: dict[VendorName, VendorSettings] = Field(
+        default={},
+        description="who may be asked, by name; without any, whoever writes to the labels topic answers",
     )
 
     @field_validator("hash_key")
@@ -206,6 +212,14 @@ class Settings(Frozen):
     def hash_key_bytes(self) -> bytes | None:
         """The configured hash key, 16 bytes, or None."""
         return None if self.hash_key is None else bytes.fromhex(self.hash_key.get_secret_value())
+
+    def vendors_of(self, model: str) -> dict[str, VendorSettings]:
+        """The vendors that may be asked about a model, by name; none where vendors are not configured."""
+        return {
+            name: vendor
+            for name, vendor in self.vendors.items()
+            if vendor.models is None or model in vendor.models
+        }
 
     def cell_space(self, model: str) -> CellSpace:
         """The cells of one model, from its groupings and the bounds."""

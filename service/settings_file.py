@@ -7,7 +7,7 @@ the value is read from that file, for secrets.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -44,6 +44,10 @@ PLAIN_TEXT_KEYS = FILE_NAME_KEYS | {
     "password",
 }
 """Keys whose value in the environment is text as it stands, not YAML."""
+
+WORD_LIST_KEYS = frozenset({"label_keys", "token_sha256"})
+"""Keys whose value in the environment is several words, one a line or with spaces between: a file of secrets
+should be nothing but the secrets."""
 
 _FILE_SUFFIX = "_FILE"
 _TYPE_TAGS = ("int", "list[float]")
@@ -128,9 +132,15 @@ def _overlay_environment(document: dict[str, Any], environment: Mapping[str, str
                 raise _refused(variable, f"{part!r} is not a group of settings")
             target = child
         try:
-            target[last] = text if last in PLAIN_TEXT_KEYS else yaml.safe_load(text)
+            target[last] = _value_of(last, text)
         except yaml.YAMLError as error:
             raise _refused(variable, f"is not valid YAML{_where(error)}") from None
+
+
+def _value_of(key: str, text: str) -> Any:
+    if key in WORD_LIST_KEYS:
+        return text.split()
+    return text if key in PLAIN_TEXT_KEYS else yaml.safe_load(text)
 
 
 def _file_content(variable: str, path: str) -> str:
@@ -175,6 +185,50 @@ def _cross_reference_problems(settings: Settings) -> Problems:
             )
             found = [("bounds.cells", problem)]
         problems += found
+    return problems + _vendor_problems(settings)
+
+
+def _vendor_problems(settings: Settings) -> Problems:
+    problems: Problems = []
+    api = settings.vendor_api
+    for key, other in (("certificate_file", "key_file"), ("key_file", "certificate_file")):
+        if getattr(api, key) is not None and getattr(api, other) is None:
+            problems.append((f"vendor_api.{other}", f"is needed with `{key}`"))
+    tokens: set[str] = set()
+    label_keys: set[bytes] = set()
+    used = settings.kafka.topics
+    topics = {used.predictions, used.label_requests, used.labels, used.dead_letters}
+    for name, vendor in settings.vendors.items():
+        at = f"vendors.{name}"
+        problems += [
+            (f"{at}.models.{i}", f"unknown model {model!r}; there are {', '.join(settings.models)}")
+            for i, model in enumerate(vendor.models or ())
+            if model not in settings.models
+        ]
+        problems += _repeated(f"{at}.token_sha256", vendor.token_sha256, tokens, "a token")
+        # Whoever holds a key can sign with it under the name of every vendor that has it.
+        problems += _repeated(f"{at}.label_keys", vendor.label_key_bytes(), label_keys, "a label key")
+        if vendor.topic is not None and vendor.topic in topics:
+            problems.append((f"{at}.topic", "must differ from the four topics and from every other vendor's"))
+        topics.add(vendor.topic or used.label_requests)
+    for model, model_settings in settings.models.items():
+        if settings.vendors and model_settings.assessments and not settings.vendors_of(model):
+            problems.append(
+                (
+                    f"models.{model}.assessments",
+                    "no vendor may be asked; name the model in `vendors.….models`",
+                )
+            )
+    return problems
+
+
+def _repeated(at: str, values: Iterable[Any], seen: set[Any], what: str) -> Problems:
+    """Values that were seen before are problems; all are seen from now on."""
+    problems = []
+    for i, value in enumerate(values):
+        if value in seen:
+            problems.append((f"{at}.{i}", f"{what} is one vendor's alone; this one is there already"))
+        seen.add(value)
     return problems
 
 

@@ -16,6 +16,8 @@ grouping, score bin or half-life starts new ones.
 | `P:{m}:request:<id>` | hash | `attempt`, `assessment`, `window`, `fact` (msgpack), `message` | while open; `assessment` and `fact` for `correction_days` after a skip |
 | `P:{m}:open` | hash | request id -> JSON of assessment, group, combination, predicted class, score, attempt | while open |
 | `P:{m}:deadlines` | sorted set | request id, by deadline (s) | while open |
+| `P:{m}:claimable:<vendor>` | sorted set | request id, by when the vendor may claim it (s); `inf` while its answer is on its way | while open, and asked of that vendor with a token |
+| `P:{m}:claims` | hash | request id -> state, end of the lease (s) and claim id (`service/store/claims.py`); `=` and claim id -> request id | while open, and asked of that vendor |
 | `P:{m}:outbox` | hash | `request id/attempt` -> message to publish | until published |
 | `P:{m}:budget` | hash | `assessment|window` -> labels used | for ever |
 | `P:{m}:tallies` | hash | `event|assessment` -> how often | for ever |
@@ -23,6 +25,7 @@ grouping, score bin or half-life starts new ones.
 | `P:{m}:fence` | string | highest leader epoch that has written | for ever |
 | `P:{m}:labels:<p>` | hash | of a labels partition: `next_offset`, `topic_id`, `partition_count`, `batches` (applied ever) | for ever |
 | `P:{leader}:lease`, `P:{leader}:epoch` | string | `holder|epoch`; the last epoch given | the lease; for ever |
+| `P:{vendors}:idempotency:<vendor>:<digest>` | string | what became of a call to the vendor API (`service/store/idempotency.py`) | 60 s while it runs; a day after that |
 | `P:replay:<place>` | string | `begun` or `replayed`: whether a dead letter's message was sent back, by where it stood | 400 days |
 | `P:hash_key` | string | the pool's hash key, hexadecimal, unless configured | for ever |
 """
@@ -90,6 +93,15 @@ class ModelKeys:
         """Sorted set of deadlines."""
         return self._plain("deadlines")
 
+    def claimable(self, vendor: str) -> str:
+        """Sorted set of the requests that a vendor may claim."""
+        return self._plain(f"claimable:{vendor}")
+
+    @property
+    def claims(self) -> str:
+        """Hash of claims."""
+        return self._plain("claims")
+
     @property
     def outbox(self) -> str:
         """Hash of messages to publish."""
@@ -138,3 +150,8 @@ def hash_key_key(prefix: str) -> str:
 def replay_key(prefix: str, place: str) -> str:
     """Whether the message that stood there was replayed."""
     return f"{prefix}:{{replay}}:{place}"
+
+
+def idempotency_key(prefix: str, vendor: str, digest: str) -> str:
+    """What became of one call of a vendor."""
+    return f"{prefix}:{{vendors}}:idempotency:{vendor}:{digest}"

@@ -1,0 +1,248 @@
+"""Claims: an open request is one annotator's for a while, so that no two people do the same work.
+
+A request that was issued to a vendor with a token is claimable by that vendor until it is closed, or issued
+to another one. Whoever claims it gives the claim an id, which is the proof of holding it. A claim ends with
+its lease; it counts for nothing from then on, whether somebody else has claimed the request or not.
+
+    claimable -> claimed (until the lease ends) -> submitted (its answer is on its way to Kafka)
+        ^----------'  release, end of the lease         |
+        ^-----------------------------------------------'  unsubmit: Kafka could not take the answer
+
+Claims are a courtesy among annotators, not the guard of what counts: that is the label's way into the
+outcomes (`service/store/requests.py`), which takes one answer, from the vendor that was asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from service.store.connection import Connection, unavailable_when_away
+from service.store.keys import ModelKeys
+
+ClaimStatus = Literal["ok", "unknown", "lost", "expired", "submitted"]
+ClaimState = Literal["claimable", "claimed", "submitted"]
+
+_LOOKED_THROUGH = 1_000
+"""Of so many claimable requests the most urgent ones are given."""
+
+_STATES: dict[bytes, ClaimState] = {b"c": "claimed", b"s": "submitted"}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A request that is held.
+
+    Attributes:
+        request_id: of the label request.
+        claim_id: as the claimer made it.
+        message: the label request, JSON as on Kafka.
+        leased_until: end of the lease, seconds since the epoch; never after the request's deadline.
+        state: `claimed`, or `submitted` while its answer is on its way.
+    """
+
+    request_id: str
+    claim_id: str
+    message: bytes
+    leased_until: float
+    state: ClaimState = "claimed"
+
+
+@dataclass(frozen=True)
+class Changed:
+    """What became of a claim.
+
+    Attributes:
+        status: `ok`; or `unknown`: the request is not open, or not this vendor's, which are not told apart;
+            `lost`: it is not held under this claim id: somebody else has claimed it, or it was released;
+            `expired`: the lease has ended, and nobody has claimed the request since;
+            `submitted`: its answer is on its way, so it can be neither renewed nor released.
+        leased_until: end of the lease by now, seconds since the epoch; 0 unless the status is `ok`.
+    """
+
+    status: ClaimStatus
+    leased_until: float = 0.0
+
+
+@dataclass(frozen=True)
+class Looked:
+    """An open request of this vendor.
+
+    Attributes:
+        state: `claimable`, also where a lease has ended; `claimed`; or `submitted`.
+        claim_id: that holds it; empty while it is claimable.
+        message: the label request, JSON as on Kafka.
+        leased_until: end of the lease, seconds since the epoch; 0 while it is claimable.
+        deadline: when the request ends, seconds since the epoch.
+    """
+
+    state: ClaimState
+    claim_id: str
+    message: bytes
+    leased_until: float
+    deadline: float
+
+
+class _Asked(msgspec.Struct):
+    vendor: str = ""
+
+
+class ClaimStore:
+    """The claims of one model's requests.
+
+    Args:
+        connection: to Redis.
+        keys: of the model.
+    """
+
+    def __init__(self, connection: Connection, keys: ModelKeys) -> None:
+        self._connection = connection
+        self._keys = keys
+
+    def claim(
+        self, vendor: str, *, claim_ids: Sequence[str], lease_seconds: float, now: float
+    ) -> list[Claim]:
+        """Claim as many requests as ids are given, or as there are; those with the soonest deadline first.
+
+        Made again with the same ids, after a lost reply, it gives the same claims, as far as they still hold,
+        and claims nothing more.
+
+        Args:
+            vendor: that claims.
+            claim_ids: one per request that is wanted, made by the caller and never used before: long random
+                text without spaces, as a claim id is the proof of holding the request.
+            lease_seconds: how long the requests are held, if their deadlines are not sooner.
+            now: seconds since the epoch.
+
+        Raises:
+            Unavailable: Redis cannot answer now. Claim again with the same ids: something may be claimed.
+        """
+        if not claim_ids:
+            return []
+        keys = self._keys
+        reply: list[bytes] = self._connection.run(
+            "claim_requests",
+            [keys.claimable(vendor), keys.claims, keys.deadlines],
+            [now, now + lease_seconds, _LOOKED_THROUGH, *claim_ids],
+        )
+        ids = [request_id.decode() for request_id in reply[::2]]
+        return self._claims(vendor, ids, reply[1::2])
+
+    def renew(
+        self, vendor: str, request_id: str, claim_id: str, *, lease_seconds: float, now: float
+    ) -> Changed:
+        """Have the lease end so long from now, if the request's deadline is not sooner.
+
+        Raises:
+            Unavailable: Redis cannot answer now. Renewing again is harmless.
+        """
+        return self._change("renew", vendor, request_id, claim_id, now=now, leased_until=now + lease_seconds)
+
+    def release(self, vendor: str, request_id: str, claim_id: str, *, now: float) -> Changed:
+        """Let others claim the request now. `ok` also where nobody holds it by now.
+
+        Raises:
+            Unavailable: Redis cannot answer now. Releasing again is harmless.
+        """
+        return self._change("release", vendor, request_id, claim_id, now=now)
+
+    def submit(self, vendor: str, request_id: str, claim_id: str, *, now: float) -> Changed:
+        """Hold the request until it is closed, or until `unsubmit`: its answer is about to be sent to Kafka.
+
+        Submitted again under the same claim it is `ok` again, and the answer is to be sent again: it may not
+        have been. A second label that says the same changes nothing; one that says otherwise is refused.
+
+        Raises:
+            Unavailable: Redis cannot answer now. Submitting again is harmless.
+        """
+        return self._change("submit", vendor, request_id, claim_id, now=now)
+
+    def unsubmit(self, vendor: str, request_id: str, claim_id: str, *, now: float) -> Changed:
+        """Take `submit` back, as Kafka could not take the answer; the claim holds until its lease ends.
+
+        Raises:
+            Unavailable: Redis cannot answer now. Taking it back again is harmless.
+        """
+        return self._change("unsubmit", vendor, request_id, claim_id, now=now)
+
+    def look(self, vendor: str, request_id: str, *, now: float) -> Looked | None:
+        """One request; None if it is not open or not this vendor's, which are not told apart.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        keys = self._keys
+        with unavailable_when_away():
+            pipeline = self._connection.client.pipeline(transaction=True)
+            pipeline.zscore(keys.claimable(vendor), request_id)
+            pipeline.zscore(keys.deadlines, request_id)
+            pipeline.hget(keys.claims, request_id)
+            pipeline.hget(keys.request(request_id), "message")
+            claimable_from, deadline, record, message = pipeline.execute()
+        if claimable_from is None or deadline is None or message is None:
+            return None
+        state, leased_until, claim_id = _held(record)
+        if state == "claimed" and leased_until <= now:
+            return Looked("claimable", "", message, 0.0, deadline)
+        return Looked(state, claim_id, message, leased_until, deadline)
+
+    def held(self, vendor: str, *, now: float, most: int = 1_000) -> list[Claim]:
+        """What the vendor holds now, submitted requests included; the lease that ends first comes first.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        keys, client = self._keys, self._connection.client
+        with unavailable_when_away():
+            found = client.zrangebyscore(keys.claimable(vendor), f"({now!r}", math.inf, 0, most)
+            records = client.hmget(keys.claims, found) if found else []
+        pairs = [(i.decode(), r) for i, r in zip(found, records, strict=True) if r is not None]
+        return self._claims(vendor, [request_id for request_id, _ in pairs], [r for _, r in pairs])
+
+    def waiting(self, vendor: str, *, now: float) -> int:
+        """How many requests the vendor may claim now; those too whose deadline has just passed.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        with unavailable_when_away():
+            return int(self._connection.client.zcount(self._keys.claimable(vendor), "-inf", now))
+
+    def _change(
+        self, verb: str, vendor: str, request_id: str, claim_id: str, *, now: float, leased_until: float = 0.0
+    ) -> Changed:
+        keys = self._keys
+        reply = self._connection.run(
+            "change_claim",
+            [keys.claimable(vendor), keys.claims, keys.deadlines],
+            [verb, request_id, claim_id, now, leased_until],
+        )
+        return Changed(reply[0].decode(), float(reply[1]))
+
+    def _claims(self, vendor: str, ids: Sequence[str], records: Sequence[bytes]) -> list[Claim]:
+        """Claims with their messages; without those that were closed, or issued to others, meanwhile."""
+        if not ids:
+            return []
+        with unavailable_when_away():
+            pipeline = self._connection.client.pipeline(transaction=False)
+            for request_id in ids:
+                pipeline.hget(self._keys.request(request_id), "message")
+            messages: list[bytes | None] = pipeline.execute()
+        claims = []
+        for request_id, record, message in zip(ids, records, messages, strict=True):
+            if message is not None and msgspec.json.decode(message, type=_Asked).vendor == vendor:
+                state, leased_until, claim_id = _held(record)
+                claims.append(Claim(request_id, claim_id, message, leased_until, state))
+        return claims
+
+
+def _held(record: bytes | None) -> tuple[ClaimState, float, str]:
+    """State, end of the lease and claim id from the record of a claim, if there is one."""
+    if record is None:
+        return "claimable", 0.0, ""
+    state, leased_until, claim_id = record.split(b" ", 2)
+    return _STATES[state], float(leased_until), claim_id.decode()

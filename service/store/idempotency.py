@@ -1,0 +1,84 @@
+"""What became of calls to the vendor API, so that one made again is answered again and not done again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from service.store.connection import Connection
+from service.store.keys import idempotency_key
+
+BeginStatus = Literal["new", "running", "done", "different"]
+
+REMEMBERED_SECONDS = 86_400
+RUNNING_SECONDS = 60
+"""A call that neither finished nor was abandoned counts as running for so long."""
+
+_STATUSES: dict[bytes, BeginStatus] = {
+    b"new": "new",
+    b"running": "running",
+    b"done": "done",
+    b"different": "different",
+}
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Whether a call is to be done.
+
+    Attributes:
+        status: `new`: do it; `running`: it is being done elsewhere; `done`: answer as before; `different`:
+            the key was used for another call.
+        response: of a call that is done, as it was given to `finish`.
+    """
+
+    status: BeginStatus
+    response: bytes = b""
+
+
+class IdempotencyRecords:
+    """One record per vendor and key, in Redis."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def begin(self, vendor: str, key: str, *, fingerprint: bytes, owner: str) -> Begun:
+        """Ask whether a call is to be done; if so, it is running from now on.
+
+        Args:
+            vendor: that calls; keys of two vendors have nothing to do with one another.
+            key: as the vendor chose it, of any length.
+            fingerprint: digest of the call: method, path and body.
+            owner: random text of this call, by which `finish` and `abandon` know it; begun again with the
+                same owner, after a lost reply, it is `new` again.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        status, response = self._run(vendor, key, ["begin", owner, fingerprint.hex()])
+        return Begun(_STATUSES[status], response)
+
+    def finish(self, vendor: str, key: str, *, fingerprint: bytes, owner: str, response: bytes) -> None:
+        """Remember the answer for a day. It stands in Redis for so long: keep it small.
+
+        Raises:
+            Unavailable: Redis cannot answer now. Finishing again is harmless.
+        """
+        self._run(vendor, key, ["finish", owner, fingerprint.hex()], response)
+
+    def abandon(self, vendor: str, key: str, *, fingerprint: bytes, owner: str) -> None:
+        """Forget a call that could not be done, so that it may be made again under the same key.
+
+        Raises:
+            Unavailable: Redis cannot answer now; it is then forgotten a minute after it began.
+        """
+        self._run(vendor, key, ["abandon", owner, fingerprint.hex()])
+
+    def _run(self, vendor: str, key: str, call: Sequence[str], response: bytes = b"") -> tuple[bytes, bytes]:
+        digest = hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
+        name = idempotency_key(self._connection.prefix, vendor, digest)
+        times = [RUNNING_SECONDS, REMEMBERED_SECONDS]
+        reply = self._connection.run("keep_call", [name], [*call, *times, response])
+        return reply[0], reply[1]

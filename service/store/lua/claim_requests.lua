@@ -1,0 +1,47 @@
+-- Give a vendor requests to answer, for the length of a lease.
+--
+-- KEYS 1 claimable  zset  request id, by when the vendor may claim it (s); inf while its answer is on its way
+--      2 claims     hash  request id -> state (c: claimed, s: submitted), end of the lease (s), claim id; with spaces
+--                         =claim id -> request id
+--      3 deadlines  zset  request id, by deadline (s)
+-- ARGV 1 now (s)  2 when the leases end (s), if deadlines are not sooner
+--      3 claimable requests to choose from  4 ... claim ids, one per request that is wanted
+-- If one of the claim ids is known, this is a call made again: nothing is claimed, and what is held is told.
+-- Returns request id and claim record by turns.
+local now = tonumber(ARGV[1])
+local told = {}
+
+local known = false
+for a = 4, #ARGV do
+  local id = redis.call('HGET', KEYS[2], '=' .. ARGV[a])
+  if id then
+    known = true
+    local record = redis.call('HGET', KEYS[2], id)
+    local until_then = tonumber(string.match(record, '^%a (%S+) '))
+    -- Held by this vendor, and not by a lease that has ended.
+    if redis.call('ZSCORE', KEYS[1], id) and (until_then > now or string.sub(record, 1, 1) == 's') then
+      told[#told + 1] = id
+      told[#told + 1] = record
+    end
+  end
+end
+if known then return told end
+
+local free = {}
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[3])) do
+  local deadline = redis.call('ZSCORE', KEYS[3], id)
+  if deadline and tonumber(deadline) > now then free[#free + 1] = {tonumber(deadline), id, deadline} end
+end
+table.sort(free, function(a, b) return a[1] < b[1] or a[1] == b[1] and a[2] < b[2] end)
+for n = 1, math.min(#free, #ARGV - 3) do
+  local deadline, id, claim = free[n][1], free[n][2], ARGV[3 + n]
+  local ends = tonumber(ARGV[2]) < deadline and ARGV[2] or free[n][3]
+  local before = redis.call('HGET', KEYS[2], id)
+  if before then redis.call('HDEL', KEYS[2], '=' .. string.match(before, '^%a %S+ (.*)$')) end
+  local record = 'c ' .. ends .. ' ' .. claim
+  redis.call('HSET', KEYS[2], id, record, '=' .. claim, id)
+  redis.call('ZADD', KEYS[1], ends, id)
+  told[#told + 1] = id
+  told[#told + 1] = record
+end
+return told
