@@ -175,6 +175,7 @@ class Site:
                     assessment=name,
                     settings=model.assessments[name],
                     group=item.attributes["site"],
+                    shares={},
                     now=self.now,
                 )
                 for i, item in enumerate(items)

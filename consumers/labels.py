@@ -8,7 +8,7 @@ Redis counts as many batches as this process has applied: one that lost its last
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,12 +18,15 @@ from consumers.formats.native import WireLabel, check_event, decode_label, event
 from service.contract import LABEL_TYPE
 from service.errors import BadMessage, FlushRefused
 from service.metrics import PipelineMetrics
+from service.signing import verify
+from service.store.asked import request_id_of
 from service.store.requests import LabelEvent, RequestStore
 
 _EXPLANATIONS = {
     "unknown_request": "no request of this id is known for this model",
     "expired_request": "the request expired before this label came",
     "item_mismatch": "the request is for another item",
+    "wrong_vendor": "the request was last asked of another vendor, or of none",
     "conflicting_label": "the request was answered differently; send a correction to replace an answer",
     "nothing_to_retract": "there is no answer to take back",
     "too_many_revisions": "the request was revised too often",
@@ -31,7 +34,19 @@ _EXPLANATIONS = {
 
 
 class LabelStep:
-    """Takes batches of labels of one partition."""
+    """Takes batches of labels of one partition.
+
+    Args:
+        stores: label requests by model.
+        classes: label sets by model.
+        label_keys: by vendor; where there are any, a label must be signed with one of them.
+        vendors: those that may be asked, by model.
+        dead_letters: takes what is refused.
+        flood_gate: tells a flood of bad labels.
+        metrics: of the pipeline.
+        message_bytes: longest value that is taken.
+        idle_checkpoint_seconds: progress is stored that often though there is none.
+    """
 
     topic_kind = "labels"
 
@@ -40,6 +55,8 @@ class LabelStep:
         stores: Mapping[str, RequestStore],
         classes: Mapping[str, frozenset[str]],
         *,
+        label_keys: Mapping[str, Sequence[bytes]] | None = None,
+        vendors: Mapping[str, Collection[str]] | None = None,
         dead_letters: DeadLetterSink,
         flood_gate: FloodGate,
         metrics: PipelineMetrics,
@@ -48,6 +65,8 @@ class LabelStep:
     ) -> None:
         self._stores = stores
         self._classes = classes
+        self._label_keys = label_keys or {}
+        self._vendors = vendors or {}
         self._dead_letters = dead_letters
         self._flood_gate = flood_gate
         self._metrics = metrics
@@ -95,11 +114,11 @@ class LabelStep:
         messages = sum(record.offset > admitted for record in records)
         for record in records:
             try:
-                label = self._decode(record)
+                label, vendor = self._decode(record)
             except BadMessage as error:
                 rejected.append(_rejected(partition, record, error))
             else:
-                events.setdefault(label.model, []).append((record, _event(label, record, now)))
+                events.setdefault(label.model, []).append((record, _event(label, vendor, record, now)))
         # Before anything is applied, as far as that can be told then.
         self._flood_gate.check(messages=messages, bad=_beyond(admitted, rejected))
 
@@ -112,11 +131,12 @@ class LabelStep:
             applied = self._stores[model].apply(partition, [event for _, event in pairs], now=now)
             batches[model] = None if known is None else known + 1
             for (record, event), done in zip(pairs, applied, strict=True):
-                if done.status in _EXPLANATIONS:
-                    reason = BadMessage(done.status, _EXPLANATIONS[done.status])
+                status = _status(model, event, done.status)
+                if status in _EXPLANATIONS:
+                    reason = BadMessage(status, _EXPLANATIONS[status])
                     rejected.append(_rejected(partition, record, reason))
                     continue
-                counts[done.status] += 1
+                counts[status] += 1
                 if done.closed is not None:
                     self._metrics.label_delayed(model, max(0.0, event.time - done.closed.requested_at))
         self._flood_gate.admit(messages=messages, bad=_beyond(admitted, rejected))
@@ -127,17 +147,28 @@ class LabelStep:
         if rejected:
             self._metrics.dead_lettered(self.topic_kind, [r.error.reason for r in rejected])
 
-    def _decode(self, record: Any) -> WireLabel:
+    def _decode(self, record: Any) -> tuple[WireLabel, str]:
+        """The label, and who signed it; nobody where vendors are not configured."""
         value = record.value or b""
         if len(value) > self._message_bytes:
             raise BadMessage("message_too_large", f"the value is over {self._message_bytes} bytes")
+        vendor = verify(record.headers, value, self._label_keys) if self._label_keys else ""
         check_event(record.headers, LABEL_TYPE)
         label = decode_label(value)
         if label.model not in self._stores:
             raise BadMessage("unknown_model", "the configuration has no model of this name")
         if label.true_class is not None and label.true_class not in self._classes[label.model]:
             raise BadMessage("unknown_class", "true_class is not in the model's label set")
-        return label
+        if vendor:
+            self._check_vendor(vendor, label)
+        return label, vendor
+
+    def _check_vendor(self, vendor: str, label: WireLabel) -> None:
+        if vendor not in self._vendors[label.model]:
+            raise BadMessage("wrong_vendor", "this vendor is not asked about the model")
+        # What Redis keeps of item and vendor is short: no label may bring along an item made to fit it.
+        if label.request_id != request_id_of(label.model, label.item_id):
+            raise BadMessage("item_mismatch", _EXPLANATIONS["item_mismatch"])
 
     def passed(self, partition: int, position: int) -> None:
         """What stands before a position was taken, or will never be there: a flush may store that."""
@@ -183,7 +214,14 @@ def _beyond(offset: int, rejected: Sequence[Rejected]) -> int:
     return sum(letter.offset > offset for letter in rejected)
 
 
-def _event(label: WireLabel, record: Any, now: float) -> LabelEvent:
+def _status(model: str, event: LabelEvent, status: str) -> str:
+    """What became of a label; where it has its request's item, what does not fit is the vendor."""
+    if status == "item_mismatch" and event.request_id == request_id_of(model, event.item_id):
+        return "wrong_vendor"
+    return status
+
+
+def _event(label: WireLabel, vendor: str, record: Any, now: float) -> LabelEvent:
     claimed = label.time.timestamp() if label.time else event_time(record.headers or ())
     identity = msgspec.json.encode(
         [label.kind, label.true_class, label.annotator, claimed if claimed is not None else record.timestamp]
@@ -196,6 +234,7 @@ def _event(label: WireLabel, record: Any, now: float) -> LabelEvent:
         digest=hashlib.blake2b(identity, digest_size=8).hexdigest(),
         time=_given_at(claimed, record, now),
         annotator=label.annotator or "",
+        vendor=vendor,
     )
 
 

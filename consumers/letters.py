@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from consumers.dead_letters import Rejected
+from service.signing import SIGNATURE_HEADER, VENDOR_HEADER
 
 OWN_PREFIX = "credence-"
 """Headers of these names are Credence's own; a source record cannot bring them along."""
@@ -21,6 +22,10 @@ SOURCE_TIMESTAMP = "credence-source-timestamp"
 TRUNCATED = "credence-truncated"
 HEADERS_DROPPED = "credence-headers-dropped"
 REPLAYED_FROM = "credence-replayed-from"
+
+_BROUGHT_ALONG = frozenset({REPLAYED_FROM, VENDOR_HEADER, SIGNATURE_HEADER})
+"""Own headers that a source record does bring along;
+without its signature a label that is replayed would be refused."""
 
 LONGEST_DETAIL = 500
 """Characters of a detail that are kept."""
@@ -127,7 +132,7 @@ def _source_headers(headers: Sequence[tuple[str, bytes | None]]) -> tuple[list[t
     """What is kept of a source record's headers, and how many are not."""
     kept, room, dropped = [], HEADER_BYTES, 0
     for name, content in headers or ():
-        if name.startswith(OWN_PREFIX) and name != REPLAYED_FROM:
+        if name.startswith(OWN_PREFIX) and name not in _BROUGHT_ALONG:
             continue
         size = len(name.encode(errors="replace")) + len(content or b"")
         if size > room:
@@ -152,7 +157,11 @@ def read_letter(record: Any) -> Letter:
         place=_place(own),
         key=record.key,
         value=record.value or b"",
-        headers=tuple((name, content) for name, content in headers if not name.startswith(OWN_PREFIX)),
+        headers=tuple(
+            (name, content)
+            for name, content in headers
+            if not name.startswith(OWN_PREFIX) or name in (VENDOR_HEADER, SIGNATURE_HEADER)
+        ),
         truncated=TRUNCATED in own or HEADERS_DROPPED in own,
         replayed_from=own.get(REPLAYED_FROM, ""),
     )

@@ -268,7 +268,11 @@ class Application:
             lease = LeaderLease(self._connection, lease_seconds=settings.schedule.lease_seconds)
             stores = request_stores(settings, self._connection)
             publisher = RequestPublisher(
-                producer, settings.kafka.topics.label_requests, stores, self._metrics
+                producer,
+                settings.kafka.topics.label_requests,
+                stores,
+                self._metrics,
+                vendor_topics={name: v.topic for name, v in settings.vendors.items() if v.topic is not None},
             )
         rounds = Rounds(
             monitors,

@@ -8,7 +8,7 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +32,7 @@ from service.settings_file import load_settings
 from service.status import status_view
 from service.store.connection import Connection
 from service.store.lease import shared_hash_key
+from service.vendor_secrets import new_label_key, new_token
 from service.wiring import model_monitor
 
 EXIT_FAILED = 1
@@ -106,6 +107,14 @@ def _parser() -> argparse.ArgumentParser:
         "action", choices=["create"], help="what to do; topics that exist are left as they are"
     )
     add("status", _status, "show what is believed now, as tables in the terminal")
+    vendors = commands.add_parser(
+        "vendors",
+        help="make a secret for a labelling vendor",
+        description="Print a new bearer token of the vendor API with its SHA-256, or a new label key. "
+        "Nothing is stored: put SHA-256 or key into the configuration, and give the vendor the secret.",
+    )
+    vendors.add_argument("what", choices=["token", "key"], help="which secret")
+    vendors.set_defaults(command=_vendors)
 
     add_dead_letters_parser(commands, configured)
     add_replay_parser(commands)
@@ -187,6 +196,31 @@ def _check(options: argparse.Namespace) -> int:
                 f"at most {budget.labels} labels {window}, {assessment.max_in_flight} in flight, "
                 f"{assessment.lease_seconds:g} s to answer, {assessment.max_attempts} attempt(s)"
             )
+    for line in _vendor_lines(settings):
+        print(line)
+    return 0
+
+
+def _vendor_lines(settings: Settings) -> Iterator[str]:
+    api = settings.vendor_api
+    if any(vendor.token_sha256 for vendor in settings.vendors.values()):
+        scheme = "http" if api.certificate_file is None else "https"
+        yield f"serves the vendor API at {scheme}://{api.host}:{api.port}/"
+    for name, vendor in settings.vendors.items():
+        topic = vendor.topic or settings.kafka.topics.label_requests
+        uses = f"{len(vendor.token_sha256)} token(s)" if vendor.token_sha256 else "no token, so Kafka alone"
+        yield (
+            f"vendor {name}: models {', '.join(vendor.models or settings.models)}; share {vendor.share:g}; "
+            f"{uses}; {len(vendor.label_keys)} label key(s); requests to {topic}"
+        )
+
+
+def _vendors(options: argparse.Namespace) -> int:
+    if options.what == "key":
+        print(new_label_key())
+    else:
+        token, digest = new_token()
+        print(f"token: {token}\ntoken_sha256: {digest}")
     return 0
 
 
@@ -216,12 +250,14 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _topics(options: argparse.Namespace) -> int:
-    kafka = _settings(options).kafka
+    settings = _settings(options)
+    kafka = settings.kafka
     names = [
         kafka.topics.predictions,
         kafka.topics.label_requests,
         kafka.topics.labels,
         kafka.topics.dead_letters,
+        *(vendor.topic for vendor in settings.vendors.values() if vendor.topic is not None),
     ]
     try:
         admin = build_admin(kafka)

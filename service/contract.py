@@ -114,6 +114,10 @@ class LabelRequest(Message):
     deadline: AwareDatetime = Field(description="a label that comes later may be refused")
     attempt: int = Field(ge=1, description="counts from 1; a request that expires may be issued again")
     prediction: RevealedPrediction | None = Field(default=None, description="absent unless configured")
+    vendor: Name | None = Field(
+        default=None,
+        description="who is asked, and may alone answer this attempt; absent unless vendors are configured",
+    )
 
 
 LabelKind = Literal["answer", "skip", "correction", "retraction"]

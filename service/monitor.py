@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,7 @@ class ModelMonitor:
         rng: for Thompson sampling and joint draws.
         metric_groups: groups per grouping that have metrics of their own, at most.
         history_seconds: how far back beliefs are remembered.
+        shares: of the vendors that may be asked; empty where there are none.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class ModelMonitor:
         rng: np.random.Generator,
         metric_groups: int,
         history_seconds: float,
+        shares: Mapping[str, float],
     ) -> None:
         self.model = model
         self._settings = settings
@@ -89,6 +92,7 @@ class ModelMonitor:
         self._rng = rng
         self._metric_groups = metric_groups
         self._history_seconds = history_seconds
+        self._shares = shares
         self._timeline = Timeline(history_seconds)
         self._ledger = OutcomeLedger(space)
         self._read_to = BEGINNING
@@ -184,7 +188,7 @@ class ModelMonitor:
 
     def _expire(self, epoch: int, now: float) -> tuple[int, int]:
         renewals = [
-            renewal_of(due, self._settings.assessments.get(due.open.assessment), now)
+            renewal_of(due, self._settings.assessments.get(due.open.assessment), shares=self._shares, now=now)
             for due in self._requests.due(now=now)
         ]
         statuses = self._requests.renew(epoch=epoch, renewals=renewals)
@@ -260,6 +264,7 @@ class ModelMonitor:
                             assessment=name,
                             settings=settings,
                             group=groups.names[group],
+                            shares=self._shares,
                             now=now,
                         )
                     )

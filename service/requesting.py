@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from service.assignment import vendor_of
 from service.drawing import Pooled
 from service.model_settings import AssessmentSettings
+from service.store.asked import request_id_of
 from service.store.records import Fact, encode_json, encode_packed
 from service.store.requests import Draw, Due, OpenRequest, Renewal
 
@@ -23,6 +24,7 @@ def request_of(
     assessment: str,
     settings: AssessmentSettings,
     group: str,
+    shares: Mapping[str, float],
     now: float,
 ) -> Draw:
     """A pooled item turned into a request; it does not tell the prediction, unless configured.
@@ -34,11 +36,13 @@ def request_of(
         assessment: who asks.
         settings: the assessment's.
         group: that it was drawn for.
+        shares: of the vendors that may be asked; empty where there are none.
         now: seconds since the epoch.
     """
     record = item.record
     deadline = now + settings.lease_seconds
-    request_id = hashlib.blake2b(msgspec.json.encode([model, record.item_id]), digest_size=12).hexdigest()
+    request_id = request_id_of(model, record.item_id)
+    vendor = vendor_of(request_id, 1, shares)
     message: dict[str, Any] = {
         "request_id": request_id,
         "model": model,
@@ -54,6 +58,8 @@ def request_of(
         message["payload_uri"] = record.payload_uri
     if settings.reveal_prediction:
         message["prediction"] = {"predicted_class": record.predicted_class, "score": record.score}
+    if vendor:
+        message["vendor"] = vendor
     return Draw(
         partition=item.partition,
         slot=item.slot,
@@ -84,29 +90,39 @@ def request_of(
             score=record.score,
             attempt=1,
             requested_at=now,
+            vendor=vendor,
         ),
         deadline=deadline,
     )
 
 
-def renewal_of(due: Due, settings: AssessmentSettings | None, now: float) -> Renewal:
+def renewal_of(
+    due: Due, settings: AssessmentSettings | None, *, shares: Mapping[str, float], now: float
+) -> Renewal:
     """What becomes of a request whose deadline has passed: another attempt, or its end.
 
     Args:
         due: the request.
         settings: of its assessment; None if that is not configured any more.
+        shares: of the vendors that may be asked; empty where there are none.
         now: seconds since the epoch.
     """
     if settings is None or due.open.attempt >= settings.max_attempts:
         return Renewal(due)
+    attempt = due.open.attempt + 1
+    vendor = vendor_of(due.request_id, attempt, shares)
     deadline = now + settings.lease_seconds
     message = msgspec.json.decode(due.message, type=dict[str, msgspec.Raw])
     message |= {
         "requested_at": msgspec.Raw(encode_json(_iso(now))),
         "deadline": msgspec.Raw(encode_json(_iso(deadline))),
-        "attempt": msgspec.Raw(encode_json(due.open.attempt + 1)),
+        "attempt": msgspec.Raw(encode_json(attempt)),
     }
-    return Renewal(due, deadline, encode_json(message))
+    message.pop("vendor", None)
+    if vendor:
+        message["vendor"] = msgspec.Raw(encode_json(vendor))
+    item_id = msgspec.json.decode(message["item_id"], type=str)
+    return Renewal(due, deadline, encode_json(message), vendor=vendor, item_id=item_id)
 
 
 def _iso(seconds: float) -> str:

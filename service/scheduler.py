@@ -39,24 +39,38 @@ _RECALL_REST = 9.0
 """After earlier beliefs were computed anew, so many times as long is rested from it: a tenth of the time."""
 
 
-class _RequestKey(msgspec.Struct):
+class _Request(msgspec.Struct):
     item_id: str
+    vendor: str = ""
 
 
 class RequestPublisher:
-    """Sends what is in the outboxes to the label-requests topic.
+    """Sends what is in the outboxes to the label-requests topic, or to the topic of the vendor that is asked.
 
     A message leaves the outbox after Kafka has it, so one may be sent twice, with the same request id
     and attempt.
+
+    Args:
+        producer: of bytes.
+        topic: of those vendors that have none of their own, and where there are no vendors.
+        stores: label requests by model.
+        metrics: of the pipeline.
+        vendor_topics: by vendor.
     """
 
     def __init__(
-        self, producer: Any, topic: str, stores: Mapping[str, RequestStore], metrics: PipelineMetrics
+        self,
+        producer: Any,
+        topic: str,
+        stores: Mapping[str, RequestStore],
+        metrics: PipelineMetrics,
+        vendor_topics: Mapping[str, str] | None = None,
     ) -> None:
         self._producer = producer
         self._topic = topic
         self._stores = stores
         self._metrics = metrics
+        self._vendor_topics = vendor_topics or {}
 
     def publish(self, now: float) -> int:
         """Send all that waits; how many were sent.
@@ -71,20 +85,7 @@ class RequestPublisher:
         if not outbox:
             return 0
         try:
-            futures = [
-                self._producer.send(
-                    self._topic,
-                    key=msgspec.json.decode(message, type=_RequestKey).item_id.encode(),
-                    value=message,
-                    headers=cloudevents_headers(
-                        event_type=LABEL_REQUEST_TYPE,
-                        event_id=entry,
-                        source=f"/credence/models/{model}",
-                        time=datetime.fromtimestamp(now, UTC),
-                    ),
-                )
-                for entry, message in outbox.items()
-            ]
+            futures = [self._send(model, entry, message, now) for entry, message in outbox.items()]
             self._producer.flush(timeout=_PUBLISH_SECONDS)
             for future in futures:
                 future.get(timeout=_PUBLISH_SECONDS)
@@ -93,6 +94,20 @@ class RequestPublisher:
         store.published(list(outbox))
         self._metrics.published(model, len(outbox))
         return len(outbox)
+
+    def _send(self, model: str, entry: str, message: bytes, now: float) -> Any:
+        request = msgspec.json.decode(message, type=_Request)
+        return self._producer.send(
+            self._vendor_topics.get(request.vendor, self._topic),
+            key=request.item_id.encode(),
+            value=message,
+            headers=cloudevents_headers(
+                event_type=LABEL_REQUEST_TYPE,
+                event_id=entry,
+                source=f"/credence/models/{model}",
+                time=datetime.fromtimestamp(now, UTC),
+            ),
+        )
 
 
 class Rounds:

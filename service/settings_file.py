@@ -256,7 +256,10 @@ def _security_problems(security: KafkaSecurity) -> Problems:
 def _listener_problems(settings: Settings) -> Problems:
     taken: dict[int, str] = {}
     problems: Problems = []
-    for name in ("http", "monitoring"):
+    listeners = ["http", "monitoring"]
+    if any(vendor.token_sha256 for vendor in settings.vendors.values()):
+        listeners.append("vendor_api")
+    for name in listeners:
         port = getattr(settings, name).port
         if port and port in taken:
             problems.append((f"{name}.port", f"is that of `{taken[port]}`; each has its own"))

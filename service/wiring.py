@@ -21,6 +21,7 @@ from service.clients import build_consumer
 from service.metrics import PipelineMetrics
 from service.monitor import ModelMonitor
 from service.settings import Settings
+from service.store.claims import ClaimStore
 from service.store.connection import Connection
 from service.store.facts import FactReader
 from service.store.keys import ModelKeys
@@ -37,11 +38,13 @@ def model_keys(settings: Settings, model: str, space: CellSpace) -> ModelKeys:
 
 def request_store(settings: Settings, connection: Connection, keys: ModelKeys) -> RequestStore:
     """The label requests of one model."""
+    vendors = settings.vendors_of(keys.model)
     return RequestStore(
         connection,
         keys,
         closed_seconds=int(settings.bounds.correction_days * 86_400),
         outcome_limit=settings.bounds.outcomes,
+        claiming=[name for name, vendor in vendors.items() if vendor.token_sha256],
     )
 
 
@@ -49,6 +52,14 @@ def request_stores(settings: Settings, connection: Connection) -> dict[str, Requ
     """The label requests of every model."""
     return {
         name: request_store(settings, connection, model_keys(settings, name, settings.cell_space(name)))
+        for name in settings.models
+    }
+
+
+def claim_stores(settings: Settings, connection: Connection) -> dict[str, ClaimStore]:
+    """The claims of every model's requests."""
+    return {
+        name: ClaimStore(connection, model_keys(settings, name, settings.cell_space(name)))
         for name in settings.models
     }
 
@@ -147,6 +158,8 @@ def label_step(
     return LabelStep(
         request_stores(settings, connection),
         {name: frozenset(model.classes) for name, model in settings.models.items()},
+        label_keys={name: vendor.label_key_bytes() for name, vendor in settings.vendors.items()},
+        vendors={name: frozenset(settings.vendors_of(name)) for name in settings.models},
         dead_letters=dead_letters,
         flood_gate=flood_gate(settings),
         metrics=metrics,
@@ -177,4 +190,5 @@ def model_monitor(
         rng=rng,
         metric_groups=settings.bounds.metric_groups,
         history_seconds=settings.http.history_hours * 3_600,
+        shares={name: vendor.share for name, vendor in settings.vendors_of(model).items()},
     )

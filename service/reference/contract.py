@@ -22,6 +22,7 @@ from service.reference.messages import (
     DEAD_LETTER_HEADERS,
     DEFAULTS,
     EVENT_TYPES,
+    SIGNATURE_HEADERS,
     header_schema,
     json_text,
     message_examples,
@@ -55,6 +56,7 @@ def contract_page() -> str:
     return _PAGE.format(
         channels=table(("topic (default name)", "Credence", "message"), rows),
         headers=_header_table(headers),
+        signature_headers=_header_table({"properties": SIGNATURE_HEADERS}),
         dead_letter_headers=_header_table(DEAD_LETTER_HEADERS),
         messages="\n\n".join(_message_section(name) for name in MESSAGES),
         response_types=" or ".join(f"`{name}`" for name in RESPONSE_TYPES),
@@ -151,6 +153,23 @@ Rules for everything that Credence reads:
 - The predicted class need not be the most probable one: a threshold or a cost may have chosen it.
 - Delivering a record again counts nothing twice. A producer that sends an item as a new record says that the
   model saw it once more.
+
+## Labels of vendors
+
+Where `vendors` are configured, a request goes to one of them, which its `vendor` names, and only a label that
+this vendor has signed counts: its answer, and its corrections and retractions ever after. Such a label has
+two more headers:
+
+{signature_headers}
+
+The value is signed as it is sent, byte for byte. In Python:
+
+```python
+signature = "v1=" + hmac.digest(label_key, vendor.encode() + b"\\n" + value, "sha256").hex()
+```
+
+Another attempt of a request may be another vendor's. From then on the first one's label is refused.
+Who uses the vendor API signs nothing: Credence does.
 
 ## Inference responses
 

@@ -19,6 +19,7 @@ from service.contract import (
 from service.inference_contract import RESPONSE_CLOUDEVENTS_VERSIONS, RESPONSE_EXAMPLE, RESPONSE_TYPES
 from service.reference.schemas import Schema, schema_of
 from service.settings import KafkaSettings
+from service.signing import SIGNATURE_HEADER, VENDOR_HEADER
 
 DEFAULTS = KafkaSettings()
 """Topics and groups as they are named without configuration."""
@@ -50,6 +51,18 @@ ACROSS_FIELDS: dict[str, Schema] = {
     },
 }
 
+SIGNATURE_HEADERS: Schema = {
+    VENDOR_HEADER: {
+        "type": "string",
+        "description": "who answered, by its name in the configuration; needed where vendors are configured",
+    },
+    SIGNATURE_HEADER: {
+        "type": "string",
+        "pattern": "^v1=[0-9a-f]{64}$",
+        "description": "`v1=` and a hexadecimal HMAC-SHA256 with the vendor's label key, of the vendor's "
+        "name, a line feed and the record's value; needed where vendors are configured",
+    },
+}
 _NUMBER = {"type": "string", "pattern": "^[0-9]+$"}
 _ALWAYS_ON_DEAD_LETTERS = ("reason", "detail", "source-topic", "source-partition", "source-offset")
 DEAD_LETTER_HEADERS: Schema = {
@@ -126,7 +139,7 @@ def message_examples(name: str) -> list[dict[str, Any]]:
 
 
 def header_schema(name: str) -> Schema:
-    """Schema of a message's CloudEvents headers; required on what Credence sends, and only there."""
+    """Schema of a message's headers; required on what Credence sends, and only there."""
     properties: Schema = {
         "ce_specversion": {"const": CLOUDEVENTS_VERSION, "description": "version of CloudEvents"},
         "ce_id": {"type": "string", "minLength": 1, "description": "unique together with `ce_source`"},
@@ -135,6 +148,8 @@ def header_schema(name: str) -> Schema:
         "ce_time": {"type": "string", "format": "date-time", "description": "when it happened"},
         "content-type": {"type": "string", "description": "how the value is written"},
     }
+    if name == "Label":
+        properties |= SIGNATURE_HEADERS
     if name not in PRODUCED:
         return {"type": "object", "properties": properties}
     properties["content-type"]["const"] = "application/json"

@@ -11,7 +11,7 @@ A record is a string of bytes:
 | --- | --- |
 | 1 | state: `o`pen, `a`nswered, `s`kipped, `r`etracted, `e`xpired |
 | 2-5 | when it was issued, and from then on when it was closed, whole seconds since the epoch, big-endian |
-| 6-9 | digest of the item's id |
+| 6-9 | digest of the item's id, and of the vendor that was asked last, if one was |
 | 10-17 | digest of the true class; 0 where there is none |
 | 18-27 | id of the outcome's first entry in the stream: milliseconds (6), sequence (4), big-endian; or 0 |
 | 28-36, 37-45, … | per label that it has seen: its digest (8) and its mark |
@@ -25,6 +25,8 @@ from __future__ import annotations
 
 import hashlib
 from typing import NamedTuple
+
+import msgspec
 
 BUCKETS = 16_384
 """Small hashes of one model. With a million requests one holds 61; Redis packs up to 512 by default."""
@@ -52,9 +54,22 @@ def place_of(request_id: str) -> Place:
     return Place(int.from_bytes(digest[:2]) % BUCKETS, digest[2:])
 
 
-def item_digest(item_id: str) -> bytes:
-    """What is kept of an item's id, 4 bytes: enough to notice a label with the item of another request."""
-    return hashlib.blake2b(item_id.encode(), digest_size=_ITEM_BYTES).digest()
+def request_id_of(model: str, item_id: str) -> str:
+    """The id of the one request that there can be for an item."""
+    return hashlib.blake2b(msgspec.json.encode([model, item_id]), digest_size=12).hexdigest()
+
+
+def item_digest(item_id: str, vendor: str = "") -> bytes:
+    """What is kept of an item's id and of who was asked, 4 bytes.
+
+    It is enough to notice a label with the item of another request, or from another vendor, by mistake.
+    Against intent it is not: whoever could choose the item's id freely would find one with the same digest.
+    So where there are vendors, a label whose item does not have its request's id is refused first.
+    """
+    if not vendor:
+        return hashlib.blake2b(item_id.encode(), digest_size=_ITEM_BYTES).digest()
+    text = msgspec.json.encode([item_id, vendor])
+    return hashlib.blake2b(text, digest_size=_ITEM_BYTES, person=b"vendor").digest()
 
 
 def class_digest(true_class: str) -> bytes:

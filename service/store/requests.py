@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ IssueStatus = Literal["issued", "gone", "requested", "budget"]
 ExpiryStatus = Literal["expired", "reissued", "changed"]
 
 
-class OpenRequest(msgspec.Struct, frozen=True):
+class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is known of a request in flight without its item.
 
     Attributes:
@@ -29,6 +29,7 @@ class OpenRequest(msgspec.Struct, frozen=True):
         score: probability of the predicted class.
         attempt: counts from 1.
         requested_at: when the first attempt was issued, seconds since the epoch.
+        vendor: who was asked last; empty where vendors were not configured then.
     """
 
     assessment: str
@@ -38,6 +39,7 @@ class OpenRequest(msgspec.Struct, frozen=True):
     score: float
     attempt: int
     requested_at: float
+    vendor: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,21 @@ class Due:
 
 @dataclass(frozen=True)
 class Renewal:
-    """What becomes of a due request: another attempt, or, without a deadline, its end."""
+    """What becomes of a due request: another attempt, or, without a deadline, its end.
+
+    Attributes:
+        due: the request.
+        deadline: of the next attempt, seconds since the epoch.
+        message: of the next attempt.
+        vendor: who is asked next; empty where there are none.
+        item_id: of the item; matters where the vendor is another than before.
+    """
 
     due: Due
     deadline: float | None = None
     message: bytes = b""
+    vendor: str = ""
+    item_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,7 @@ class LabelEvent:
         digest: 16 hexadecimal digits that differ between different labels for one request.
         true_class: empty for a skip and a retraction.
         time: seconds since the epoch.
+        vendor: who signed it; empty where vendors are not configured.
     """
 
     request_id: str
@@ -91,6 +104,7 @@ class LabelEvent:
     digest: str
     time: float
     annotator: str
+    vendor: str = ""
 
 
 @dataclass(frozen=True)
@@ -114,15 +128,23 @@ class RequestStore:
         keys: of the model.
         closed_seconds: how long a label may be corrected or retracted.
         outcome_limit: outcomes to keep, about, and requests to remember, at least.
+        claiming: vendors that claim their requests (`service/store/claims.py`).
     """
 
     def __init__(
-        self, connection: Connection, keys: ModelKeys, *, closed_seconds: int, outcome_limit: int
+        self,
+        connection: Connection,
+        keys: ModelKeys,
+        *,
+        closed_seconds: int,
+        outcome_limit: int,
+        claiming: Collection[str] = (),
     ) -> None:
         self._connection = connection
         self._keys = keys
         self._closed_seconds = closed_seconds
         self._outcome_limit = outcome_limit
+        self._claiming = frozenset(claiming)
 
     def pooled(self, partition_slots: Sequence[tuple[int, Sequence[int]]]) -> list[list[bytes | None]]:
         """Records in the given slots of each partition, None where a slot is empty.
@@ -169,15 +191,18 @@ class RequestStore:
         names = [keys.fence, keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies]
         names.append(keys.outcomes)
         arguments: list[str | bytes | int | float] = [epoch, window, budget, assessment]
-        arguments += [now, self._closed_seconds, records_per_bucket(self._outcome_limit)]
+        arguments += [now, self._closed_seconds, records_per_bucket(self._outcome_limit), len(draws)]
+        claimable = _ClaimableSets(keys, behind=len(names) + 4 * len(draws))
         for draw in draws:
+            vendor = draw.open.vendor
             place = place_of(draw.request_id)
             names += [keys.pool(draw.partition), keys.drawn(draw.partition)]
             names += [keys.request(draw.request_id), keys.asked(place.bucket)]
             arguments += [draw.slot, draw.record, draw.item_hash, draw.request_id, place.field]
-            arguments += [item_digest(draw.item_id), draw.fact, draw.message]
+            arguments += [item_digest(draw.item_id, vendor), draw.fact, draw.message]
             arguments += [msgspec.json.encode(draw.open), draw.deadline]
-        return self._fenced("issue_requests", names, arguments)
+            arguments.append(claimable.position(vendor if vendor in self._claiming else ""))
+        return self._fenced("issue_requests", names + claimable.names, arguments)
 
     def due(self, *, now: float, limit: int = 500) -> list[Due]:
         """Requests whose deadline has passed, oldest first.
@@ -212,16 +237,21 @@ class RequestStore:
             return []
         keys = self._keys
         names = [keys.fence, keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies]
-        arguments: list[str | bytes | int | float] = [epoch]
+        names.append(keys.claims)
+        arguments: list[str | bytes | int | float] = [epoch, len(renewals)]
+        claimable = _ClaimableSets(keys, behind=len(names) + 2 * len(renewals))
         for renewal in renewals:
-            attempt = renewal.due.open.attempt
-            again = msgspec.structs.replace(renewal.due.open, attempt=attempt + 1)
+            attempt, before, vendor = renewal.due.open.attempt, renewal.due.open.vendor, renewal.vendor
+            again = msgspec.structs.replace(renewal.due.open, attempt=attempt + 1, vendor=vendor)
             place = place_of(renewal.due.request_id)
             names += [keys.request(renewal.due.request_id), keys.asked(place.bucket)]
             arguments += [renewal.due.request_id, place.field, attempt]
             arguments += ["" if renewal.deadline is None else renewal.deadline, renewal.message]
             arguments.append(msgspec.json.encode(again))
-        return self._fenced("expire_requests", names, arguments)
+            arguments.append(b"" if vendor == before else item_digest(renewal.item_id, vendor))
+            arguments.append(claimable.position(before))
+            arguments.append(claimable.position(vendor if vendor in self._claiming else ""))
+        return self._fenced("expire_requests", names + claimable.names, arguments)
 
     def _fenced(
         self, script: str, names: Sequence[str], arguments: Sequence[str | bytes | int | float]
@@ -266,14 +296,21 @@ class RequestStore:
         """
         keys = self._keys
         names = [keys.open, keys.deadlines, keys.outbox, keys.outcomes, keys.tallies, keys.labels(partition)]
+        names.append(keys.claims)
         arguments: list[str | bytes | int | float] = [self._outcome_limit, self._closed_seconds, now]
+        arguments.append(len(labels))
+        claimable = _ClaimableSets(keys, behind=len(names) + 2 * len(labels))
         for label in labels:
             place = place_of(label.request_id)
             names += [keys.request(label.request_id), keys.asked(place.bucket)]
-            arguments += [label.request_id, place.field, item_digest(label.item_id), label.kind]
+            arguments += [label.request_id, place.field, item_digest(label.item_id, label.vendor)]
+            # Before vendors were configured, nobody in particular was asked.
+            arguments += [item_digest(label.item_id) if label.vendor else b"", label.kind]
             arguments += [class_digest(label.true_class), bytes.fromhex(label.digest)]
             arguments.append(encode_packed(Given(label.true_class, label.time, label.annotator)))
-        return [_applied(reply) for reply in self._connection.run("apply_labels", names, arguments)]
+            arguments.append(claimable.position(label.vendor))
+        replies = self._connection.run("apply_labels", names + claimable.names, arguments)
+        return [_applied(reply) for reply in replies]
 
     def labels_progress(self, partition: int) -> tuple[int | None, int]:
         """Offset of the first label that is not applied yet, None where none was; and batches applied ever.
@@ -302,6 +339,31 @@ class RequestStore:
         reply = self._connection.run("store_labels_offset", [self._keys.labels(partition)], [offset, batches])
         if reply != b"ok":
             raise FlushRefused(f"labels of partition {partition} may be lost; read on from the stored offset")
+
+
+class _ClaimableSets:
+    """The claimable sets that a script touches, each named once, behind its other keys.
+
+    Args:
+        keys: of the model.
+        behind: how many keys the script has besides.
+    """
+
+    def __init__(self, keys: ModelKeys, *, behind: int) -> None:
+        self._keys = keys
+        self._behind = behind
+        self._positions: dict[str, int] = {}
+
+    def position(self, vendor: str) -> int:
+        """Where a vendor's set stands among the script's keys, from 1; 0 without a vendor."""
+        if not vendor:
+            return 0
+        return self._positions.setdefault(vendor, self._behind + len(self._positions) + 1)
+
+    @property
+    def names(self) -> list[str]:
+        """The sets' keys, in the order of their positions."""
+        return [self._keys.claimable(vendor) for vendor in self._positions]
 
 
 def _applied(reply: bytes) -> Applied:

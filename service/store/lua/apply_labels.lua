@@ -1,11 +1,13 @@
 -- Apply labels to their requests, each at most once.
 --
 -- KEYS 1 open  2 deadlines  3 outbox  4 outcomes (stream)  5 tallies
---      6 labels (hash of this partition: batches, applied ever)
+--      6 labels (hash of this partition: batches, applied ever)  7 claims (see claim_requests.lua)
 --      then per label: request hash, asked hash (records: see store/asked.py)
--- ARGV 1 outcomes to keep, about  2 how long a label may be corrected (s)  3 now (s)
---      then per label 7: request id, its field in the asked hash, item digest, kind, class digest,
---      digest of the label, label (msgpack)
+--      then claimable sets of vendors
+-- ARGV 1 outcomes to keep, about  2 how long a label may be corrected (s)  3 now (s)  4 labels
+--      then per label 9: request id, its field in the asked hash, digest of item and vendor, digest of a request that
+--      was asked of no vendor ('' where that makes no difference), kind, class digest, digest of the label,
+--      label (msgpack), which of KEYS is the claimable set of its vendor (0: none)
 --
 -- States: open -> answered | skipped | expired; skipped -> answered by a correction;
 --         answered -> answered by a correction, or retracted; retracted -> answered by a correction.
@@ -51,13 +53,14 @@ local function tell(assessment, fact, label, of)
 end
 
 local statuses = {}
-for l = 0, (#KEYS - 6) / 2 - 1 do
-  local request, asked, a = KEYS[7 + 2 * l], KEYS[8 + 2 * l], 4 + 7 * l
-  local id, field, item, kind = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
-  local class, digest, label = ARGV[a + 4], ARGV[a + 5], ARGV[a + 6]
+for l = 0, tonumber(ARGV[4]) - 1 do
+  local request, asked, a = KEYS[8 + 2 * l], KEYS[9 + 2 * l], 5 + 9 * l
+  local id, field, item, kind = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 4]
+  local class, digest, label = ARGV[a + 5], ARGV[a + 6], ARGV[a + 7]
   local record = redis.call('HGET', asked, field)
-  local state, since, known, entry, seen, mark, status, event
+  local state, since, about, known, entry, seen, mark, status, event
   if record then
+    about = string.sub(record, 6, 9)
     state, since = string.sub(record, 1, 1), struct.unpack('>I4', record, 2)
     known, entry, seen = string.sub(record, 10, 17), string.sub(record, 18, HEAD), string.sub(record, HEAD + 1)
     mark = mark_of(seen, digest)
@@ -65,7 +68,7 @@ for l = 0, (#KEYS - 6) / 2 - 1 do
 
   if not record or state ~= 'o' and since < uncorrectable then
     status = 'unknown_request'
-  elseif string.sub(record, 6, 9) ~= item then
+  elseif about ~= item and about ~= ARGV[a + 3] then
     status = 'item_mismatch'
   elseif mark then
     status = VAIN[mark] or 'duplicate'
@@ -109,6 +112,12 @@ for l = 0, (#KEYS - 6) / 2 - 1 do
       redis.call('HDEL', KEYS[1], id)
       redis.call('ZREM', KEYS[2], id)
       redis.call('HDEL', KEYS[3], id .. '/' .. redis.call('HGET', request, 'attempt'))
+      local claimable = tonumber(ARGV[a + 8])
+      if claimable > 0 then
+        redis.call('ZREM', KEYS[claimable], id)
+        local claim = redis.call('HGET', KEYS[7], id)
+        if claim then redis.call('HDEL', KEYS[7], id, '=' .. string.match(claim, '^%a %S+ (.*)$')) end
+      end
     end
     if event == 'skipped' then
       -- A correction may still make it an outcome.

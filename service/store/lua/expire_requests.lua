@@ -1,18 +1,21 @@
 -- Close requests whose deadline has passed, or issue them once more.
 --
--- KEYS 1 fence  2 open  3 deadlines  4 outbox  5 budget  6 tallies
+-- KEYS 1 fence  2 open  3 deadlines  4 outbox  5 budget  6 tallies  7 claims (see claim_requests.lua)
 --      then per request: its hash, asked hash (records: see store/asked.py)
--- ARGV 1 epoch
---      then per request 6: id, its field in the asked hash, attempt that expires, new deadline (s; '' to close it),
---      new message, new open JSON
+--      then claimable sets of vendors
+-- ARGV 1 epoch  2 requests
+--      then per request 9: id, its field in the asked hash, attempt that expires, new deadline (s; '' to close it),
+--      new message, new open JSON, new item digest ('': as it was), which of KEYS is the claimable set that it may be
+--      in, which one is that it goes to (0: none)
+-- Whoever held a request holds it no more.
 -- A closed request gives its budget back: nobody answered. It counts as closed since its deadline.
 -- Returns per request 'expired', 'reissued' or 'changed' (answered meanwhile); or 'fenced' alone.
 if tonumber(ARGV[1]) < tonumber(redis.call('GET', KEYS[1]) or '0') then return {'fenced'} end
 redis.call('SET', KEYS[1], ARGV[1])
 
 local statuses = {}
-for r = 0, (#KEYS - 6) / 2 - 1 do
-  local request, asked, a = KEYS[7 + 2 * r], KEYS[8 + 2 * r], 2 + 6 * r
+for r = 0, tonumber(ARGV[2]) - 1 do
+  local request, asked, a = KEYS[8 + 2 * r], KEYS[9 + 2 * r], 3 + 9 * r
   local id, field, attempt, deadline = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
   local stored = redis.call('HMGET', request, 'attempt', 'assessment', 'window')
   local record = redis.call('HGET', asked, field)
@@ -21,6 +24,12 @@ for r = 0, (#KEYS - 6) / 2 - 1 do
     status = 'changed'
   else
     redis.call('HDEL', KEYS[4], id .. '/' .. attempt)
+    local from, to = tonumber(ARGV[a + 7]), tonumber(ARGV[a + 8])
+    if from > 0 then
+      redis.call('ZREM', KEYS[from], id)
+      local claim = redis.call('HGET', KEYS[7], id)
+      if claim then redis.call('HDEL', KEYS[7], id, '=' .. string.match(claim, '^%a %S+ (.*)$')) end
+    end
     if deadline == '' then
       status = 'expired'
       local since = math.floor(tonumber(redis.call('ZSCORE', KEYS[3], id)))
@@ -32,6 +41,10 @@ for r = 0, (#KEYS - 6) / 2 - 1 do
     else
       status = 'reissued'
       local again = tostring(tonumber(attempt) + 1)
+      if ARGV[a + 6] ~= '' then
+        redis.call('HSET', asked, field, string.sub(record, 1, 5) .. ARGV[a + 6] .. string.sub(record, 10))
+      end
+      if to > 0 then redis.call('ZADD', KEYS[to], redis.call('ZSCORE', KEYS[3], id), id) end
       redis.call('HSET', request, 'attempt', again, 'message', ARGV[a + 4])
       redis.call('HSET', KEYS[2], id, ARGV[a + 5])
       redis.call('ZADD', KEYS[3], deadline, id)

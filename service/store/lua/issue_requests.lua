@@ -8,10 +8,11 @@
 --      6 tallies    hash    event|assessment -> how often
 --      7 outcomes   stream  labels; read alone
 --      then per candidate: pool hash, drawn list, request hash, asked hash (records: see store/asked.py)
+--      then claimable sets of vendors  zset  request id, by when it may be claimed (s)
 -- ARGV 1 epoch  2 budget field  3 budget limit  4 assessment  5 now (s)  6 how long a label may be corrected (s)
---      7 records that an asked hash may hold
---      then per candidate 10: slot, pool record, item hash, request id, its field in the asked hash, item digest,
---      fact, message, open JSON, deadline
+--      7 records that an asked hash may hold  8 candidates
+--      then per candidate 11: slot, pool record, item hash, request id, its field in the asked hash, item digest,
+--      fact, message, open JSON, deadline, which of KEYS is the claimable set that it goes to (0: none)
 -- Returns per candidate 'issued', 'gone' (the slot holds another item now), 'requested' (its item was
 -- requested before; the slot is emptied) or 'budget'; or 'fenced' alone.
 local epoch = tonumber(ARGV[1])
@@ -58,9 +59,8 @@ end
 local used = tonumber(redis.call('HGET', KEYS[5], ARGV[2]) or '0')
 local limit = tonumber(ARGV[3])
 local statuses = {}
-local candidates = (#KEYS - 7) / 4
-for c = 0, candidates - 1 do
-  local k, a = 8 + 4 * c, 8 + 10 * c
+for c = 0, tonumber(ARGV[8]) - 1 do
+  local k, a = 8 + 4 * c, 9 + 11 * c
   local pool, drawn, request, asked = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
   local slot, record, hash, id, field = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
   local status
@@ -87,6 +87,8 @@ for c = 0, candidates - 1 do
       redis.call('HSET', KEYS[2], id, ARGV[a + 8])
       redis.call('ZADD', KEYS[3], ARGV[a + 9], id)
       redis.call('HSET', KEYS[4], id .. '/1', ARGV[a + 7])
+      local claimable = tonumber(ARGV[a + 10])
+      if claimable > 0 then redis.call('ZADD', KEYS[claimable], ARGV[5], id) end
     end
   end
   statuses[#statuses + 1] = status
