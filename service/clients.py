@@ -112,19 +112,27 @@ def build_reader(settings: KafkaSettings) -> Any:
     return connected(KafkaConsumer, _common(settings, "reader") | options)
 
 
-def build_producer(settings: KafkaSettings, *, name: str, delivery_seconds: float = 120.0) -> Any:
+def build_producer(
+    settings: KafkaSettings, *, name: str, delivery_seconds: float = 120.0, block_seconds: float = 60.0
+) -> Any:
     """An idempotent producer that waits for all in-sync replicas, and outlives its client.
 
     Args:
         settings: the Kafka part of the settings.
         name: suffix of the client id.
         delivery_seconds: how long the client keeps trying to send a record, under one sequence number.
+        block_seconds: how long giving it a record may take while brokers are away.
 
     Raises:
         ConfigurationError: a file of the settings cannot be used.
         Unavailable: no broker can be reached, or they refuse.
     """
-    options = {"acks": "all", "linger_ms": 5, "delivery_timeout_ms": int(delivery_seconds * 1000)}
+    options = {
+        "acks": "all",
+        "linger_ms": 5,
+        "delivery_timeout_ms": int(delivery_seconds * 1000),
+        "max_block_ms": int(block_seconds * 1000),
+    }
     return LastingProducer(lambda: connected(KafkaProducer, _common(settings, name) | options))
 
 

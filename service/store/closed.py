@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from service.store.asked import class_digest, item_digest, place_of
+from service.store.asked import class_digest, item_digest, place_of, request_id_of
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
 
@@ -62,6 +62,8 @@ class AskedRequests:
         Raises:
             Unavailable: Redis cannot answer now.
         """
+        if request_id != request_id_of(self._keys.model, item_id):
+            return None
         place = place_of(request_id)
         with unavailable_when_away():
             record = self._connection.client.hget(self._keys.asked(place.bucket), place.field)

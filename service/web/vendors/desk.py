@@ -54,8 +54,8 @@ class VendorDesk:
     """Serves all vendors; a model that a vendor is not asked about does not exist for it.
 
     Its calls wait for Redis and Kafka, so they are made from threads that may wait. All of them raise
-    `Refused` where a vendor may not do this, and `Unavailable` where it cannot be done now; then it is safe to
-    repeat.
+    `Refused` where a vendor may not do this, and `Unavailable` where it cannot be done now: then it
+    is safe to repeat.
 
     Args:
         models: by name.

@@ -64,7 +64,6 @@ class LabelWriter:
         """
         try:
             futures = [self._give(vendor, label, now) for label in labels]
-            self._producer.flush(timeout=_SEND_SECONDS)
             for future in futures:
                 future.get(timeout=_SEND_SECONDS)
         except KafkaError as error:
