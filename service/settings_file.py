@@ -7,7 +7,7 @@ the value is read from that file, for secrets.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,6 +26,7 @@ from service.model_settings import (
     ModelSettings,
 )
 from service.settings import KafkaSecurity, RedisSettings, Settings
+from service.vendor_problems import vendor_problems
 
 Problems = list[tuple[str, str]]
 
@@ -185,51 +186,7 @@ def _cross_reference_problems(settings: Settings) -> Problems:
             )
             found = [("bounds.cells", problem)]
         problems += found
-    return problems + _vendor_problems(settings)
-
-
-def _vendor_problems(settings: Settings) -> Problems:
-    problems: Problems = []
-    api = settings.vendor_api
-    for key, other in (("certificate_file", "key_file"), ("key_file", "certificate_file")):
-        if getattr(api, key) is not None and getattr(api, other) is None:
-            problems.append((f"vendor_api.{other}", f"is needed with `{key}`"))
-    tokens: set[str] = set()
-    label_keys: set[bytes] = set()
-    used = settings.kafka.topics
-    topics = {used.predictions, used.label_requests, used.labels, used.dead_letters}
-    for name, vendor in settings.vendors.items():
-        at = f"vendors.{name}"
-        problems += [
-            (f"{at}.models.{i}", f"unknown model {model!r}; there are {', '.join(settings.models)}")
-            for i, model in enumerate(vendor.models or ())
-            if model not in settings.models
-        ]
-        problems += _repeated(f"{at}.token_sha256", vendor.token_sha256, tokens, "a token")
-        # Whoever holds a key can sign with it under the name of every vendor that has it.
-        problems += _repeated(f"{at}.label_keys", vendor.label_key_bytes(), label_keys, "a label key")
-        if vendor.topic is not None and vendor.topic in topics:
-            problems.append((f"{at}.topic", "must differ from the four topics and from every other vendor's"))
-        topics.add(vendor.topic or used.label_requests)
-    for model, model_settings in settings.models.items():
-        if settings.vendors and model_settings.assessments and not settings.vendors_of(model):
-            problems.append(
-                (
-                    f"models.{model}.assessments",
-                    "no vendor may be asked; name the model in `vendors.….models`",
-                )
-            )
-    return problems
-
-
-def _repeated(at: str, values: Iterable[Any], seen: set[Any], what: str) -> Problems:
-    """Values that were seen before are problems; all are seen from now on."""
-    problems = []
-    for i, value in enumerate(values):
-        if value in seen:
-            problems.append((f"{at}.{i}", f"{what} is one vendor's alone; this one is there already"))
-        seen.add(value)
-    return problems
+    return problems + vendor_problems(settings)
 
 
 def _security_problems(security: KafkaSecurity) -> Problems:

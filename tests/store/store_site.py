@@ -78,10 +78,16 @@ class Site:
         *,
         bounds: Mapping[str, Any] | None = None,
         flood_window: int = 1_000,
+        vendors: Mapping[str, Any] | None = None,
     ) -> None:
         self.connection = connection
         self.settings = Settings.model_validate(
-            {"redis": {"prefix": connection.prefix}, "bounds": dict(bounds or {}), "models": dict(models)}
+            {
+                "redis": {"prefix": connection.prefix},
+                "bounds": dict(bounds or {}),
+                "models": dict(models),
+                "vendors": dict(vendors or {}),
+            }
         )
         self.letters = Letters()
         self.registry = CollectorRegistry()
@@ -152,6 +158,8 @@ class Site:
         return LabelStep(
             {name: self.requests(name, connection) for name in self.settings.models},
             {name: frozenset(model.classes) for name, model in self.settings.models.items()},
+            label_keys={name: vendor.label_key_bytes() for name, vendor in self.settings.vendors.items()},
+            vendors={name: frozenset(self.settings.vendors_of(name)) for name in self.settings.models},
             dead_letters=self.letters,
             flood_gate=FloodGate(ratio=0.5, window=self._flood_window),
             metrics=self._metrics,

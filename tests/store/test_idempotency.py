@@ -1,0 +1,87 @@
+"""Calls to the vendor API that are made again: done once, and answered as before."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.store.connection import Connection
+from service.store.idempotency import REMEMBERED_SECONDS, RUNNING_SECONDS, Begun, IdempotencyRecords
+from service.store.keys import idempotency_key
+
+ANSWER = b'{"status": "\x00\n ok"}'
+CALL, OTHER_CALL = b"\x01" * 16, b"\x02" * 16
+
+
+@pytest.fixture
+def records(connection: Connection) -> IdempotencyRecords:
+    return IdempotencyRecords(connection)
+
+
+def begin(records: IdempotencyRecords, owner: str, *, vendor: str = "acme", call: bytes = CALL) -> Begun:
+    return records.begin(vendor, "key", fingerprint=call, owner=owner)
+
+
+def seconds_left(connection: Connection) -> int:
+    (key,) = connection.client.scan_iter(f"{connection.prefix}:*", count=1_000)
+    assert key.decode().startswith(idempotency_key(connection.prefix, "acme", ""))
+    return int(connection.client.ttl(key))
+
+
+def test_a_call_runs_once_at_a_time(records: IdempotencyRecords) -> None:
+    assert begin(records, "one") == Begun("new")
+    assert begin(records, "two") == Begun("running")
+    assert begin(records, "one") == Begun("new"), "the reply may have been lost"
+
+
+def test_a_call_that_is_done_is_answered_as_before(records: IdempotencyRecords) -> None:
+    begin(records, "one")
+    for _ in range(2):
+        records.finish("acme", "key", fingerprint=CALL, owner="one", response=ANSWER)
+    assert begin(records, "two") == Begun("done", ANSWER)
+    assert begin(records, "one") == Begun("done", ANSWER)
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_another_call_under_the_same_key_is_told_apart(records: IdempotencyRecords, done: bool) -> None:
+    begin(records, "one")
+    if done:
+        records.finish("acme", "key", fingerprint=CALL, owner="one", response=ANSWER)
+    assert begin(records, "two", call=OTHER_CALL) == Begun("different")
+
+
+def test_keys_of_two_vendors_have_nothing_to_do_with_one_another(records: IdempotencyRecords) -> None:
+    begin(records, "one")
+    assert begin(records, "two", vendor="bolt", call=OTHER_CALL) == Begun("new")
+
+
+def test_an_abandoned_call_may_be_made_again(records: IdempotencyRecords) -> None:
+    begin(records, "one")
+    records.abandon("acme", "key", fingerprint=CALL, owner="other")
+    assert begin(records, "two") == Begun("running"), "it is not the other's to abandon"
+    records.abandon("acme", "key", fingerprint=CALL, owner="one")
+    assert begin(records, "two") == Begun("new")
+
+
+def test_a_finished_call_is_not_abandoned(records: IdempotencyRecords) -> None:
+    begin(records, "one")
+    records.finish("acme", "key", fingerprint=CALL, owner="one", response=ANSWER)
+    records.abandon("acme", "key", fingerprint=CALL, owner="one")
+    assert begin(records, "two") == Begun("done", ANSWER)
+
+
+def test_a_call_that_outlived_its_mark_does_not_write_over_the_next_one(
+    records: IdempotencyRecords, connection: Connection
+) -> None:
+    begin(records, "one")
+    (key,) = connection.client.scan_iter(f"{connection.prefix}:*", count=1_000)
+    connection.client.delete(key)  # as when its time is over
+    begin(records, "two")
+    records.finish("acme", "key", fingerprint=CALL, owner="one", response=ANSWER)
+    assert begin(records, "two") == Begun("new")
+
+
+def test_records_end_by_themselves(records: IdempotencyRecords, connection: Connection) -> None:
+    begin(records, "one")
+    assert 0 < seconds_left(connection) <= RUNNING_SECONDS
+    records.finish("acme", "key", fingerprint=CALL, owner="one", response=ANSWER)
+    assert RUNNING_SECONDS < seconds_left(connection) <= REMEMBERED_SECONDS
