@@ -18,6 +18,8 @@ from service.kafka_connecting import connected
 from service.lasting_producer import LastingProducer
 from service.settings import KafkaSecurity, KafkaSettings, RedisSettings
 
+_REPLY_SECONDS = 30.0
+
 Reach = Callable[[tuple[str, int]], tuple[str, int]]
 
 
@@ -131,6 +133,8 @@ def build_producer(
         "acks": "all",
         "linger_ms": 5,
         "delivery_timeout_ms": int(delivery_seconds * 1000),
+        # The client wants a reply to be awaited less long than a delivery.
+        "request_timeout_ms": int(min(_REPLY_SECONDS, delivery_seconds / 2) * 1000),
         "max_block_ms": int(block_seconds * 1000),
     }
     return LastingProducer(lambda: connected(KafkaProducer, _common(settings, name) | options))

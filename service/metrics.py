@@ -118,6 +118,7 @@ CATALOGUE: tuple[MetricSpec, ...] = (
     MetricSpec("credence_flushes_refused_total", "counter", "", ("topic",), "Flushes refused because another owner had moved on, or Redis had lost data; nothing is counted twice."),
     MetricSpec("credence_vendor_api_calls_total", "counter", "", ("vendor", "route", "status"), "Calls of the vendor API that this process answered, by route and class of status, such as 2xx; without a vendor where the login was refused."),
     MetricSpec("credence_vendor_api_logins_refused_total", "counter", "", (), "Calls of the vendor API without a valid token."),
+    MetricSpec("credence_vendor_api_waits", "gauge", "", ("vendor",), "Calls of the vendor API of this process that wait for label requests."),
     MetricSpec("credence_vendor_claims_total", "counter", "requests", ("vendor", "model"), "Label requests that the vendor API of this process has given out, repeated ones included."),
     MetricSpec("credence_vendor_labels_total", "counter", "labels", ("vendor", "model", "kind"), "Labels that the vendor API of this process has written to Kafka, repeated ones included."),
     MetricSpec("credence_build_info", "gauge", "", ("version",), "Always 1."),
@@ -277,6 +278,7 @@ class VendorMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._calls = _counter("credence_vendor_api_calls_total", registry)
         self._refused = _counter("credence_vendor_api_logins_refused_total", registry)
+        self._waits = _gauge("credence_vendor_api_waits", registry)
         self._claims = _counter("credence_vendor_claims_total", registry)
         self._labels = _counter("credence_vendor_labels_total", registry)
 
@@ -287,6 +289,10 @@ class VendorMetrics:
     def login_refused(self) -> None:
         """A call came without a valid token."""
         self._refused.inc()
+
+    def waiting(self, vendor: str, count: int) -> None:
+        """So many calls of a vendor wait."""
+        self._waits.labels(vendor).set(count)
 
     def claimed(self, vendor: str, model: str, count: int) -> None:
         """Requests were given to a vendor."""

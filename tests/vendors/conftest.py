@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from office import Caller, Office
+from office import Caller, Office, Open
 
 from service.store.connection import Connection
-
-Open = Callable[..., Office]
 
 
 @pytest.fixture

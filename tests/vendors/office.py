@@ -7,7 +7,7 @@ import http.client
 import json
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -263,3 +263,6 @@ class Office:
     def sample(self, name: str, **labels: str) -> float:
         """A metric's value."""
         return self.registry.get_sample_value(name, labels) or 0.0
+
+
+Open = Callable[..., Office]

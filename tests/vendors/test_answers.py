@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from conftest import Open
-from office import LABEL_KEYS, LEASE_SECONDS, Caller, Office
+from office import LABEL_KEYS, LEASE_SECONDS, Caller, Office, Open
 from store_site import outcomes
 
 from service.errors import Unavailable
@@ -57,7 +56,7 @@ def test_the_same_answer_again_is_taken_again_and_counts_once(office: Office, ac
     assert len(outcomes(office.site)) == 1
 
 
-def test_another_answer_under_the_same_claim_is_refused(office: Office, acme: Caller) -> None:
+def test_another_answer_under_the_same_claim_is_refused(acme: Caller) -> None:
     (claim,) = acme.claim()
     acme.answer(claim, "cat")
     refused = acme.answer(claim, "dog")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
-from conftest import Open
 from harness import wait_for
-from office import LEASE_SECONDS, Caller, Office
+from office import LEASE_SECONDS, Caller, Office, Open
 from store_site import NOW
 
 from service.contract import LabelRequest
@@ -24,7 +26,7 @@ def test_a_vendor_sees_its_models_and_how_many_requests_wait(office: Office, acm
 
 def test_a_claim_comes_with_its_request(office: Office, acme: Caller) -> None:
     (claim,) = acme.claim()
-    request = LabelRequest.model_validate_json(__import__("json").dumps(claim["request"]))
+    request = LabelRequest.model_validate_json(json.dumps(claim["request"]))
     assert request in office.asked_of("acme")
     assert (claim["model"], claim["state"]) == ("m", "claimed")
     assert claim["request_id"] == request.request_id
@@ -51,8 +53,6 @@ def test_a_lease_ends_as_asked_for_and_never_after_the_deadline(acme: Caller) ->
 
 
 def seconds_left(claim: dict[str, Any]) -> float:
-    from datetime import datetime
-
     return datetime.fromisoformat(claim["leased_until"]).timestamp() - NOW
 
 
@@ -148,10 +148,8 @@ def test_a_vendor_may_wait_in_so_many_calls_and_others_too(open_office: Open) ->
 def test_what_a_client_that_hung_up_would_have_been_given_is_not_claimed(open_office: Open) -> None:
     office = open_office()
     acme = Caller(office.server.port, "token-of-acme", seconds=1.0)
-    try:
+    with suppress(TimeoutError):
         acme.claim(5, wait_seconds=20.0)
-    except TimeoutError:
-        pass
     wait_for(lambda: not waits_of(office, "acme"), seconds=5, what="the end of waiting")
     office.ask(10)
     assert office.caller("acme").get("/claims").claims == []

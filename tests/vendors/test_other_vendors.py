@@ -1,12 +1,11 @@
-"""What is one vendor's is not there for another one: neither to be read, nor to be changed, nor to be guessed."""
+"""What is one vendor's is not there for another one: neither to be read, nor changed, nor guessed."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
-from conftest import Open
-from office import VENDORS, Caller, Office, Told
+from office import VENDORS, Caller, Office, Open, Told
 from store_site import outcomes
 
 GUESSED = {
@@ -25,7 +24,7 @@ def same(one: Told, other: Told) -> bool:
     } == {k: v for k, v in other.headers.items() if k not in unlike}
 
 
-def test_a_vendor_is_given_its_own_requests_alone(office: Office, acme: Caller, bolt: Caller) -> None:
+def test_a_vendor_is_given_its_own_requests_alone(acme: Caller, bolt: Caller) -> None:
     given = {
         who: {c["request"]["vendor"] for c in caller.claim(20)}
         for who, caller in {"acme": acme, "bolt": bolt}.items()

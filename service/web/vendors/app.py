@@ -71,7 +71,7 @@ def vendor_app(
     def longest(path: str) -> int:
         return settings.annotations_bytes if path.endswith(ANNOTATIONS_PATH) else settings.body_bytes
 
-    waits = Waits(most=settings.waits, stopping=stopping)
+    waits = Waits(most=settings.waits, stopping=stopping, note=metrics.waiting)
     api = build_vendor_api(settings, desk=desk, waits=waits, clock=clock)
     bodies = Bodies(Idempotency(api, records=records), longest=longest, seconds=body_seconds)
     tokens = Tokens({name: vendor.token_sha256 for name, vendor in vendors.items()})

@@ -27,9 +27,11 @@ class Waits:
     Args:
         most: of one vendor at a time.
         stopping: whether the process ends: then nobody waits any more.
+        note: is told how many calls of a vendor wait by now.
     """
 
-    def __init__(self, *, most: int, stopping: Callable[[], bool]) -> None:
+    def __init__(self, *, most: int, stopping: Callable[[], bool], note: Callable[[str, int], None]) -> None:
+        self._note = note
         self._most = most
         self._stopping = stopping
         self._waiting: Counter[str] = Counter()
@@ -55,7 +57,7 @@ class Waits:
             return found
         if self._waiting[vendor] >= self._most and seconds > 0:
             raise Refused(Kind.TOO_MANY_WAITS, headers=later(_RETRY_SECONDS))
-        self._waiting[vendor] += 1
+        self._count(vendor, 1)
         try:
             while (rest := ends - time.monotonic()) > 0 and not self._stopping():
                 await asyncio.sleep(min(LOOK_SECONDS, rest))
@@ -64,7 +66,9 @@ class Waits:
                 if found := await run_in_threadpool(look):
                     return found
         finally:
-            self._waiting[vendor] -= 1
-            if not self._waiting[vendor]:
-                del self._waiting[vendor]
+            self._count(vendor, -1)
         return []
+
+    def _count(self, vendor: str, more: int) -> None:
+        self._waiting[vendor] += more
+        self._note(vendor, self._waiting[vendor])
