@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+import secrets
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -170,7 +171,7 @@ class Office:
 
     def __post_init__(self) -> None:
         self.site = Site(self.connection, models(**self.assessment), vendors=self.vendors)
-        self.topic = f"{self.connection.prefix}.labels"
+        self.topic = f"{self.connection.prefix}.labels.{secrets.token_hex(4)}"
         self.settings = Settings.model_validate(
             {
                 "kafka": {"bootstrap_servers": [self.broker], "topics": {"labels": self.topic}},
@@ -259,6 +260,11 @@ class Office:
         said = [json.loads(each.value) for each in records]
         self.labels += said
         return said
+
+    def read_some(self) -> None:
+        """Have the labels consumer take what is there."""
+        for found in self._consumer.poll(50).values():
+            self._step.process(0, found, self.clock())
 
     def sample(self, name: str, **labels: str) -> float:
         """A metric's value."""
