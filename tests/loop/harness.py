@@ -53,6 +53,7 @@ models:
     assessments: {assessments}
     alerts: {{min_accuracy: 0.8}}
 {model}
+vendors: {vendors}
 """
 
 _MONITORED = ("/healthz", "/readyz", "/metrics")
@@ -108,6 +109,7 @@ class Deployment:
         tick: seconds between two rounds.
         assessments: what is asked, as YAML.
         model: more keys of the model, as YAML.
+        vendors: who is asked, as YAML; `NAME` stands for the deployment's name.
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class Deployment:
         tick: float = 0.5,
         assessments: str = ASSESSMENTS,
         model: str = "",
+        vendors: str = "{}",
     ) -> None:
         self.name = f"t{os.getpid()}x{time.monotonic_ns()}"
         self.folder = folder
@@ -137,6 +140,7 @@ class Deployment:
                 lease=max(2 * tick, 1.5),
                 assessments=assessments,
                 model=indent(model, "    "),
+                vendors=vendors.replace("NAME", self.name),
             )
         )
         self.settings = load_settings(self.config, {})
