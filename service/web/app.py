@@ -7,6 +7,8 @@ import threading
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount
 from starlette.types import ASGIApp
 
@@ -27,7 +29,14 @@ def page_app(view: SnapshotView) -> Starlette:
     Args:
         view: of the snapshots.
     """
-    return Starlette(routes=[*page_routes(), Mount(API_PATH, build_api(view))])
+
+    async def not_found(_: Request, __: Exception) -> Response:
+        # As the API says it, for paths of it too that the mount does not match, such as with a line break.
+        return JSONResponse({"detail": "Not Found"}, status_code=404)
+
+    return Starlette(
+        routes=[*page_routes(), Mount(API_PATH, build_api(view))], exception_handlers={404: not_found}
+    )
 
 
 class WebServer:

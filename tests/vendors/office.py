@@ -15,10 +15,12 @@ from typing import Any, Self
 from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from prometheus_client import CollectorRegistry
-from store_site import NOW, Site, message, record
+from redis_cluster import EmbeddedRedisCluster
+from store_site import NOW, Site, message, record, redis_settings
 
-from service.clients import build_producer
+from service.clients import build_producer, build_redis
 from service.contract import LabelRequest
+from service.embedded import EmbeddedRedis
 from service.metrics import VendorMetrics
 from service.settings import Settings
 from service.store.connection import Connection
@@ -272,3 +274,8 @@ class Office:
 
 
 Open = Callable[..., Office]
+
+
+def fresh_connection(server: EmbeddedRedis | EmbeddedRedisCluster) -> Connection:
+    """A connection with a prefix of its own."""
+    return Connection(build_redis(redis_settings(server)), f"test-{secrets.token_hex(6)}")
