@@ -7,16 +7,19 @@ import http.client
 import json
 import secrets
 import ssl
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from harness import wait_for
 from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from prometheus_client import CollectorRegistry
 from redis_cluster import EmbeddedRedisCluster
-from store_site import NOW, Site, message, record, redis_settings
+from store_site import NOW, Site, message, outcomes, record, redis_settings
 
 from service.clients import build_producer, build_redis
 from service.contract import LabelRequest
@@ -267,6 +270,31 @@ class Office:
         """Have the labels consumer take what is there."""
         for found in self._consumer.poll(50).values():
             self._step.process(0, found, self.clock())
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Have the labels consumer take what is written, all the time."""
+        ended = threading.Event()
+
+        def go_on() -> None:
+            while not ended.is_set():
+                self.read_some()
+
+        thread = threading.Thread(target=go_on)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def true_classes(self) -> list[str]:
+        """What the outcomes say, corrections and retractions included."""
+        return [entry.label.true_class for entry in outcomes(self.site)]
+
+    def await_outcomes(self, *classes: str) -> None:
+        """Wait until the labels consumer has made these outcomes."""
+        wait_for(lambda: self.true_classes() == list(classes), seconds=10, what="the outcomes")
 
     def sample(self, name: str, **labels: str) -> float:
         """A metric's value."""

@@ -1,7 +1,7 @@
 """Calls made from the APIs' own descriptions, good ones and bad ones: none is answered with a server error.
 
-schemathesis makes them up. Half of those of the vendor API name a request that is really held, so that they come
-further than to a 404.
+schemathesis makes them up. Half of those of the vendor API name a request that is really held, so that they
+come further than to a 404.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if os.environ.get("CI") == "true":
     import schemathesis
 else:
     schemathesis = pytest.importorskip("schemathesis")
-from schemathesis.generation import GenerationMode  # noqa: E402 - of what may not be there
-from schemathesis.specs.openapi import checks  # noqa: E402
+from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi import checks
 
 CHECKS = [
     schemathesis.checks.not_a_server_error,
@@ -40,7 +40,7 @@ CHECKS = [
     checks.response_schema_conformance,
 ]
 EXAMPLES = 12
-"""Per operation and kind of call. With twelve operations and two kinds that is half a minute on a busy machine."""
+"""Per operation and kind of call: about half a minute on a busy machine."""
 
 MODES = [GenerationMode.POSITIVE, GenerationMode.NEGATIVE]
 

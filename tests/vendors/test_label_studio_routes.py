@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from harness import wait_for
 from label_studio_shapes import annotation, hook_body, minimal
 from office import LEASE_SECONDS, Caller, Office, Open, Told
-from store_site import NOW, outcomes
+from store_site import NOW
 
 BASE = "/models/m/label-studio"
 
@@ -38,33 +34,6 @@ def hook(caller: Caller, action: str, task: dict[str, Any], made: dict[str, Any]
 def states(told: Told) -> list[str]:
     assert told.status == 200, told.body
     return [one["state"] for one in told.body["tasks"]]
-
-
-def true_classes(office: Office) -> list[str]:
-    return [entry.label.true_class for entry in outcomes(office.site)]
-
-
-def read(office: Office, *classes: str) -> None:
-    """Wait until the labels consumer has made these outcomes."""
-    wait_for(lambda: true_classes(office) == list(classes), seconds=10, what="the outcomes")
-
-
-@contextmanager
-def labels_read(office: Office) -> Iterator[None]:
-    """Have the labels consumer take what is written, all the time."""
-    ended = threading.Event()
-
-    def go_on() -> None:
-        while not ended.is_set():
-            office.read_some()
-
-    reading = threading.Thread(target=go_on)
-    reading.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        reading.join()
 
 
 def test_the_configuration_has_the_models_classes(acme: Caller) -> None:
@@ -105,7 +74,7 @@ def test_an_export_answers_and_skips(office: Office, acme: Caller) -> None:
     labels = office.read_labels(2)
     assert [(one["kind"], one.get("true_class")) for one in labels] == [("answer", "dog"), ("skip", None)]
     assert labels[0]["annotator"] == "label-studio:1"
-    assert true_classes(office) == ["dog"]
+    assert office.true_classes() == ["dog"]
 
 
 def test_the_minimal_export_answers(office: Office, acme: Caller) -> None:
@@ -113,7 +82,7 @@ def test_the_minimal_export_answers(office: Office, acme: Caller) -> None:
     told = acme.post(f"{BASE}/annotations", [minimal(**task["data"], true_class="owl")])
     assert states(told) == ["submitted"]
     office.read_labels()
-    assert true_classes(office) == ["owl"]
+    assert office.true_classes() == ["owl"]
 
 
 def test_an_export_that_is_imported_twice_changes_nothing_the_second_time(
@@ -121,13 +90,13 @@ def test_an_export_that_is_imported_twice_changes_nothing_the_second_time(
 ) -> None:
     (task,) = tasks(acme)
     export(acme, (task, [annotation(1, "dog")]))
-    with labels_read(office):
+    with office.reading():
         assert states(export(acme, (task, [annotation(1, "dog")]))) == ["unchanged"]
         changed = annotation(1, "cat", updated_at="2027-01-15T09:00:00Z")
         assert states(export(acme, (task, [changed]))) == ["submitted"]
-        read(office, "dog", "cat")
+        office.await_outcomes("dog", "cat")
         assert states(export(acme, (task, [changed]))) == ["unchanged"]
-    assert true_classes(office) == ["dog", "cat"]
+    assert office.true_classes() == ["dog", "cat"]
     assert office.site.letters.reasons == []
 
 
@@ -148,28 +117,28 @@ def test_what_cannot_be_taken_is_told_task_by_task(office: Office, acme: Caller)
 
 def test_webhooks_answer_correct_and_take_back(office: Office, acme: Caller) -> None:
     (task,) = tasks(acme)
-    with labels_read(office):
+    with office.reading():
         assert states(hook(acme, "ANNOTATION_CREATED", task, annotation(7, "dog"))) == ["submitted"]
         changed = annotation(7, "cat", updated_at="2027-01-15T09:00:00Z")
         assert states(hook(acme, "ANNOTATION_UPDATED", task, changed)) == ["submitted"]
-        read(office, "dog", "cat")
+        office.await_outcomes("dog", "cat")
         assert states(hook(acme, "ANNOTATION_UPDATED", task, changed)) == ["unchanged"]
         gone = hook_body("ANNOTATIONS_DELETED", annotations=[{"id": 7}])
         assert states(acme.post(f"{BASE}/webhook", gone)) == ["submitted"]
-        read(office, "dog", "cat", "")
+        office.await_outcomes("dog", "cat", "")
         assert states(acme.post(f"{BASE}/webhook", gone)) == ["unchanged"]
-    assert true_classes(office) == ["dog", "cat", ""]
+    assert office.true_classes() == ["dog", "cat", ""]
     assert office.site.letters.reasons == []
 
 
 def test_an_older_annotation_that_is_deleted_takes_nothing_back(office: Office, acme: Caller) -> None:
     (task,) = tasks(acme)
-    with labels_read(office):
+    with office.reading():
         hook(acme, "ANNOTATION_CREATED", task, annotation(7, "dog"))
         hook(acme, "ANNOTATION_CREATED", task, annotation(8, "cat", updated_at="2027-01-15T09:00:00Z"))
         gone = hook_body("ANNOTATIONS_DELETED", annotations=[{"id": 7}])
         assert states(acme.post(f"{BASE}/webhook", gone)) == ["ignored"]
-        read(office, "dog", "cat")
+        office.await_outcomes("dog", "cat")
 
 
 def test_an_annotation_that_nobody_told_of_is_deleted_in_vain(acme: Caller, bolt: Caller) -> None:
