@@ -22,6 +22,7 @@ from service.store.connection import Connection
 
 BASE = "/models/m/label-studio"
 START_SECONDS = 600.0
+SETTINGS = ("SSRF_PROTECTION_ENABLED", "COLLECT_ANALYTICS", "LATEST_VERSION_CHECK")
 SECONDS = 60.0
 
 
@@ -43,7 +44,7 @@ class LabelStudio:
                 ],
                 output=sink,
                 # It refuses to call addresses of this machine, where it is not told otherwise.
-                environment=os.environ | {"SSRF_PROTECTION_ENABLED": "false", "COLLECT_ANALYTICS": "false", "LATEST_VERSION_CHECK": "false"},
+                environment=os.environ | dict.fromkeys(SETTINGS, "false"),
             )  # fmt: skip
         self.child.wait_until(self._healthy, seconds=START_SECONDS)
 

@@ -159,7 +159,7 @@ class Deployment:
     def configure(self, section: str, **keys: Any) -> None:
         """Have processes that start from now on find these keys in a section of the configuration."""
         document = yaml.safe_load(self.config.read_text())
-        document[section] |= keys
+        document[section] = document.get(section, {}) | keys
         self.config.write_text(yaml.safe_dump(document))
 
     def run_command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
