@@ -133,7 +133,7 @@ class Application:
         settings = self._settings
         yield "monitoring", monitoring_app(self._registry, self._health), settings.monitoring
         if self._takes_snapshots:
-            yield "page", page_app(self._view()), settings.http
+            yield "page", page_app(self._view(), allowed_hosts=settings.http.allowed_hosts), settings.http
         if self._serves_vendors:
             yield "vendor_api", self._vendors.app(), settings.vendor_api
 

@@ -136,7 +136,8 @@ _PAGE = """\
 Credence talks over Kafka topics to the models that it watches and to the people who label. This page and
 the files beside it are made from `service/contract.py` and `service/inference_contract.py` by
 `credence contract`; change them there.
-[asyncapi.json](asyncapi.json) says the same for machines.
+[asyncapi.json](asyncapi.json) says the same for machines; [vendor-api.openapi.json](vendor-api.openapi.json)
+describes the HTTP API for vendors without Kafka ([vendor-api.md](../vendor-api.md)).
 
 {channels}
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Sequence
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount
@@ -23,20 +25,25 @@ _HEAD_BYTES = 16_384
 _KEEP_ALIVE_SECONDS = 15
 
 
-def page_app(view: SnapshotView) -> Starlette:
+def page_app(view: SnapshotView, *, allowed_hosts: Sequence[str] = ()) -> ASGIApp:
     """The application that people use: status page, runbooks, and what they show as JSON.
 
     Args:
         view: of the snapshots.
+        allowed_hosts: names that it may be asked under, `*.example.com` for those below one; any, if empty. A
+            browser that was led here under another name, by a page that is not to see this, is refused.
     """
 
     async def not_found(_: Request, __: Exception) -> Response:
         # As the API says it, for paths of it too that the mount does not match, such as with a line break.
         return JSONResponse({"detail": "Not Found"}, status_code=404)
 
-    return Starlette(
+    app = Starlette(
         routes=[*page_routes(), Mount(API_PATH, build_api(view))], exception_handlers={404: not_found}
     )
+    if not allowed_hosts:
+        return app
+    return TrustedHostMiddleware(app, allowed_hosts=allowed_hosts, www_redirect=False)
 
 
 class WebServer:

@@ -54,9 +54,9 @@ def port(request: pytest.FixtureRequest) -> Iterator[int]:
     server.stop()
 
 
-def get(port: int, path: str) -> tuple[int, dict[str, str], str]:
+def get(port: int, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    connection.request("GET", path)
+    connection.request("GET", path, headers=headers)
     reply = connection.getresponse()
     body = reply.read().decode()
     connection.close()
@@ -88,3 +88,21 @@ def test_an_error_is_logged_and_not_told(app: str, path: str, caplog: pytest.Log
     assert "RuntimeError" not in body
     (logged,) = [record for record in caplog.records if record.exc_info]
     assert logged.name == "service.web.guard"
+
+
+def test_a_page_with_names_is_not_shown_under_another_one() -> None:
+    app = page_app(VIEW, allowed_hosts=["localhost", "*.example.com"])
+    server = WebServer(app, name="test", host="127.0.0.1", port=0)
+    asked = {
+        host: get(server.port, "/api/v1/models", Host=host)[0]
+        for host in ("localhost", "localhost:8400", "credence.example.com", "evil.example", "127.0.0.1", "")
+    }
+    server.stop()
+    assert asked == {
+        "localhost": 200,
+        "localhost:8400": 200,
+        "credence.example.com": 200,
+        "evil.example": 400,
+        "127.0.0.1": 400,
+        "": 400,
+    }
