@@ -64,6 +64,8 @@ class VendorServing:
     def producer(self) -> Any:
         """Makes the client that answers are given to: one that gives up while its caller still waits.
 
+        An answer that is there twice counts once, so the client need not be idempotent.
+
         Raises:
             ConfigurationError: a file of the settings cannot be used.
             Unavailable: no broker can be reached, or they refuse.
@@ -73,6 +75,7 @@ class VendorServing:
             name="vendor-api",
             delivery_seconds=_ANSWER_SECONDS,
             block_seconds=_ANSWER_SECONDS,
+            idempotent=False,
         )
 
     @contextmanager

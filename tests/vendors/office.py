@@ -192,7 +192,9 @@ class Office:
         self._consumer = KafkaConsumer(bootstrap_servers=self.broker, enable_auto_commit=False)
         self._consumer.assign([TopicPartition(self.topic, 0)])
         self._consumer.seek_to_beginning()
-        self._producer = build_producer(self.settings.kafka, name="test", delivery_seconds=3, block_seconds=3)
+        self._producer = build_producer(
+            self.settings.kafka, name="test", delivery_seconds=3, block_seconds=3, idempotent=False
+        )
         self.registry = CollectorRegistry()
         self.metrics = VendorMetrics(self.registry)
         self.desk: VendorDesk | None = self.made_desk(self._producer)
@@ -304,6 +306,6 @@ class Office:
 Open = Callable[..., Office]
 
 
-def fresh_connection(server: EmbeddedRedis | EmbeddedRedisCluster) -> Connection:
+def fresh_connection(server: EmbeddedRedis | EmbeddedRedisCluster, **options: Any) -> Connection:
     """A connection with a prefix of its own."""
-    return Connection(build_redis(redis_settings(server)), f"test-{secrets.token_hex(6)}")
+    return Connection(build_redis(redis_settings(server, **options)), f"test-{secrets.token_hex(6)}")

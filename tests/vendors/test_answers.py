@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from office import LABEL_KEYS, LEASE_SECONDS, Caller, Office, Open
+from apache_kafka import ApacheKafka
+from harness import wait_for
+from office import LABEL_KEYS, LEASE_SECONDS, Caller, Office, Open, fresh_connection
 from store_site import outcomes
 
-from service.errors import Unavailable
+from service.embedded import EmbeddedBroker, EmbeddedRedis
 from service.signing import verify
+from service.store.connection import Connection
 
 
 def test_an_answer_is_in_kafka_signed_when_it_is_confirmed(office: Office, acme: Caller) -> None:
@@ -118,24 +121,46 @@ def test_a_request_that_expired_takes_no_answer_and_no_correction(open_office: O
     assert acme.of(claim, "correction", true_class="dog").problem == "request-expired"
 
 
-class _Away:
-    """A producer whose brokers do not answer."""
+def test_an_answer_that_kafka_cannot_take_is_given_again_later(
+    connection: Connection, own_broker: tuple[str, ApacheKafka | EmbeddedBroker]
+) -> None:
+    address, broker = own_broker
+    with Office(connection, address) as office:
+        office.ask(20)
+        acme = office.caller("acme")
+        (claim,) = acme.claim()
+        broker.pause()
+        refused = acme.answer(claim)
+        assert (refused.status, refused.problem) == (503, "unavailable")
+        assert int(refused.headers["retry-after"]) >= 1
+        assert [c["state"] for c in acme.get("/claims").claims] == ["claimed"]
+        broker.resume()
+        wait_for(lambda: acme.answer(claim).status == 202, seconds=30, what="the answer in Kafka")
+        with office.reading():
+            office.await_outcomes("cat")
+        assert office.site.letters.reasons == []
 
-    def send(self, *_: object, **__: object) -> object:
-        raise Unavailable("kafka", TimeoutError())
 
-
-def test_an_answer_that_kafka_cannot_take_is_given_again_later(office: Office, acme: Caller) -> None:
-    (claim,) = acme.claim()
-    working, office.desk = office.desk, office.made_desk(_Away())
-    refused = acme.answer(claim)
-    assert (refused.status, refused.problem) == (503, "unavailable")
-    assert int(refused.headers["retry-after"]) >= 1
-    assert [c["state"] for c in acme.get("/claims").claims] == ["claimed"]
-    office.desk = working
-    assert acme.answer(claim).status == 202
-    office.read_labels()
-    assert len(outcomes(office.site)) == 1
+def test_while_redis_is_away_vendors_are_told_to_come_later(bootstrap_servers: str) -> None:
+    with EmbeddedRedis() as server:
+        connection = fresh_connection(server, timeout_seconds=1)
+        with Office(connection, bootstrap_servers) as office:
+            office.ask(20)
+            acme = office.caller("acme")
+            (claim,) = acme.claim()
+            server.pause()
+            for told in (
+                acme.get("/models"),
+                acme.post("/claims", {}),
+                acme.post("/claims", {}, Idempotency_Key="k"),
+                acme.answer(claim),
+                acme.post("/models/m/label-studio/tasks", {}),
+            ):
+                assert (told.status, told.problem) == (503, "unavailable")
+                assert int(told.headers["retry-after"]) >= 1
+            server.resume()
+            assert acme.answer(claim).status == 202
+        connection.client.close()
 
 
 def test_before_redis_and_kafka_are_reached_vendors_are_told_to_come_later(
