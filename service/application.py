@@ -177,11 +177,12 @@ class Application:
                 collect_rarely()
             while not self._stopping.wait(_HASH_KEY_SECONDS):
                 self._keep_hash_key(hash_key)
-        for keeper in keepers:
-            keeper.join(_JOIN_SECONDS)
-        if scheduler is not None and rounds is not None:
-            scheduler.shutdown(wait=True)
-            rounds.release()
+            self._health.stopping()
+            for keeper in keepers:
+                keeper.join(_JOIN_SECONDS)
+            if scheduler is not None and rounds is not None:
+                scheduler.shutdown(wait=True)
+                rounds.release()
         producer.close(timeout=5)
         letters.close(timeout=5)
 
@@ -223,6 +224,7 @@ class Application:
         """What reads the topics of this process's roles."""
         settings, connection, topics = self._settings, self._connection, self._settings.kafka.topics
         if "predictions" in self._roles:
+            self._metrics.takes_predictions(settings.models)
             step = prediction_step(
                 settings,
                 connection,
@@ -233,6 +235,7 @@ class Application:
             progress = topic_progress(settings, connection, ModelKeys.shard)
             yield self._keeper(step, topics.predictions, progress)
         if "labels" in self._roles:
+            self._metrics.takes_labels(settings.models)
             labels = label_step(
                 settings,
                 connection,
@@ -286,6 +289,7 @@ class Application:
         if "schedule" in self._roles:
             lease = LeaderLease(self._connection, lease_seconds=settings.schedule.lease_seconds)
             stores = request_stores(settings, self._connection)
+            self._metrics.may_lead({name: model.assessments for name, model in settings.models.items()})
             publisher = RequestPublisher(
                 producer,
                 settings.kafka.topics.label_requests,

@@ -22,6 +22,7 @@ from service.application import ALL_ROLES, Application, Role
 from service.clients import build_admin, build_redis
 from service.dead_letter_desk import add_parser as add_dead_letters_parser
 from service.errors import ConfigurationError, CredenceError, Unavailable
+from service.layout_desk import add_parser as add_layouts_parser
 from service.logs import configure_logs
 from service.reference.configuration import configuration_page
 from service.reference.contract import contract_files
@@ -117,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     vendors.set_defaults(command=_vendors)
 
     add_dead_letters_parser(commands, configured)
+    add_layouts_parser(commands, configured)
     add_replay_parser(commands)
     contract = commands.add_parser(
         "contract",
@@ -140,6 +142,14 @@ def _parser() -> argparse.ArgumentParser:
         help="see it work on a real classifier, with a broker and a Redis of its own",
         description="Train classifiers on handwritten digits, stream their predictions through a real "
         "broker, degrade one of two cameras half-way, and watch Credence find it with few labels.",
+        parents=[configured],
+    )
+    demo.add_argument(
+        "part",
+        nargs="?",
+        choices=["producer", "labeller"],
+        help="play this part alone, against the Kafka of the configuration, until it is stopped; the whole "
+        "demo brings servers and a configuration of its own",
     )
     demo.add_argument(
         "--seconds",
@@ -320,9 +330,14 @@ def _write_or_check(directory: Path, files: dict[str, str], *, check: bool) -> i
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from service.demo.run import run_demo  # noqa: PLC0415 - needs scikit-learn, an extra
+    if options.part is None:
+        from service.demo.run import run_demo  # noqa: PLC0415 - needs scikit-learn, an extra
 
-    return run_demo(seconds=options.seconds, console=Console())
+        return run_demo(seconds=options.seconds, console=Console())
+    from service.demo.parts import play_part  # noqa: PLC0415 - needs scikit-learn, an extra
+
+    play_part(options.part, _settings(options), seconds=options.seconds)
+    return 0
 
 
 if __name__ == "__main__":

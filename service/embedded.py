@@ -229,7 +229,7 @@ class EmbeddedRedis(Child):
 
     def _answers(self) -> bool:
         try:
-            with redis.Redis(port=self.port, socket_timeout=1) as client:
+            with redis.Redis(host="127.0.0.1", port=self.port, socket_timeout=1) as client:
                 return bool(client.ping())
         except redis.RedisError:
             return False

@@ -28,7 +28,7 @@ class Health:
 
     def __init__(self) -> None:
         self._checks: list[Callable[[], Check]] = []
-        self._starting: str | None = "starting"
+        self._passing: str | None = "starting"
 
     def add(self, check: Callable[[], Check]) -> None:
         """Have one more part answer."""
@@ -36,9 +36,14 @@ class Health:
 
     def started(self) -> None:
         """All parts are there; from now on their checks alone decide."""
-        self._starting = None
+        self._passing = None
+
+    def stopping(self) -> None:
+        """It takes on nothing new: not ready from now on, though it answers to the end."""
+        self._passing = "stopping"
 
     def checks(self) -> list[Check]:
         """The state of every part now."""
-        start = [Check("process", alive=True, ready=False, state=self._starting)] if self._starting else []
-        return start + [check() for check in self._checks]
+        passing = self._passing
+        own = [Check("process", alive=True, ready=False, state=passing)] if passing else []
+        return own + [check() for check in self._checks]

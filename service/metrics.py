@@ -8,7 +8,7 @@ ever holds an item id.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -173,6 +173,35 @@ class PipelineMetrics:
         self._published = _counter("credence_requests_published_total", registry)
         self._short = _counter("credence_draws_short_total", registry)
         _gauge("credence_build_info", registry).labels(__version__).set(1)
+
+    def takes_predictions(self, models: Iterable[str]) -> None:
+        """This process reads predictions.
+
+        What it counts of them begins at zero, here and below, and not with the first event: Prometheus sees no
+        increase in a series that was not there before, and a series of one process would be away when another takes
+        its place.
+        """
+        self._flush.labels("predictions")
+        for model in models:
+            self.consumed(model, 0)
+
+    def takes_labels(self, models: Iterable[str]) -> None:
+        """This process reads labels."""
+        self._flush.labels("labels")
+        self.labels_taken(applied=0, duplicate=0)
+        for model in models:
+            self._delay.labels(model)
+
+    def may_lead(self, assessments: Mapping[str, Iterable[str]]) -> None:
+        """This process asks for labels when it leads.
+
+        Args:
+            assessments: of every model.
+        """
+        for model, names in assessments.items():
+            self.published(model, 0)
+            for assessment in names:
+                self.draws_short(model, assessment, 0)
 
     def consumed(self, model: str, count: int) -> None:
         """Predictions were taken in."""

@@ -208,6 +208,7 @@ class Rounds:
     def release(self) -> None:
         """Let another replica lead at once."""
         if self._lease is not None:
+            self._metrics.leading(False)
             try:
                 self._lease.release()
             except Unavailable as error:

@@ -1,35 +1,50 @@
-"""The demo's labeller: `python -m service.demo.labeller` answers label requests as people do."""
+"""The demo's labeller: `python -m service.demo.labeller` answers label requests as people do.
+
+`credence demo labeller` answers those that come through the Kafka of a configuration.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 import uuid
 from datetime import UTC, datetime
+from pathlib import Path
 
 from service.clients import build_consumer, build_producer
 from service.contract import LABEL_TYPE, Label, LabelRequest, cloudevents_headers
 from service.demo.desk import Desk
 from service.demo.journal import LABELLER_FILE, READY, Journal, Mark
-from service.demo.process import Arguments, Record, StopFlag, parse_arguments, sender
-from service.demo.world import World, load_split
+from service.demo.process import Record, StopFlag, parse_arguments, sender
+from service.demo.world import MODEL, World, load_split
+from service.settings import KafkaSettings
 
 _SOURCE = "demo/labeller"
 _POLL_MILLISECONDS = 50
 
 
 def main() -> None:
-    """Answer until SIGTERM."""
+    """Answer until SIGTERM; told what to do by the demo that brings its own servers."""
     arguments = parse_arguments("Answers the demo's label requests.")
-    world = World(arguments.seed, load_split(arguments.seed))
     with Journal(arguments.folder / LABELLER_FILE) as journal:
-        run(arguments, Desk(world, arguments.seed, journal), journal)
+        _answer(arguments.settings.kafka, journal, seed=arguments.seed)
 
 
-def run(arguments: Arguments, desk: Desk, journal: Journal) -> None:
-    """Consume requests and send what is due, until SIGTERM."""
-    stop = StopFlag(signal.SIGTERM)
-    kafka = arguments.settings.kafka
+def answer_requests(kafka: KafkaSettings, *, seed: int) -> None:
+    """Answer until SIGTERM, without a journal.
+
+    Args:
+        kafka: where requests come from, and labels go to.
+        seed: of the world, the producer's too.
+    """
+    with Journal(Path(os.devnull)) as journal:
+        _answer(kafka, journal, seed=seed)
+
+
+def _answer(kafka: KafkaSettings, journal: Journal, *, seed: int) -> None:
+    stop = StopFlag(signal.SIGTERM, signal.SIGINT)
+    desk = Desk(World(seed, load_split(seed)), seed, journal)
     consumer = build_consumer(kafka, group="demo-labeller", without_offset="earliest")
     producer = build_producer(kafka, name="demo-labeller")
     send = sender(producer, kafka.topics.labels)
@@ -42,7 +57,12 @@ def run(arguments: Arguments, desk: Desk, journal: Journal) -> None:
                 is_ready = True
                 journal.write(Mark(READY, time.time()))
             for record in (record for records in polled.values() for record in records):
-                desk.take(LabelRequest.model_validate_json(record.value), time.time())
+                request = LabelRequest.model_validate_json(record.value)
+                if request.model == MODEL:
+                    desk.take(request, time.time())
+            if polled:
+                # What was on the desk when a labeller left is asked again.
+                consumer.commit()
             now = time.time()
             for label in desk.labels(now):
                 send(_record(label, now))

@@ -53,10 +53,17 @@ class PredictionStream:
         classifier: predicts them.
         journal: is told what was predicted, and whether it is true.
         degrade_after_seconds: when one camera gets worse, counted from the start.
+        first: number of the first item.
     """
 
     def __init__(
-        self, world: World, classifier: Classifier, journal: Journal, *, degrade_after_seconds: float
+        self,
+        world: World,
+        classifier: Classifier,
+        journal: Journal,
+        *,
+        degrade_after_seconds: float,
+        first: int = 0,
     ) -> None:
         self._world = world
         self._classifier = classifier
@@ -64,7 +71,7 @@ class PredictionStream:
         self._degrade_after_seconds = degrade_after_seconds
         self._degrades_at = float("inf")
         self._degraded = False
-        self._next = 0
+        self._next = first
         self._records_made = 0
 
     def start(self, now: float) -> None:

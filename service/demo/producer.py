@@ -1,40 +1,78 @@
-"""The demo's producer: `python -m service.demo.producer` streams predictions of held-out images."""
+"""The demo's producer: `python -m service.demo.producer` streams predictions of held-out images.
+
+`credence demo producer` streams them to the Kafka of a configuration.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 from service.clients import build_producer
 from service.demo.classifier import Classifier
 from service.demo.journal import PRODUCER_FILE, READY, Journal, Mark
-from service.demo.predicting import PredictionStream, run
+from service.demo.predicting import RATE, PredictionStream, run
 from service.demo.process import GO_FILE, StopFlag, parse_arguments, sender
 from service.demo.world import DEGRADES_AFTER, World, load_split
+from service.settings import KafkaSettings
 
 _LOOK_SECONDS = 0.05
 
 
 def main() -> None:
-    """Train, then stream until SIGTERM."""
+    """Train, then stream until SIGTERM; told what to do by the demo that brings its own servers."""
     arguments = parse_arguments("Streams the demo's predictions.")
-    stop = StopFlag(signal.SIGTERM)
-    digits = load_split(arguments.seed)
-    world = World(arguments.seed, digits)
-    classifier = Classifier(digits.training_images, digits.training_classes)
-    producer = build_producer(arguments.settings.kafka, name="demo-producer")
-    topic = arguments.settings.kafka.topics.predictions
     with Journal(arguments.folder / PRODUCER_FILE) as journal:
-        stream = PredictionStream(
-            world, classifier, journal, degrade_after_seconds=DEGRADES_AFTER * arguments.seconds
+        _stream(
+            arguments.settings.kafka,
+            journal,
+            seed=arguments.seed,
+            seconds=arguments.seconds,
+            may_begin=(arguments.folder / GO_FILE).exists,
         )
-        journal.write(Mark(READY, time.time()))
-        try:
-            while not (arguments.folder / GO_FILE).exists() and not stop.wait(_LOOK_SECONDS):
-                pass
-            run(stream, sender(producer, topic), stop_requested=stop.wait, clock=time.time)
-        finally:
-            producer.close(timeout=3)
+
+
+def produce(kafka: KafkaSettings, *, seed: int, seconds: float) -> None:
+    """Train, then stream until SIGTERM, at once and without a journal.
+
+    Args:
+        kafka: where to.
+        seed: of the world, the labeller's too.
+        seconds: after a part of these the camera degrades, and stays so.
+    """
+    with Journal(Path(os.devnull)) as journal:
+        # No item comes again after a restart: an item is asked for once.
+        first = round(time.time() * RATE)
+        _stream(kafka, journal, seed=seed, seconds=seconds, first=first)
+
+
+def _stream(
+    kafka: KafkaSettings,
+    journal: Journal,
+    *,
+    seed: int,
+    seconds: float,
+    may_begin: Callable[[], bool] = lambda: True,
+    first: int = 0,
+) -> None:
+    stop = StopFlag(signal.SIGTERM, signal.SIGINT)
+    digits = load_split(seed)
+    world = World(seed, digits)
+    classifier = Classifier(digits.training_images, digits.training_classes)
+    producer = build_producer(kafka, name="demo-producer")
+    stream = PredictionStream(
+        world, classifier, journal, degrade_after_seconds=DEGRADES_AFTER * seconds, first=first
+    )
+    journal.write(Mark(READY, time.time()))
+    try:
+        while not may_begin() and not stop.wait(_LOOK_SECONDS):
+            pass
+        run(stream, sender(producer, kafka.topics.predictions), stop_requested=stop.wait, clock=time.time)
+    finally:
+        producer.close(timeout=3)
 
 
 if __name__ == "__main__":

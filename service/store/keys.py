@@ -2,14 +2,14 @@
 
 All keys of one model share the hash tag `{model}`, so every script touches one slot of a
 Redis Cluster. Keys with a layout in their name depend on how cells are numbered: a changed
-grouping, score bin or half-life starts new ones.
+grouping, score bin or half-life starts new ones; `credence layouts remove` removes the old ones.
 
 | key | type | holds | lifetime |
 | --- | --- | --- | --- |
-| `P:{m}:L:combinations` | list | combinations of attribute values, JSON, in the order of their numbers | for ever |
-| `P:{m}:L:partitions` | set | partitions that have a shard | for ever |
-| `P:{m}:L:shard:<p>` | hash | `next_offset`, `topic_id` (of the topic that it is of), `partition_count` (of partition 0: how many there were at first), `flush_id`, `landmark` (s), `counts`, `weights`, `score_sums` (packed 8-byte numbers per cell), `drawn_base` (entries ever trimmed from `drawn`) | for ever |
-| `P:{m}:L:sums:<p>` | hash | predicted class index -> packed class-probability sums | for ever |
+| `P:{m}:L:combinations` | list | combinations of attribute values, JSON, in the order of their numbers | the layout |
+| `P:{m}:L:partitions` | set | partitions that have a shard | the layout |
+| `P:{m}:L:shard:<p>` | hash | `next_offset`, `topic_id` (of the topic that it is of), `partition_count` (of partition 0: how many there were at first), `flush_id`, `landmark` (s), `counts`, `weights`, `score_sums` (packed 8-byte numbers per cell), `drawn_base` (entries ever trimmed from `drawn`) | the layout |
+| `P:{m}:L:sums:<p>` | hash | predicted class index -> packed class-probability sums | the layout |
 | `P:{m}:L:pool:<p>` | hash | slot number -> pool record (msgpack) | until drawn or replaced |
 | `P:{m}:L:drawn:<p>` | list | `slot:hash` of drawn items, for the owner to free | until acknowledged by a flush |
 | `P:{m}:asked:<n>` | hash | digest of a request's id -> record of it, of every request ever made (`service/store/asked.py`) | newest `outcomes`; while it may be corrected or its outcome is there, in any case |
@@ -35,6 +35,9 @@ grouping, score bin or half-life starts new ones.
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+LAYOUT_DIGITS = 8
+"""Hexadecimal digits of a layout."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import indent
@@ -160,7 +160,7 @@ class Deployment:
         """Have processes that start from now on find these keys in a section of the configuration."""
         document = yaml.safe_load(self.config.read_text())
         document[section] = document.get(section, {}) | keys
-        self.config.write_text(yaml.safe_dump(document))
+        self.config.write_text(yaml.safe_dump(document, sort_keys=False))
 
     def run_command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run one command to its end."""
@@ -169,9 +169,15 @@ class Deployment:
         )
 
     @contextmanager
-    def process(self, *command: str) -> Iterator[Process]:
-        """A running command, killed in the end if it still runs."""
-        process = Process(self, command)
+    def process(self, *command: str, port: int | None = None, **variables: str) -> Iterator[Process]:
+        """A running command, killed in the end if it still runs.
+
+        Args:
+            command: and its arguments.
+            port: of its health and metrics; a free one if absent.
+            variables: more of its environment.
+        """
+        process = Process(self, command, port=port, variables=variables)
         try:
             yield process
         finally:
@@ -201,11 +207,16 @@ class Deployment:
         self._consumers.append(consumer)
         return consumer
 
+    @property
+    def connection(self) -> Connection:
+        """To the Redis of the deployment."""
+        return Connection(self._redis, self.settings.redis.prefix)
+
     def facts(self) -> FactReader:
         """Reads what Redis holds of the model."""
         space = self.settings.cell_space("sorter")
         return FactReader(
-            Connection(self._redis, self.settings.redis.prefix),
+            self.connection,
             model_keys(self.settings, "sorter", space),
             decay=self.settings.models["sorter"].traffic_decay_per_second,
             cells_per_combination=space.cells_per_combination,
@@ -227,14 +238,22 @@ class Process:
         page_port: where it serves the status page and its API, if it takes snapshots.
     """
 
-    def __init__(self, deployment: Deployment, command: tuple[str, ...]) -> None:
-        self.port, self.page_port = free_port(), free_port()
+    def __init__(
+        self,
+        deployment: Deployment,
+        command: tuple[str, ...],
+        *,
+        port: int | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self.port, self.page_port = port or free_port(), free_port()
         self.log = deployment.folder / f"{'-'.join(command)}-{self.port}.log"
-        with self.log.open("wb") as sink:
+        with self.log.open("ab") as sink:
             self.popen = subprocess.Popen(
                 [*CLI, *command, "--config", str(deployment.config)],
                 env=os.environ
-                | {"CREDENCE_MONITORING__PORT": str(self.port), "CREDENCE_HTTP__PORT": str(self.page_port)},
+                | {"CREDENCE_MONITORING__PORT": str(self.port), "CREDENCE_HTTP__PORT": str(self.page_port)}
+                | dict(variables or {}),
                 stdout=sink,
                 stderr=sink,
             )

@@ -3,36 +3,14 @@
 from __future__ import annotations
 
 import signal
-from collections import Counter
 from pathlib import Path
 
-import numpy as np
 from apache_kafka import ApacheKafka
-from harness import Deploy, Deployment, Labeller, prediction, wait_for
+from harness import Deploy, Labeller, wait_for
+from stored import expected_cells, stored_cells
 
 from service.embedded import EmbeddedBroker, EmbeddedRedis
 from service.store.facts import BEGINNING
-
-
-def expected_cells(deployment: Deployment, numbers: range) -> Counter[tuple[str, str, int]]:
-    space = deployment.settings.cell_space("sorter")
-    counts: Counter[tuple[str, str, int]] = Counter()
-    for number in numbers:
-        item = prediction(number)
-        score_bin = int(space.bins(np.array([item["score"]]))[0])
-        counts[item["attributes"]["region"], item["predicted_class"], score_bin] += 1
-    return counts
-
-
-def stored_cells(deployment: Deployment) -> Counter[tuple[str, str, int]]:
-    space = deployment.settings.cell_space("sorter")
-    facts = deployment.facts().traffic()
-    shape = (len(facts.combinations), len(space.classes), space.bin_count)
-    counts: Counter[tuple[str, str, int]] = Counter()
-    for combination, class_index, score_bin in np.argwhere(facts.traffic.counts.reshape(shape)):
-        key = (facts.combinations[combination][0], space.classes[class_index], int(score_bin))
-        counts[key] = int(facts.traffic.counts.reshape(shape)[combination, class_index, score_bin])
-    return counts
 
 
 def test_a_kill_in_the_middle_changes_no_count(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,25 +13,14 @@ from monitoring_servers import (
     StartAlertmanager,
     StartPrometheus,
     WebhookReceiver,
-    binary,
+    need,
 )
-
-from service.errors import EmbeddedServerError
-
-
-def _need(*names: str) -> None:
-    try:
-        binary(*names)
-    except EmbeddedServerError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
 
 
 @pytest.fixture
 def start_prometheus(tmp_path: Path) -> Iterator[StartPrometheus]:
     """Starts a Prometheus with a configuration; stops all in the end."""
-    _need("prometheus")
+    need("prometheus")
     with ExitStack() as stack:
         yield lambda config: stack.enter_context(
             Prometheus(tmp_path / f"prometheus-{len(list(tmp_path.iterdir()))}", config)
@@ -42,7 +30,7 @@ def start_prometheus(tmp_path: Path) -> Iterator[StartPrometheus]:
 @pytest.fixture
 def start_alertmanager(tmp_path: Path) -> Iterator[StartAlertmanager]:
     """Starts an Alertmanager with a configuration; stops all in the end."""
-    _need("alertmanager", "prometheus-alertmanager")
+    need("alertmanager", "prometheus-alertmanager")
     with ExitStack() as stack:
         yield lambda config: stack.enter_context(
             Alertmanager(tmp_path / f"alertmanager-{len(list(tmp_path.iterdir()))}", config)

@@ -242,3 +242,20 @@ def test_what_was_believed_earlier_is_what_its_labels_say() -> None:
     assert before.groupings["class"].beliefs.labels_counted.tolist() == [60, 60, 60]
     now, then = before.groupings["class"], there_then.accuracy
     assert (then.upper - then.lower > now.accuracy_upper - now.accuracy_lower).all()
+
+
+def test_what_a_process_counts_begins_at_zero_before_the_first_event() -> None:
+    registry = CollectorRegistry()
+    pipeline = PipelineMetrics(registry, lambda: NOW)
+    pipeline.takes_predictions(["m"])
+    pipeline.takes_labels(["m"])
+    pipeline.may_lead({"m": ["worst"]})
+    for name, labels in {
+        "credence_predictions_consumed_total": {"model": "m"},
+        "credence_labels_consumed_total": {"result": "applied"},
+        "credence_flush_duration_seconds_count": {"topic": "labels"},
+        "credence_label_delay_seconds_count": {"model": "m"},
+        "credence_requests_published_total": {"model": "m"},
+        "credence_draws_short_total": {"model": "m", "assessment": "worst"},
+    }.items():
+        assert registry.get_sample_value(name, labels) == 0

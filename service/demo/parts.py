@@ -1,0 +1,40 @@
+"""`credence demo producer` and `credence demo labeller`: the demo's parts against a configured Kafka."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from service.demo.labeller import answer_requests
+from service.demo.producer import produce
+from service.demo.world import CLASSES, MODEL
+from service.errors import ConfigurationError
+from service.logs import configure_logs
+from service.settings import Settings
+
+_SEED = 1
+"""Of the world that both parts see; whoever plays them need not agree on one."""
+
+
+def play_part(part: Literal["producer", "labeller"], settings: Settings, *, seconds: float) -> None:
+    """Play one part until SIGTERM.
+
+    Args:
+        part: which one.
+        settings: their model `digits` is what is played.
+        seconds: after a part of these one of the producer's cameras degrades.
+
+    Raises:
+        ConfigurationError: the configuration has no such model, it has other classes, or vendors label it.
+    """
+    model = settings.models.get(MODEL)
+    if model is None or tuple(model.classes) != CLASSES:
+        problem = f"the demo needs this model, with the classes {', '.join(CLASSES)}"
+        raise ConfigurationError([(f"models.{MODEL}", problem)])
+    if part == "labeller" and settings.vendors_of(MODEL):
+        problem = f"the demo's labeller is none of them; leave {MODEL} out of their `models`"
+        raise ConfigurationError([("vendors", problem)])
+    configure_logs(settings.log_level)
+    if part == "producer":
+        produce(settings.kafka, seed=_SEED, seconds=seconds)
+    else:
+        answer_requests(settings.kafka, seed=_SEED)

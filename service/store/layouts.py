@@ -1,0 +1,92 @@
+"""Layouts: the numberings of cells under which traffic and pools stand in Redis, and how they are removed."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.store.connection import Connection, unavailable_when_away
+from service.store.keys import LAYOUT_DIGITS, ModelKeys
+
+_SCANNED = 1_000
+"""Keys that Redis looks at before it answers somebody else."""
+
+
+@dataclass(frozen=True)
+class StoredLayout:
+    """Traffic and pool of one model under one numbering of its cells.
+
+    Attributes:
+        model: its name.
+        layout: as it stands in the names of the keys.
+        partitions: that have a shard.
+        predictions: that its traffic counts.
+        pooled: items in its pool.
+        keys: all of its keys.
+    """
+
+    model: str
+    layout: str
+    partitions: tuple[int, ...]
+    predictions: int
+    pooled: int
+    keys: tuple[str, ...]
+
+
+class LayoutStore:
+    """The layouts of all models, those that no configuration names any more included."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def all(self) -> list[StoredLayout]:
+        """All layouts, by model and layout.
+
+        It looks at the name of every key, a thousand at a time, so that Redis answers others meanwhile.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        prefix = self._connection.prefix
+        name = re.compile(
+            rf"{re.escape(prefix)}:{{(?P<model>[^{{}}]+)}}:(?P<layout>[0-9a-f]{{{LAYOUT_DIGITS}}}):"
+            r"(?:combinations|partitions|(?:shard|sums|pool|drawn):\d+)"
+        )
+        found: dict[tuple[str, str], set[str]] = defaultdict(set)
+        with unavailable_when_away():
+            for key in self._connection.client.scan_iter(match=f"{prefix}:{{*}}:*:*", count=_SCANNED):
+                if told := name.fullmatch(key.decode()):
+                    found[told["model"], told["layout"]].add(told[0])
+        return [self._stored(model, layout, names) for (model, layout), names in sorted(found.items())]
+
+    def _stored(self, model: str, layout: str, names: set[str]) -> StoredLayout:
+        keys = ModelKeys(self._connection.prefix, model, layout)
+        partitions = sorted(int(name.rpartition(":")[2]) for name in names if ":shard:" in name)
+        with unavailable_when_away():
+            pipeline = self._connection.client.pipeline(transaction=True)
+            for partition in partitions:
+                pipeline.hget(keys.shard(partition), "counts")
+                pipeline.hlen(keys.pool(partition))
+            told = pipeline.execute()
+        return StoredLayout(
+            model,
+            layout,
+            tuple(partitions),
+            predictions=sum(int(np.frombuffer(counts or b"", "<i8").sum()) for counts in told[::2]),
+            pooled=sum(told[1::2]),
+            keys=tuple(sorted(names)),
+        )
+
+    def remove(self, layouts: Iterable[StoredLayout]) -> None:
+        """Remove layouts that no consumer uses now; all in one step, where one server has them all.
+
+        Raises:
+            Unavailable: Redis cannot answer now; removing again is harmless.
+        """
+        if keys := [key for stored in layouts for key in stored.keys]:
+            with unavailable_when_away():
+                self._connection.client.unlink(*keys)
