@@ -11,14 +11,14 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext
 from queue import SimpleQueue
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from kafka.errors import KafkaError
 from prometheus_client import CollectorRegistry
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from consumers.keeper import LoopKeeper
 from consumers.loop import ConsumerLoop, Step
@@ -36,6 +36,8 @@ from service.store.connection import Connection
 from service.store.keys import ModelKeys
 from service.store.lease import LeaderLease, keep_hash_key, shared_hash_key
 from service.store.topics import TopicProgress
+from service.vendor_serving import VendorServing
+from service.vendor_settings import VendorApiSettings
 from service.web.api import SnapshotView
 from service.web.app import WebServer, page_app
 from service.web.monitoring import monitoring_app
@@ -62,6 +64,7 @@ _RETRY_SECONDS = 1.0
 _HASH_KEY_SECONDS = 1.0
 
 Made = TypeVar("Made")
+Address = MonitoringSettings | HttpSettings | VendorApiSettings
 
 
 class Application:
@@ -86,6 +89,9 @@ class Application:
         self._registry = CollectorRegistry()
         self._metrics = PipelineMetrics(self._registry, clock)
         self._health = Health()
+        self._vendors = VendorServing(
+            settings, registry=self._registry, clock=clock, stopping=self._stopping.is_set
+        )
         self._connection: Connection
 
     def stop(self) -> None:
@@ -108,7 +114,7 @@ class Application:
         threading.Thread(target=self._await_stop, name="await-stop", daemon=True).start()
         with ExitStack() as listeners:
             for name, app, at in self._listeners():
-                server = WebServer(app, name=name, host=at.host, port=at.port)
+                server = _listen(name, app, at)
                 listeners.callback(server.stop)
                 log.info("listening", extra={"listener": name, "host": at.host, "port": server.port})
             hash_key = self._patiently(self._connect)
@@ -129,12 +135,14 @@ class Application:
         log.info("stopped", extra={"failed": self._failed})
         return 1 if self._failed else 0
 
-    def _listeners(self) -> Iterator[tuple[str, Starlette, MonitoringSettings | HttpSettings]]:
+    def _listeners(self) -> Iterator[tuple[str, ASGIApp, Address]]:
         """Name, application and address of each. The first is closed last: scrapes go on till the end."""
         settings = self._settings
         yield "monitoring", monitoring_app(self._registry, self._health), settings.monitoring
         if self._takes_snapshots:
-            yield "page", page_app(self._view()), settings.http
+            yield "page", page_app(self._view(), allowed_hosts=settings.http.allowed_hosts), settings.http
+        if self._serves_vendors:
+            yield "vendor_api", self._vendors.app(), settings.vendor_api
 
     def _view(self) -> SnapshotView:
         return SnapshotView(
@@ -148,6 +156,16 @@ class Application:
     def _takes_snapshots(self) -> bool:
         return bool(self._roles & {"schedule", "serve"})
 
+    @property
+    def _serves_vendors(self) -> bool:
+        return "serve" in self._roles and self._vendors.wanted
+
+    @contextmanager
+    def _vendors_served(self) -> Iterator[None]:
+        producer = self._patiently(self._vendors.producer) if self._serves_vendors else None
+        with nullcontext() if producer is None else self._vendors.open(self._connection, producer):
+            yield
+
     def _play(self, hash_key: bytes, producer: Any, letters: Any) -> None:
         keepers = list(self._keepers(hash_key, letters))
         if keepers:
@@ -160,17 +178,18 @@ class Application:
             scheduler = start_schedule(
                 rounds, tick_seconds=self._settings.schedule.tick_seconds, on_failure=self._fail
             )
-        self._health.started()
-        if keepers:
-            collect_rarely()
-        while not self._stopping.wait(_HASH_KEY_SECONDS):
-            self._keep_hash_key(hash_key)
-        self._health.stopping()
-        for keeper in keepers:
-            keeper.join(_JOIN_SECONDS)
-        if scheduler is not None and rounds is not None:
-            scheduler.shutdown(wait=True)
-            rounds.release()
+        with self._vendors_served():
+            self._health.started()
+            if keepers:
+                collect_rarely()
+            while not self._stopping.wait(_HASH_KEY_SECONDS):
+                self._keep_hash_key(hash_key)
+            self._health.stopping()
+            for keeper in keepers:
+                keeper.join(_JOIN_SECONDS)
+            if scheduler is not None and rounds is not None:
+                scheduler.shutdown(wait=True)
+                rounds.release()
 
     def _patiently(self, make: Callable[[], Made]) -> Made | None:
         """What `make` gives, tried until Redis and Kafka answer; None when asked to stop before that."""
@@ -302,3 +321,13 @@ class Application:
 
         self._health.add(check)
         return rounds
+
+
+def _listen(name: str, app: ASGIApp, at: Address) -> WebServer:
+    if not isinstance(at, VendorApiSettings):
+        return WebServer(app, name=name, host=at.host, port=at.port)
+    files = (at.certificate_file, at.key_file)
+    certificate = None if files[0] is None or files[1] is None else (files[0], files[1])
+    return WebServer(
+        app, name=name, host=at.host, port=at.port, certificate=certificate, connections=at.connections
+    )

@@ -23,6 +23,8 @@ from service.redis_refusals import redis_refusal
 from service.settings import KafkaSettings, RedisSettings
 from service.tls import FreshContext
 
+_REPLY_SECONDS = 30.0
+
 Reach = Callable[[tuple[str, int]], tuple[str, int]]
 
 
@@ -160,20 +162,42 @@ def build_reader(settings: KafkaSettings) -> Any:
     return connected(KafkaConsumer, _common(settings, "reader") | options)
 
 
-def build_producer(settings: KafkaSettings, *, name: str, delivery_seconds: float = 120.0) -> Any:
-    """An idempotent producer that waits for all in-sync replicas, and outlives its client.
+def build_producer(
+    settings: KafkaSettings,
+    *,
+    name: str,
+    delivery_seconds: float = 120.0,
+    block_seconds: float = 60.0,
+    idempotent: bool = True,
+) -> Any:
+    """A producer that waits for all in-sync replicas, and outlives its client.
 
     Args:
         settings: the Kafka part of the settings.
         name: suffix of the client id.
         delivery_seconds: how long the client keeps trying to send a record, under one sequence number.
+        block_seconds: how long giving it a record may take while brokers are away.
+        idempotent: whether the broker keeps what the client sends again from being there twice. A client that
+            does without goes on with the next record, at once, after one that it could not deliver in time.
 
     Raises:
         ConfigurationError: a file of the settings cannot be used.
         Unavailable: no broker can be reached, or they refuse.
     """
-    options = {"acks": "all", "linger_ms": 5, "delivery_timeout_ms": int(delivery_seconds * 1000)}
-    return LastingProducer(lambda: connected(KafkaProducer, _common(settings, name) | options))
+    options: dict[str, Any] = {
+        "acks": "all",
+        "linger_ms": 5,
+        "delivery_timeout_ms": int(delivery_seconds * 1000),
+        # The client wants a reply to be awaited less long than a delivery.
+        "request_timeout_ms": int(min(_REPLY_SECONDS, delivery_seconds / 2) * 1000),
+        "max_block_ms": int(block_seconds * 1000),
+    }
+    if not idempotent:
+        # One at a time, or what is sent again might overtake what came after it.
+        options |= {"enable_idempotence": False, "max_in_flight_requests_per_connection": 1}
+    return LastingProducer(
+        lambda: connected(KafkaProducer, _common(settings, name) | options), sequenced=idempotent
+    )
 
 
 def build_admin(settings: KafkaSettings) -> Any:

@@ -26,9 +26,12 @@ class LastingProducer:
 
     Args:
         make: makes a client; called now, and again when one has failed.
+        sequenced: whether the client numbers its records, as an idempotent one does; another one never
+            fails for good.
     """
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    def __init__(self, make: Callable[[], Any], *, sequenced: bool = True) -> None:
+        self._sequenced = sequenced
         self._make = make
         self._client = make()
         self._failed = False
@@ -50,7 +53,7 @@ class LastingProducer:
         except KafkaError as error:
             self._note(client, error)
             raise
-        future.add_errback(partial(self._note, client))
+        future.add_errback(partial(self._note, client, given=True))
         return future
 
     def flush(self, timeout: float | None = None) -> None:
@@ -65,13 +68,16 @@ class LastingProducer:
         """Close the client, after so many seconds at most; what is not sent by then is told of, and lost."""
         _close(self._client, timeout)
 
-    def _note(self, client: Any, error: BaseException) -> None:
+    def _note(self, client: Any, error: BaseException, *, given: bool = False) -> None:
+        # A record that the client has taken and could not deliver in time leaves a gap in its sequence, after
+        # which the library sends nothing more. One that it has not taken leaves it as it was.
+        passing = _OF_ONE_RECORD if given else (*_OF_ONE_RECORD, KafkaTimeoutError)
         for_good = (
             isinstance(error, KafkaError)
-            and not error.retriable
-            and not isinstance(error, (*_OF_ONE_RECORD, KafkaTimeoutError))
+            and (not error.retriable or isinstance(error, KafkaTimeoutError))
+            and not isinstance(error, passing)
         )
-        if for_good and client is self._client:
+        if for_good and self._sequenced and client is self._client:
             self._failed = True
 
     def _renew(self) -> None:

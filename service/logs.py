@@ -34,5 +34,7 @@ def configure_logs(level: str) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
+    # What anybody can send would fill the logs: that it is no HTTP, that there are too many connections.
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
     for package in ("service", "consumers"):
         logging.getLogger(package).setLevel(level.upper())

@@ -116,6 +116,11 @@ CATALOGUE: tuple[MetricSpec, ...] = (
     MetricSpec("credence_log_breaks_total", "counter", "", ("topic", "kind"), "How often a partition's log was not the one that had been read: recreated, its topic was deleted and made anew; truncated, it lost its end."),
     MetricSpec("credence_flush_duration_seconds", "histogram", "seconds", ("topic",), "Time to store what was taken in."),
     MetricSpec("credence_flushes_refused_total", "counter", "", ("topic",), "Flushes refused because another owner had moved on, or Redis had lost data; nothing is counted twice."),
+    MetricSpec("credence_vendor_api_calls_total", "counter", "", ("vendor", "route", "status"), "Calls of the vendor API that this process answered, by route and class of status, such as 2xx; without a vendor where the login was refused."),
+    MetricSpec("credence_vendor_api_logins_refused_total", "counter", "", (), "Calls of the vendor API without a valid token."),
+    MetricSpec("credence_vendor_api_waits", "gauge", "", ("vendor",), "Calls of the vendor API of this process that wait for label requests."),
+    MetricSpec("credence_vendor_claims_total", "counter", "requests", ("vendor", "model"), "Label requests that the vendor API of this process has given out, repeated ones included."),
+    MetricSpec("credence_vendor_labels_total", "counter", "labels", ("vendor", "model", "kind"), "Labels that the vendor API of this process has written to Kafka, repeated ones included."),
     MetricSpec("credence_build_info", "gauge", "", ("version",), "Always 1."),
 )  # fmt: skip
 
@@ -290,3 +295,38 @@ class PipelineMetrics:
     def draws_short(self, model: str, assessment: str, count: int) -> None:
         """Labels were wanted, but the pool had no item."""
         self._short.labels(model, assessment).inc(count)
+
+
+class VendorMetrics:
+    """The instruments of the vendor API.
+
+    Args:
+        registry: that they belong to.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._calls = _counter("credence_vendor_api_calls_total", registry)
+        self._refused = _counter("credence_vendor_api_logins_refused_total", registry)
+        self._waits = _gauge("credence_vendor_api_waits", registry)
+        self._claims = _counter("credence_vendor_claims_total", registry)
+        self._labels = _counter("credence_vendor_labels_total", registry)
+
+    def called(self, vendor: str, route: str, status: int) -> None:
+        """A call was answered."""
+        self._calls.labels(vendor, route, f"{status // 100}xx").inc()
+
+    def login_refused(self) -> None:
+        """A call came without a valid token."""
+        self._refused.inc()
+
+    def waiting(self, vendor: str, count: int) -> None:
+        """So many calls of a vendor wait."""
+        self._waits.labels(vendor).set(count)
+
+    def claimed(self, vendor: str, model: str, count: int) -> None:
+        """Requests were given to a vendor."""
+        self._claims.labels(vendor, model).inc(count)
+
+    def wrote(self, vendor: str, model: str, kind: str) -> None:
+        """A vendor's label is in Kafka."""
+        self._labels.labels(vendor, model, kind).inc()

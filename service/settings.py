@@ -152,6 +152,11 @@ class HttpSettings(Frozen):
 
     host: Host = "127.0.0.1"
     port: Port = 8400
+    allowed_hosts: list[str] = Field(
+        default=[],
+        description="names to be asked under, such as `localhost` or `*.example.com`; any, if empty. "
+        "It keeps pages elsewhere from reading this one through a name that they point here (DNS rebinding)",
+    )
     history_hours: float = Field(
         default=24.0, gt=0, le=8_760, description="how far back the page shows what was believed"
     )

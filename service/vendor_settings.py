@@ -101,6 +101,21 @@ class VendorApiSettings(Frozen):
         description="a claimed request is the claimer's for so long, unless it asks for another time",
     )
     most: int = Field(default=100, ge=1, le=1_000, description="requests that one call may claim")
+    waits: int = Field(
+        default=10,
+        ge=0,
+        le=1_000,
+        description="calls of one vendor that may wait for requests at the same time",
+    )
+    annotations_bytes: int = Field(
+        default=16_777_216, ge=1_024, description="longest export of Label Studio that is imported at once"
+    )
+    connections: int = Field(
+        default=500,
+        ge=10,
+        le=50_000,
+        description="that are open at the same time; more are told to come later",
+    )
     certificate_file: str | None = Field(
         default=None, description="PEM: the certificate to show, and those above it; plain HTTP if absent"
     )

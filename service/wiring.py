@@ -18,16 +18,20 @@ from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
 from service.cells import CellSpace, CombinationDirectory
 from service.clients import build_consumer
-from service.metrics import PipelineMetrics
+from service.metrics import PipelineMetrics, VendorMetrics
 from service.monitor import ModelMonitor
 from service.settings import Settings
 from service.store.claims import ClaimStore
+from service.store.closed import AskedRequests
 from service.store.connection import Connection
 from service.store.facts import FactReader
+from service.store.idempotency import IdempotencyRecords
 from service.store.keys import ModelKeys
 from service.store.requests import RequestStore
 from service.store.shards import DirectoryStore, ShardStore
 from service.store.topics import TopicProgress
+from service.web.vendors.desk import ModelDesk, VendorDesk
+from service.web.vendors.labels import LabelWriter
 
 
 def model_keys(settings: Settings, model: str, space: CellSpace) -> ModelKeys:
@@ -164,6 +168,40 @@ def label_step(
         flood_gate=flood_gate(settings),
         metrics=metrics,
         message_bytes=settings.bounds.message_bytes,
+    )
+
+
+def vendor_desk(
+    settings: Settings,
+    connection: Connection,
+    producer: Any,
+    *,
+    metrics: VendorMetrics,
+    clock: Callable[[], float],
+) -> VendorDesk:
+    """What serves vendors over HTTP."""
+    claims = claim_stores(settings, connection)
+    signing = {name: vendor.label_key_bytes()[0] for name, vendor in settings.vendors.items()}
+    models = {
+        name: ModelDesk(
+            classes=tuple(model.classes),
+            vendors=frozenset(settings.vendors_of(name)),
+            claims=claims[name],
+            asked=AskedRequests(
+                connection,
+                model_keys(settings, name, settings.cell_space(name)),
+                remembered_seconds=int(settings.bounds.correction_days * 86_400),
+            ),
+        )
+        for name, model in settings.models.items()
+    }
+    return VendorDesk(
+        models,
+        labels=LabelWriter(producer, settings.kafka.topics.labels, signing),
+        calls=IdempotencyRecords(connection),
+        claim_keys=signing,
+        metrics=metrics,
+        clock=clock,
     )
 
 

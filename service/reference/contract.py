@@ -6,6 +6,8 @@ anything but what is checked. `docs/contract/` is the output of `contract_files`
 
 from __future__ import annotations
 
+import time
+
 from service.contract import MESSAGES, PROBABILITY_SUM_TOLERANCE, SCORE_TOLERANCE
 from service.inference_contract import (
     ATTRIBUTE_PREFIX,
@@ -30,12 +32,27 @@ from service.reference.messages import (
     schema_file,
 )
 from service.reference.schemas import Schema, in_words, schema_of, table
+from service.vendor_settings import VendorApiSettings
+from service.web.vendors.app import build_vendor_api
+from service.web.vendors.waiting import Waits
 
 
 def contract_files() -> dict[str, str]:
     """Text of every file of `docs/contract/`, by name."""
     files = {schema_file(name): json_text(message_schema(name)) for name in MESSAGES}
-    return {**files, "asyncapi.json": json_text(asyncapi_document()), "README.md": contract_page()}
+    return {
+        **files,
+        "asyncapi.json": json_text(asyncapi_document()),
+        "vendor-api.openapi.json": json_text(vendor_api_document()),
+        "README.md": contract_page(),
+    }
+
+
+def vendor_api_document() -> Schema:
+    """The OpenAPI document of the vendor API."""
+    settings = VendorApiSettings()
+    waits = Waits(most=settings.waits, stopping=lambda: False, note=lambda *_: None)
+    return build_vendor_api(settings, desk=lambda: None, waits=waits, clock=time.time).openapi()
 
 
 def contract_page() -> str:
@@ -119,7 +136,8 @@ _PAGE = """\
 Credence talks over Kafka topics to the models that it watches and to the people who label. This page and
 the files beside it are made from `service/contract.py` and `service/inference_contract.py` by
 `credence contract`; change them there.
-[asyncapi.json](asyncapi.json) says the same for machines.
+[asyncapi.json](asyncapi.json) says the same for machines; [vendor-api.openapi.json](vendor-api.openapi.json)
+describes the HTTP API for vendors without Kafka ([vendor-api.md](../vendor-api.md)).
 
 {channels}
 

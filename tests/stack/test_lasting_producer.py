@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from apache_kafka import ApacheKafka
-from kafka.errors import InvalidTimestampError, MessageSizeTooLargeError
+from kafka.errors import InvalidTimestampError, KafkaTimeoutError, MessageSizeTooLargeError
 from reading import Topic
 
 from service.clients import build_producer
@@ -43,6 +43,21 @@ def test_a_record_that_is_too_large_costs_no_client(
         producer.send(topic.name, value=bytes(2_000_000))
     producer.send(topic.name, value=b"small").get(timeout=10)
     assert producer._client is client
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_records_are_sent_after_one_that_could_not_be_delivered_in_time(idempotent: bool) -> None:
+    with ApacheKafka() as kafka:
+        topic = Topic(kafka)
+        settings = KafkaSettings(bootstrap_servers=[kafka.bootstrap_servers])
+        producer = build_producer(settings, name="test", delivery_seconds=3, idempotent=idempotent)
+        producer.send(topic.name, value=b"first").get(timeout=10)
+        kafka.pause()
+        with pytest.raises(KafkaTimeoutError):
+            producer.send(topic.name, value=b"second").get(timeout=10)
+        kafka.resume()
+        producer.send(topic.name, value=b"third").get(timeout=30)
+        producer.close(timeout=5)
 
 
 def test_a_producer_that_ends_with_something_unsent_says_so_and_leaves_nothing_behind(

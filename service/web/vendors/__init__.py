@@ -1,0 +1,1 @@
+"""The vendor API: label requests for those without Kafka, claimed and answered over HTTP."""

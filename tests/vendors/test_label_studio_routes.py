@@ -1,0 +1,172 @@
+"""Label Studio's way through the vendor API: tasks out, annotations in, by export and by webhook."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from label_studio_shapes import annotation, hook_body, minimal
+from office import LEASE_SECONDS, Caller, Office, Open, Told
+from store_site import NOW
+
+BASE = "/models/m/label-studio"
+
+
+def tasks(caller: Caller, most: int = 1) -> list[dict[str, Any]]:
+    """Claimed requests, as Label Studio keeps them."""
+    claimed = caller.post(f"{BASE}/tasks", {"most": most})
+    assert claimed.status == 200
+    return [{"id": number, **task} for number, task in enumerate(claimed.body, 1)]
+
+
+def export(caller: Caller, *annotated: tuple[dict[str, Any], list[dict[str, Any]]]) -> Told:
+    return caller.post(f"{BASE}/annotations", [{**task, "annotations": made} for task, made in annotated])
+
+
+def hook(caller: Caller, action: str, task: dict[str, Any], made: dict[str, Any]) -> Told:
+    return caller.post(
+        f"{BASE}/webhook", hook_body(action, annotation={**made, "task": task["id"]}, task=task)
+    )
+
+
+def states(told: Told) -> list[str]:
+    assert told.status == 200, told.body
+    return [one["state"] for one in told.body["tasks"]]
+
+
+def test_the_configuration_has_the_models_classes(acme: Caller) -> None:
+    told = acme.get(f"{BASE}/config")
+    assert (told.status, told.headers["content-type"]) == (200, "application/xml")
+    assert [c.attrib["value"] for c in ET.fromstring(told.body).iter("Choice")] == ["cat", "dog", "owl"]
+
+
+def test_the_configuration_shows_items_as_those_that_are_held_look(open_office: Open) -> None:
+    office = open_office()
+    office.ask(10, payload_uri="https://images.example/1.png", payload=None)
+    acme = office.caller("acme")
+    assert "<Text" in acme.get(f"{BASE}/config").body
+    acme.claim()
+    assert "<Image" in acme.get(f"{BASE}/config").body
+    assert "<Audio" in acme.get(f"{BASE}/config?shown=audio").body
+
+
+def test_tasks_hold_their_requests_until_the_deadline(acme: Caller) -> None:
+    (task,) = tasks(acme)
+    assert set(task["data"]) == {"request_id", "claim_id", "model", "item_id", "payload"}
+    (held,) = acme.get("/claims").claims
+    assert held["claim_id"] == task["data"]["claim_id"]
+    assert datetime.fromisoformat(held["leased_until"]).timestamp() == NOW + LEASE_SECONDS
+
+
+def test_a_prediction_stands_in_a_task_only_where_it_may_be_shown(open_office: Open) -> None:
+    office = open_office(assessment={"reveal_prediction": True})
+    office.ask(10)
+    (task,) = tasks(office.caller("acme"))
+    assert task["data"]["prediction"] == {"predicted_class": "cat", "score": 0.75}
+
+
+def test_an_export_answers_and_skips(office: Office, acme: Caller) -> None:
+    first, second, third = tasks(acme, 3)
+    told = export(acme, (first, [annotation(1, "dog")]), (second, [annotation(2, None)]), (third, []))
+    assert states(told) == ["submitted", "submitted", "ignored"]
+    labels = office.read_labels(2)
+    assert [(one["kind"], one.get("true_class")) for one in labels] == [("answer", "dog"), ("skip", None)]
+    assert labels[0]["annotator"] == "label-studio:1"
+    assert office.true_classes() == ["dog"]
+
+
+def test_the_minimal_export_answers(office: Office, acme: Caller) -> None:
+    (task,) = tasks(acme)
+    told = acme.post(f"{BASE}/annotations", [minimal(**task["data"], true_class="owl")])
+    assert states(told) == ["submitted"]
+    office.read_labels()
+    assert office.true_classes() == ["owl"]
+
+
+def test_an_export_that_is_imported_twice_changes_nothing_the_second_time(
+    office: Office, acme: Caller
+) -> None:
+    (task,) = tasks(acme)
+    export(acme, (task, [annotation(1, "dog")]))
+    with office.reading():
+        assert states(export(acme, (task, [annotation(1, "dog")]))) == ["unchanged"]
+        changed = annotation(1, "cat", updated_at="2027-01-15T09:00:00Z")
+        assert states(export(acme, (task, [changed]))) == ["submitted"]
+        office.await_outcomes("dog", "cat")
+        assert states(export(acme, (task, [changed]))) == ["unchanged"]
+    assert office.true_classes() == ["dog", "cat"]
+    assert office.site.letters.reasons == []
+
+
+def test_what_cannot_be_taken_is_told_task_by_task(office: Office, acme: Caller) -> None:
+    good, lost, unknown, foreign = tasks(acme, 4)
+    lost["data"]["claim_id"] = "another"
+    foreign["data"]["item_id"] = foreign["data"]["request_id"] = "guessed"
+    told = export(
+        acme,
+        (good, [annotation(1, "dog")]),
+        (lost, [annotation(2, "dog")]),
+        (unknown, [annotation(3, "yak")]),
+        (foreign, [annotation(4, "dog")]),
+    )
+    assert states(told) == ["submitted", "claim-lost", "unknown-class", "not-found"]
+    office.read_labels(1)
+
+
+def test_webhooks_answer_correct_and_take_back(office: Office, acme: Caller) -> None:
+    (task,) = tasks(acme)
+    with office.reading():
+        assert states(hook(acme, "ANNOTATION_CREATED", task, annotation(7, "dog"))) == ["submitted"]
+        changed = annotation(7, "cat", updated_at="2027-01-15T09:00:00Z")
+        assert states(hook(acme, "ANNOTATION_UPDATED", task, changed)) == ["submitted"]
+        office.await_outcomes("dog", "cat")
+        assert states(hook(acme, "ANNOTATION_UPDATED", task, changed)) == ["unchanged"]
+        gone = hook_body("ANNOTATIONS_DELETED", annotations=[{"id": 7}])
+        assert states(acme.post(f"{BASE}/webhook", gone)) == ["submitted"]
+        office.await_outcomes("dog", "cat", "")
+        assert states(acme.post(f"{BASE}/webhook", gone)) == ["unchanged"]
+    assert office.true_classes() == ["dog", "cat", ""]
+    assert office.site.letters.reasons == []
+
+
+def test_an_older_annotation_that_is_deleted_takes_nothing_back(office: Office, acme: Caller) -> None:
+    (task,) = tasks(acme)
+    with office.reading():
+        hook(acme, "ANNOTATION_CREATED", task, annotation(7, "dog"))
+        hook(acme, "ANNOTATION_CREATED", task, annotation(8, "cat", updated_at="2027-01-15T09:00:00Z"))
+        gone = hook_body("ANNOTATIONS_DELETED", annotations=[{"id": 7}])
+        assert states(acme.post(f"{BASE}/webhook", gone)) == ["ignored"]
+        office.await_outcomes("dog", "cat")
+
+
+def test_an_annotation_that_nobody_told_of_is_deleted_in_vain(acme: Caller, bolt: Caller) -> None:
+    (task,) = tasks(acme)
+    hook(acme, "ANNOTATION_CREATED", task, annotation(7, "dog"))
+    gone = hook_body("ANNOTATIONS_DELETED", annotations=[{"id": 7}])
+    assert states(bolt.post(f"{BASE}/webhook", gone)) == ["ignored"]
+    other = hook_body("ANNOTATIONS_DELETED", annotations=[{"id": 99}])
+    assert states(acme.post(f"{BASE}/webhook", other)) == ["ignored"]
+
+
+def test_other_webhooks_are_taken_and_ignored(acme: Caller) -> None:
+    for action in ("TASKS_CREATED", "PROJECT_UPDATED", "SOMETHING_NEW"):
+        told = acme.post(f"{BASE}/webhook", hook_body(action, tasks=[{"id": 1}]))
+        assert (told.status, told.body) == (200, {"tasks": []})
+
+
+def test_an_answer_that_does_not_arrive_is_not_revised(acme: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.web.vendors.settling._CLOSING_SECONDS", -1.0)
+    (task,) = tasks(acme)
+    hook(acme, "ANNOTATION_CREATED", task, annotation(7, "dog"))
+    told = hook(acme, "ANNOTATION_UPDATED", task, annotation(7, "cat"))
+    assert (told.status, told.problem) == (503, "unavailable")
+
+
+def test_an_export_with_too_many_tasks_is_refused(acme: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.web.vendors.label_studio.MOST_ENTRIES", 2)
+    (task,) = tasks(acme)
+    several = [({**task, "data": task["data"] | {"request_id": f"r{n}"}}, [annotation(n)]) for n in range(3)]
+    told = export(acme, *several)
+    assert (told.status, told.problem) == (422, "too-many-entries")
