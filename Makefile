@@ -40,11 +40,14 @@ check: $(VENV)/dev.installed  ## lint, format, types, import direction, generate
 	$(BIN)/mypy benchmarks
 	$(BIN)/mypy docs/screenshots.py
 	$(BIN)/mypy -p deploy.grafana
+	$(BIN)/mypy -p helm
+	$(BIN)/mypy .ci/image_smoke.py .ci/image_site.py .ci/contained.py deploy/image/healthcheck.py
 	$(BIN)/lint-imports
 	$(BIN)/credence contract --check
 	$(BIN)/credence reference configuration --check
 	$(BIN)/credence reference metrics --check
 	$(BIN)/python -m deploy.grafana --check
+	$(BIN)/python -m helm --check
 	$(BIN)/python -m benchmarks.page --check
 
 fuzz: $(VENV)/fuzz.installed  ## give the decoders a million bad inputs (RUNS=1000000 SEED=1)
@@ -55,6 +58,7 @@ docs: $(VENV)/dev.installed   ## write the generated pages anew
 	$(BIN)/credence reference configuration
 	$(BIN)/credence reference metrics
 	$(BIN)/python -m deploy.grafana
+	$(BIN)/python -m helm
 
 benchmarks: $(VENV)/dev.installed  ## measure replays, beliefs, scrapes, flushes, label efficiency (minutes); the others: python -m benchmarks.page --run
 	$(BIN)/python -m benchmarks.replay_speed

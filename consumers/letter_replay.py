@@ -7,10 +7,11 @@ from itertools import islice
 from typing import Any
 
 from kafka import TopicPartition
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 
 from consumers.letters import REPLAYED_FROM, Letter, Place, read_letter
-from service.errors import Unavailable
+from consumers.topic_log import told
+from service.errors import Refused, Unavailable
 from service.store.replays import REMEMBERED_DAYS, ReplayMarks
 
 REPLAYED = "replayed"
@@ -39,13 +40,18 @@ def read_letters(consumer: Any, topic: str) -> Iterator[Letter]:
         topic: the dead-letter topic.
 
     Raises:
-        Unavailable: Kafka cannot answer now, or there is no such topic.
+        Unavailable: Kafka cannot answer now, or there is no such topic, or no right to read it.
     """
     try:
-        for partition in sorted(consumer.partitions_for_topic(topic) or ()):
+        partitions = consumer.partitions_for_topic(topic)
+        if not partitions:
+            # Kafka tells the two apart to nobody who may not see the topic.
+            remedy = "grant READ on the topics that are read, or make them by `credence topics create`"
+            raise Refused("kafka", UnknownTopicOrPartitionError(), remedy)
+        for partition in sorted(partitions):
             yield from _read_partition(consumer, TopicPartition(topic, partition))
     except KafkaError as error:
-        raise Unavailable("kafka", error) from error
+        raise told(error) from error
 
 
 def _read_partition(consumer: Any, tp: TopicPartition) -> Iterator[Letter]:
@@ -179,4 +185,4 @@ def _send(letters: Sequence[tuple[Letter, Place]], producer: Any, send_seconds: 
         for future in futures:
             future.get(timeout=send_seconds)
     except KafkaError as error:
-        raise Unavailable("kafka", error) from error
+        raise told(error) from error

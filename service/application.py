@@ -119,12 +119,19 @@ class Application:
                 log.info("listening", extra={"listener": name, "host": at.host, "port": server.port})
             hash_key = self._patiently(self._connect)
             kafka = self._settings.kafka
-            producer = self._patiently(lambda: build_producer(kafka, name="producer"))
-            letters = self._patiently(
-                lambda: build_producer(kafka, name="dead-letters", delivery_seconds=_LETTER_SECONDS)
-            )
-            if hash_key is not None and producer is not None and letters is not None:
+            # A role that writes nothing to Kafka needs no right there: a producer without any would fail.
+            producer = letters = None
+            if "schedule" in self._roles:
+                producer = self._patiently(lambda: build_producer(kafka, name="producer"))
+            if self._roles & {"predictions", "labels"}:
+                letters = self._patiently(
+                    lambda: build_producer(kafka, name="dead-letters", delivery_seconds=_LETTER_SECONDS)
+                )
+            if hash_key is not None and not self._stopping.is_set():
                 self._play(hash_key, producer, letters)
+            for each in (producer, letters):
+                if each is not None:
+                    each.close(timeout=5)
         log.info("stopped", extra={"failed": self._failed})
         return 1 if self._failed else 0
 
@@ -183,8 +190,6 @@ class Application:
             if scheduler is not None and rounds is not None:
                 scheduler.shutdown(wait=True)
                 rounds.release()
-        producer.close(timeout=5)
-        letters.close(timeout=5)
 
     def _patiently(self, make: Callable[[], Made]) -> Made | None:
         """What `make` gives, tried until Redis and Kafka answer; None when asked to stop before that."""

@@ -8,25 +8,27 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from kafka.admin import NewTopic
-from kafka.errors import KafkaError, TopicAlreadyExistsError
+from kafka.errors import AuthorizationError, KafkaError, TopicAlreadyExistsError
 from prometheus_client import disable_created_metrics
 from rich.console import Console
 
 from service import __version__
+from service.access import kafka_lines, redis_lines
 from service.application import ALL_ROLES, Application, Role
 from service.clients import build_admin, build_redis
 from service.dead_letter_desk import add_parser as add_dead_letters_parser
-from service.errors import ConfigurationError, CredenceError, Unavailable
+from service.errors import ConfigurationError, CredenceError, Refused, Unavailable
 from service.layout_desk import add_parser as add_layouts_parser
 from service.logs import configure_logs
 from service.reference.configuration import configuration_page
 from service.reference.contract import contract_files
 from service.reference.metrics import metrics_page
+from service.reference.rights import rights_page
 from service.replay.command import add_parser as add_replay_parser
 from service.settings import Settings
 from service.settings_file import load_settings
@@ -107,6 +109,12 @@ def _parser() -> argparse.ArgumentParser:
     topics.add_argument(
         "action", choices=["create"], help="what to do; topics that exist are left as they are"
     )
+    rights = add("rights", _rights, "tell what every role must be allowed, and no more")
+    rights.add_argument(
+        "where",
+        choices=sorted(_RIGHTS),
+        help="redis: lines of an ACL file, still without passwords; kafka: arguments of kafka-acls.sh",
+    )
     add("status", _status, "show what is believed now, as tables in the terminal")
     vendors = commands.add_parser(
         "vendors",
@@ -131,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
     reference = commands.add_parser(
         "reference",
         help="write a reference page",
-        description="Write docs/configuration.md or docs/metrics.md from the code.",
+        description="Write docs/configuration.md, docs/metrics.md or docs/rights.md from the code.",
     )
     reference.add_argument("page", choices=sorted(_PAGES))
     reference.add_argument("directory", nargs="?", type=Path, default=Path("docs"), metavar="DIR")
@@ -279,11 +287,19 @@ def _topics(options: argparse.Namespace) -> int:
                 admin.create_topics([topic])
             except TopicAlreadyExistsError:
                 print(f"{name}: exists")
+            except AuthorizationError as error:
+                raise Refused("kafka", error, "grant CREATE on the topics") from error
             else:
                 print(f"{name}: created with {kafka.partitions} partitions")
         admin.close()
     except KafkaError as error:
         raise Unavailable("kafka", error) from error
+    return 0
+
+
+def _rights(options: argparse.Namespace) -> int:
+    for line in _RIGHTS[options.where](_settings(options)):
+        print(line)
     return 0
 
 
@@ -300,7 +316,12 @@ def _status(options: argparse.Namespace) -> int:
     return 0
 
 
-_PAGES: dict[str, Callable[[], str]] = {"configuration": configuration_page, "metrics": metrics_page}
+_RIGHTS: dict[str, Callable[[Settings], Iterable[str]]] = {"redis": redis_lines, "kafka": kafka_lines}
+_PAGES: dict[str, Callable[[], str]] = {
+    "configuration": configuration_page,
+    "metrics": metrics_page,
+    "rights": rights_page,
+}
 
 
 def _contract(options: argparse.Namespace) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Callable
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import redis
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
@@ -13,10 +15,13 @@ from redis.cluster import RedisCluster
 from redis.exceptions import RedisClusterException
 from redis.retry import Retry
 
-from service.errors import ConfigurationError, Unavailable
-from service.kafka_connecting import connected
+from service.errors import Unavailable
+from service.kafka_connecting import connected, handshake_failure
+from service.kafka_tokens import token_provider
 from service.lasting_producer import LastingProducer
-from service.settings import KafkaSecurity, KafkaSettings, RedisSettings
+from service.redis_refusals import redis_refusal
+from service.settings import KafkaSettings, RedisSettings
+from service.tls import FreshContext
 
 _REPLY_SECONDS = 30.0
 
@@ -55,7 +60,9 @@ def build_redis(settings: RedisSettings, *, reach: Reach | None = None) -> redis
         reach: of a cluster, where a node that names itself (host, port) is reached; there, if absent.
 
     Raises:
-        Unavailable: no node of the cluster can be reached. A Redis alone is reached when it is used.
+        ConfigurationError: a file of the settings cannot be used.
+        Unavailable: no node of the cluster can be reached, or they refuse. A Redis alone is reached when it
+            is used.
     """
     url = settings.url.get_secret_value()
     never = Retry(NoBackoff(), 0)
@@ -64,12 +71,53 @@ def build_redis(settings: RedisSettings, *, reach: Reach | None = None) -> redis
         "socket_connect_timeout": settings.timeout_seconds,
         "health_check_interval": 0,
     }
+    if settings.username is not None:
+        options["username"] = settings.username
+    if settings.password is not None:
+        options["password"] = settings.password.get_secret_value()
+    pool_class = _pool_class(settings)
     if not settings.cluster:
-        return redis.Redis.from_url(url, retry=never, **options)
+        return redis.Redis.from_pool(pool_class.from_url(url, retry=never, **options))
     try:
-        return _Cluster.from_url(url, retry=never, address_remap=reach, **options)
+        return _Cluster.from_url(
+            url, retry=never, address_remap=reach, connection_pool_class=pool_class, **options
+        )
     except (redis.RedisError, RedisClusterException) as error:
-        raise Unavailable("redis", error.__cause__ or error) from error
+        raise redis_refusal(error) or Unavailable("redis", error.__cause__ or error) from error
+
+
+def _pool_class(settings: RedisSettings) -> type[redis.ConnectionPool]:
+    """What makes connections.
+
+    Encrypted ones trust and show what the settings say, and nothing else: the library's own would trust the
+    system's certificates too, and ask a terminal for the key's password. And none says which library it is,
+    or asks for what Redis Enterprise alone has: for either a right would be needed that serves nothing else.
+    """
+    kinds = {
+        "redis": redis.Connection,
+        "rediss": redis.SSLConnection,
+        "unix": redis.UnixDomainSocketConnection,
+    }
+    kind: Any = kinds[urlsplit(settings.url.get_secret_value()).scheme]
+    # Made now, though sockets are wrapped later, so that a file which cannot be used is told at once.
+    context = FreshContext(settings, at="redis", failure=redis.ConnectionError)
+
+    class QuietConnection(kind):  # type: ignore[misc]  # a class by the URL's scheme
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self.driver_info = self.lib_name = self.lib_version = None
+            self.maint_notifications_config = None
+
+        def _wrap_socket_with_ssl(self, sock: socket.socket) -> ssl.SSLSocket:
+            return context.wrap_socket(sock, server_hostname=self.host)
+
+    class QuietPool(redis.ConnectionPool):
+        """Of a cluster's client, no other way leads to the class of its connections."""
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options | {"connection_class": QuietConnection})
+
+    return QuietPool
 
 
 def build_consumer(
@@ -172,36 +220,16 @@ def _common(settings: KafkaSettings, name: str) -> dict[str, Any]:
         "security_protocol": security.protocol.upper(),
     }
     if "ssl" in security.protocol:
-        common["ssl_context"] = _ssl_context(security)
-    if security.username is not None and security.password is not None:
+        common["ssl_context"] = FreshContext(security, at="kafka.security", failure=handshake_failure)
+    if security.mechanism == "OAUTHBEARER":
+        common |= {
+            "sasl_mechanism": security.mechanism,
+            "sasl_oauth_token_provider": token_provider(security),
+        }
+    elif security.username is not None and security.password is not None:
         common |= {
             "sasl_mechanism": security.mechanism,
             "sasl_plain_username": security.username,
             "sasl_plain_password": security.password.get_secret_value(),
         }
     return common
-
-
-def _ssl_context(security: KafkaSecurity) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=security.ca_file)
-    except OSError as error:
-        raise ConfigurationError([("kafka.security.ca_file", _unusable(error))]) from error
-    if security.certificate_file is not None:
-        password = security.key_password
-        try:
-            context.load_cert_chain(
-                security.certificate_file,
-                security.key_file,
-                # Never asked for at a terminal.
-                (lambda: password.get_secret_value() if password else ""),
-            )
-        except OSError as error:
-            problem = f"with key_file and key_password: {_unusable(error)}"
-            raise ConfigurationError([("kafka.security.certificate_file", problem)]) from error
-    return context
-
-
-def _unusable(error: OSError) -> str:
-    """Why a file cannot be used; errors of the ssl module are of this class too."""
-    return f"cannot be used: {getattr(error, 'reason', None) or error.strerror or type(error).__name__}"

@@ -15,6 +15,7 @@ from kafka.errors import KafkaConnectionError, KafkaError, SaslAuthenticationFai
 from kafka.net.compat import KafkaNetClient
 
 from service.errors import Refused, Unavailable
+from service.kafka_tokens import TokenRefusedError, TokenUnavailableError
 
 _CONNECT_SECONDS = 10.0
 _CONNECTION_FAILURES = (KafkaConnectionError, SaslAuthenticationFailedError)
@@ -23,6 +24,7 @@ _one_at_a_time = threading.Lock()
 """Else the failures of another one that connects would be taken for its own."""
 
 _DISCONNECTED = "socket disconnected"
+_CREDENTIALS = "mechanism, username and password of `kafka.security`"
 
 
 def connected(make: Callable[..., Any], options: dict[str, Any]) -> Any:
@@ -53,10 +55,14 @@ def connected(make: Callable[..., Any], options: dict[str, Any]) -> Any:
                 each.close()
             if not isinstance(error, KafkaError):
                 raise
-            logs_in = options["security_protocol"].startswith("SASL")
-            raise _told(failures.last or error, logs_in=logs_in) from error
+            raise _told(failures.last or error, mechanism=options.get("sasl_mechanism")) from error
         finally:
             logger.removeHandler(failures)
+
+
+def handshake_failure(why: str) -> KafkaConnectionError:
+    """The client's own error for a connection that could not be encrypted."""
+    return KafkaConnectionError(f"{_HANDSHAKE_FAILED}: {why}")
 
 
 class _Failures(logging.Handler):
@@ -69,10 +75,14 @@ class _Failures(logging.Handler):
         self.last = next((each for each in arguments if isinstance(each, _CONNECTION_FAILURES)), self.last)
 
 
-def _told(error: KafkaError, *, logs_in: bool) -> Unavailable:
+def _told(error: KafkaError, *, mechanism: str | None) -> Unavailable:
+    if isinstance(error, (TokenRefusedError, TokenUnavailableError)):
+        return Refused("kafka", error, f"no token: {error.args[0]}")
+    logs_in = mechanism is not None
     if isinstance(error, SaslAuthenticationFailedError) or (logs_in and _DISCONNECTED in str(error)):
         # The client seldom hears the broker's answer: it is followed at once by the end of the connection.
-        remedy = "the login failed; check mechanism, username and password of `kafka.security`"
+        told_by = "issuer, audience and times of the token" if mechanism == "OAUTHBEARER" else _CREDENTIALS
+        remedy = f"the login failed; check {told_by}"
         return Refused("kafka", error, remedy)
     if isinstance(error, KafkaConnectionError) and _HANDSHAKE_FAILED in str(error):
         _, _, why = str(error).partition(f"{_HANDSHAKE_FAILED}: ")

@@ -43,11 +43,31 @@ class KafkaSecurity(Frozen):
     )
     key_file: str | None = Field(default=None, description="the certificate's private key")
     key_password: SecretStr | None = Field(default=None, description="of the private key, if it is encrypted")
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = Field(
         default=None, description="of the login"
     )
-    username: str | None = Field(default=None, min_length=1, description="of the login")
-    password: SecretStr | None = Field(default=None, description="of the login")
+    username: str | None = Field(
+        default=None, min_length=1, description="of the login, but for `OAUTHBEARER`"
+    )
+    password: SecretStr | None = Field(default=None, description="of the login, but for `OAUTHBEARER`")
+    token_file: str | None = Field(
+        default=None,
+        description="for `OAUTHBEARER`: a file that holds the token; read anew for every login",
+    )
+    token_endpoint: str | None = Field(
+        default=None,
+        description="for `OAUTHBEARER`, instead of a file: the URL where client credentials are given for a "
+        "token; `https`, but for loopback",
+    )
+    token_ca_file: str | None = Field(
+        default=None,
+        description="certificates by which the token endpoint is known; the system's if absent",
+    )
+    client_id: str | None = Field(default=None, min_length=1, description="for the token endpoint")
+    client_secret: SecretStr | None = Field(default=None, description="for the token endpoint")
+    scope: str | None = Field(
+        default=None, min_length=1, description="what a token is asked for; several, with blanks between"
+    )
 
 
 class KafkaSettings(Frozen):
@@ -92,7 +112,23 @@ class KafkaSettings(Frozen):
 class RedisSettings(Frozen):
     """How to reach Redis."""
 
-    url: SecretStr = Field(default=SecretStr("redis://127.0.0.1:6379/0"), description="may hold a password")
+    url: SecretStr = Field(
+        default=SecretStr("redis://127.0.0.1:6379/0"),
+        description="`rediss://` is encrypted; may hold username and password",
+    )
+    username: str | None = Field(
+        default=None, min_length=1, description="of the login; the user `default` if absent"
+    )
+    password: SecretStr | None = Field(default=None, description="of the login, where `url` holds none")
+    ca_file: str | None = Field(
+        default=None,
+        description="with `rediss://`: certificates by which Redis is known; the system's if absent",
+    )
+    certificate_file: str | None = Field(
+        default=None, description="with `rediss://`: the certificate that Credence shows, and those above it"
+    )
+    key_file: str | None = Field(default=None, description="the certificate's private key")
+    key_password: SecretStr | None = Field(default=None, description="of the private key, if it is encrypted")
     prefix: Name = Field(default="credence", description="first part of every key")
     cluster: bool = Field(
         default=False, description="a Redis Cluster; `url` is of any of its nodes, or a name of them all"

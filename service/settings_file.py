@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import yaml
 from pydantic import ValidationError
@@ -25,14 +24,13 @@ from service.model_settings import (
     GroupingSettings,
     ModelSettings,
 )
-from service.settings import KafkaSecurity, RedisSettings, Settings
+from service.security_settings import Problems, redis_problems, security_problems
+from service.settings import Settings
 from service.vendor_problems import vendor_problems
-
-Problems = list[tuple[str, str]]
 
 ENVIRONMENT_PREFIX = "CREDENCE_"
 
-FILE_NAME_KEYS = frozenset({"ca_file", "certificate_file", "key_file"})
+FILE_NAME_KEYS = frozenset({"ca_file", "certificate_file", "key_file", "token_ca_file", "token_file"})
 """Keys whose value is the name of a file; their variables end with `_FILE` for all that."""
 
 PLAIN_TEXT_KEYS = FILE_NAME_KEYS | {
@@ -43,6 +41,10 @@ PLAIN_TEXT_KEYS = FILE_NAME_KEYS | {
     "key_password",
     "username",
     "password",
+    "token_endpoint",
+    "client_id",
+    "client_secret",
+    "scope",
 }
 """Keys whose value in the environment is text as it stands, not YAML."""
 
@@ -53,11 +55,6 @@ should be nothing but the secrets."""
 _FILE_SUFFIX = "_FILE"
 _TYPE_TAGS = ("int", "list[float]")
 """What pydantic adds to the path of a key that may be of several types."""
-
-_SSL_KEYS = ("ca_file", "certificate_file", "key_file", "key_password")
-_SASL_KEYS = ("mechanism", "username", "password")
-_TOGETHER = (("certificate_file", "key_file"), ("key_file", "certificate_file"), ("key_password", "key_file"))
-"""Of each pair, the first key makes no sense without the second."""
 
 RESERVED_VARIABLES = frozenset({"CREDENCE_CONFIG"})
 """Variables of the command line, not of the settings."""
@@ -174,7 +171,7 @@ def _described(error: Any) -> tuple[str, str]:
 
 
 def _cross_reference_problems(settings: Settings) -> Problems:
-    problems = _security_problems(settings.kafka.security) + _redis_problems(settings.redis)
+    problems = security_problems(settings.kafka.security) + redis_problems(settings.redis)
     problems += _listener_problems(settings)
     for name, model in settings.models.items():
         found = _model_problems(f"models.{name}", model)
@@ -189,27 +186,6 @@ def _cross_reference_problems(settings: Settings) -> Problems:
     return problems + vendor_problems(settings)
 
 
-def _security_problems(security: KafkaSecurity) -> Problems:
-    at, problems = "kafka.security", []
-    for part, keys in (("ssl", _SSL_KEYS), ("sasl", _SASL_KEYS)):
-        if part not in security.protocol:
-            problems += [
-                (f"{at}.{key}", f"has a meaning with {part} in `protocol` alone; leave it out, or add {part}")
-                for key in keys
-                if getattr(security, key) is not None
-            ]
-        elif part == "sasl":
-            problems += [
-                (f"{at}.{key}", f"is needed with `protocol: {security.protocol}`")
-                for key in keys
-                if getattr(security, key) is None
-            ]
-    for key, other in _TOGETHER:
-        if getattr(security, key) is not None and getattr(security, other) is None:
-            problems.append((f"{at}.{other}", f"is needed with `{key}`"))
-    return problems
-
-
 def _listener_problems(settings: Settings) -> Problems:
     taken: dict[int, str] = {}
     problems: Problems = []
@@ -222,13 +198,6 @@ def _listener_problems(settings: Settings) -> Problems:
             problems.append((f"{name}.port", f"is that of `{taken[port]}`; each has its own"))
         taken[port] = name
     return problems
-
-
-def _redis_problems(redis: RedisSettings) -> Problems:
-    url = urlsplit(redis.url.get_secret_value())
-    if redis.cluster and (url.scheme == "unix" or url.path not in ("", "/", "/0")):
-        return [("redis.url", "of a cluster: must name a host, and database 0, as there is no other one")]
-    return []
 
 
 def _model_problems(at: str, model: ModelSettings) -> Problems:

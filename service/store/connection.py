@@ -13,6 +13,7 @@ import redis
 from redis.cluster import RedisCluster
 
 from service.errors import Unavailable
+from service.redis_refusals import redis_refusal
 
 _PASSING_REPLIES = re.compile(
     r"(?:^|: -|caused error: )"
@@ -50,11 +51,41 @@ def unavailable_when_away() -> Iterator[None]:
     except redis.exceptions.CrossSlotTransactionError:
         raise  # a mistake in the program, for all its class
     except _PASSING_ERRORS as error:
-        raise Unavailable("redis", error) from error
+        raise redis_refusal(error) or Unavailable("redis", error) from error
     except redis.ResponseError as error:
+        if refusal := redis_refusal(error):
+            raise refusal from error
         if _PASSING_REPLIES.search(str(error)):
             raise Unavailable("redis", error) from error
         raise
+
+
+_CALL = re.compile(r"redis\.call\('([A-Z]+)'")
+
+
+def commands_of(script: str) -> list[str]:
+    """The commands that one of the scripts in `lua/` calls, by the name of its file."""
+    return sorted(set(_CALL.findall(_script_text(script))))
+
+
+def _script_text(name: str) -> str:
+    return resources.files("service.store").joinpath(f"lua/{name}.lua").read_text(encoding="utf-8")
+
+
+def _guarded(name: str) -> str:
+    """A script that does nothing unless the user may call all its commands.
+
+    A script that fails half-way is not undone: what it has written stays, and would be taken for its whole
+    work when it is run again. Redis before 7 cannot tell beforehand.
+    """
+    # All of them begin with a key. Redis 7.0 crashes when it is asked of one without.
+    wanted = ", ".join(f"'{command}'" for command in commands_of(name))
+    guard = (
+        f"if redis.acl_check_cmd then for _, name in ipairs({{{wanted}}}) do "
+        "if not redis.acl_check_cmd(name, KEYS[1]) then "
+        "return redis.error_reply('NOPERM ' .. name .. ' is needed') end end end"
+    )
+    return f"{guard}\n{_script_text(name)}"
 
 
 class Connection:
@@ -96,7 +127,7 @@ class Connection:
 
     def _script(self, name: str) -> tuple[str, str]:
         if name not in self._scripts:
-            text = resources.files("service.store").joinpath(f"lua/{name}.lua").read_text(encoding="utf-8")
+            text = _guarded(name)
             self._scripts[name] = text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
         return self._scripts[name]
 

@@ -204,6 +204,8 @@ class Deployment:
             enable_auto_commit=False,
             session_timeout_ms=6000,
         )
+        # One that joins before it has heard of the topic is given nothing of it, and content with that.
+        consumer.partitions_for_topic(f"{self.name}.{kind}")
         self._consumers.append(consumer)
         return consumer
 

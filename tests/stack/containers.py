@@ -64,6 +64,7 @@ class Image:
         environment: that it brings.
         writable: folders that its user may write to, though they are no volumes.
         needs: folders of this machine that it reads, by where they are in the image.
+        healthcheck: its own, for services that have none and do not do without.
     """
 
     user: str
@@ -72,6 +73,7 @@ class Image:
     environment: Mapping[str, str] = field(default_factory=dict)
     writable: Sequence[str] = ()
     needs: Mapping[str, Path] = field(default_factory=dict)
+    healthcheck: Sequence[str] = ()
 
 
 class Container:
@@ -91,7 +93,7 @@ class Container:
 
     @property
     def has_healthcheck(self) -> bool:
-        """Whether the service has one of its own."""
+        """Whether the service, or its image, has one."""
         return bool(self._healthcheck)
 
     def run(self, *command: str) -> str:
@@ -210,10 +212,7 @@ class Stack:
         with log.open("ab") as output:
             child = self._stack.enter_context(Child(name, apart, output=output))
         child.wait_until(lambda: Path(f"/proc/{child.process.pid}/root").readlink() != Path("/"))
-        healthcheck = service.get("healthcheck", {}).get("test", [])
-        if healthcheck[:1] == ["CMD-SHELL"]:
-            healthcheck = ["CMD", "sh", "-c", healthcheck[1]]
-        return Container(name, child, log, enter, healthcheck[1:])
+        return Container(name, child, log, enter, _healthcheck(service, image))
 
     def _mounts(self, service: Mapping[str, Any], image: Image) -> list[str]:
         """Lines that mount what a service sees, in a shell whose folder is its root."""
@@ -243,6 +242,15 @@ class Stack:
             path = COMPOSE_FILE.parent / self.file["secrets"][secret]["file"]
             lines.append(_bind(path.resolve(), f"/run/secrets/{secret}"))
         return lines
+
+
+def _healthcheck(service: Mapping[str, Any], image: Image) -> list[str]:
+    """The command that tells whether the service is healthy; nothing where none does."""
+    told = service.get("healthcheck", {})
+    if told.get("disable"):
+        return []
+    kind, *command = told.get("test", ["CMD", *image.healthcheck])
+    return ["sh", "-c", *command] if kind == "CMD-SHELL" else command
 
 
 def _bind(source: Path, target: str, *, writable: bool = False) -> str:

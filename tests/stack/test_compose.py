@@ -59,6 +59,7 @@ def images() -> dict[str, Image]:
         entrypoint=[sys.executable, "-m", "service.cli"],
         workdir="/etc/credence",
         environment={"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        healthcheck=[sys.executable, str(ROOT / "deploy/image/healthcheck.py")],
     )
     return {
         "apache/kafka": Image(
@@ -225,7 +226,8 @@ def test_the_pages_commands_run_in_their_container(stack: Stack, line: tuple[str
 
 def test_every_healthcheck_says_that_all_is_well(stack: Stack) -> None:
     checked = [each for each in stack.running.values() if each.has_healthcheck]
-    assert {each.name for each in checked} >= {"kafka", "redis", "prometheus", "alertmanager"}
+    names = {each.name for each in checked}
+    assert names == {"kafka", "redis", "prometheus", "alertmanager", *CREDENCE}
     for container in checked:
         wait_for(container.healthy, seconds=30, what=f"the healthcheck of {container.name}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,35 @@ def test_a_login_by_scram_is_accepted(guarded: ApacheKafka) -> None:
         )
     login = LOGIN | {"mechanism": "SCRAM-SHA-512", "username": "scrambled"}
     build_admin(settings(guarded, **login)).close()
+
+
+def test_a_password_that_is_changed_leaves_connections_that_stand(guarded: ApacheKafka) -> None:
+    topic = Topic(guarded)
+
+    def have(password: str) -> None:
+        with guarded.admin() as admin:
+            admin.alter_user_scram_credentials(
+                [UserScramCredentialUpsertion("rotated", ScramMechanism.SCRAM_SHA_512, password.encode())]
+            )
+
+    have(PASSWORD)
+    login = LOGIN | {"mechanism": "SCRAM-SHA-512", "username": "rotated"}
+    writes = ResourcePattern(ResourceType.TOPIC, topic.name)
+    with guarded.admin() as admin:
+        admin.create_acls([ACL("User:rotated", "*", ACLOperation.WRITE, ACLPermissionType.ALLOW, writes)])
+    with closing(build_producer(settings(guarded, **login), name="x")) as producer:
+        producer.send(topic.name, value=b"1").get(timeout=20)
+        have("another one")
+        wait_for(lambda: _is_refused(guarded, login), seconds=20, what="the new password")
+        producer.send(topic.name, value=b"2").get(timeout=20)
+
+
+def _is_refused(kafka: ApacheKafka, login: dict[str, str]) -> bool:
+    try:
+        build_admin(settings(kafka, **login)).close()
+    except Refused:
+        return True
+    return False
 
 
 @pytest.mark.parametrize("build", [build_consumer, build_producer])

@@ -62,6 +62,16 @@ def test_our_services_are_of_the_image_of_this_repository_and_its_user(name: str
     assert service["user"] == "65532:65532"
 
 
+def test_the_dockerfile_has_what_our_services_rely_on() -> None:
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    assert {"FROM runtime AS credence", "FROM runtime AS demo"} <= set(lines)
+    # Commands are arguments of the entrypoint; the configuration is found in the folder that they start in.
+    assert {"USER 65532:65532", 'ENTRYPOINT ["credence"]', "WORKDIR /etc/credence"} <= set(lines)
+    assert '  CMD ["python", "/opt/credence/healthcheck.py"]' in lines
+    for name in OURS:
+        assert mounts(SERVICES[name])[0][1] == "/etc/credence/credence.yaml"
+
+
 def test_kafka_is_of_the_version_that_is_tested() -> None:
     pom = (ROOT / "tests/stack/pom.xml").read_text()
     (version,) = re.findall(r"<artifactId>kafka_[\d.]+</artifactId>\s*<version>([\d.]+)<", pom)

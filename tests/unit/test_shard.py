@@ -27,7 +27,7 @@ def empty_shard(*, decay: float = 1e-5, slots: int = 2) -> Shard:
     )
 
 
-def add(shard: Shard, items: list[tuple[int, int, float]]) -> None:
+def add(shard: Shard, items: list[tuple[int, int, float]], key: bytes = KEY) -> None:
     """Add (item number, cell, time) with a score that the number decides."""
     ids = [f"item-{number}".encode() for number, _, _ in items]
     shard.add(
@@ -36,7 +36,7 @@ def add(shard: Shard, items: list[tuple[int, int, float]]) -> None:
             classes=np.zeros(len(items), dtype=np.intp),
             scores=np.array([(number % 10) / 10 for number, _, _ in items]),
             times=np.array([time for _, _, time in items]),
-            item_hashes=siphash24(ids, KEY),
+            item_hashes=siphash24(ids, key),
             record=lambda row: ids[row],
         ),
         CELLS,
@@ -167,6 +167,20 @@ def test_without_decay_every_item_of_a_cell_is_pooled_equally_often() -> None:
     # Slots of one run exclude each other, which makes the statistic a little smaller than chi-square.
     assert kept.sum() == 6_000
     assert stats.chisquare(kept).pvalue > 1e-3
+
+
+def test_who_does_not_know_the_key_cannot_tell_which_items_are_pooled() -> None:
+    stream = [(i, 0, START) for i in range(200)]
+    guesses, hits = np.random.default_rng(3).bytes(16 * 200), 0
+    ids = [f"item-{i}".encode() for i in range(200)]
+    for first in range(0, len(guesses), 16):
+        key = guesses[first : first + 16]
+        shard = empty_shard(slots=20)
+        add(shard, stream, key)
+        there = np.isin(siphash24(ids, key), list(pooled(shard)[0]))
+        hits += int(there[:20].sum())
+    # Of twenty items that somebody made, one key pools two, as of any others; a fixed seed, five deviations.
+    assert abs(hits - 400) < 5 * math.sqrt(200 * 20 * 0.1 * 0.9)
 
 
 def test_with_decay_the_first_pooled_item_is_drawn_in_proportion_to_its_weight() -> None:

@@ -1,0 +1,1 @@
+"""What the chart `helm/credence` is made from: its values, their schema, its page."""

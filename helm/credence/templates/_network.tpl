@@ -1,0 +1,27 @@
+{{- /* Rules of what pods may reach: of some of the servers of `networkPolicy`, and what `extraEgress` adds. */ -}}
+{{- define "credence.egress" -}}
+{{- $policy := .root.Values.networkPolicy -}}
+{{- $rules := list -}}
+{{- range $name := .servers -}}
+{{- $server := index $policy $name -}}
+{{- $numbers := $server.ports -}}
+{{- if and (eq $name "kafka") (not $numbers) -}}
+{{- range (include "credence.kafka" $.root | fromYaml).bootstrap_servers -}}
+{{- $numbers = append $numbers (regexFind "[0-9]+$" . | atoi) | uniq -}}
+{{- end -}}
+{{- end -}}
+{{- $ports := list -}}
+{{- range $numbers -}}
+{{- $ports = append $ports (dict "port" (int .) "protocol" "TCP") -}}
+{{- if eq $name "dns" -}}
+{{- $ports = append $ports (dict "port" (int .) "protocol" "UDP") -}}
+{{- end -}}
+{{- end -}}
+{{- $rule := dict "ports" $ports -}}
+{{- if $server.to -}}
+{{- $rule = set $rule "to" $server.to -}}
+{{- end -}}
+{{- $rules = append $rules $rule -}}
+{{- end -}}
+{{- concat $rules $policy.extraEgress | toYaml -}}
+{{- end -}}

@@ -1,0 +1,156 @@
+"""The JSON Schema of the chart's values, with that of the configuration inside.
+
+What `service.settings` refuses, `helm template` refuses too, by the key's path. Two kinds of keys are
+left out: secrets, which belong into a Secret, and what the chart sets itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
+
+from helm.values import ChartValues
+from service.settings import Settings
+
+Schema = dict[str, Any]
+
+SET_BY_CHART = (
+    ("http", "host"),
+    ("http", "port"),
+    ("monitoring", "host"),
+    ("monitoring", "port"),
+    ("vendor_api", "host"),
+    ("vendor_api", "port"),
+    ("kafka", "instance_id"),
+)
+"""Keys of the configuration that follow from other values."""
+
+ROLES = ("predictions", "labels", "scheduler", "web")
+
+URL_WITHOUT_LOGIN = "^[^@]*$"
+"""What `redis.url` may be: it is a secret as far as it holds a login."""
+
+
+class _ChartSchema(GenerateJsonSchema):
+    """Leaves out titles, which repeat keys, and takes numbers where the settings read them as text."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
+        return False
+
+    def function_before_schema(self, schema: Any) -> Schema:
+        inner: Schema = super().function_before_schema(schema)
+        # Classes may be called 0, 1, 2, which YAML reads as numbers.
+        return inner | {"type": ["string", "integer"]} if inner.get("type") == "string" else inner
+
+
+def values_schema() -> Schema:
+    """The schema of `values.yaml`, in the draft that all versions of Helm 3 and 4 read."""
+    schema = _schema_of(ChartValues)
+    schema["properties"]["config"] = config_schema()
+    schema["properties"]["pod"] |= {"required": []}
+    for role in ROLES:
+        schema["properties"][role]["properties"]["pod"] |= {
+            key: schema["properties"]["pod"][key] for key in ("properties", "additionalProperties")
+        }
+    _refuse_configuration(schema)
+    # Helm gives this key to every chart that another one depends on.
+    schema["properties"]["global"] = {"type": "object", "description": "values of the chart around this one"}
+    return {"$schema": "http://json-schema.org/draft-07/schema#", **schema}
+
+
+def config_schema() -> Schema:
+    """The schema of `config`: the settings, without secrets and without what the chart sets."""
+    schema = _schema_of(Settings)
+    for *parents, key in SET_BY_CHART:
+        _at(schema, parents)["properties"].pop(key)
+    url = _at(schema, ("redis", "url"))
+    url.clear()
+    url |= {
+        "type": "string",
+        "pattern": URL_WITHOUT_LOGIN,
+        "description": "without a login; with one it is a secret: secrets.CREDENCE_REDIS__URL_FILE",
+    }
+    _without_secrets(schema)
+    schema["properties"] = {name: part for name, part in schema["properties"].items() if _has_keys(part)}
+    servers = _at(schema, ("kafka", "bootstrap_servers"))
+    # Its default is the loopback address, where no pod has a broker.
+    servers.pop("default")
+    schema["properties"]["kafka"]["required"] = ["bootstrap_servers"]
+    return schema
+
+
+def _schema_of(model: type[BaseModel]) -> Schema:
+    schema = model.model_json_schema(schema_generator=_ChartSchema)
+    definitions = schema.pop("$defs", {})
+    tidied: Schema = _tidied(schema, definitions)
+    return tidied
+
+
+def _tidied(node: Any, definitions: Schema) -> Any:
+    """The node with its references resolved, descriptions on one line, and maps that take no other names."""
+    if isinstance(node, list):
+        return [_tidied(child, definitions) for child in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        node = definitions[node["$ref"].rpartition("/")[2]] | {k: v for k, v in node.items() if k != "$ref"}
+    # A field may be called like a key of the schema itself, so names of properties are passed over.
+    tidied: Schema = {
+        key: {name: _tidied(part, definitions) for name, part in child.items()}
+        if key in ("properties", "patternProperties")
+        else _tidied(child, definitions)
+        for key, child in node.items()
+        if key != "title"
+    }
+    if "patternProperties" in tidied:
+        tidied["additionalProperties"] = False
+    if "description" in tidied:
+        tidied["description"] = " ".join(tidied["description"].split())
+    # Defaults of sections repeat those of their keys.
+    if isinstance(tidied.get("default"), dict) and "properties" in tidied:
+        del tidied["default"]
+    return tidied
+
+
+def _at(schema: Schema, path: Any) -> Schema:
+    for key in path:
+        schema = schema["properties"][key]
+    return schema
+
+
+def _without_secrets(node: Any) -> None:
+    if isinstance(node, list):
+        for child in node:
+            _without_secrets(child)
+    elif isinstance(node, dict):
+        if isinstance(properties := node.get("properties"), dict):
+            for name in [name for name, part in properties.items() if _is_secret(part)]:
+                del properties[name]
+                node["required"] = [key for key in node.get("required", []) if key != name]
+        for child in node.values():
+            _without_secrets(child)
+
+
+def _is_secret(schema: Any) -> bool:
+    if not isinstance(schema, dict):
+        return False
+    inner = [*schema.get("anyOf", []), schema.get("items"), schema.get("additionalProperties")]
+    return bool(schema.get("writeOnly")) or any(_is_secret(part) for part in inner)
+
+
+def _has_keys(schema: Schema) -> bool:
+    return schema.get("properties") != {}
+
+
+def _refuse_configuration(schema: Schema) -> None:
+    """Have variables of Credence stand in `config` and `secrets` alone, where keys are checked."""
+    variable = {
+        "type": "object",
+        "required": ["name"],
+        "properties": {"name": {"type": "string", "not": {"pattern": "^CREDENCE_"}}},
+    }
+    roles = [schema["properties"][role]["properties"] for role in ROLES]
+    for properties in [schema["properties"], *roles]:
+        properties["pod"]["properties"]["extraEnv"]["items"] = variable

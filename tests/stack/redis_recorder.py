@@ -1,0 +1,95 @@
+"""Hears what every user of a Redis does: the commands of its clients, and those that its scripts call."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Self
+
+import redis
+
+_LINE = re.compile(rb"\+[0-9.]+ \[\d+ (\S+)\] (.*)")
+_ARGUMENT = re.compile(rb'"((?:\\.|[^"\\])*)"')
+_DIGITS = re.compile(r"\d+|[0-9a-f]{16,}")
+
+Command = tuple[bytes, ...]
+
+
+class RedisRecorder:
+    """Listens to one server by MONITOR, while it is entered.
+
+    Attributes:
+        commands: of every user, the distinct ones; those that differ in numbers and content alone are one.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._admin = redis.Redis(port=port)
+        self._users: dict[str, str] = {}
+        self._seen: dict[str, dict[tuple[str, ...], Command]] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._listen)
+
+    def commands(self, user: str) -> list[Command]:
+        return list(self._seen.get(user, {}).values())
+
+    def refused(self, rules: Iterable[str], commands: Sequence[Command]) -> list[Command]:
+        """Those of the commands that a user with these rules alone may not run."""
+        self._admin.execute_command("ACL", "SETUSER", "probe", "reset", "on", "-@all", *rules)
+        pipeline = self._admin.pipeline(transaction=False)
+        for command in commands:
+            pipeline.execute_command("ACL", "DRYRUN", "probe", *command)
+        replies = pipeline.execute()
+        self._admin.execute_command("ACL", "DELUSER", "probe")
+        return [command for command, reply in zip(commands, replies, strict=True) if reply != b"OK"]
+
+    def _listen(self) -> None:
+        with socket.create_connection(("127.0.0.1", self._port)) as connection:
+            connection.settimeout(0.2)
+            connection.sendall(b"MONITOR\r\n")
+            waiting, user = b"", ""
+            while not self._stopping.is_set():
+                try:
+                    waiting += connection.recv(1 << 20)
+                except TimeoutError:
+                    continue
+                *lines, waiting = waiting.split(b"\r\n")
+                heard = [told for line in lines if (told := _LINE.fullmatch(line))]
+                self._know_users({told[1].decode() for told in heard} - {"lua"})
+                for told in heard:
+                    address = told[1].decode()
+                    # What a script calls follows the script's own line.
+                    user = user if address == "lua" else self._users.get(address, "(gone)")
+                    self._note(user, tuple(_plain(each) for each in _ARGUMENT.findall(told[2])))
+
+    def _note(self, user: str, command: Command) -> None:
+        shape = tuple(_DIGITS.sub("0", part.decode(errors="replace")[:60]) for part in command[:12])
+        self._seen.setdefault(user, {}).setdefault((shape[0].upper(), *shape[1:]), command)
+
+    def _know_users(self, addresses: set[str]) -> None:
+        """Learn who is behind them, before anything else: who is quick has gone again soon."""
+        if addresses - self._users.keys():
+            self._users |= {each["addr"]: each["user"] for each in self._admin.client_list()}
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopping.set()
+        self._thread.join(10)
+        self._admin.close()
+
+
+def _plain(argument: bytes) -> bytes:
+    return (
+        argument.decode("latin-1")
+        .encode("ascii", "backslashreplace")
+        .decode("unicode_escape")
+        .encode("latin-1")
+    )

@@ -1,0 +1,356 @@
+"""Every role with the rights of `service/access.py` alone: the loop closes, and none could be left out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from typing import Any
+
+import pytest
+import redis
+import yaml
+from apache_kafka import ApacheKafka
+from harness import Deployment, Labeller, Process, truth, wait_for
+from kafka.admin import ACL, ACLFilter, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+from redis_recorder import RedisRecorder
+
+from service.access import ROLES, KafkaRight, RightsRole, kafka_rights, redis_rules
+from service.embedded import EmbeddedRedis
+from service.store.keys import LAYOUT_DIGITS, ModelKeys
+from service.wiring import model_keys
+
+PASSWORD = "a-secret-of-the-tests"
+BROKER = {
+    "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "listener.name.client.sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.client.plain.sasl.jaas.config": (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        + " ".join(f'user_{role}="{PASSWORD}"' for role in ROLES)
+        + ";"
+    ),
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+ASSESSMENTS = (
+    "{weakest: {task: identification, grouping: region, budget: {labels: 300}, lease_seconds: 8,"
+    " max_attempts: 1, max_in_flight: 5},"
+    " classes: {task: estimation, grouping: class, budget: {labels: 300}, lease_seconds: 8,"
+    " max_attempts: 100, max_in_flight: 5}}"
+)
+BAD_PREDICTION, BAD_LABEL = b'{"model": "sorter"', b'{"request_id": 7'
+
+
+class Loop:
+    """The deployment, each of whose roles logs in as a user of its own.
+
+    Attributes:
+        deployment: its own clients may do everything.
+        processes: by role, while they run.
+        recorder: of Redis.
+    """
+
+    def __init__(self, deployment: Deployment, kafka: ApacheKafka, recorder: RedisRecorder) -> None:
+        self.deployment = deployment
+        self.kafka = kafka
+        self.recorder = recorder
+        self.processes: dict[RightsRole, Process] = {}
+
+    def be(self, role: RightsRole) -> None:
+        """Have what is started from now on log in as a role."""
+        document = yaml.safe_load((self.deployment.folder / "credence.yaml").read_text())
+        document["kafka"] |= {
+            "bootstrap_servers": self.kafka.bootstrap_servers.split(","),
+            "start": "latest",
+            "security": {
+                "protocol": "sasl_plaintext",
+                "mechanism": "PLAIN",
+                "username": role,
+                "password": PASSWORD,
+            },
+        }
+        document["redis"] |= {"username": role, "password": PASSWORD}
+        self.deployment.config = self.deployment.folder / f"{role}.yaml"
+        self.deployment.config.write_text(yaml.safe_dump(document))
+
+    def command(self, role: RightsRole, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command as a role, to its end."""
+        self.be(role)
+        try:
+            return self.deployment.run_command(*arguments)
+        except subprocess.CalledProcessError as error:
+            return subprocess.CompletedProcess(error.cmd, error.returncode, error.stdout, error.stderr)
+
+    def start(self, role: RightsRole, stack: ExitStack, *command: str) -> None:
+        """Start a role, and wait until it does its work."""
+        self.be(role)
+        process = stack.enter_context(self.deployment.process(*command))
+        self.processes[role] = process
+        wait_for(process.ready, seconds=60, what=f"readiness of {role}; see {process.log}")
+
+    def log(self, role: RightsRole) -> str:
+        return self.processes[role].log.read_text()
+
+    def grant(self, role: RightsRole, *rights: KafkaRight) -> None:
+        with self.kafka.admin() as admin:
+            admin.create_acls([_acl(role, right) for right in rights])
+
+    def take(self, role: RightsRole, right: KafkaRight) -> None:
+        acl = _acl(role, right)
+        pattern = acl.resource_pattern
+        with self.kafka.admin() as admin:
+            admin.delete_acls([ACLFilter(acl.principal, "*", acl.operation, acl.permission_type, pattern)])
+
+
+def _acl(role: str, right: KafkaRight) -> ACL:
+    kind = ResourcePattern(ResourceType[right.resource.upper()], right.name)
+    operation = ACLOperation[right.operation.upper()]
+    return ACL(f"User:{role}", "*", operation, ACLPermissionType.ALLOW, kind)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedRedis]:
+    with EmbeddedRedis() as server, redis.Redis(port=server.port) as client:
+        version = str(client.info("server")["redis_version"])
+        if int(version.partition(".")[0]) < 7:
+            if os.environ.get("CI") == "true":
+                pytest.fail(f"Redis {version} does not tell what a user may do; 7 or newer does")
+            pytest.skip(f"Redis {version} does not tell what a user may do; put 7 or newer first on the PATH")
+        yield server
+
+
+@pytest.fixture(scope="module")
+def loop(server: EmbeddedRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
+    """The whole loop, through everything that a role ever does in Redis."""
+    with ExitStack() as stack:
+        kafka = stack.enter_context(ApacheKafka(config=BROKER))
+        deployment = stack.enter_context(
+            closing(
+                Deployment(
+                    tmp_path_factory.mktemp("rights"),
+                    broker=kafka.internal_servers,
+                    redis_url=server.url,
+                    partitions=1,
+                    assessments=ASSESSMENTS,
+                )
+            )
+        )
+        admin = stack.enter_context(redis.Redis(port=server.port))
+        for role in ROLES:
+            rules = redis_rules(deployment.settings, role)
+            admin.execute_command("ACL", "SETUSER", role, "reset", "on", f">{PASSWORD}", "-@all", *rules)
+        loop = Loop(deployment, kafka, stack.enter_context(RedisRecorder(server.port)))
+        _make_topics(loop)
+        for role in ROLES:
+            if rights := kafka_rights(deployment.settings, role):
+                loop.grant(role, *rights)
+        _close_the_loop(loop, stack, admin)
+        yield loop
+
+
+def _make_topics(loop: Loop) -> None:
+    """Have the topics made by who may make them, one right after the other: each is told while it lacks."""
+    names = list(loop.deployment.settings.kafka.topics.model_dump().values())
+    with loop.kafka.admin() as admin:
+        admin.delete_topics(names)
+        wait_for(lambda: not set(names) & set(admin.list_topics()), seconds=20, what="the deletion")
+    for right in kafka_rights(loop.deployment.settings, "topics"):
+        tried = loop.command("topics", "topics", "create")
+        assert tried.returncode == 1
+        assert "grant CREATE on the topics" in tried.stderr
+        loop.grant("topics", right)
+    assert loop.command("topics", "topics", "create").returncode == 0
+
+
+def _close_the_loop(loop: Loop, stack: ExitStack, admin: redis.Redis) -> None:
+    deployment = loop.deployment
+    facts = deployment.facts()
+    loop.start("predictions", stack, "consume", "predictions")
+    loop.start("labels", stack, "consume", "labels")
+    deployment.send_predictions(range(600))
+    deployment.send("predictions", BAD_PREDICTION)
+    deployment.send("labels", BAD_LABEL)
+    deployment.producer.flush()
+    wait_for(lambda: deployment.predictions_stored() >= 600, seconds=60, what="the predictions")
+    labeller = Labeller(deployment)
+    labeller.answer()  # and so be there before the first request
+    loop.start("schedule", stack, "schedule")
+    loop.start("serve", stack, "serve")
+    labeller.answer_until(20)
+    seen = labeller.seen
+    was = truth(int(seen[-1].item_id.removeprefix("item-")))
+    another = next(name for name in ("cat", "dog") if name != was)
+    changes = [("correction", another, seen[-1]), ("retraction", None, seen[-2])]
+    for kind, true_class, request in changes:
+        label = {
+            "request_id": request.request_id,
+            "model": "sorter",
+            "item_id": request.item_id,
+            "kind": kind,
+        }
+        label |= {} if true_class is None else {"true_class": true_class}
+        deployment.send("labels", json.dumps(label).encode(), request.item_id)
+
+    def counted(event: str) -> int:
+        return sum(n for (what, _), n in facts.requests().tallies.items() if what == event)
+
+    def skipped() -> bool:
+        # One at a time, and no more once it has arrived: the others are left to lapse.
+        for records in labeller._consumer.poll(100).values():
+            if counted("skipped"):
+                break
+            request = json.loads(records[-1].value)
+            label = {key: request[key] for key in ("request_id", "model", "item_id")} | {"kind": "skip"}
+            deployment.send("labels", json.dumps(label).encode(), request["item_id"])
+            deployment.producer.flush()
+        return all(counted(event) for event in EVENTS)
+
+    try:
+        wait_for(skipped, seconds=60, what="all that can become of a request")
+    except AssertionError as error:
+        raise AssertionError(f"missing: {[event for event in EVENTS if not counted(event)]}") from error
+    _read_another_topic(loop, stack, admin)
+
+
+EVENTS = ("answered", "corrected", "retracted", "skipped", "expired", "reissued")
+
+
+def _read_another_topic(loop: Loop, stack: ExitStack, admin: redis.Redis) -> None:
+    """Have both consumers find that their topic was made anew, and the scheduler give back its lease."""
+    prefix = loop.deployment.settings.redis.prefix
+    for role in ("predictions", "labels", "schedule"):
+        loop.processes[role].popen.terminate()
+        loop.processes[role].popen.wait(30)
+    for key in admin.scan_iter(f"{prefix}:*"):
+        if b":shard:" in key or b":labels:" in key:
+            admin.hset(key, "topic_id", "of another topic")
+    loop.start("predictions", stack, "consume", "predictions")
+    loop.start("labels", stack, "consume", "labels")
+    loop.start("schedule", stack, "schedule")
+
+
+def test_the_loop_closes_for_every_role(loop: Loop) -> None:
+    assert loop.processes["serve"].get("/api/v1/models")[0] == 200
+    assert loop.deployment.facts().outcomes((0, 0)) is not None
+    assert loop.command("serve", "status").returncode == 0
+    listed = loop.command("dead-letters", "dead-letters", "list")
+    assert len(listed.stdout.splitlines()) >= 2, listed.stderr
+
+
+def test_a_layout_that_is_not_used_is_removed(loop: Loop, server: EmbeddedRedis) -> None:
+    settings = loop.deployment.settings
+    used = model_keys(settings, "sorter", settings.cell_space("sorter"))
+    old = ModelKeys(used.prefix, used.model, "0" * LAYOUT_DIGITS)
+    with redis.Redis(port=server.port) as admin:
+        admin.rpush(old.drawn(0), "0:0")
+        for key in (ModelKeys.shard, ModelKeys.sums, ModelKeys.pool):
+            admin.hset(key(old, 0), "next_offset", "1")
+        admin.sadd(old.partitions, 0)
+        admin.rpush(old.combinations, "[]")
+    assert old.layout in loop.command("layouts", "layouts", "list").stdout
+    removed = loop.command("layouts", "layouts", "remove", "--yes")
+    assert removed.returncode == 0, removed.stderr
+    assert old.layout not in loop.command("layouts", "layouts", "list").stdout
+
+
+@pytest.mark.parametrize("source", ["predictions", "labels"])
+def test_dead_letters_are_sent_back_once_their_rights_are_there(loop: Loop, source: str) -> None:
+    topic = getattr(loop.deployment.settings.kafka.topics, source)
+    replay = ["dead-letters", "replay", "--source-topic", topic, "--limit", "1"]
+    assert "1 of 1 would be" in loop.command("dead-letters", *replay, "--dry-run").stdout
+    right = KafkaRight("topic", topic, "Write")
+    assert right in kafka_rights(loop.deployment.settings, "dead-letters")
+    loop.take("dead-letters", right)
+    refused = loop.command("dead-letters", *replay, "--yes")
+    assert refused.returncode == 1
+    assert "WRITE on those that are written" in refused.stderr
+    loop.grant("dead-letters", right)
+    again = loop.command("dead-letters", *replay, "--yes", "--retry-unfinished")
+    assert "1 replayed" in again.stdout, again.stderr
+
+
+def test_dead_letters_are_not_listed_without_the_right(loop: Loop) -> None:
+    right = KafkaRight("topic", loop.deployment.settings.kafka.topics.dead_letters, "Read")
+    loop.take("dead-letters", right)
+    refused = loop.command("dead-letters", "dead-letters", "list")
+    loop.grant("dead-letters", right)
+    assert refused.returncode == 1
+    assert "grant READ on the topics" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("role", "key", "operation", "told"),
+    [
+        ("predictions", "predictions", "Read", "grant READ on the topics"),
+        ("predictions", "group", "Read", "grant READ on the consumer groups"),
+        ("predictions", "dead_letters", "Write", "WRITE on those that are written"),
+        ("labels", "labels", "Read", "grant READ on the topics"),
+        ("labels", "group", "Read", "grant READ on the consumer groups"),
+        ("labels", "dead_letters", "Write", "WRITE on those that are written"),
+        ("schedule", "label_requests", "Write", "WRITE on those that are written"),
+    ],
+)
+def test_a_right_that_is_taken_is_told_and_the_work_goes_on_with_it(
+    loop: Loop, role: RightsRole, key: str, operation: Any, told: str
+) -> None:
+    kafka = loop.deployment.settings.kafka
+    right = (
+        KafkaRight("group", f"{kafka.group_prefix}.{role}", operation)
+        if key == "group"
+        else KafkaRight("topic", getattr(kafka.topics, key), operation)
+    )
+    assert right in kafka_rights(loop.deployment.settings, role)
+    process = loop.processes[role]
+    wait_for(process.ready, seconds=60, what="readiness")
+    told_before = loop.log(role).count(told)
+    loop.take(role, right)
+    loop.deployment.send("predictions", BAD_PREDICTION)
+    loop.deployment.send("labels", BAD_LABEL)
+    loop.deployment.producer.flush()
+    wait_for(lambda: loop.log(role).count(told) > told_before, seconds=60, what=f"'{told}'")
+    wait_for(lambda: process.get("/readyz")[0] == 503, seconds=30, what="that it is not ready")
+    loop.grant(role, right)
+    wait_for(process.ready, seconds=90, what="readiness")
+
+
+def test_every_kafka_right_is_one_of_those(loop: Loop) -> None:
+    """Each right of the table is taken away by one of the tests above."""
+    settings = loop.deployment.settings
+    told = {role: len(kafka_rights(settings, role)) for role in ROLES}
+    assert {role: count for role, count in told.items() if count} == {
+        "predictions": 3,
+        "labels": 3,
+        "schedule": 1,
+        "dead-letters": 3,
+        "topics": 4,
+    }
+
+
+def test_nothing_was_refused_by_redis(loop: Loop) -> None:
+    with redis.Redis(
+        port=int(loop.deployment.settings.redis.url.get_secret_value().split(":")[-1][:-2])
+    ) as client:
+        assert client.execute_command("ACL", "LOG") == []
+
+
+@pytest.mark.parametrize("role", [role for role in ROLES if role != "topics"])
+def test_the_redis_rights_of_a_role_are_what_it_does_and_no_more(loop: Loop, role: RightsRole) -> None:
+    rules = redis_rules(loop.deployment.settings, role)
+    commands = loop.recorder.commands(role)
+    missing = loop.recorder.refused(rules, commands)
+    assert not missing, f"service/access.py lacks, for {role}: {[c[:4] for c in missing]}"
+    idle = [
+        rule
+        for rule in rules
+        if not loop.recorder.refused([each for each in rules if each != rule], commands)
+    ]
+    assert not idle, f"service/access.py grants {role} what it never did: {idle}"
+    only_read = [
+        rule
+        for rule in rules
+        if rule.startswith("~")
+        and not loop.recorder.refused([f"%R{each}" if each == rule else each for each in rules], commands)
+    ]
+    assert not only_read, f"service/access.py lets {role} write what it only read: {only_read}"
