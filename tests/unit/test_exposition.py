@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_cla
 from snapshots import NOW, known, recalled, snapshot
 
 from service.exposition import SnapshotCollector
-from service.metrics import CATALOGUE, SPECS, PipelineMetrics
+from service.metrics import CATALOGUE, SPECS, PipelineMetrics, VendorMetrics
 from service.snapshot import ModelSnapshot
 
 RENEWING = {"labels": 100, "per_days": 1}
@@ -50,6 +50,12 @@ def registry_of(taken: ModelSnapshot) -> CollectorRegistry:
     pipeline.leading(True)
     pipeline.published("m", 1)
     pipeline.draws_short("m", "worst", 1)
+    vendors = VendorMetrics(registry)
+    vendors.called("acme", "/models", 200)
+    vendors.login_refused()
+    vendors.waiting("acme", 1)
+    vendors.claimed("acme", "m", 2)
+    vendors.wrote("acme", "m", "answer")
     return registry
 
 
