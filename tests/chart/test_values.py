@@ -43,6 +43,8 @@ def test_a_wrong_key_or_value_is_told_before_anything_is_installed(
     [
         ("config.redis.url", "redis://user:hidden@redis:6379/0"),
         ("config.hash_key", "0" * 32),
+        ("config.redis.password", "hidden"),
+        ("config.kafka.security.client_secret", "hidden"),
         ("config.kafka.security.password", "hidden"),
         ("config.vendors", {"acme": {"label_keys": ["hidden"]}}),
         ("config.kafka.security.key_password", "hidden"),
