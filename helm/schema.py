@@ -70,7 +70,7 @@ def config_schema() -> Schema:
     url |= {
         "type": "string",
         "pattern": URL_WITHOUT_LOGIN,
-        "description": "without a login; with one it is a secret: secrets.CREDENCE_REDIS__URL_FILE",
+        "description": "without a login, whose password is a secret: CREDENCE_REDIS__PASSWORD_FILE",
     }
     _without_secrets(schema)
     schema["properties"] = {name: part for name, part in schema["properties"].items() if _has_keys(part)}

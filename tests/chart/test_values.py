@@ -43,6 +43,8 @@ def test_a_wrong_key_or_value_is_told_before_anything_is_installed(
     [
         ("config.redis.url", "redis://user:hidden@redis:6379/0"),
         ("config.hash_key", "0" * 32),
+        ("config.redis.password", "hidden"),
+        ("config.kafka.security.client_secret", "hidden"),
         ("config.kafka.security.password", "hidden"),
         ("config.vendors", {"acme": {"label_keys": ["hidden"]}}),
         ("config.kafka.security.key_password", "hidden"),
@@ -104,15 +106,20 @@ def test_an_ingress_without_a_host_is_refused(chart: Chart) -> None:
         chart.text(changed(DEFAULT, "page.ingress.enabled", True))
 
 
+def _secrets(values: dict[str, Any], folder: Path) -> dict[str, str]:
+    """The variables of secrets, each with a file of its own, fit for a hash key and for a label key."""
+    variables = {name: str(folder / name) for name in values.get("secrets", {})}
+    for name, path in variables.items():
+        Path(path).write_text(hashlib.md5(name.encode()).hexdigest())
+    return variables
+
+
 @pytest.mark.parametrize("values", CASES, ids=lambda path: path.stem)
 def test_processes_read_the_configuration_as_it_was_meant(chart: Chart, values: Path, tmp_path: Path) -> None:
     given = yaml.safe_load(values.read_text())
     config = tmp_path / "credence.yaml"
     config.write_text(chart.objects(given).configuration())
-    environment = {name: str(tmp_path / name) for name in given.get("secrets", {})}
-    for name, path in environment.items():
-        # Fit for a hash key and for a label key, and another one for each.
-        Path(path).write_text(hashlib.md5(name.encode()).hexdigest())
+    environment = _secrets(given, tmp_path)
     settings = load_settings(config, environment)
     meant = tmp_path / "meant.yaml"
     meant.write_text(yaml.safe_dump(given["config"]))
@@ -160,10 +167,12 @@ EXAMPLES = re.findall(r"```yaml\n(.*?)```", (CHART / "README.md").read_text(), r
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_examples_of_the_page_render(chart: Chart, example: str) -> None:
+def test_examples_of_the_page_are_read_by_processes(chart: Chart, example: str, tmp_path: Path) -> None:
     values = yaml.safe_load(example)
-    config = DEFAULT["config"] | values.pop("config", {})
-    chart.text(values | {"config": config})
+    values["config"] = DEFAULT["config"] | values.get("config", {})
+    path = tmp_path / "credence.yaml"
+    path.write_text(chart.objects(values).configuration())
+    load_settings(path, _secrets(values, tmp_path))
 
 
 def _checksums(chart: Chart, values: dict[str, Any]) -> set[str]:

@@ -33,7 +33,7 @@ Helm's own YAML leaves some quotation marks out that the reader needs.
 {{- end -}}
 {{- end -}}
 {{- if not (or $redis.url (hasKey $secrets "CREDENCE_REDIS__URL_FILE")) -}}
-{{- fail (printf "Redis is not told to %s: set config.redis.url, or secrets.CREDENCE_REDIS__URL_FILE where it holds a login" $name) -}}
+{{- fail (printf "Redis is not told to %s: set config.redis.url, or secrets.CREDENCE_REDIS__URL_FILE where it holds a password" $name) -}}
 {{- end -}}
 {{- end -}}
 {{- $kafka := include "credence.kafka" . | fromYaml -}}
