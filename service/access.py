@@ -140,10 +140,13 @@ def _with_claims(prefix: str, role: RightsRole, rights: RedisRights) -> RedisRig
     if role == "serve":
         return replace(
             rights,
-            commands=rights.commands | {"ZSCORE", "ZRANGEBYSCORE", "ZCOUNT", "HGET"},
+            commands=rights.commands | {"ZSCORE", "ZRANGEBYSCORE", "ZCOUNT", "HGET", "SET", "GET"},
             scripts=("claim_requests", "change_claim", "keep_call"),
-            reads=(*rights.reads, keys.request("*")),
-            writes=(keys.claims, claimable, keys.deadlines, idempotency_key(prefix, "*", "*")),
+            reads=(*rights.reads, keys.request("*"), keys.asked(_ANY)),
+            writes=(
+                *(keys.claims, claimable, keys.deadlines, idempotency_key(prefix, "*", "*")),
+                *(keys.annotation("*", "*"), keys.annotated("*", "*")),
+            ),
         )
     return rights
 

@@ -44,6 +44,7 @@ redis: {{url: "{redis}", cluster: {cluster}, prefix: {name}}}
 schedule: {{tick_seconds: {tick}, lease_seconds: {lease}}}
 log_level: debug
 seed: 7
+vendors: {vendors}
 models:
   sorter:
     classes: [cat, dog, owl]
@@ -53,7 +54,6 @@ models:
     assessments: {assessments}
     alerts: {{min_accuracy: 0.8}}
 {model}
-vendors: {vendors}
 """
 
 _MONITORED = ("/healthz", "/readyz", "/metrics")
