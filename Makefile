@@ -46,6 +46,7 @@ check: $(VENV)/dev.installed  ## lint, format, types, import direction, generate
 	$(BIN)/credence contract --check
 	$(BIN)/credence reference configuration --check
 	$(BIN)/credence reference metrics --check
+	$(BIN)/credence reference rights --check
 	$(BIN)/python -m deploy.grafana --check
 	$(BIN)/python -m helm --check
 	$(BIN)/python -m benchmarks.page --check
@@ -57,6 +58,7 @@ docs: $(VENV)/dev.installed   ## write the generated pages anew
 	$(BIN)/credence contract
 	$(BIN)/credence reference configuration
 	$(BIN)/credence reference metrics
+	$(BIN)/credence reference rights
 	$(BIN)/python -m deploy.grafana
 	$(BIN)/python -m helm
 
