@@ -5,58 +5,22 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import urllib.parse
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any
 
 import pytest
-from harness import Deployment, Labeller, Process, prediction, wait_for
+from harness import Deployment, Labeller, prediction, wait_for
+from page_site import HOSTILE, Open, Site
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from service.embedded import EmbeddedRedis
 
-HOSTILE = "<img src=x onerror=\"document.title='taken over'\">"
 ASSESSMENTS = (
     "{weakest: {task: identification, grouping: region, budget: {labels: 300}, max_in_flight: 50}, "
     "classes: {task: estimation, grouping: class, budget: {labels: 300}}}"
 )
-SURE = 0.998
 _PATIENCE_MS = 10_000
-
-Open = Callable[..., Page]
-
-
-@dataclass(frozen=True)
-class Site:
-    """A deployment whose south is known to be weak, with labels to spare."""
-
-    deployment: Deployment
-    process: Process
-    labeller: Labeller
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.process.page_port}"
-
-    def api(self, path: str, **query: object) -> Any:
-        """A document of the API."""
-        given = f"?{urllib.parse.urlencode(query)}" if query else ""
-        with urllib.request.urlopen(f"{self.url}/api/v1{path}{given}", timeout=5) as reply:
-            return json.loads(reply.read())
-
-    def is_south_found(self) -> bool:
-        """Whether the weak group is known to be weak so surely that a few labels more cannot change it.
-
-        Answers what is asked meanwhile.
-        """
-        self.labeller.answer()
-        status, body = self.process.get("/api/v1/models/sorter")
-        found = json.loads(body)["findings"] if status == HTTPStatus.OK else []
-        return any(finding["group"] == "south" and finding["probability"] > SURE for finding in found)
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,9 @@ import urllib.parse
 from typing import Any
 
 import pytest
-from conftest import HOSTILE, Open, Site
 from harness import wait_for
 from looking import FAINT, NAMELESS, SKIPPED_HEADINGS
+from page_site import HOSTILE, Open, Site
 from playwright.sync_api import Locator, Page, expect
 
 COLUMNS = {
