@@ -222,6 +222,13 @@ def test_page_and_api_of_vendors_have_services_of_their_own(chart: Chart) -> Non
         assert backend["name"] == ingress["metadata"]["name"]
 
 
+def test_the_smoke_test_asks_the_page_under_a_name_that_it_has(chart: Chart) -> None:
+    arguments = chart.objects(case("full")).of("Pod")["release-watcher-smoke-test"]["spec"]["containers"][0][
+        "args"
+    ]
+    assert "--page-name=smoke-test.example.com" in arguments
+
+
 def test_a_policy_without_peers_lets_nobody_but_the_smoke_test_in(chart: Chart) -> None:
     objects = chart.objects(changed(DEFAULT, "networkPolicy.http.from", []))
     (peer,) = _ways_in(objects, "web")[8400]

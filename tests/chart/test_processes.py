@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import secrets
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -163,6 +164,18 @@ def _got(url: str) -> bytes:
     with urllib.request.urlopen(url, timeout=5) as reply:
         body: bytes = reply.read()
         return body
+
+
+def test_a_vendor_reaches_its_api_on_the_port_of_its_service(release: Release) -> None:
+    web = release.pods["web"]
+    services = release.objects["web"].of("Service")
+    (port,) = services["vendor-api"]["spec"]["ports"]
+    url = f"http://127.0.0.1:{web.port(port['targetPort'])}/vendor/v1/models"
+    asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {TOKEN}"})
+    with urllib.request.urlopen(asked, timeout=5) as reply:
+        assert json.load(reply)["models"][0]["model"] == MODEL
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        _got(url)
 
 
 def test_helm_test_passes_where_all_is_well_and_fails_where_it_is_not(release: Release) -> None:
