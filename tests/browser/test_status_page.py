@@ -171,7 +171,7 @@ def test_when_the_server_dies_the_page_says_so_and_keeps_what_was_known(visit: O
         wait_for(
             lambda: '"south"' in server.get("/api/v1/models/sorter")[1], seconds=30, what="its first snapshot"
         )
-        page = visit(url=f"http://127.0.0.1:{server.port}")
+        page = visit(url=f"http://127.0.0.1:{server.page_port}")
         server.kill()
         expect(page.get_by_role("alert")).to_contain_text("has not answered")
         expect(page.locator("#freshness")).to_contain_text("Out of reach")

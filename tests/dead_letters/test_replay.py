@@ -13,7 +13,7 @@ from slow_broker import WiredBroker
 from consumers.letter_replay import REPLAYED, WOULD_BE_REPLAYED, read_letters, refusal, replay
 from consumers.letters import Letter, Place
 from service.clients import build_reader
-from service.errors import Unavailable
+from service.errors import Refused, Unavailable
 from service.store.connection import Connection
 from service.store.keys import replay_key
 from service.store.replays import ReplayMarks
@@ -164,9 +164,10 @@ def test_letters_are_read_up_to_where_the_topic_ended_at_first(source: Site) -> 
     assert [one.place.offset for one in (first, *rest) if one.place] == list(range(3_000))
 
 
-def test_a_topic_that_is_not_there_holds_no_letters(source: Site) -> None:
+def test_a_topic_that_is_not_there_is_told_with_what_to_do(source: Site) -> None:
     reader = build_reader(source.settings)
     try:
-        assert list(read_letters(reader, "no-such-topic")) == []
+        with pytest.raises(Refused, match="topics create"):
+            list(read_letters(reader, "no-such-topic"))
     finally:
         reader.close()
