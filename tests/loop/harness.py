@@ -17,7 +17,7 @@ from textwrap import indent
 from typing import Any
 
 import yaml
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from service.clients import build_redis
 from service.contract import LabelRequest
@@ -196,17 +196,16 @@ class Deployment:
 
     def consumer(self, kind: str) -> KafkaConsumer:
         """A consumer of one of the topics, from its beginning."""
+        # In no group: a broker may let a new member wait for long.
+        topic = f"{self.name}.{kind}"
         consumer = KafkaConsumer(
-            f"{self.name}.{kind}",
-            bootstrap_servers=self.broker,
-            group_id=f"{self.name}.test-{kind}",
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            session_timeout_ms=6000,
+            bootstrap_servers=self.broker, auto_offset_reset="earliest", enable_auto_commit=False
         )
-        # One that joins before it has heard of the topic is given nothing of it, and content with that.
-        consumer.partitions_for_topic(f"{self.name}.{kind}")
         self._consumers.append(consumer)
+        partitions = wait_for(
+            lambda: consumer.partitions_for_topic(topic), seconds=30, what=f"partitions of {topic}"
+        )
+        consumer.assign([TopicPartition(topic, partition) for partition in sorted(partitions)])
         return consumer
 
     @property
