@@ -25,6 +25,7 @@ from vendor_site import (
 from consumers.letters import letter_headers, read_letter
 from service.assignment import vendor_of
 from service.contract import LabelRequest
+from service.errors import DeadLetterFlood
 from service.signing import sign
 from service.store.asked import item_digest, place_of
 from service.store.connection import Connection
@@ -112,6 +113,36 @@ def test_an_answer_is_revised_by_its_own_vendor_alone(site: Site, revision: dict
     assert len(outcomes(site)) == 1
     assert apply(site, label(request, request.vendor, **revision)) == []
     assert len(outcomes(site)) == 2
+
+
+def test_a_vendor_that_revises_one_request_over_and_over_stops_nobodys_labels(connection: Connection) -> None:
+    site = site_of(connection, flood_window=50)
+    mine, *_ = requests = list(asked(site, 30).values())
+    theirs = next(request for request in requests if request.vendor == other(mine.vendor))
+    apply(site, label(mine, mine.vendor))
+    revisions = [
+        label(mine, mine.vendor, kind="correction", true_class=("dog", "cat")[i % 2], annotator=str(i))
+        for i in range(100)
+    ]
+    assert set(apply(site, *revisions, label(theirs, theirs.vendor))) == {"too_many_revisions"}
+    assert theirs.request_id not in opened(site)
+
+
+def test_a_vendor_that_contradicts_itself_over_and_over_stops_nobodys_labels(connection: Connection) -> None:
+    site = site_of(connection, flood_window=50)
+    mine, *_ = requests = list(asked(site, 30).values())
+    theirs = next(request for request in requests if request.vendor == other(mine.vendor))
+    apply(site, label(mine, mine.vendor))
+    others = [label(mine, mine.vendor, true_class="dog", annotator=str(i)) for i in range(100)]
+    assert set(apply(site, *others, label(theirs, theirs.vendor))) == {"conflicting_label"}
+    assert theirs.request_id not in opened(site)
+
+
+def test_a_flood_of_labels_that_no_vendor_was_asked_for_stops_the_consumer(connection: Connection) -> None:
+    site = site_of(connection, flood_window=50)
+    request = one_of(site)
+    with pytest.raises(DeadLetterFlood):
+        apply(site, *[label(request, None) for _ in range(100)])
 
 
 def test_an_unsigned_label_is_refused_before_anything_else_of_it_is_looked_at(site: Site) -> None:

@@ -35,9 +35,12 @@ def models(**fields: Any) -> dict[str, Any]:
     return {"m": {"classes": ["cat", "dog"], "score_bins": 1, "assessments": {"ask": assessment}}}
 
 
-def site_of(connection: Connection, vendors: dict[str, Any] | None = None, **fields: Any) -> Site:
+def site_of(
+    connection: Connection, vendors: dict[str, Any] | None = None, *, flood_window: int = 1_000, **fields: Any
+) -> Site:
     """The model, with both vendors unless it is said otherwise."""
-    return Site(connection, models(**fields), vendors=VENDORS if vendors is None else vendors)
+    vendors = VENDORS if vendors is None else vendors
+    return Site(connection, models(**fields), vendors=vendors, flood_window=flood_window)
 
 
 def asked(site: Site, count: int, *, now: float = NOW) -> dict[str, LabelRequest]:

@@ -42,6 +42,7 @@ class Kind(Enum):
         "this claim was answered differently before; send a correction to replace an answer",
     )
     NOT_ANSWERED = ("not-answered", 409, "there is no answer that could be corrected or taken back")
+    TOO_MANY_REVISIONS = ("too-many-revisions", 409, "the request was revised as often as it may be")
     REQUEST_EXPIRED = ("request-expired", 409, "the request's last deadline has passed; no label is taken")
     STILL_RUNNING = ("still-running", 409, "a call with this Idempotency-Key is under way; repeat it later")
     TOO_LARGE = ("too-large", 413, "the body is longer than this accepts")
