@@ -177,6 +177,9 @@ class LabelStep:
     def _check_vendor(self, vendor: str, label: WireLabel) -> None:
         if vendor not in self._vendors[label.model]:
             raise BadMessage("wrong_vendor", "this vendor is not asked about the model")
+        # By its time a label is recognised, and its record's is not signed: sent again, it would count again.
+        if label.time is None:
+            raise BadMessage("missing_field", "a signed label needs a `time` of its own")
         # What Redis keeps of item and vendor is short: no label may bring along an item made to fit it.
         if label.request_id != request_id_of(label.model, label.item_id):
             raise BadMessage("item_mismatch", _EXPLANATIONS["item_mismatch"])

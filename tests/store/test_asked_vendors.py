@@ -11,6 +11,7 @@ from store_site import draws_of as draws_without_vendor
 from vendor_site import (
     KEYS,
     LEASE_SECONDS,
+    OFFSETS,
     VENDORS,
     apply,
     asked,
@@ -242,6 +243,27 @@ def test_a_vendor_that_loses_a_model_answers_about_it_no_more(connection: Connec
     assert request.vendor is not None
     site = site_of(connection, VENDORS | {request.vendor: VENDORS[request.vendor] | {"models": ["other"]}})
     assert apply(site, label(request, request.vendor)) == ["wrong_vendor"]
+
+
+def test_a_signed_label_that_somebody_sends_again_changes_nothing(site: Site) -> None:
+    request = one_of(site)
+    corrected = label(request, request.vendor, kind="correction", true_class="dog")
+    newer = {"kind": "correction", "time": "2027-01-15T08:00:01Z"}
+    apply(site, label(request, request.vendor), corrected, label(request, request.vendor, **newer))
+    again = Record(
+        next(OFFSETS),
+        corrected.value,
+        timestamp=corrected.timestamp + 5_000,
+        headers=[*corrected.headers, ("ce_time", b"2027-01-15T08:00:02Z")],
+    )
+    assert apply(site, again) == []
+    assert [entry.label.true_class for entry in outcomes(site)] == ["cat", "dog", "cat"]
+
+
+def test_a_signed_label_without_a_time_of_its_own_is_refused(site: Site) -> None:
+    request = one_of(site)
+    assert apply(site, label(request, request.vendor, time=...)) == ["missing_field"]
+    assert request.request_id in opened(site)
 
 
 def test_a_refused_label_keeps_its_signature_for_a_replay(site: Site) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 from store_site import NOW, Record, Site, message, record
@@ -74,6 +75,7 @@ def claims(site: Site) -> ClaimStore:
 def label(request: LabelRequest, signer: str | None, **changes: Any) -> Record:
     """A record with an answer, signed by one of the vendors or by nobody."""
     fields = {"request_id": request.request_id, "model": "m", "item_id": request.item_id, "true_class": "cat"}
+    fields["time"] = datetime.fromtimestamp(NOW, UTC).isoformat()
     value = json.dumps({k: v for k, v in (fields | changes).items() if v is not ...}).encode()
     headers = [] if signer is None else sign(KEYS[signer].encode(), signer, value)
     return Record(next(OFFSETS), value, headers=headers)
