@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from store_site import NOW, Record, Site, issue, message, outcomes, record
+from store_site import NOW, Record, Site, issue, message, outcomes, record, restore, save
 from store_site import draws_of as draws_without_vendor
 from vendor_site import (
     KEYS,
@@ -189,6 +189,28 @@ def test_a_label_given_again_after_a_crash_changes_nothing(site: Site) -> None:
     apply(site, given)
     assert apply(site, given, given) == []
     assert len(outcomes(site)) == 1
+
+
+def test_before_there_are_vendors_a_label_may_be_signed(connection: Connection) -> None:
+    site = site_of(connection, {})
+    assert apply(site, label(one_of(site), "acme")) == []
+    assert len(outcomes(site)) == 1
+
+
+def test_a_restored_request_takes_the_answer_of_the_vendor_that_it_went_to_when_it_is_asked_anew(
+    site: Site,
+) -> None:
+    asked(site, 30)
+    backup = save(site.connection)
+    before, after = moved(site)
+    answer = label(after, after.vendor)
+    assert apply(site, answer, now=LATE) == []
+
+    restore(site.connection, backup)
+    assert apply(site, answer, now=LATE) == ["wrong_vendor"]
+    round_(site, now=LATE)
+    assert sent(site)[before.request_id].vendor == after.vendor
+    assert apply(site, answer, now=LATE) == []
 
 
 def test_with_the_first_vendors_an_open_request_takes_any_vendors_label_and_is_that_vendors_then(
