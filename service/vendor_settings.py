@@ -119,4 +119,6 @@ class VendorApiSettings(Frozen):
     certificate_file: str | None = Field(
         default=None, description="PEM: the certificate to show, and those above it; plain HTTP if absent"
     )
-    key_file: str | None = Field(default=None, description="PEM: the certificate's private key")
+    key_file: str | None = Field(
+        default=None, description="PEM: the certificate's private key, not encrypted"
+    )
