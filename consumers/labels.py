@@ -32,6 +32,9 @@ _EXPLANATIONS = {
     "too_many_revisions": "the request was revised too often",
 }
 
+_REPEATED = frozenset({"conflicting_label", "nothing_to_retract", "too_many_revisions"})
+"""What one vendor can be refused again and again about one request that it has answered."""
+
 
 class LabelStep:
     """Takes batches of labels of one partition.
@@ -120,7 +123,7 @@ class LabelStep:
             else:
                 events.setdefault(label.model, []).append((record, _event(label, vendor, record, now)))
         # Before anything is applied, as far as that can be told then.
-        self._flood_gate.check(messages=messages, bad=_beyond(admitted, rejected))
+        self._flood_gate.check(messages=messages, bad=self._bad_beyond(admitted, rejected))
 
         counts = {"duplicate": 0, "applied": 0}
         for model, pairs in events.items():
@@ -139,13 +142,21 @@ class LabelStep:
                 counts[status] += 1
                 if done.closed is not None:
                     self._metrics.label_delayed(model, max(0.0, event.time - done.closed.requested_at))
-        self._flood_gate.admit(messages=messages, bad=_beyond(admitted, rejected))
+        self._flood_gate.admit(messages=messages, bad=self._bad_beyond(admitted, rejected))
         self._admitted[partition] = records[-1].offset
         self._dead_letters.send(rejected)
         self._positions[partition] = records[-1].offset + 1
         self._metrics.labels_taken(applied=counts["applied"], duplicate=counts["duplicate"])
         if rejected:
             self._metrics.dead_lettered(self.topic_kind, [r.error.reason for r in rejected])
+
+    def _bad_beyond(self, offset: int, rejected: Sequence[Rejected]) -> int:
+        """Bad labels behind an offset, as the flood gate counts them.
+
+        What a vendor repeats about its own request tells nothing of others, and must not stop theirs.
+        """
+        passed_over = _REPEATED if self._label_keys else frozenset()
+        return sum(letter.offset > offset and letter.error.reason not in passed_over for letter in rejected)
 
     def _decode(self, record: Any) -> tuple[WireLabel, str]:
         """The label, and who signed it; nobody where vendors are not configured."""
@@ -166,6 +177,9 @@ class LabelStep:
     def _check_vendor(self, vendor: str, label: WireLabel) -> None:
         if vendor not in self._vendors[label.model]:
             raise BadMessage("wrong_vendor", "this vendor is not asked about the model")
+        # By its time a label is recognised, and its record's is not signed: sent again, it would count again.
+        if label.time is None:
+            raise BadMessage("missing_field", "a signed label needs a `time` of its own")
         # What Redis keeps of item and vendor is short: no label may bring along an item made to fit it.
         if label.request_id != request_id_of(label.model, label.item_id):
             raise BadMessage("item_mismatch", _EXPLANATIONS["item_mismatch"])
@@ -208,10 +222,6 @@ def _rejected(partition: int, record: Any, error: BadMessage) -> Rejected:
         timestamp_ms=record.timestamp,
         headers=record.headers,
     )
-
-
-def _beyond(offset: int, rejected: Sequence[Rejected]) -> int:
-    return sum(letter.offset > offset for letter in rejected)
 
 
 def _status(model: str, event: LabelEvent, status: str) -> str:

@@ -139,7 +139,7 @@ class Label(Message):
     )
     annotator: Name | None = Field(default=None, description="who answered; never used in statistics")
     time: AwareDatetime | None = Field(
-        default=None, description="when it was answered; the record's time if absent"
+        default=None, description="when it was answered; the record's time if absent; needed in signed labels"
     )
 
     @model_validator(mode="after")

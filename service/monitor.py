@@ -191,7 +191,7 @@ class ModelMonitor:
             renewal_of(due, self._settings.assessments.get(due.open.assessment), shares=self._shares, now=now)
             for due in self._requests.due(now=now)
         ]
-        statuses = self._requests.renew(epoch=epoch, renewals=renewals)
+        statuses = self._requests.renew(epoch=epoch, renewals=renewals, now=now)
         return statuses.count("expired"), statuses.count("reissued")
 
     def _ask_for(

@@ -15,6 +15,16 @@ def vendor_problems(settings: Settings) -> list[tuple[str, str]]:
     for key, other in (("certificate_file", "key_file"), ("key_file", "certificate_file")):
         if getattr(api, key) is not None and getattr(api, other) is None:
             problems.append((f"vendor_api.{other}", f"is needed with `{key}`"))
+    if (
+        any(vendor.token_sha256 for vendor in settings.vendors.values())
+        and api.body_bytes <= settings.bounds.payload_bytes
+    ):
+        problems.append(
+            (
+                "vendor_api.body_bytes",
+                "must be over `bounds.payload_bytes`: a webhook of Label Studio carries the payload",
+            )
+        )
     tokens: set[str] = set()
     label_keys: set[bytes] = set()
     used = settings.kafka.topics

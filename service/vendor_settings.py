@@ -86,7 +86,12 @@ class VendorApiSettings(Frozen):
 
     host: str = Field(default="127.0.0.1", description="address to listen on; 0.0.0.0 is every one")
     port: int = Field(default=8402, ge=0, le=65_535, description="0 takes a free port")
-    body_bytes: int = Field(default=65_536, ge=1_024, description="longest body of a vendor's request")
+    body_bytes: int = Field(
+        default=65_536,
+        ge=1_024,
+        description="longest body of a vendor's request; a webhook of Label Studio carries the payload, "
+        "maybe with a character written as six: give some times bounds.payload_bytes",
+    )
     requests_per_second: float = Field(
         default=20.0, gt=0, le=100_000, description="of one vendor, in the long run"
     )
@@ -119,4 +124,6 @@ class VendorApiSettings(Frozen):
     certificate_file: str | None = Field(
         default=None, description="PEM: the certificate to show, and those above it; plain HTTP if absent"
     )
-    key_file: str | None = Field(default=None, description="PEM: the certificate's private key")
+    key_file: str | None = Field(
+        default=None, description="PEM: the certificate's private key, not encrypted"
+    )

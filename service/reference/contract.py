@@ -180,7 +180,8 @@ two more headers:
 
 {signature_headers}
 
-The value is signed as it is sent, byte for byte. In Python:
+The value is signed as it is sent, byte for byte, and must have a `time` of its own: by it a label that is
+sent again is recognised. In Python:
 
 ```python
 signature = "v1=" + hmac.digest(label_key, vendor.encode() + b"\\n" + value, "sha256").hex()

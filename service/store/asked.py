@@ -31,6 +31,13 @@ import msgspec
 BUCKETS = 16_384
 """Small hashes of one model. With a million requests one holds 61; Redis packs up to 512 by default."""
 
+MOST_LABELS = 32
+"""So many labels a record has room for; `apply_labels.lua` takes no revision after that."""
+
+HEAD_BYTES = 27
+LABEL_BYTES = 9
+"""A record's length: so much, and so much per label."""
+
 _FIELD_BYTES = 8
 _ITEM_BYTES = 4
 _CLASS_BYTES = 8

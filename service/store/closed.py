@@ -9,7 +9,15 @@ from typing import Literal
 
 import msgspec
 
-from service.store.asked import class_digest, item_digest, place_of, request_id_of
+from service.store.asked import (
+    HEAD_BYTES,
+    LABEL_BYTES,
+    MOST_LABELS,
+    class_digest,
+    item_digest,
+    place_of,
+    request_id_of,
+)
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
 
@@ -32,10 +40,17 @@ class Closed:
     Attributes:
         state: what became of it.
         class_digest: of the true class; 0 where there is none.
+        labels: that it remembers.
     """
 
     state: ClosedState
     class_digest: bytes
+    labels: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it takes no revision any more."""
+        return self.labels >= MOST_LABELS
 
     def says(self, true_class: str) -> bool:
         """Whether it is answered, and with this class."""
@@ -73,7 +88,7 @@ class AskedRequests:
         # Of a request that was made before there were vendors, any of the model's vendors may speak.
         if item not in {item_digest(item_id, vendor), item_digest(item_id)}:
             return None
-        return Closed(_STATES[state], digest)
+        return Closed(_STATES[state], digest, (len(record) - HEAD_BYTES) // LABEL_BYTES)
 
     def annotated(self, vendor: str, annotation: str, *, request_id: str, item_id: str) -> None:
         """Remember which request an annotation is of, and that it is the request's newest one.

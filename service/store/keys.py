@@ -28,7 +28,7 @@ grouping, score bin or half-life starts new ones; `credence layouts remove` remo
 | `P:{m}:labels:<p>` | hash | of a labels partition: `next_offset`, `topic_id`, `partition_count`, `batches` (applied ever) | for ever |
 | `P:{leader}:lease`, `P:{leader}:epoch` | string | `holder|epoch`; the last epoch given | the lease; for ever |
 | `P:{vendors}:idempotency:<vendor>:<digest>` | string | what became of a call to the vendor API (`service/store/idempotency.py`) | 60 s while it runs; a day after that |
-| `P:replay:<place>` | string | `begun` or `replayed`: whether a dead letter's message was sent back, by where it stood | 400 days |
+| `P:{replay}:<place>` | string | `begun` or `replayed`: whether a dead letter's message was sent back, by where it stood | 400 days |
 | `P:hash_key` | string | the pool's hash key, hexadecimal, unless configured | for ever |
 """
 

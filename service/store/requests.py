@@ -15,7 +15,10 @@ from service.store.keys import ModelKeys
 from service.store.records import Given, encode_packed
 
 IssueStatus = Literal["issued", "gone", "requested", "budget"]
-ExpiryStatus = Literal["expired", "reissued", "changed"]
+ExpiryStatus = Literal["expired", "reissued", "changed", "submitted"]
+
+_ON_ITS_WAY_SECONDS = 60.0
+"""So long behind the end of its lease an answer is waited for that a vendor was told is taken."""
 
 
 class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -226,8 +229,13 @@ class RequestStore:
             if text is not None and message is not None
         ]
 
-    def renew(self, *, epoch: int, renewals: Sequence[Renewal]) -> list[ExpiryStatus]:
-        """Expire due requests, or issue them once more.
+    def renew(self, *, epoch: int, renewals: Sequence[Renewal], now: float) -> list[ExpiryStatus]:
+        """Expire due requests, or issue them once more; those whose answer is on its way a minute later.
+
+        Args:
+            epoch: the leader's.
+            renewals: of requests that are due.
+            now: seconds since the epoch.
 
         Raises:
             FenceRefused: a newer leader has written.
@@ -238,7 +246,7 @@ class RequestStore:
         keys = self._keys
         names = [keys.fence, keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies]
         names.append(keys.claims)
-        arguments: list[str | bytes | int | float] = [epoch, len(renewals)]
+        arguments: list[str | bytes | int | float] = [epoch, now, _ON_ITS_WAY_SECONDS, len(renewals)]
         claimable = _ClaimableSets(keys, behind=len(names) + 2 * len(renewals))
         for renewal in renewals:
             attempt, before, vendor = renewal.due.open.attempt, renewal.due.open.vendor, renewal.vendor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 import threading
 from collections.abc import Sequence
@@ -87,6 +88,8 @@ class WebServer:
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             ssl_certfile=certificate and certificate[0],
             ssl_keyfile=certificate and certificate[1],
+            # No key's password: OpenSSL would ask the terminal for it, and wait.
+            ssl_keyfile_password=secrets.token_hex(16),
         )
         try:
             config.load()

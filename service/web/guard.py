@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 log = logging.getLogger(__name__)
 
-SECURITY_HEADERS = {
+_SECURITY_HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",
@@ -23,6 +23,10 @@ SECURITY_HEADERS = {
 """On every answer that does not say otherwise itself, as the status page does."""
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
+PROBLEM_URN = "urn:credence:problem:"
+
+INTERNAL_ERROR = ("internal-error", 500, "something went wrong on this side; it was logged")
+"""Word, status and sentence of an answer that tells nothing of the error."""
 
 
 class Guard:
@@ -50,7 +54,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 started = True
                 headers = MutableHeaders(scope=message)
-                for name, value in SECURITY_HEADERS.items():
+                for name, value in _SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
@@ -72,10 +76,11 @@ def route_of(scope: Scope) -> str:
 
 def internal_error() -> JSONResponse:
     """An answer that tells nothing of the error."""
+    word, status, detail = INTERNAL_ERROR
     problem = {
-        "type": "urn:credence:problem:internal-error",
-        "title": "Internal error",
-        "status": 500,
-        "detail": "something went wrong on this side; it was logged",
+        "type": PROBLEM_URN + word,
+        "title": word.replace("-", " ").capitalize(),
+        "status": status,
+        "detail": detail,
     }
-    return JSONResponse(problem, status_code=500, media_type=PROBLEM_MEDIA_TYPE)
+    return JSONResponse(problem, status_code=status, media_type=PROBLEM_MEDIA_TYPE)

@@ -14,14 +14,11 @@ from starlette.routing import BaseRoute, Route
 
 from service.web.runbooks import load_runbooks, runbook_index, runbook_page
 
-SECURITY_HEADERS = {
+_POLICY = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
 }
+"""Scripts and styles of its own; all other security headers are those of every answer (`Guard`)."""
 
 # A machine's own table of types may lack some, and browsers refuse scripts of another type.
 _MEDIA_TYPES = {
@@ -44,7 +41,7 @@ class _Page:
 
     def answer(self, request: Request) -> Response:
         # Asked for again each time, and then mostly not sent: a new release is seen at once.
-        headers = {**SECURITY_HEADERS, "ETag": self.tag, "Cache-Control": "no-cache"}
+        headers = {**_POLICY, "ETag": self.tag, "Cache-Control": "no-cache"}
         known = request.headers.get("if-none-match", "")
         if self.tag in (part.strip().removeprefix("W/") for part in known.split(",")):
             return Response(status_code=304, headers=headers)
@@ -73,7 +70,7 @@ def _served(path: str, pages: dict[str, _Page]) -> Route:
     async def answer(request: Request) -> Response:
         page = pages.get(request.path_params.get("path", ""))
         if page is None:
-            return PlainTextResponse("not found\n", status_code=404, headers=SECURITY_HEADERS)
+            return PlainTextResponse("not found\n", status_code=404, headers=_POLICY)
         return page.answer(request)
 
     return Route(path, answer)

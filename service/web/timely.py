@@ -1,22 +1,21 @@
-"""HTTP connections that are given up when a request's beginning is too long in coming."""
+"""HTTP connections that are given up when what nobody waits for is too long in coming."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
-import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 10.0
-"""So long the first line and the headers of a request may take."""
+"""So long the first line and the headers of a request may take, and a body behind its answer."""
 
 
 class TimelyProtocol(H11Protocol):
     """As uvicorn's, but a client that sends a request's head byte by byte, or none at all, is left.
 
-    uvicorn itself gives up only connections that idle between two requests; so a few hundred clients that
-    dawdle would take all places of a listener.
+    So is one that was answered and does not end its request's body. uvicorn itself gives up only connections
+    that idle between two requests; so a few hundred clients that dawdle would take all places of a listener.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -31,7 +30,8 @@ class TimelyProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Take in some bytes; the head of a request may be complete by now."""
         super().data_received(data)
-        if self.conn.their_state is h11.IDLE and not self._answering():
+        # Also while the body of a request comes that was answered without it: nobody else gives up on that.
+        if not self._answering():
             self._await_head()
         elif self._head_due is not None:
             self._head_due.cancel()

@@ -9,6 +9,7 @@ import secrets
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,7 @@ def test_what_a_topic_brings_becomes_an_outcome(release: Release) -> None:
         "model": request.model,
         "item_id": request.item_id,
         "true_class": "cat",
+        "time": datetime.now(UTC).isoformat(),
     }
     answer = json.dumps(label).encode()
     signature = sign(LABEL_KEY.encode(), VENDOR, answer)

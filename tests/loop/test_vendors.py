@@ -52,6 +52,7 @@ class Desk:
     def say(self, request: LabelRequest, signer: str | None, **changes: Any) -> None:
         """Send a label, signed by a vendor or by nobody."""
         fields = {"request_id": request.request_id, "model": request.model, "item_id": request.item_id}
+        fields["time"] = datetime.now(UTC).isoformat()
         value = json.dumps({"true_class": "cat"} | fields | changes).encode()
         self._deployment.producer.send(
             f"{self._deployment.name}.labels",

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -98,6 +99,7 @@ class People:
                 "model": request.model,
                 "item_id": request.item_id,
                 "true_class": true_class(request.item_id),
+                "time": datetime.now(UTC).isoformat(),
             }
             value = json.dumps(label).encode()
             self._deployment.producer.send(

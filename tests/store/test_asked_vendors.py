@@ -6,11 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from store_site import NOW, Record, Site, issue, message, outcomes, record
+from store_site import NOW, Record, Site, issue, message, outcomes, record, restore, save
 from store_site import draws_of as draws_without_vendor
 from vendor_site import (
     KEYS,
     LEASE_SECONDS,
+    OFFSETS,
     VENDORS,
     apply,
     asked,
@@ -25,6 +26,7 @@ from vendor_site import (
 from consumers.letters import letter_headers, read_letter
 from service.assignment import vendor_of
 from service.contract import LabelRequest
+from service.errors import DeadLetterFlood
 from service.signing import sign
 from service.store.asked import item_digest, place_of
 from service.store.connection import Connection
@@ -114,6 +116,36 @@ def test_an_answer_is_revised_by_its_own_vendor_alone(site: Site, revision: dict
     assert len(outcomes(site)) == 2
 
 
+def test_a_vendor_that_revises_one_request_over_and_over_stops_nobodys_labels(connection: Connection) -> None:
+    site = site_of(connection, flood_window=50)
+    mine, *_ = requests = list(asked(site, 30).values())
+    theirs = next(request for request in requests if request.vendor == other(mine.vendor))
+    apply(site, label(mine, mine.vendor))
+    revisions = [
+        label(mine, mine.vendor, kind="correction", true_class=("dog", "cat")[i % 2], annotator=str(i))
+        for i in range(100)
+    ]
+    assert set(apply(site, *revisions, label(theirs, theirs.vendor))) == {"too_many_revisions"}
+    assert theirs.request_id not in opened(site)
+
+
+def test_a_vendor_that_contradicts_itself_over_and_over_stops_nobodys_labels(connection: Connection) -> None:
+    site = site_of(connection, flood_window=50)
+    mine, *_ = requests = list(asked(site, 30).values())
+    theirs = next(request for request in requests if request.vendor == other(mine.vendor))
+    apply(site, label(mine, mine.vendor))
+    others = [label(mine, mine.vendor, true_class="dog", annotator=str(i)) for i in range(100)]
+    assert set(apply(site, *others, label(theirs, theirs.vendor))) == {"conflicting_label"}
+    assert theirs.request_id not in opened(site)
+
+
+def test_a_flood_of_labels_that_no_vendor_was_asked_for_stops_the_consumer(connection: Connection) -> None:
+    site = site_of(connection, flood_window=50)
+    request = one_of(site)
+    with pytest.raises(DeadLetterFlood):
+        apply(site, *[label(request, None) for _ in range(100)])
+
+
 def test_an_unsigned_label_is_refused_before_anything_else_of_it_is_looked_at(site: Site) -> None:
     assert apply(site, label(one_of(site), None)) == ["unsigned_label"]
     assert apply(site, Record(1_000, b"no json")) == ["unsigned_label"]
@@ -157,6 +189,28 @@ def test_a_label_given_again_after_a_crash_changes_nothing(site: Site) -> None:
     apply(site, given)
     assert apply(site, given, given) == []
     assert len(outcomes(site)) == 1
+
+
+def test_before_there_are_vendors_a_label_may_be_signed(connection: Connection) -> None:
+    site = site_of(connection, {})
+    assert apply(site, label(one_of(site), "acme")) == []
+    assert len(outcomes(site)) == 1
+
+
+def test_a_restored_request_takes_the_answer_of_the_vendor_that_it_went_to_when_it_is_asked_anew(
+    site: Site,
+) -> None:
+    asked(site, 30)
+    backup = save(site.connection)
+    before, after = moved(site)
+    answer = label(after, after.vendor)
+    assert apply(site, answer, now=LATE) == []
+
+    restore(site.connection, backup)
+    assert apply(site, answer, now=LATE) == ["wrong_vendor"]
+    round_(site, now=LATE)
+    assert sent(site)[before.request_id].vendor == after.vendor
+    assert apply(site, answer, now=LATE) == []
 
 
 def test_with_the_first_vendors_an_open_request_takes_any_vendors_label_and_is_that_vendors_then(
@@ -211,6 +265,27 @@ def test_a_vendor_that_loses_a_model_answers_about_it_no_more(connection: Connec
     assert request.vendor is not None
     site = site_of(connection, VENDORS | {request.vendor: VENDORS[request.vendor] | {"models": ["other"]}})
     assert apply(site, label(request, request.vendor)) == ["wrong_vendor"]
+
+
+def test_a_signed_label_that_somebody_sends_again_changes_nothing(site: Site) -> None:
+    request = one_of(site)
+    corrected = label(request, request.vendor, kind="correction", true_class="dog")
+    newer = {"kind": "correction", "time": "2027-01-15T08:00:01Z"}
+    apply(site, label(request, request.vendor), corrected, label(request, request.vendor, **newer))
+    again = Record(
+        next(OFFSETS),
+        corrected.value,
+        timestamp=corrected.timestamp + 5_000,
+        headers=[*corrected.headers, ("ce_time", b"2027-01-15T08:00:02Z")],
+    )
+    assert apply(site, again) == []
+    assert [entry.label.true_class for entry in outcomes(site)] == ["cat", "dog", "cat"]
+
+
+def test_a_signed_label_without_a_time_of_its_own_is_refused(site: Site) -> None:
+    request = one_of(site)
+    assert apply(site, label(request, request.vendor, time=...)) == ["missing_field"]
+    assert request.request_id in opened(site)
 
 
 def test_a_refused_label_keeps_its_signature_for_a_replay(site: Site) -> None:

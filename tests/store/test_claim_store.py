@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from store_site import NOW, Site, wired
+from store_site import NOW, Site, outcomes, wired
 from vendor_site import (
     LEASE_SECONDS,
     VENDORS,
@@ -49,6 +49,11 @@ def of(site: Site, vendor: str) -> list[str]:
 def claim(site: Site, vendor: str = "acme", most: int = 1, *, now: float = NOW) -> list[Claim]:
     ids = [secrets.token_hex(16) for _ in range(most)]
     return claims(site).claim(vendor, claim_ids=ids, lease_seconds=LEASE, now=now)
+
+
+def claim_until_the_deadline(site: Site) -> Claim:
+    (held,) = claims(site).claim("acme", claim_ids=[secrets.token_hex(16)], lease_seconds=9_999, now=NOW)
+    return held
 
 
 def test_a_vendor_claims_its_own_requests_and_no_others(site: Site) -> None:
@@ -262,6 +267,32 @@ def test_a_request_that_is_asked_anew_is_held_by_nobody(site: Site) -> None:
         assert store.submit("acme", one.request_id, one.claim_id, now=late).status == "unknown"
 
 
+def test_an_answer_that_is_on_its_way_at_the_deadline_counts(site: Site) -> None:
+    submitted = claim_until_the_deadline(site)
+    claims(site).submit("acme", submitted.request_id, submitted.claim_id, now=NOW + LEASE_SECONDS - 1)
+    request = sent(site)[submitted.request_id]
+    site.requests("m").published(list(site.requests("m").outbox()))
+    round_(site, now=NOW + LEASE_SECONDS + 10)
+    assert submitted.request_id not in sent(site), "it is asked of nobody else"
+    assert apply(site, label(request, "acme"), now=NOW + LEASE_SECONDS + 20) == []
+    assert [entry.fact.request_id for entry in outcomes(site)] == [submitted.request_id]
+
+
+def test_an_answer_that_never_came_is_not_waited_for_longer_than_a_minute(site: Site) -> None:
+    submitted = claim_until_the_deadline(site)
+    claims(site).submit("acme", submitted.request_id, submitted.claim_id, now=NOW + LEASE_SECONDS - 1)
+    site.requests("m").published(list(site.requests("m").outbox()))
+    round_(site, now=NOW + LEASE_SECONDS + 60)
+    assert sent(site)[submitted.request_id].attempt == 2
+
+
+def test_a_request_that_is_claimed_and_not_answered_is_asked_anew_at_its_deadline(site: Site) -> None:
+    held = claim_until_the_deadline(site)
+    site.requests("m").published(list(site.requests("m").outbox()))
+    round_(site, now=NOW + LEASE_SECONDS)
+    assert sent(site)[held.request_id].attempt == 2
+
+
 def test_a_message_of_another_vendor_is_not_given_away_by_a_claim_made_just_before(
     site: Site,
 ) -> None:
@@ -294,7 +325,7 @@ def end_by_skips(site: Site) -> None:
 
 
 def end_by_expiry(site: Site) -> None:
-    for attempt in range(1, 4):
+    for attempt in range(1, 5):  # requests that were submitted end one round later
         round_(site, now=NOW + attempt * (LEASE_SECONDS + 1))
         if attempt < 3:
             for vendor in VENDORS:
@@ -303,7 +334,7 @@ def end_by_expiry(site: Site) -> None:
 
 def end_without_vendors(site: Site) -> None:
     bare = site_of(site.connection, {})
-    for attempt in range(1, 4):
+    for attempt in range(1, 5):  # requests that were submitted end one round later
         round_(bare, now=NOW + attempt * (LEASE_SECONDS + 1))
 
 

@@ -151,7 +151,9 @@ def test_an_answer_takes_what_was_not_published_yet_out_of_the_outbox(site: Site
 
 def test_an_answer_after_a_re_issue_counts_and_empties_the_outbox_of_the_new_attempt(site: Site) -> None:
     store = site.requests("m")
-    store.renew(epoch=1, renewals=[Renewal(due, NOW + 99, b"{}") for due in store.due(now=NOW + 60)])
+    store.renew(
+        epoch=1, renewals=[Renewal(due, NOW + 99, b"{}") for due in store.due(now=NOW + 60)], now=NOW + 60
+    )
     assert applied(site, ANSWER) == ["applied"]
     assert store.outbox().keys() == {"r-b/2"}
     assert len(outcomes(site)) == 1
@@ -159,7 +161,7 @@ def test_an_answer_after_a_re_issue_counts_and_empties_the_outbox_of_the_new_att
 
 def test_an_answer_after_the_last_attempt_expired_comes_too_late(site: Site) -> None:
     store = site.requests("m")
-    store.renew(epoch=1, renewals=[Renewal(due) for due in store.due(now=NOW + 60)])
+    store.renew(epoch=1, renewals=[Renewal(due) for due in store.due(now=NOW + 60)], now=NOW + 60)
     assert applied(site, ANSWER, TO_DOG, RETRACTION, SKIP) == ["expired_request"] * 4
     assert outcomes(site) == []
 

@@ -37,7 +37,7 @@ def renew(site: Site, *, deadline: float | None = None, epoch: int = 1) -> list[
     """Renew whatever is due `LATER`."""
     store = site.requests("m")
     renewals = [Renewal(due, deadline, b'{"attempt":2}') for due in store.due(now=LATER)]
-    return store.renew(epoch=epoch, renewals=renewals)
+    return store.renew(epoch=epoch, renewals=renewals, now=LATER)
 
 
 def test_an_issued_request_leaves_the_pool_and_waits_to_be_published(site: Site) -> None:
@@ -270,7 +270,9 @@ def test_a_request_that_was_answered_meanwhile_is_not_renewed(site: Site, deadli
     due = store.due(now=LATER)
     store.apply(0, [answer("a")], now=NOW)
     before = site.reader("m").requests()
-    assert store.renew(epoch=1, renewals=[Renewal(one, deadline, b"{}") for one in due]) == ["changed"]
+    assert store.renew(epoch=1, renewals=[Renewal(one, deadline, b"{}") for one in due], now=LATER) == [
+        "changed"
+    ]
     assert site.reader("m").requests() == before
 
 
@@ -283,14 +285,16 @@ def test_renewing_again_after_a_lost_reply_changes_nothing_more(
         store = site.requests("m", far)
         renewals = [Renewal(due, deadline, b"{}") for due in store.due(now=LATER)]
         store.renew(
-            epoch=1, renewals=[replace(renewals[0], due=replace(renewals[0].due, request_id="r-none"))]
+            epoch=1,
+            renewals=[replace(renewals[0], due=replace(renewals[0].due, request_id="r-none"))],
+            now=LATER,
         )
         wire.become("loses_replies")
         with pytest.raises(Unavailable):
-            store.renew(epoch=1, renewals=renewals)
+            store.renew(epoch=1, renewals=renewals, now=LATER)
         wire.become("whole")
         after_one = site.reader("m").requests()
-        assert store.renew(epoch=1, renewals=renewals) == ["changed"]
+        assert store.renew(epoch=1, renewals=renewals, now=LATER) == ["changed"]
     assert after_one.tallies["expired" if deadline is None else "reissued", "ask"] == 1
     assert site.reader("m").requests() == after_one
 
@@ -309,7 +313,7 @@ def test_what_was_published_leaves_the_outbox_and_nothing_else_does(site: Site) 
 def test_nothing_is_asked_of_redis_where_there_is_nothing_to_do(site: Site) -> None:
     store = site.requests("m")
     assert issue(site, []) == []
-    assert store.renew(epoch=1, renewals=[]) == []
+    assert store.renew(epoch=1, renewals=[], now=LATER) == []
     assert store.pooled([]) == []
 
 
@@ -364,7 +368,7 @@ def test_whatever_leaders_do_every_item_is_asked_for_once_and_paid_once(
                 due = store.due(now=LATER) or due
                 deadline = LATER - 1 if what == "reissue" else None
                 renewals = [Renewal(one, deadline, b"{}") for one in due[: len(chosen)]]
-                store.renew(epoch=epoch, renewals=renewals)
+                store.renew(epoch=epoch, renewals=renewals, now=LATER)
         except FenceRefused:
             refused = True
         if what != "answer":

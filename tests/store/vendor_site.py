@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 from store_site import NOW, Record, Site, message, record
@@ -35,9 +36,12 @@ def models(**fields: Any) -> dict[str, Any]:
     return {"m": {"classes": ["cat", "dog"], "score_bins": 1, "assessments": {"ask": assessment}}}
 
 
-def site_of(connection: Connection, vendors: dict[str, Any] | None = None, **fields: Any) -> Site:
+def site_of(
+    connection: Connection, vendors: dict[str, Any] | None = None, *, flood_window: int = 1_000, **fields: Any
+) -> Site:
     """The model, with both vendors unless it is said otherwise."""
-    return Site(connection, models(**fields), vendors=VENDORS if vendors is None else vendors)
+    vendors = VENDORS if vendors is None else vendors
+    return Site(connection, models(**fields), vendors=vendors, flood_window=flood_window)
 
 
 def asked(site: Site, count: int, *, now: float = NOW) -> dict[str, LabelRequest]:
@@ -71,6 +75,7 @@ def claims(site: Site) -> ClaimStore:
 def label(request: LabelRequest, signer: str | None, **changes: Any) -> Record:
     """A record with an answer, signed by one of the vendors or by nobody."""
     fields = {"request_id": request.request_id, "model": "m", "item_id": request.item_id, "true_class": "cat"}
+    fields["time"] = datetime.fromtimestamp(NOW, UTC).isoformat()
     value = json.dumps({k: v for k, v in (fields | changes).items() if v is not ...}).encode()
     headers = [] if signer is None else sign(KEYS[signer].encode(), signer, value)
     return Record(next(OFFSETS), value, headers=headers)

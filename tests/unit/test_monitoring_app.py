@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from service.health import Check, Health
+from service.web import timely
 from service.web.app import WebServer
 from service.web.monitoring import monitoring_app
 
@@ -75,3 +78,28 @@ def test_a_process_is_alive_and_ready_if_all_its_parts_are(
 def test_nothing_that_people_look_at_is_served_there(path: str) -> None:
     with served() as port:
         assert ask(port, path)[0] == 404
+
+
+def test_a_client_that_was_answered_and_dawdles_with_its_body_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(timely, "HEAD_SECONDS", 0.5)
+    with served() as port, socket.create_connection(("127.0.0.1", port), timeout=5) as wire:
+        wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+        assert wire.recv(65_536).startswith(b"HTTP/1.1 200 ")
+        began, gone = time.monotonic(), False
+        while not gone and time.monotonic() - began < 5:
+            try:
+                wire.sendall(b"x")
+            except OSError:
+                gone = True
+            time.sleep(0.02)
+        assert gone
+
+
+def test_a_body_that_nobody_reads_does_not_keep_the_next_request_from_being_answered() -> None:
+    with served() as port, socket.create_connection(("127.0.0.1", port), timeout=5) as wire:
+        for _ in range(2):
+            wire.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n")
+            assert wire.recv(65_536).startswith(b"HTTP/1.1 200 ")
+            wire.sendall(b"xx")

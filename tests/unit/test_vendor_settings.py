@@ -78,6 +78,10 @@ def test_a_vendor_is_asked_about_its_models_or_about_all(tmp_path: Path) -> None
             "vendors.bolt.topic",
         ),
         (vendors(f"label_keys: [{KEY}], share: 0"), "vendors.acme.share"),
+        (
+            vendors(f"label_keys: [{KEY}], token_sha256: [{HASH}]") + "bounds: {payload_bytes: 65536}\n",
+            "vendor_api.body_bytes",
+        ),
         (vendors(f"label_keys: [{KEY}], share: .inf"), "vendors.acme.share"),
         (vendors(f"label_keys: [{KEY}]").replace("acme", "Acme"), "vendors.Acme.[key]"),
         (vendors(f"label_keys: [{KEY}]").replace("acme", "a__b"), "vendors.a__b.[key]"),

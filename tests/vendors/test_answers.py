@@ -94,6 +94,19 @@ def test_an_answer_is_corrected_and_taken_back_by_who_gave_it(office: Office, ac
     assert office.site.letters.reasons == []
 
 
+def test_a_request_is_revised_so_often_and_then_refused(office: Office, acme: Caller) -> None:
+    (claim,) = acme.claim()
+    acme.answer(claim, "cat")
+    for i in range(31):
+        told = acme.of(claim, "correction", true_class=("dog", "cat")[i % 2], annotator=str(i))
+        assert told.status == 202
+    office.read_labels(32)
+    refused = acme.of(claim, "correction", true_class="cat")
+    assert (refused.status, refused.problem) == (409, "too-many-revisions")
+    assert acme.of(claim, "retraction").problem == "too-many-revisions"
+    assert office.site.letters.reasons == [], "what is taken here is taken there too"
+
+
 def test_what_was_not_answered_cannot_be_corrected(acme: Caller) -> None:
     (claim,) = acme.claim()
     refused = acme.of(claim, "correction", true_class="dog")

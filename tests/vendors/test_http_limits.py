@@ -6,12 +6,20 @@ import json
 import logging
 import socket
 import ssl
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from harness import wait_for
 from office import TOKENS, V1, Caller, Office, Open
 
@@ -264,6 +272,35 @@ def test_a_certificate_that_cannot_be_used_is_told_by_its_key(tmp_path: Path) ->
     with pytest.raises(ConfigurationError) as caught:
         WebServer(nothing, name="vendor_api", host="127.0.0.1", port=0, certificate=(missing, missing))
     assert caught.value.problems[0][0] == "vendor_api.certificate_file"
+
+
+def test_a_key_that_is_encrypted_is_told_and_no_terminal_is_asked(tmp_path: Path) -> None:
+    issued = trustme.CA().issue_cert("localhost")
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    issued.cert_chain_pems[0].write_to_path(certificate)
+    plain = load_pem_private_key(issued.private_key_pem.bytes(), password=None)
+    key.write_bytes(
+        plain.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"of-the-key"))
+    )
+    serve = (
+        "from service.web.app import WebServer\n"
+        f"files = {str(certificate)!r}, {str(key)!r}\n"
+        "WebServer(None, name='vendor_api', host='127.0.0.1', port=0, certificate=files)\n"
+    )
+    # Its own session has no terminal; what would be asked is asked through a pipe that says nothing.
+    with subprocess.Popen(
+        [sys.executable, "-c", serve],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stderr is not None
+        try:
+            process.wait(timeout=30)
+        finally:
+            process.kill()
+        assert "vendor_api.certificate_file" in process.stderr.read()
 
 
 def test_every_answer_is_a_document_or_a_problem(acme: Caller) -> None:

@@ -3,31 +3,36 @@
 -- KEYS 1 fence  2 open  3 deadlines  4 outbox  5 budget  6 tallies  7 claims (see claim_requests.lua)
 --      then per request: its hash, asked hash (records: see store/asked.py)
 --      then claimable sets of vendors
--- ARGV 1 epoch  2 requests
+-- ARGV 1 epoch  2 now (s)  3 how long an answer that is on its way is waited for (s)  4 requests
 --      then per request 9: id, its field in the asked hash, attempt that expires, new deadline (s; '' to close it),
 --      new message, new open JSON, new item digest ('': as it was), which of KEYS is the claimable set that it may be
 --      in, which one is that it goes to (0: none)
--- Whoever held a request holds it no more.
+-- Whoever held a request holds it no more. An answer can be submitted until its lease ends, and never after the
+-- deadline; so long after that one that was submitted is waited for.
 -- A closed request gives its budget back: nobody answered. It counts as closed since its deadline.
--- Returns per request 'expired', 'reissued' or 'changed' (answered meanwhile); or 'fenced' alone.
+-- Returns per request 'expired', 'reissued', 'changed' (answered meanwhile) or 'submitted' (its answer is on its
+-- way); or 'fenced' alone.
 if tonumber(ARGV[1]) < tonumber(redis.call('GET', KEYS[1]) or '0') then return {'fenced'} end
 redis.call('SET', KEYS[1], ARGV[1])
 
 local statuses = {}
-for r = 0, tonumber(ARGV[2]) - 1 do
-  local request, asked, a = KEYS[8 + 2 * r], KEYS[9 + 2 * r], 3 + 9 * r
+for r = 0, tonumber(ARGV[4]) - 1 do
+  local request, asked, a = KEYS[8 + 2 * r], KEYS[9 + 2 * r], 5 + 9 * r
   local id, field, attempt, deadline = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
   local stored = redis.call('HMGET', request, 'attempt', 'assessment', 'window')
   local record = redis.call('HGET', asked, field)
+  local claim = redis.call('HGET', KEYS[7], id)
+  local submitted_by = claim and string.match(claim, '^s (%S+) ')
   local status
   if not record or string.sub(record, 1, 1) ~= 'o' or stored[1] ~= attempt then
     status = 'changed'
+  elseif submitted_by and tonumber(ARGV[2]) < tonumber(submitted_by) + tonumber(ARGV[3]) then
+    status = 'submitted'
   else
     redis.call('HDEL', KEYS[4], id .. '/' .. attempt)
     local from, to = tonumber(ARGV[a + 7]), tonumber(ARGV[a + 8])
     if from > 0 then
       redis.call('ZREM', KEYS[from], id)
-      local claim = redis.call('HGET', KEYS[7], id)
       if claim then redis.call('HDEL', KEYS[7], id, '=' .. string.match(claim, '^%a %S+ (.*)$')) end
     end
     if deadline == '' then

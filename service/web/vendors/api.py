@@ -39,7 +39,13 @@ Requested = Annotated[RequestId, Path(description="id of a label request")]
 
 _OPEN = (Kind.NOT_FOUND, Kind.CLAIM_LOST, Kind.CLAIM_ENDED, Kind.ALREADY_SUBMITTED)
 _ANSWERED = (*_OPEN, Kind.ANSWERED_DIFFERENTLY, Kind.UNKNOWN_CLASS)
-_CLOSED = (Kind.NOT_FOUND, Kind.NOT_ANSWERED, Kind.REQUEST_EXPIRED, Kind.UNKNOWN_CLASS)
+_CLOSED = (
+    Kind.NOT_FOUND,
+    Kind.NOT_ANSWERED,
+    Kind.TOO_MANY_REVISIONS,
+    Kind.REQUEST_EXPIRED,
+    Kind.UNKNOWN_CLASS,
+)
 _OF_REQUEST = "/models/{model}/requests/{request_id}"
 
 
@@ -185,7 +191,9 @@ def build_routes(desk: Desk, waits: Waits, settings: VendorApiSettings) -> APIRo
         f"{_OF_REQUEST}/retraction",
         summary="Take an answer that you gave back",
         status_code=202,
-        responses=problems(Kind.NOT_FOUND, Kind.NOT_ANSWERED, Kind.REQUEST_EXPIRED, changes=True),
+        responses=problems(
+            Kind.NOT_FOUND, Kind.NOT_ANSWERED, Kind.TOO_MANY_REVISIONS, Kind.REQUEST_EXPIRED, changes=True
+        ),
     )
     def retract(request: Request, model: ModelName, request_id: Requested, body: RetractionBody) -> Submitted:
         desk().revise(

@@ -208,6 +208,8 @@ class VendorDesk:
         revisable = {"answered", "retracted"} | ({"skipped"} if kind == "correction" else set())
         if found.state not in revisable and not under_way:
             raise Refused(Kind.NOT_ANSWERED)
+        if found.is_full:
+            raise Refused(Kind.TOO_MANY_REVISIONS)
         said = Said(model, request_id, item_id, kind, true_class, annotator, time or self._time())
         self._write(vendor, [said], [])
 

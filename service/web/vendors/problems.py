@@ -9,9 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from service.web.guard import PROBLEM_MEDIA_TYPE
-
-URN = "urn:credence:problem:"
+from service.web.guard import INTERNAL_ERROR, PROBLEM_MEDIA_TYPE, PROBLEM_URN
 
 Headers = Mapping[str, str]
 
@@ -42,6 +40,7 @@ class Kind(Enum):
         "this claim was answered differently before; send a correction to replace an answer",
     )
     NOT_ANSWERED = ("not-answered", 409, "there is no answer that could be corrected or taken back")
+    TOO_MANY_REVISIONS = ("too-many-revisions", 409, "the request was revised as often as it may be")
     REQUEST_EXPIRED = ("request-expired", 409, "the request's last deadline has passed; no label is taken")
     STILL_RUNNING = ("still-running", 409, "a call with this Idempotency-Key is under way; repeat it later")
     TOO_LARGE = ("too-large", 413, "the body is longer than this accepts")
@@ -53,7 +52,7 @@ class Kind(Enum):
     TOO_MANY_CALLS = ("too-many-calls", 429, "this token's vendor calls too often")
     TOO_MANY_LOGINS = ("too-many-logins", 429, "too many calls without a valid token came from this address")
     TOO_MANY_WAITS = ("too-many-waits", 429, "this vendor waits in too many calls already")
-    INTERNAL = ("internal-error", 500, "something went wrong on this side; it was logged")
+    INTERNAL = INTERNAL_ERROR
     UNAVAILABLE = ("unavailable", 503, "this cannot be done just now; repeat the call, which is safe")
 
     def __init__(self, word: str, status: int, detail: str) -> None:
@@ -76,7 +75,7 @@ class Problem(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    type: Literal[tuple(URN + kind.word for kind in Kind)]  # type: ignore[valid-type]  # made from the table
+    type: Literal[tuple(PROBLEM_URN + kind.word for kind in Kind)]  # type: ignore[valid-type]  # made from the table
     title: str = Field(description="the last part of `type`, in words")
     status: int = Field(description="the HTTP status")
     detail: str = Field(description="one sentence, always the same for this type")
@@ -104,7 +103,7 @@ class Refused(Exception):  # noqa: N818 - says what happened
 def problem(kind: Kind, *, headers: Headers | None = None, errors: Sequence[Fault] | None = None) -> Response:
     """The answer to a call that is refused."""
     told = Problem(
-        type=URN + kind.word,
+        type=PROBLEM_URN + kind.word,
         title=kind.word.replace("-", " ").capitalize(),
         status=kind.status,
         detail=kind.detail,
