@@ -76,6 +76,13 @@ def test_what_the_chart_sets_itself_is_not_configured_twice(chart: Chart, path: 
         chart.text(changed(DEFAULT, path, 8123))
 
 
+def test_topics_without_copies_are_told_of(chart: Chart) -> None:
+    told = "config.kafka.replication_factor is 1"
+    assert told in chart.notes(DEFAULT)
+    assert told not in chart.notes(changed(DEFAULT, "config.kafka.replication_factor", 3))
+    assert told not in chart.notes(changed(DEFAULT, "topics.create", value=False))
+
+
 def test_a_redis_that_is_not_told_is_missed(chart: Chart) -> None:
     with pytest.raises(RefusedError, match="CREDENCE_REDIS__URL_FILE"):
         chart.text(changed(DEFAULT, "config.redis", {}))
