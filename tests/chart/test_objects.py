@@ -255,6 +255,31 @@ def test_the_ports_of_brokers_are_open_without_being_told_twice(chart: Chart) ->
     assert {port for port, _ in out} == {53, 9093, 9094, 6379}
 
 
+@pytest.mark.parametrize(
+    ("url", "port"),
+    [
+        ("redis://redis:6380/0", 6380),
+        ("rediss://[2001:db8::1]:6390", 6390),
+        ("redis://redis-1/0", 6379),
+        ("redis://[2001:db8::1]", 6379),
+        (None, 6379),
+    ],
+)
+def test_the_port_of_redis_is_open_without_being_told_twice(
+    chart: Chart, url: str | None, port: int
+) -> None:
+    secret = {"CREDENCE_REDIS__URL_FILE": {"secret": "redis", "key": "url"}}
+    values = changed(DEFAULT, "config.redis", {"url": url} if url else {})
+    out = _ways_out(chart.objects(changed(values, "secrets", secret)).of("NetworkPolicy")[""])
+    assert {port for port, _ in out} == {53, 9092, port}
+
+
+def test_the_ports_of_the_nodes_of_redis_may_be_told(chart: Chart) -> None:
+    values = changed(DEFAULT, "networkPolicy.redis.ports", [7001, 7002])
+    out = _ways_out(chart.objects(values).of("NetworkPolicy")[""])
+    assert {port for port, _ in out} == {53, 9092, 7001, 7002}
+
+
 def test_ports_stand_in_one_place(chart: Chart) -> None:
     values = changed(DEFAULT, "ports", {"monitoring": 9001, "http": 9000})
     text = chart.text(values)
@@ -287,10 +312,13 @@ def test_a_role_may_stay_at_a_version_while_others_are_upgraded(chart: Chart) ->
 def test_the_next_pod_goes_once_prometheus_has_seen_the_new_one(chart: Chart) -> None:
     objects = chart.objects(case("full"))
     interval = objects.of("ServiceMonitor")["release-watcher"]["spec"]["endpoints"][0]["interval"]
+    workloads = objects.workloads()
+    assert len(workloads) == len(ROLES)
+    for workload in workloads.values():
+        assert workload["spec"]["minReadySeconds"] > int(interval.removesuffix("s"))
     for role in ("scheduler", "web"):
-        spec = objects.of("Deployment")[f"release-watcher-{role}"]["spec"]
-        assert spec["minReadySeconds"] > int(interval.removesuffix("s"))
-        assert spec["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+        strategy = workloads[f"release-watcher-{role}"]["spec"]["strategy"]
+        assert strategy["rollingUpdate"]["maxUnavailable"] == 0
 
 
 def test_pods_of_a_role_spread_over_zones_and_nodes(chart: Chart) -> None:
