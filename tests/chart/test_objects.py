@@ -333,6 +333,16 @@ def test_pods_of_a_role_spread_over_zones_and_nodes(chart: Chart) -> None:
             assert chosen["app.kubernetes.io/component"] == role
 
 
+def test_every_pod_runs_where_it_is_told_to(chart: Chart) -> None:
+    values = case("full")
+    told = values["pod"]
+    for labels, spec in chart.objects(values).pods():
+        assert told["labels"].items() <= labels.items()
+        assert told["nodeSelector"].items() <= spec["nodeSelector"].items()
+        for key in ("tolerations", "affinity", "priorityClassName"):
+            assert spec[key] == told[key]
+
+
 def test_a_role_may_differ_from_the_others_in_where_it_runs(chart: Chart) -> None:
     objects = chart.objects(case("full"))
     chosen = {
