@@ -132,7 +132,7 @@ def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
 
 
 def _with_vendors(prefix: str, role: RightsRole, rights: RedisRights, *, claim: bool) -> RedisRights:
-    """The same where vendors are configured, and where some of them claim their requests by the vendor API."""
+    """The same where vendors are configured, and where some claim their requests by the vendor API."""
     keys = ModelKeys(prefix, "*", "*")
     claimable = keys.claimable("*")
     if role in ("labels", "schedule"):

@@ -93,8 +93,8 @@ another database, `SELECT`. With a `hash_key`, no role needs the key `credence:h
 
 ## Where vendors are configured
 
-The rights of these roles grow. Here the vendor `acme` has a token and a topic of its own; where no vendor has a
-token, those of `serve` do not grow:
+The rights of these roles grow. Here the vendor `acme` has a token and a topic of its own; where no vendor has
+a token, those of `serve` do not grow:
 
 {vendors}
 """

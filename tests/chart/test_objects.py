@@ -265,9 +265,7 @@ def test_the_ports_of_brokers_are_open_without_being_told_twice(chart: Chart) ->
         (None, 6379),
     ],
 )
-def test_the_port_of_redis_is_open_without_being_told_twice(
-    chart: Chart, url: str | None, port: int
-) -> None:
+def test_the_port_of_redis_is_open_without_being_told_twice(chart: Chart, url: str | None, port: int) -> None:
     secret = {"CREDENCE_REDIS__URL_FILE": {"secret": "redis", "key": "url"}}
     values = changed(DEFAULT, "config.redis", {"url": url} if url else {})
     out = _ways_out(chart.objects(changed(values, "secrets", secret)).of("NetworkPolicy")[""])
