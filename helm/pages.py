@@ -83,7 +83,10 @@ def _defaults() -> str:
     known = {
         "kafka": {
             "topics": {"predictions": kafka.topics.predictions, "labels": kafka.topics.labels},
-            **{key: getattr(kafka, key) for key in ("group_prefix", "partitions", "start")},
+            **{
+                key: getattr(kafka, key)
+                for key in ("group_prefix", "partitions", "replication_factor", "start")
+            },
         }
     }
     return "# Of service/settings.py; made by `python -m helm`.\n" + yaml.safe_dump(known, sort_keys=False)

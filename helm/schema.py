@@ -78,6 +78,7 @@ def config_schema() -> Schema:
     # Its default is the loopback address, where no pod has a broker.
     servers.pop("default")
     schema["properties"]["kafka"]["required"] = ["bootstrap_servers"]
+    schema["required"] = [*schema["required"], "kafka"]
     return schema
 
 

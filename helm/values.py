@@ -119,7 +119,10 @@ class NetworkPolicy(Values):
         default=Server(),
         description="the brokers, all of them; without ports those of `config.kafka.bootstrap_servers`",
     )
-    redis: Server = Field(default=Server(ports=[6379]), description="Redis, and all nodes of a cluster")
+    redis: Server = Field(
+        default=Server(),
+        description="Redis, and all nodes of a cluster; without ports that of `config.redis.url`, else 6379",
+    )
     extra_egress: list[Object] = Field(
         default=[], description="more NetworkPolicyEgressRules, such as to where tokens are got"
     )

@@ -166,7 +166,7 @@ class Consumer(Role):
         description="of one process, which uses one core at most; a CPU limit would only slow catching up",
     )
     rollout: Rollout = Field(
-        default=Rollout(max_surge=0, max_unavailable=1, min_ready_seconds=5),
+        default=Rollout(max_surge=0, max_unavailable=1),
         description="one after the other: no partition moves to a pod that leaves next. A StatefulSet takes "
         "`minReadySeconds` alone",
     )

@@ -131,13 +131,14 @@ def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
     }
 
 
-def _with_claims(prefix: str, role: RightsRole, rights: RedisRights) -> RedisRights:
-    """The same where vendors claim their requests by the vendor API."""
+def _with_vendors(prefix: str, role: RightsRole, rights: RedisRights, *, claim: bool) -> RedisRights:
+    """The same where vendors are configured, and where some claim their requests by the vendor API."""
     keys = ModelKeys(prefix, "*", "*")
     claimable = keys.claimable("*")
     if role in ("labels", "schedule"):
+        # Given to the scripts for every vendor: one may have had a token until now.
         return replace(rights, writes=(*rights.writes, claimable))
-    if role == "serve":
+    if role == "serve" and claim:
         return replace(
             rights,
             commands=rights.commands | {"ZSCORE", "ZRANGEBYSCORE", "ZCOUNT", "HGET", "SET", "GET"},
@@ -170,8 +171,8 @@ def redis_rights(settings: Settings, role: RightsRole) -> RedisRights:
     """What a role does in Redis under these settings."""
     redis = settings.redis
     rights = _redis_table(redis.prefix)[role]
-    if _vendors_claim(settings):
-        rights = _with_claims(redis.prefix, role, rights)
+    if settings.vendors:
+        rights = _with_vendors(redis.prefix, role, rights, claim=_vendors_claim(settings))
     commands, writes = rights.commands, rights.writes
     if rights.keeps_hash_key and settings.hash_key is None:
         commands, writes = commands | {"SET", "GET"}, (*writes, hash_key_key(redis.prefix))

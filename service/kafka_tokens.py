@@ -1,7 +1,8 @@
 """Tokens for logins to Kafka by OAUTHBEARER: from a file, or from a token endpoint for client credentials.
 
 The client asks for one on its I/O thread, whenever it logs in, and again before a broker ends the session.
-So an endpoint is waited for no longer than some seconds, and a token is kept for most of its life.
+So every step of an endpoint's answer is waited for no longer than some seconds, and a token is kept for most
+of its life.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import quote_plus, urlencode
+from urllib.parse import quote_plus, urlencode, urlsplit
 
 from kafka.errors import KafkaConnectionError, SaslAuthenticationFailedError
 from kafka.net.sasl.oauth import AbstractTokenProvider
@@ -137,7 +138,10 @@ class EndpointTokens(AbstractTokenProvider):  # type: ignore[misc]  # the librar
     def _opener(self) -> urllib.request.OpenerDirector:
         at = "kafka.security.token_ca_file"
         https = urllib.request.HTTPSHandler(context=trusting(self._security.token_ca_file, at=at))
-        return urllib.request.build_opener(https, _NoRedirects)
+        # Without encryption an endpoint is of this machine; the environment's proxy need not be.
+        plain = urlsplit(self._security.token_endpoint or "").scheme == "http"
+        proxies = urllib.request.ProxyHandler({} if plain else None)
+        return urllib.request.build_opener(proxies, https, _NoRedirects)
 
     def _ask(self) -> tuple[str, float]:
         """A new token, and how many seconds it is good for."""

@@ -67,8 +67,9 @@ _PAGE = """\
 # Rights
 
 What every role of Credence does in Kafka and in Redis, and all that it has to be allowed. This page is
-made from `service/access.py`. Tests run every role with these rights alone, and hold that none of them could
-be left out (`tests/stack/test_rights.py`). How to grant them is told in [access.md](access.md).
+made from `service/access.py`. Tests run every role without vendors with these rights alone, and hold that none
+of them could be left out (`tests/stack/test_rights.py`); what vendors add is read from the code, and no test
+runs with it alone yet. How to grant them is told in [access.md](access.md).
 
 {roles}
 
@@ -79,7 +80,7 @@ be left out (`tests/stack/test_rights.py`). How to grant them is told in [access
 For the default names of topics and groups; `credence rights kafka` tells them for yours. Read and write
 each imply describe. Nothing but `credence topics create` makes topics. The producer is idempotent, for which
 Kafka 2.8 and newer ask for no right beside that to write; older ones ask for `IdempotentWrite` on the
-cluster. `serve` does not come to Kafka.
+cluster. `serve` does not come to Kafka, unless a vendor has a token: then it writes labels.
 
 {kafka}
 
@@ -93,7 +94,8 @@ another database, `SELECT`. With a `hash_key`, no role needs the key `credence:h
 
 ## Where vendors are configured
 
-The rights of these roles grow, for vendors with a token (here `acme`) and a topic of their own:
+The rights of these roles grow. Here the vendor `acme` has a token and a topic of its own; where no vendor has
+a token, those of `serve` do not grow:
 
 {vendors}
 """

@@ -82,11 +82,14 @@ class LayoutStore:
         )
 
     def remove(self, layouts: Iterable[StoredLayout]) -> None:
-        """Remove layouts that no consumer uses now; all in one step, where one server has them all.
+        """Remove layouts that no consumer uses now; all in one step, on a cluster one after the other.
 
         Raises:
             Unavailable: Redis cannot answer now; removing again is harmless.
         """
-        if keys := [key for stored in layouts for key in stored.keys]:
-            with unavailable_when_away():
+        each = [stored.keys for stored in layouts if stored.keys]
+        # Models may be on several servers of a cluster; the keys of one are together.
+        steps = each if self._connection.clustered else [sum(each, ())]
+        with unavailable_when_away():
+            for keys in filter(None, steps):
                 self._connection.client.unlink(*keys)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -61,9 +62,25 @@ class Chart:
             raise RefusedError(result.stderr)
         return result.stdout
 
+    def notes(self, values: Mapping[str, Any]) -> str:
+        """What Helm tells whoever installs the chart."""
+        with tempfile.TemporaryDirectory() as folder:
+            copied = Path(folder) / "credence"
+            shutil.copytree(CHART, copied)
+            # Helm tells notes with a cluster alone; an object can be had without one.
+            notes = (copied / "templates/NOTES.txt").read_text()
+            (copied / "templates/_notes.tpl").write_text(f'{{{{ define "notes" }}}}{notes}{{{{ end }}}}')
+            (copied / "templates/notes.yaml").write_text('notes: {{ include "notes" . | quote }}')
+            chart = Chart(self.helm, copied)
+            return next(str(document["notes"]) for document in chart.documents(values) if "notes" in document)
+
     def objects(self, values: Mapping[str, Any]) -> Objects:
         """What `helm template` writes, as objects."""
-        return Objects(document for document in yaml.safe_load_all(self.text(values)) if document)
+        return Objects(self.documents(values))
+
+    def documents(self, values: Mapping[str, Any]) -> Iterator[Object]:
+        """The same one by one, whatever they are."""
+        return (document for document in yaml.safe_load_all(self.text(values)) if document)
 
 
 class Objects(list[Object]):

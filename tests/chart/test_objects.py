@@ -255,6 +255,29 @@ def test_the_ports_of_brokers_are_open_without_being_told_twice(chart: Chart) ->
     assert {port for port, _ in out} == {53, 9093, 9094, 6379}
 
 
+@pytest.mark.parametrize(
+    ("url", "port"),
+    [
+        ("redis://redis:6380/0", 6380),
+        ("rediss://[2001:db8::1]:6390", 6390),
+        ("redis://redis-1/0", 6379),
+        ("redis://[2001:db8::1]", 6379),
+        (None, 6379),
+    ],
+)
+def test_the_port_of_redis_is_open_without_being_told_twice(chart: Chart, url: str | None, port: int) -> None:
+    secret = {"CREDENCE_REDIS__URL_FILE": {"secret": "redis", "key": "url"}}
+    values = changed(DEFAULT, "config.redis", {"url": url} if url else {})
+    out = _ways_out(chart.objects(changed(values, "secrets", secret)).of("NetworkPolicy")[""])
+    assert {port for port, _ in out} == {53, 9092, port}
+
+
+def test_the_ports_of_the_nodes_of_redis_may_be_told(chart: Chart) -> None:
+    values = changed(DEFAULT, "networkPolicy.redis.ports", [7001, 7002])
+    out = _ways_out(chart.objects(values).of("NetworkPolicy")[""])
+    assert {port for port, _ in out} == {53, 9092, 7001, 7002}
+
+
 def test_ports_stand_in_one_place(chart: Chart) -> None:
     values = changed(DEFAULT, "ports", {"monitoring": 9001, "http": 9000})
     text = chart.text(values)
@@ -287,10 +310,13 @@ def test_a_role_may_stay_at_a_version_while_others_are_upgraded(chart: Chart) ->
 def test_the_next_pod_goes_once_prometheus_has_seen_the_new_one(chart: Chart) -> None:
     objects = chart.objects(case("full"))
     interval = objects.of("ServiceMonitor")["release-watcher"]["spec"]["endpoints"][0]["interval"]
+    workloads = objects.workloads()
+    assert len(workloads) == len(ROLES)
+    for workload in workloads.values():
+        assert workload["spec"]["minReadySeconds"] > int(interval.removesuffix("s"))
     for role in ("scheduler", "web"):
-        spec = objects.of("Deployment")[f"release-watcher-{role}"]["spec"]
-        assert spec["minReadySeconds"] > int(interval.removesuffix("s"))
-        assert spec["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+        strategy = workloads[f"release-watcher-{role}"]["spec"]["strategy"]
+        assert strategy["rollingUpdate"]["maxUnavailable"] == 0
 
 
 def test_pods_of_a_role_spread_over_zones_and_nodes(chart: Chart) -> None:
@@ -303,6 +329,16 @@ def test_pods_of_a_role_spread_over_zones_and_nodes(chart: Chart) -> None:
         for constraint in constraints:
             chosen = constraint["labelSelector"]["matchLabels"]
             assert chosen["app.kubernetes.io/component"] == role
+
+
+def test_every_pod_runs_where_it_is_told_to(chart: Chart) -> None:
+    values = case("full")
+    told = values["pod"]
+    for labels, spec in chart.objects(values).pods():
+        assert told["labels"].items() <= labels.items()
+        assert told["nodeSelector"].items() <= spec["nodeSelector"].items()
+        for key in ("tolerations", "affinity", "priorityClassName"):
+            assert spec[key] == told[key]
 
 
 def test_a_role_may_differ_from_the_others_in_where_it_runs(chart: Chart) -> None:

@@ -25,6 +25,7 @@ TOKEN_SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
         ("config.models", {}, "models"),
         ("config.models.sorter.prior", "none", "prior"),
         ("config.kafka.bootstrap_servers", [], "bootstrap_servers"),
+        ("config", {"models": DEFAULT["config"]["models"]}, "missing propert.*kafka"),
         ("prediction", {"replicas": 1}, "prediction"),
         ("predictions.kind", "DaemonSet", "kind"),
         ("predictions.autoscaling.by", "both", "by"),
@@ -74,6 +75,22 @@ def test_what_the_chart_sets_itself_is_not_configured_twice(chart: Chart, path: 
         RefusedError, match=path.rpartition(".")[2] if "monitoring" not in path else "monitoring"
     ):
         chart.text(changed(DEFAULT, path, 8123))
+
+
+def test_topics_without_copies_are_told_of(chart: Chart) -> None:
+    told = "config.kafka.replication_factor is 1"
+    assert told in chart.notes(DEFAULT)
+    assert told not in chart.notes(changed(DEFAULT, "config.kafka.replication_factor", 3))
+    assert told not in chart.notes(changed(DEFAULT, "topics.create", value=False))
+
+
+def test_a_page_with_names_of_its_own_is_not_told_to_be_at_the_loopback_address(chart: Chart) -> None:
+    named = "Host: page.example.com"
+    values = changed(DEFAULT, "config.http", {"allowed_hosts": ["page.example.com"]})
+    assert named in chart.notes(values)
+    assert "Host:" not in chart.notes(DEFAULT)
+    values["config"]["http"]["allowed_hosts"] += ["127.0.0.1"]
+    assert "Host:" not in chart.notes(values)
 
 
 def test_a_redis_that_is_not_told_is_missed(chart: Chart) -> None:

@@ -75,11 +75,18 @@ class Fleet:
         end(old)
         self._tell_targets()
 
-    def restart(self, name: str) -> None:
-        """End a process, then start another one in its place, as a StatefulSet of Kubernetes does it."""
+    def restart(self, name: str, *, noticed: Callable[[Process], bool]) -> None:
+        """End a process, then start another one in its place, as a StatefulSet of Kubernetes does it.
+
+        Args:
+            name: of the process.
+            noticed: whether Prometheus has scraped what the other one does, before the next one goes.
+        """
         end(self.members[name])
         self.revive(name)
-        wait_for(self.members[name].ready, seconds=START_SECONDS, what=f"{name} ready again")
+        new = self.members[name]
+        wait_for(new.ready, seconds=START_SECONDS, what=f"{name} ready again")
+        wait_for(lambda: noticed(new), seconds=START_SECONDS, what=f"{name} scraped again")
 
     def _started(self, name: str, *, port: int | None = None) -> Process:
         command, variables = self._commands[name]

@@ -22,7 +22,7 @@ from service.store.connection import Connection
 
 SUBJECT = "credence"
 SECRET = "a-secret-of-the-tests"
-LIFE_SECONDS = 6.0
+LIFE_SECONDS = 20.0
 """Of tokens, and of sessions at most: a broker ends the connection of a client that does not log in again."""
 
 SECURITY = {"protocol": "sasl_plaintext", "mechanism": "OAUTHBEARER"}
@@ -123,7 +123,7 @@ def test_clients_go_on_over_many_sessions_without_losing_a_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     topic = Topic(verifying)
-    sessions = 4
+    sessions = 2
     with (
         caplog.at_level(logging.INFO, "kafka"),
         Reader(topic, connection, security=by_endpoint(endpoint)) as reader,

@@ -66,6 +66,13 @@ def test_a_layout_is_removed_with_all_its_keys_and_no_other_key(connection: Conn
     assert new.keys("m").labels(0).encode() in left
 
 
+def test_layouts_of_several_models_are_removed_together(connection: Connection) -> None:
+    for model in ("m", "another", "retired"):
+        taken_in(connection, REGION, 3, model=model)
+    LayoutStore(connection).remove(layouts(connection))
+    assert layouts(connection) == []
+
+
 def test_layouts_of_a_model_that_is_not_configured_any_more_are_told(connection: Connection) -> None:
     taken_in(connection, REGION, 5, model="retired")
     taken_in(connection, REGION, 3)

@@ -77,3 +77,11 @@ def test_vendors_with_a_token_have_serve_write_labels_and_claims() -> None:
     assert "~credence:{*}:claims" in redis_rules(with_vendors, "serve")
     without_token = settings(vendors={"acme": vendor | {"token_sha256": []}})
     assert kafka_rights(without_token, "serve") == []
+
+
+@pytest.mark.parametrize("tokens", [[], ["0" * 64]])
+def test_scripts_may_name_what_a_vendor_may_claim_whether_it_has_a_token_or_not(tokens: list[str]) -> None:
+    with_vendors = settings(vendors={"acme": {"token_sha256": tokens, "label_keys": ["k" * 32]}})
+    for role in ("labels", "schedule"):
+        assert "~credence:{*}:claimable:*" in redis_rules(with_vendors, role)
+        assert "~credence:{*}:claimable:*" not in redis_rules(settings(), role)

@@ -48,6 +48,14 @@ def test_every_service_has_no_rights_that_it_does_not_need_and_its_limits(name: 
         assert service["read_only"] is True
 
 
+def test_redis_has_room_for_a_copy_of_all_that_it_may_hold() -> None:
+    gigabytes = re.search(
+        r"^maxmemory (\d+)gb$", (ROOT / "deploy/compose/redis.conf").read_text(), re.MULTILINE
+    )
+    assert gigabytes is not None
+    assert SERVICES["redis"]["deploy"]["resources"]["limits"]["memory"] == f"{2 * int(gigabytes[1])}g"
+
+
 @pytest.mark.parametrize("name", sorted(set(SERVICES) - OURS))
 def test_images_of_others_are_named_by_version_and_say_whether_they_are_healthy(name: str) -> None:
     assert re.search(r":v?\d+\.\d+\.\d+$", SERVICES[name]["image"])

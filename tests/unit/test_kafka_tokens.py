@@ -139,6 +139,18 @@ def test_redirections_are_not_followed(endpoint: TokenEndpoint) -> None:
     assert len(endpoint.asked) == 1
 
 
+def test_no_proxy_sees_credentials_for_an_endpoint_without_encryption(
+    endpoint: TokenEndpoint, issuer: TokenIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with TokenEndpoint(issuer, {}) as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.url.removesuffix("/token"))
+        assert token_provider(security(endpoint.url)).token() == issuer.given[-1]
+        assert proxy.asked == []
+
+
 def test_an_endpoint_that_is_away_is_told_as_such() -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))  # and does not listen

@@ -24,14 +24,14 @@ Helm's own YAML leaves some quotation marks out that the reader needs.
 {{- define "credence.check" -}}
 {{- $values := .Values -}}
 {{- $redis := default dict $values.config.redis -}}
-{{- range $name := list "predictions" "labels" "scheduler" "web" -}}
-{{- $secrets := merge (dict) (index $values $name).secrets $values.secrets -}}
 {{- range $vendor := keys (default dict $values.config.vendors) | sortAlpha -}}
 {{- $variable := printf "CREDENCE_VENDORS__%s__LABEL_KEYS_FILE" (upper $vendor) -}}
 {{- if not (hasKey $values.secrets $variable) -}}
 {{- fail (printf "vendor %s has no label keys: set secrets.%s, for all processes" $vendor $variable) -}}
 {{- end -}}
 {{- end -}}
+{{- range $name := list "predictions" "labels" "scheduler" "web" -}}
+{{- $secrets := merge (dict) (index $values $name).secrets $values.secrets -}}
 {{- if not (or $redis.url (hasKey $secrets "CREDENCE_REDIS__URL_FILE")) -}}
 {{- fail (printf "Redis is not told to %s: set config.redis.url, or secrets.CREDENCE_REDIS__URL_FILE where it holds a password" $name) -}}
 {{- end -}}

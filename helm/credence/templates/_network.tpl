@@ -10,6 +10,10 @@
 {{- $numbers = append $numbers (regexFind "[0-9]+$" . | atoi) | uniq -}}
 {{- end -}}
 {{- end -}}
+{{- if and (eq $name "redis") (not $numbers) -}}
+{{- $host := get (urlParse (default "" (default dict $.root.Values.config.redis).url)) "host" -}}
+{{- $numbers = list (regexFind ":[0-9]+$" $host | trimPrefix ":" | default "6379" | atoi) -}}
+{{- end -}}
 {{- $ports := list -}}
 {{- range $numbers -}}
 {{- $ports = append $ports (dict "port" (int .) "protocol" "TCP") -}}

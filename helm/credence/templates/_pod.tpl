@@ -20,6 +20,25 @@ seccompProfile:
   type: RuntimeDefault
 {{- end -}}
 
+{{- /* Where a pod may run and what goes before it, of `pod`; each key begins with a line of its own. */ -}}
+{{- define "credence.placement" -}}
+{{- with .priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
 {{- /*
 The spec of a pod. Takes root, component, args, secrets (those of the role), pod (its overrides), resources, config
 (name of the ConfigMap), serviceAccount; of roles ports, a map of names to numbers, and what else `role` holds.
@@ -39,9 +58,6 @@ imagePullSecrets:
   {{- range . }}
   - name: {{ . }}
   {{- end }}
-{{- end }}
-{{- with $pod.priorityClassName }}
-priorityClassName: {{ . }}
 {{- end }}
 securityContext:
   {{- include "credence.podSecurity" $pod | nindent 2 }}
@@ -130,18 +146,7 @@ volumes:
   {{- with $pod.extraVolumes }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-{{- with $pod.nodeSelector }}
-nodeSelector:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with $pod.tolerations }}
-tolerations:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with $pod.affinity }}
-affinity:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
+{{- include "credence.placement" $pod }}
 {{- if .ports }}
 {{- $spread := list }}
 {{- range $pod.topologySpreadConstraints }}
