@@ -165,7 +165,7 @@ def test_an_answer_that_does_not_arrive_is_not_revised(acme: Caller, monkeypatch
 
 
 def test_an_export_with_too_many_tasks_is_refused(acme: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.web.vendors.label_studio.MOST_ENTRIES", 2)
+    monkeypatch.setattr("service.label_studio.MOST_ENTRIES", 2)
     (task,) = tasks(acme)
     several = [({**task, "data": task["data"] | {"request_id": f"r{n}"}}, [annotation(n)]) for n in range(3)]
     told = export(acme, *several)

@@ -73,7 +73,12 @@ def vendor_app(
 
     waits = Waits(most=settings.waits, stopping=stopping, note=metrics.waiting)
     api = build_vendor_api(settings, desk=desk, waits=waits, clock=clock)
-    bodies = Bodies(Idempotency(api, records=records), longest=longest, seconds=body_seconds)
+    bodies = Bodies(
+        Idempotency(api, records=records),
+        longest=longest,
+        ordinary=settings.body_bytes,
+        seconds=body_seconds,
+    )
     tokens = Tokens({name: vendor.token_sha256 for name, vendor in vendors.items()})
     login = Login(
         bodies,

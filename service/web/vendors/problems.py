@@ -53,6 +53,11 @@ class Kind(Enum):
     TOO_MANY_CALLS = ("too-many-calls", 429, "this token's vendor calls too often")
     TOO_MANY_LOGINS = ("too-many-logins", 429, "too many calls without a valid token came from this address")
     TOO_MANY_WAITS = ("too-many-waits", 429, "this vendor waits in too many calls already")
+    TOO_MANY_IMPORTS = (
+        "too-many-imports",
+        429,
+        "an import of this vendor is under way; send the next after it",
+    )
     INTERNAL = ("internal-error", 500, "something went wrong on this side; it was logged")
     UNAVAILABLE = ("unavailable", 503, "this cannot be done just now; repeat the call, which is safe")
 
