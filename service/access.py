@@ -140,7 +140,7 @@ def _with_claims(prefix: str, role: RightsRole, rights: RedisRights) -> RedisRig
     if role == "serve":
         return replace(
             rights,
-            commands=rights.commands | {"ZSCORE", "ZRANGEBYSCORE", "ZCOUNT", "HGET", "SET", "GET"},
+            commands=rights.commands | {"ZSCORE", "ZRANGEBYSCORE", "ZCOUNT", "HGET", "SET", "GET", "DEL"},
             scripts=("claim_requests", "change_claim", "keep_call"),
             reads=(*rights.reads, keys.request("*"), keys.asked(_ANY)),
             writes=(

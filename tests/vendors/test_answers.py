@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from apache_kafka import ApacheKafka
 from harness import wait_for
 from office import LABEL_KEYS, LEASE_SECONDS, Caller, Office, Open, fresh_connection
@@ -73,6 +75,14 @@ def test_a_class_that_is_none_of_the_requests_is_refused(acme: Caller) -> None:
     assert (refused.status, refused.problem) == (422, "unknown-class")
     assert "yak" not in str(refused.body)
     assert acme.answer(claim, "cat").status == 202, "the claim still holds"
+
+
+def test_a_class_that_was_taken_out_of_the_configuration_is_refused(office: Office, acme: Caller) -> None:
+    (claim,) = acme.claim()
+    assert office.desk is not None
+    office.desk._models = {"m": replace(office.desk._models["m"], classes=("cat", "dog"))}
+    assert acme.answer(claim, "owl").problem == "unknown-class"
+    assert acme.answer(claim, "cat").status == 202
 
 
 def test_a_skip_closes_the_request(office: Office, acme: Caller) -> None:

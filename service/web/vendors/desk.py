@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from service.store.closed import AskedRequests
 from service.store.idempotency import IdempotencyRecords
 from service.web.vendors.labels import LabelWriter, Said
 from service.web.vendors.problems import Kind, Refused
+
+log = logging.getLogger(__name__)
 
 _REFUSALS: dict[ClaimStatus, Kind] = {
     "unknown": Kind.NOT_FOUND,
@@ -230,12 +233,19 @@ class VendorDesk:
         taken: list[tuple[ModelDesk, str, str]] = []
         said: list[Said] = []
         outcomes: list[Kind | None] = []
-        for claim_id, each in answers:
-            changed = desk.claims.submit(vendor, each.request_id, claim_id, now=self._clock())
-            outcomes.append(_REFUSALS.get(changed.status))
-            if changed.status == "ok":
+        try:
+            for claim_id, each in answers:
+                # Before it is asked: a reply may be lost of what was done.
                 taken.append((desk, each.request_id, claim_id))
-                said.append(each)
+                changed = desk.claims.submit(vendor, each.request_id, claim_id, now=self._clock())
+                outcomes.append(_REFUSALS.get(changed.status))
+                if changed.status == "ok":
+                    said.append(each)
+                else:
+                    taken.pop()
+        except Unavailable:
+            self._unsubmit(vendor, taken)
+            raise
         self._write(vendor, said, taken)
         return outcomes
 
@@ -252,7 +262,8 @@ class VendorDesk:
         if looked is None:
             raise Refused(Kind.NOT_FOUND)
         request = msgspec.json.decode(looked.message, type=_Request)
-        if true_class and true_class not in request.classes:
+        # A class may have been taken out of the configuration since the request was made.
+        if true_class and (true_class not in request.classes or true_class not in desk.classes):
             raise Refused(Kind.UNKNOWN_CLASS)
         _check(desk.claims.submit(vendor, request_id, claim_id, now=self._clock()))
         return request.item_id
@@ -265,11 +276,19 @@ class VendorDesk:
         try:
             self._labels.write(vendor, said, now=self._clock())
         except Unavailable:
-            for desk, request_id, claim_id in submitted:
-                desk.claims.unsubmit(vendor, request_id, claim_id, now=self._clock())
+            self._unsubmit(vendor, submitted)
             raise
         for each in said:
             self._metrics.wrote(vendor, each.model, each.kind)
+
+    def _unsubmit(self, vendor: str, submitted: Sequence[tuple[ModelDesk, str, str]]) -> None:
+        """Have claims hold again whose answers were not written: each one that Redis lets be."""
+        for desk, request_id, claim_id in submitted:
+            try:
+                desk.claims.unsubmit(vendor, request_id, claim_id, now=self._clock())
+            except Unavailable as error:
+                # It stays submitted until the call is repeated, which is what its vendor is told to do.
+                log.warning("a claim stays submitted", extra={"vendor": vendor, "cause": str(error)})
 
 
 def _of_model(claim_id: str, model: str) -> str:
