@@ -13,6 +13,9 @@ from service.web.guard import PROBLEM_MEDIA_TYPE
 
 URN = "urn:credence:problem:"
 
+GONE_STATUS = 499
+"""Of a call whose client has left: nobody is told, but it is counted."""
+
 Headers = Mapping[str, str]
 
 
