@@ -27,7 +27,8 @@ grouping, score bin or half-life starts new ones; `credence layouts remove` remo
 | `P:{m}:fence` | string | highest leader epoch that has written | for ever |
 | `P:{m}:labels:<p>` | hash | of a labels partition: `next_offset`, `topic_id`, `partition_count`, `batches` (applied ever) | for ever |
 | `P:{leader}:lease`, `P:{leader}:epoch` | string | `holder|epoch`; the last epoch given | the lease; for ever |
-| `P:{vendors}:idempotency:<vendor>:<digest>` | string | what became of a call to the vendor API (`service/store/idempotency.py`) | 60 s while it runs; a day after that |
+| `P:{vendors}:idempotency:<vendor>:<digest>` | string | what became of a call to the vendor API (`service/store/idempotency.py`) | 60 s and `vendor_api.wait_seconds` while it runs; a day after that, of the newest 50,000 |
+| `P:{vendors}:idempotency:<vendor>:recent` | list | digests of those that are done, the newest first | a day after the last one |
 | `P:replay:<place>` | string | `begun` or `replayed`: whether a dead letter's message was sent back, by where it stood | 400 days |
 | `P:hash_key` | string | the pool's hash key, hexadecimal, unless configured | for ever |
 """

@@ -64,7 +64,7 @@ class VendorDesk:
         models: by name.
         labels: where answers go.
         calls: what became of earlier calls.
-        claim_keys: a secret per vendor, from which the ids of claims are made.
+        claim_keys: secrets per vendor; the first one makes the ids of claims, those of all are known again.
         metrics: of the vendor API.
         clock: seconds since the epoch.
     """
@@ -75,7 +75,7 @@ class VendorDesk:
         *,
         labels: LabelWriter,
         calls: IdempotencyRecords,
-        claim_keys: Mapping[str, bytes],
+        claim_keys: Mapping[str, Sequence[bytes]],
         metrics: VendorMetrics,
         clock: Callable[[], float],
     ) -> None:
@@ -106,8 +106,7 @@ class VendorDesk:
         """New ids for claims; the same ones where the idempotency key is the same."""
         if key is None:
             return [secrets.token_urlsafe(18) for _ in range(most)]
-        secret = hmac.digest(self._claim_keys[vendor], b"claims\n" + key.encode(), "sha256")
-        return [hmac.digest(secret, str(number).encode(), "sha256")[:18].hex() for number in range(most)]
+        return _claim_ids(self._claim_keys[vendor][0], key, most)
 
     def claim(
         self, vendor: str, models: Sequence[str] | None, claim_ids: Sequence[str], *, lease_seconds: float
@@ -123,13 +122,11 @@ class VendorDesk:
             claimed += [(name, claim) for claim in found]
         return claimed
 
-    def held_under(self, vendor: str, claim_ids: Sequence[str]) -> list[tuple[str, Claim]]:
-        """What the vendor holds of what was claimed with these ids."""
-        return [
-            (name, claim)
-            for name, claim in self.held(vendor)
-            if claim.claim_id in {_of_model(claim_id, name) for claim_id in claim_ids}
-        ]
+    def held_under(self, vendor: str, *, most: int, key: str) -> list[tuple[str, Claim]]:
+        """What the vendor holds of what it claimed with this idempotency key."""
+        claim_ids = [each for secret in self._claim_keys[vendor] for each in _claim_ids(secret, key, most)]
+        of_models = {name: {_of_model(each, name) for each in claim_ids} for name in self.models_of(vendor)}
+        return [(name, claim) for name, claim in self.held(vendor) if claim.claim_id in of_models[name]]
 
     def held(self, vendor: str) -> list[tuple[str, Claim]]:
         """All that the vendor holds now, with the name of the model."""
@@ -289,6 +286,11 @@ class VendorDesk:
             except Unavailable as error:
                 # It stays submitted until the call is repeated, which is what its vendor is told to do.
                 log.warning("a claim stays submitted", extra={"vendor": vendor, "cause": str(error)})
+
+
+def _claim_ids(secret: bytes, key: str, most: int) -> list[str]:
+    of_key = hmac.digest(secret, b"claims\n" + key.encode(), "sha256")
+    return [hmac.digest(of_key, str(number).encode(), "sha256")[:18].hex() for number in range(most)]
 
 
 def _of_model(claim_id: str, model: str) -> str:

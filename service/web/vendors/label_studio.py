@@ -113,13 +113,15 @@ def build_label_studio_routes(
         vendor, served = vendor_of(request), desk()
         served.model_of(vendor, model)
         most = min(body.most, settings.most)
-        claim_ids = served.claim_ids(vendor, most=most, key=request.state.idempotency_key)
+        key = request.state.idempotency_key
+        claim_ids = served.claim_ids(vendor, most=most, key=key)
         if request.state.again:
-            claimed = served.held_under(vendor, claim_ids)
+            claimed = served.held_under(vendor, most=most, key=key)
         else:
             # Nobody renews for a project of Label Studio: held until the request's deadline.
             lease_seconds = body.lease_seconds or LONGEST_LEASE_SECONDS
             claimed = served.claim(vendor, [model], claim_ids, lease_seconds=lease_seconds)
+        request.state.unkept = True
         return encoded([_task(model, claim) for _, claim in claimed])
 
     @routes.post(
