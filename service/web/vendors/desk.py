@@ -23,6 +23,8 @@ from service.web.vendors.problems import Kind, Refused
 
 log = logging.getLogger(__name__)
 
+_ITEM = b"item"
+
 _REFUSALS: dict[ClaimStatus, Kind] = {
     "unknown": Kind.NOT_FOUND,
     "lost": Kind.CLAIM_LOST,
@@ -175,11 +177,15 @@ class VendorDesk:
             raise Refused(Kind.ANSWERED_DIFFERENTLY)
         try:
             item_id = self._submit(desk, vendor, request_id, claim_id, true_class)
+            self._note_item(vendor, name, item_id)
             said = Said(model, request_id, item_id, kind, true_class, annotator, time or self._time())
             self._write(vendor, [said], [(desk, request_id, claim_id)])
-        except (Refused, Unavailable):
-            self.calls.abandon(vendor, name, fingerprint=fingerprint, owner=owner)
-            raise
+        except (Refused, Unavailable) as error:
+            # The request may be gone because this very answer has closed it: then the reply was lost.
+            gone = isinstance(error, Refused) and error.kind is Kind.NOT_FOUND
+            if not gone or not self._has_closed(desk, vendor, request_id, name, true_class):
+                self.calls.abandon(vendor, name, fingerprint=fingerprint, owner=owner)
+                raise
         self.calls.finish(vendor, name, fingerprint=fingerprint, owner=owner, response=b"")
 
     def revise(
@@ -264,6 +270,24 @@ class VendorDesk:
             raise Refused(Kind.UNKNOWN_CLASS)
         _check(desk.claims.submit(vendor, request_id, claim_id, now=self._clock()))
         return request.item_id
+
+    def _note_item(self, vendor: str, name: str, item_id: str) -> None:
+        """Remember the item of a request that the vendor holds: a closed one is not found without it."""
+        self.calls.finish(
+            vendor, f"item {name}", fingerprint=_ITEM, owner=secrets.token_hex(8), response=item_id.encode()
+        )
+
+    def _has_closed(self, desk: ModelDesk, vendor: str, request_id: str, name: str, true_class: str) -> bool:
+        """Whether an answer that says this, or a skip, has closed a request that the vendor has held."""
+        owner, noted = secrets.token_hex(8), f"item {name}"
+        begun = self.calls.begin(vendor, noted, fingerprint=_ITEM, owner=owner)
+        if begun.status != "done":
+            self.calls.abandon(vendor, noted, fingerprint=_ITEM, owner=owner)
+            return False
+        closed = desk.asked.look(vendor, request_id, begun.response.decode())
+        if closed is None:
+            return False
+        return closed.says(true_class) if true_class else closed.state == "skipped"
 
     def _write(
         self, vendor: str, said: Sequence[Said], submitted: Sequence[tuple[ModelDesk, str, str]]
