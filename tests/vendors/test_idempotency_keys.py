@@ -101,6 +101,14 @@ def test_a_call_that_is_under_way_is_not_done_a_second_time(open_office: Open) -
         assert waiting.result().claims == []
 
 
+def test_a_call_counts_as_running_for_as_long_as_it_may_wait(open_office: Open) -> None:
+    office = open_office(api={"wait_seconds": 300})
+    assert office.desk is not None
+    office.desk.calls.begin("acme", "k", fingerprint=b"call", owner="o")
+    (key,) = office.connection.client.scan_iter(match=f"{office.connection.prefix}:*:idempotency:*")
+    assert office.connection.client.ttl(key) > 300
+
+
 @pytest.mark.parametrize("key", ["", " ", "ä", "x" * 256, '""'])
 def test_a_key_that_cannot_be_is_refused(acme: Caller, key: str) -> None:
     told = acme.post("/claims", {}, Idempotency_Key=key.encode("latin-1").decode("latin-1"))
