@@ -141,7 +141,7 @@ def _with_vendors(prefix: str, role: RightsRole, rights: RedisRights, *, claim: 
     if role == "serve" and claim:
         return replace(
             rights,
-            commands=rights.commands | {"ZSCORE", "ZRANGEBYSCORE", "ZCOUNT", "HGET", "SET", "GET"},
+            commands=rights.commands | {"ZSCORE", "ZRANGEBYSCORE", "ZCOUNT", "HGET", "SET", "GET", "DEL"},
             scripts=("claim_requests", "change_claim", "keep_call"),
             reads=(*rights.reads, keys.request("*"), keys.asked(_ANY)),
             writes=(

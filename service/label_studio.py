@@ -34,6 +34,16 @@ _ENDINGS: dict[Shown, tuple[str, ...]] = {
 }
 _TAGS: dict[Shown, str] = {"image": "Image", "audio": "Audio", "video": "Video", "text": "Text"}
 _LONGEST_ID = 256
+_HIGHEST_NUMBER = 2**63
+
+MOST_ENTRIES = 1_000
+"""Tasks that an export may have, and annotations that a task or a webhook may tell."""
+
+_MOST_ANNOTATIONS = 10_000
+"""Of all tasks of an export together."""
+
+_MOST_RESULTS = 100
+"""So many controls of an annotation are looked at."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +96,25 @@ class NotUnderstood(Exception):  # noqa: N818 - says what happened
     """This is none of Label Studio's formats."""
 
 
+class TooMany(Exception):  # noqa: N818 - says what happened
+    """There is more in it than is taken at once."""
+
+
+_ABSENT = msgspec.Raw()
+
+
+def _array_of(most: int) -> Any:
+    """An array of undecoded values, cut off after so many; a list would be counted only once it is there."""
+    fields = [(f"at_{number}", msgspec.Raw, _ABSENT) for number in range(most)]
+    return msgspec.defstruct("_Array", fields, array_like=True)
+
+
+_ENTRIES = _array_of(MOST_ENTRIES + 1)
+_RESULTS = _array_of(_MOST_RESULTS)
+
+
 class _Value(msgspec.Struct):
-    choices: list[str] = []
+    choices: msgspec.Raw = _ABSENT
 
 
 class _Result(msgspec.Struct):
@@ -98,14 +125,16 @@ class _Result(msgspec.Struct):
 
 class _Annotation(msgspec.Struct):
     id: int | None = None
-    result: list[Any] = []
+    result: msgspec.Raw = _ABSENT
     was_cancelled: bool = False
-    completed_by: Any = None
+    completed_by: msgspec.Raw = _ABSENT
     created_at: datetime | None = None
     updated_at: datetime | None = None
-    project: int | None = None
-    unique_id: str | None = None
     task: int | None = None
+
+
+class _Person(msgspec.Struct):
+    id: int | None = None
 
 
 class _Project(msgspec.Struct):
@@ -113,19 +142,22 @@ class _Project(msgspec.Struct):
     created_at: datetime | None = None
 
 
-class _Task(msgspec.Struct):
-    """Of either export, and of a webhook."""
+class _Data(msgspec.Struct):
+    """What a task knows of its request; a value that is no text is not decoded."""
+
+    request_id: msgspec.Raw = _ABSENT
+    claim_id: msgspec.Raw = _ABSENT
+    item_id: msgspec.Raw = _ABSENT
+
+
+class _Task(_Data):
+    """Of either export, and of a webhook; in the minimal export the data stands beside the answer."""
 
     id: int | None = None
-    data: dict[str, Any] | None = None
-    annotations: list[_Annotation] | None = None
-    # Of the minimal export, where the data stands beside the answer.
-    request_id: Any = None
-    claim_id: Any = None
-    item_id: Any = None
-    true_class: Any = None
-    annotator: Any = None
-    annotation_id: int | None = None
+    data: _Data | None = None
+    annotations: msgspec.Raw = _ABSENT
+    true_class: msgspec.Raw = _ABSENT
+    annotator: msgspec.Raw = _ABSENT
     created_at: datetime | None = None
     updated_at: datetime | None = None
 
@@ -133,9 +165,9 @@ class _Task(msgspec.Struct):
 class _Hook(msgspec.Struct):
     action: str
     project: _Project = msgspec.field(default_factory=_Project)
-    task: _Task | list[_Task] | None = None
-    annotation: _Annotation | list[_Annotation] | None = None
-    annotations: list[_Annotation] = []
+    task: msgspec.Raw = _ABSENT
+    annotation: msgspec.Raw = _ABSENT
+    annotations: msgspec.Raw = _ABSENT
 
 
 def kind_of(payload: Any, payload_uri: str | None) -> Shown:
@@ -206,11 +238,18 @@ def read_export(text: bytes) -> list[Annotation | Unusable]:
 
     Raises:
         NotUnderstood: it is neither.
+        TooMany: tasks or annotations.
     """
-    tasks = _decoded(text, list[_Task])
+    if not text.lstrip().startswith(b"["):
+        raise NotUnderstood
     newest: dict[str, Annotation | Unusable] = {}
-    for number, task in enumerate(tasks):
-        for told in _of_task(task):
+    annotations = 0
+    for number, entry in enumerate(_several(text)):
+        told_of_task = _of_task(_decoded(entry, _Task))
+        annotations += len(told_of_task)
+        if annotations > _MOST_ANNOTATIONS:
+            raise TooMany
+        for told in told_of_task:
             name = told.request_id if told.request_id is not None else f"\0{number}"
             before = newest.get(name)
             if before is None or isinstance(before, Unusable) or _is_newer(told, before):
@@ -223,42 +262,63 @@ def read_hook(text: bytes) -> Hook:
 
     Raises:
         NotUnderstood: it is no webhook.
+        TooMany: annotations.
     """
     hook = _decoded(text, _Hook)
     if hook.action == "ANNOTATIONS_DELETED":
-        deleted = [_identity(each, hook.project) for each in hook.annotations if each.id is not None]
-        return Hook(deleted=deleted)
+        gone = [_decoded(each, _Annotation) for each in _several(hook.annotations)]
+        return Hook(deleted=[_identity(each, hook.project) for each in gone if each.id is not None])
     if hook.action not in {"ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED"}:
         return Hook()
-    tasks = {task.id: task for task in _listed(hook.task)}
+    tasks = {task.id: task for task in (_decoded(each, _Task) for each in _several(hook.task))}
     told: list[Annotation | Unusable] = []
-    for annotation in _listed(hook.annotation):
+    for each in _several(hook.annotation):
+        annotation = _decoded(each, _Annotation)
         task = tasks.get(annotation.task)
         if task is None:
             raise NotUnderstood
-        told.append(_annotation(task.id, task.data or {}, annotation, hook.project))
+        told.append(_annotation(task.id, task.data or _Data(), annotation, hook.project))
     return Hook(annotations=told)
 
 
-def _decoded(text: bytes, shape: Any) -> Any:
+def _decoded(text: bytes | msgspec.Raw, shape: Any) -> Any:
     try:
         return msgspec.json.decode(text, type=shape)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise NotUnderstood from error
 
 
-def _listed(one_or_several: Any) -> list[Any]:
-    if one_or_several is None:
+def _several(text: bytes | msgspec.Raw) -> list[msgspec.Raw]:
+    """The elements of an array, undecoded; what is no array, by itself; none of null, or of nothing."""
+    value = bytes(text).strip()
+    if value in {b"", b"null"}:
         return []
-    return one_or_several if isinstance(one_or_several, list) else [one_or_several]
+    if not value.startswith(b"["):
+        return [msgspec.Raw(value)]
+    found = _elements(msgspec.Raw(value), _ENTRIES)
+    if len(found) > MOST_ENTRIES:
+        raise TooMany
+    return found
+
+
+def _is_array(value: msgspec.Raw) -> bool:
+    return bytes(value).startswith(b"[")
+
+
+def _elements(value: msgspec.Raw, shape: Any) -> list[msgspec.Raw]:
+    if not _is_array(value):
+        return []
+    array = _decoded(value, shape)
+    return [each for each in msgspec.structs.astuple(array) if each is not _ABSENT]
 
 
 def _of_task(task: _Task) -> list[Annotation | Unusable]:
-    if task.annotations is not None or task.data is not None:
-        data = task.data or {}
-        told = [_annotation(task.id, data, each, _Project()) for each in task.annotations or ()]
-        return told or [Unusable(task.id, _text(data.get("request_id")))]
-    ids = _ids({"request_id": task.request_id, "claim_id": task.claim_id, "item_id": task.item_id})
+    annotations = _several(task.annotations)
+    if _is_array(task.annotations) or task.data is not None:
+        data = task.data or _Data()
+        told = [_annotation(task.id, data, _decoded(each, _Annotation), _Project()) for each in annotations]
+        return told or [Unusable(task.id, _text(data.request_id))]
+    ids = _ids(task)
     choice = _text(task.true_class)
     if ids is None or choice is None:
         return [Unusable(task.id, _text(task.request_id))]
@@ -267,11 +327,11 @@ def _of_task(task: _Task) -> list[Annotation | Unusable]:
 
 
 def _annotation(
-    task: int | None, data: dict[str, Any], annotation: _Annotation, project: _Project
+    task: int | None, data: _Data, annotation: _Annotation, project: _Project
 ) -> Annotation | Unusable:
     ids, choice = _ids(data), _choice(annotation)
     if ids is None or (choice is None and not annotation.was_cancelled):
-        return Unusable(task, _text(data.get("request_id")))
+        return Unusable(task, _text(data.request_id))
     return Annotation(
         task,
         *ids,
@@ -284,23 +344,27 @@ def _annotation(
 
 def _choice(annotation: _Annotation) -> str | None:
     """What was chosen; None if nothing was, or not one thing alone."""
-    for each in annotation.result:
+    for each in _elements(annotation.result, _RESULTS):
         try:
-            result = msgspec.convert(each, _Result)
-        except msgspec.ValidationError:
+            result = msgspec.json.decode(each, type=_Result)
+        except msgspec.DecodeError:
             continue  # of another control
         if result.from_name == CHOICE and result.type == "choices":
-            return result.value.choices[0] if len(result.value.choices) == 1 else None
+            choices = _elements(result.value.choices, _RESULTS)
+            return _text(choices[0]) if len(choices) == 1 else None
     return None
 
 
-def _ids(data: dict[str, Any]) -> tuple[str, str, str] | None:
-    ids = [_text(data.get(name)) for name in ("request_id", "claim_id", "item_id")]
+def _ids(data: _Data) -> tuple[str, str, str] | None:
+    ids = [_text(value) for value in (data.request_id, data.claim_id, data.item_id)]
     return None if None in ids else (ids[0] or "", ids[1] or "", ids[2] or "")
 
 
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and 0 < len(value) <= _LONGEST_ID else None
+def _text(value: msgspec.Raw) -> str | None:
+    if not bytes(value).startswith(b'"'):
+        return None
+    text: str = _decoded(value, str)
+    return text if 0 < len(text) <= _LONGEST_ID else None
 
 
 def _identity(annotation: _Annotation, project: _Project) -> str:
@@ -311,9 +375,14 @@ def _identity(annotation: _Annotation, project: _Project) -> str:
     return f"{project.id} {begun} {annotation.id}"
 
 
-def _annotator(told: Any) -> str:
-    number = told.get("id") if isinstance(told, dict) else told
-    return f"label-studio:{number}" if type(number) is int and number >= 0 else ""
+def _annotator(told: msgspec.Raw) -> str:
+    """A person by number, which is told alone, or in an object."""
+    try:
+        person = msgspec.json.decode(told, type=int | _Person | None) if told is not _ABSENT else None
+    except msgspec.DecodeError:
+        return ""
+    number = person.id if isinstance(person, _Person) else person
+    return f"label-studio:{number}" if number is not None and 0 <= number < _HIGHEST_NUMBER else ""
 
 
 def _aware(time: datetime | None) -> datetime | None:

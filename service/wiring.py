@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -25,7 +26,7 @@ from service.store.claims import ClaimStore
 from service.store.closed import AskedRequests
 from service.store.connection import Connection
 from service.store.facts import FactReader
-from service.store.idempotency import IdempotencyRecords
+from service.store.idempotency import RUNNING_SECONDS, IdempotencyRecords
 from service.store.keys import ModelKeys
 from service.store.requests import RequestStore
 from service.store.shards import DirectoryStore, ShardStore
@@ -181,7 +182,7 @@ def vendor_desk(
 ) -> VendorDesk:
     """What serves vendors over HTTP."""
     claims = claim_stores(settings, connection)
-    signing = {name: vendor.label_key_bytes()[0] for name, vendor in settings.vendors.items()}
+    label_keys = {name: vendor.label_key_bytes() for name, vendor in settings.vendors.items()}
     models = {
         name: ModelDesk(
             classes=tuple(model.classes),
@@ -197,9 +198,13 @@ def vendor_desk(
     }
     return VendorDesk(
         models,
-        labels=LabelWriter(producer, settings.kafka.topics.labels, signing),
-        calls=IdempotencyRecords(connection),
-        claim_keys=signing,
+        labels=LabelWriter(
+            producer, settings.kafka.topics.labels, {name: keys[0] for name, keys in label_keys.items()}
+        ),
+        calls=IdempotencyRecords(
+            connection, running_seconds=RUNNING_SECONDS + math.ceil(settings.vendor_api.wait_seconds)
+        ),
+        claim_keys=label_keys,
         metrics=metrics,
         clock=clock,
     )

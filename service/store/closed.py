@@ -57,6 +57,24 @@ class Closed:
         return self.state == "answered" and self.class_digest == class_digest(true_class)
 
 
+class Newest(msgspec.Struct, frozen=True, array_like=True):
+    """What the newest annotation of a request said, of which a label was written.
+
+    Attributes:
+        annotation: its digest; empty where it cannot be told from others.
+        time: when it was last changed, seconds since the epoch.
+        true_class: digest of the class, hexadecimal; empty where it was skipped or deleted.
+    """
+
+    annotation: str
+    time: float
+    true_class: str
+
+    def says(self, true_class: str) -> bool:
+        """Whether it said this class; of an empty one, that there is none."""
+        return self.true_class == (class_digest(true_class).hex() if true_class else "")
+
+
 class AskedRequests:
     """The requests of one model that were ever made.
 
@@ -90,45 +108,57 @@ class AskedRequests:
             return None
         return Closed(_STATES[state], digest, (len(record) - HEAD_BYTES) // LABEL_BYTES)
 
-    def annotated(self, vendor: str, annotation: str, *, request_id: str, item_id: str) -> None:
-        """Remember which request an annotation is of, and that it is the request's newest one.
+    def remember(self, vendor: str, request_id: str, item_id: str, newest: Newest) -> None:
+        """Remember what an annotation said of a request, instead of what one before it said.
+
+        A vendor has two keys per request at most, whatever it tells of.
 
         Args:
             vendor: whose annotation it is.
-            annotation: its identity in the tool where it was made.
             request_id: of the request.
             item_id: the item that was annotated.
+            newest: what was said.
 
         Raises:
             Unavailable: Redis cannot answer now. Doing it again is harmless.
         """
-        of_annotation, of_request = self._annotation_keys(vendor, annotation, request_id)
+        keys, before = self._keys, self.newest(vendor, request_id)
         with unavailable_when_away():
             pipeline = self._connection.client.pipeline(transaction=True)
-            named = msgspec.json.encode([request_id, item_id])
-            pipeline.set(of_annotation, named, ex=self._remembered_seconds)
-            pipeline.set(of_request, _digest(annotation), ex=self._remembered_seconds)
+            if before is not None and before.annotation not in {"", newest.annotation}:
+                pipeline.delete(keys.annotation(vendor, before.annotation))
+            if newest.annotation:
+                named = msgspec.json.encode([request_id, item_id])
+                pipeline.set(keys.annotation(vendor, newest.annotation), named, ex=self._remembered_seconds)
+            known = msgspec.json.encode(newest)
+            pipeline.set(keys.annotated(vendor, request_id), known, ex=self._remembered_seconds)
             pipeline.execute()
 
-    def annotation(self, vendor: str, annotation: str) -> tuple[str, str, bool] | None:
-        """Request and item that an annotation is of, and whether it is the newest one; None if unknown.
+    def newest(self, vendor: str, request_id: str) -> Newest | None:
+        """What the newest annotation of a request said; None if none is remembered.
 
         Raises:
             Unavailable: Redis cannot answer now.
         """
-        client = self._connection.client
         with unavailable_when_away():
-            named = client.get(self._annotation_keys(vendor, annotation, "")[0])
-            if named is None:
-                return None
-            request_id, item_id = msgspec.json.decode(named, type=tuple[str, str])
-            newest = client.get(self._annotation_keys(vendor, annotation, request_id)[1])
-        return request_id, item_id, newest == _digest(annotation)
+            known = self._connection.client.get(self._keys.annotated(vendor, request_id))
+        return None if known is None else msgspec.json.decode(known, type=Newest)
 
-    def _annotation_keys(self, vendor: str, annotation: str, request_id: str) -> tuple[str, str]:
-        keys = self._keys
-        return keys.annotation(vendor, _digest(annotation).decode()), keys.annotated(vendor, request_id)
+    def annotation(self, vendor: str, annotation: str) -> tuple[str, str] | None:
+        """Request and item that an annotation is the newest one of; None if it is of none.
+
+        Args:
+            vendor: whose annotation it is.
+            annotation: as `annotation_digest` makes it.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        with unavailable_when_away():
+            named = self._connection.client.get(self._keys.annotation(vendor, annotation))
+        return None if named is None else msgspec.json.decode(named, type=tuple[str, str])
 
 
-def _digest(annotation: str) -> bytes:
-    return hashlib.blake2b(annotation.encode(), digest_size=12).hexdigest().encode()
+def annotation_digest(identity: str) -> str:
+    """What is kept of an annotation's identity in the tool where it was made; empty of none."""
+    return hashlib.blake2b(identity.encode(), digest_size=12).hexdigest() if identity else ""

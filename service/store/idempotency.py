@@ -14,7 +14,10 @@ BeginStatus = Literal["new", "running", "done", "different"]
 
 REMEMBERED_SECONDS = 86_400
 RUNNING_SECONDS = 60
-"""A call that neither finished nor was abandoned counts as running for so long."""
+"""A call that neither finished nor was abandoned counts as running for so long, and for what it may wait."""
+
+MOST_RECORDS = 50_000
+"""Calls of one vendor that are remembered."""
 
 _STATUSES: dict[bytes, BeginStatus] = {
     b"new": "new",
@@ -39,10 +42,20 @@ class Begun:
 
 
 class IdempotencyRecords:
-    """One record per vendor and key, in Redis."""
+    """One record per vendor and key, in Redis; of the newest calls that were done.
 
-    def __init__(self, connection: Connection) -> None:
+    Args:
+        connection: to Redis.
+        running_seconds: how long a call may run.
+        most: calls of one vendor that are remembered once they are done.
+    """
+
+    def __init__(
+        self, connection: Connection, *, running_seconds: int = RUNNING_SECONDS, most: int = MOST_RECORDS
+    ) -> None:
         self._connection = connection
+        self._running_seconds = running_seconds
+        self._most = most
 
     def begin(self, vendor: str, key: str, *, fingerprint: bytes, owner: str) -> Begun:
         """Ask whether a call is to be done; if so, it is running from now on.
@@ -61,7 +74,7 @@ class IdempotencyRecords:
         return Begun(_STATUSES[status], response)
 
     def finish(self, vendor: str, key: str, *, fingerprint: bytes, owner: str, response: bytes) -> None:
-        """Remember the answer for a day. It stands in Redis for so long: keep it small.
+        """Remember the answer for a day, or until newer ones displace it. Keep it short, without payloads.
 
         Raises:
             Unavailable: Redis cannot answer now. Finishing again is harmless.
@@ -72,13 +85,16 @@ class IdempotencyRecords:
         """Forget a call that could not be done, so that it may be made again under the same key.
 
         Raises:
-            Unavailable: Redis cannot answer now; it is then forgotten a minute after it began.
+            Unavailable: Redis cannot answer now; it is then forgotten when it may run no longer.
         """
         self._run(vendor, key, ["abandon", owner, fingerprint.hex()])
 
     def _run(self, vendor: str, key: str, call: Sequence[str], response: bytes = b"") -> tuple[bytes, bytes]:
         digest = hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
         name = idempotency_key(self._connection.prefix, vendor, digest)
-        times = [RUNNING_SECONDS, REMEMBERED_SECONDS]
-        reply = self._connection.run("keep_call", [name], [*call, *times, response])
+        recent = idempotency_key(self._connection.prefix, vendor, "recent")
+        times = [self._running_seconds, REMEMBERED_SECONDS]
+        reply = self._connection.run(
+            "keep_call", [name, recent], [*call, *times, response, digest, self._most]
+        )
         return reply[0], reply[1]

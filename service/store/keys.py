@@ -18,8 +18,8 @@ grouping, score bin or half-life starts new ones; `credence layouts remove` remo
 | `P:{m}:deadlines` | sorted set | request id, by deadline (s) | while open |
 | `P:{m}:claimable:<vendor>` | sorted set | request id, by when the vendor may claim it (s); `inf` while its answer is on its way | while open, and asked of that vendor with a token |
 | `P:{m}:claims` | hash | request id -> state, end of the lease (s) and claim id (`service/store/claims.py`); `=` and claim id -> request id | while open, and asked of that vendor |
-| `P:{m}:annotation:<vendor>:<digest>` | string | JSON of request id and item id, by what tells an annotation of Label Studio from others | `correction_days` |
-| `P:{m}:annotated:<vendor>:<id>` | string | digest of the newest annotation of a request | `correction_days` |
+| `P:{m}:annotation:<vendor>:<digest>` | string | JSON of request id and item id, by what tells an annotation of Label Studio from others; of the newest one of a request | `correction_days` |
+| `P:{m}:annotated:<vendor>:<id>` | string | JSON: digest of the newest annotation of a request, its time (s), digest of its class | `correction_days` |
 | `P:{m}:outbox` | hash | `request id/attempt` -> message to publish | until published |
 | `P:{m}:budget` | hash | `assessment|window` -> labels used | for ever |
 | `P:{m}:tallies` | hash | `event|assessment` -> how often | for ever |
@@ -27,7 +27,8 @@ grouping, score bin or half-life starts new ones; `credence layouts remove` remo
 | `P:{m}:fence` | string | highest leader epoch that has written | for ever |
 | `P:{m}:labels:<p>` | hash | of a labels partition: `next_offset`, `topic_id`, `partition_count`, `batches` (applied ever) | for ever |
 | `P:{leader}:lease`, `P:{leader}:epoch` | string | `holder|epoch`; the last epoch given | the lease; for ever |
-| `P:{vendors}:idempotency:<vendor>:<digest>` | string | what became of a call to the vendor API (`service/store/idempotency.py`) | 60 s while it runs; a day after that |
+| `P:{vendors}:idempotency:<vendor>:<digest>` | string | what became of a call to the vendor API (`service/store/idempotency.py`) | 60 s and `vendor_api.wait_seconds` while it runs; a day after that, of the newest 50,000 |
+| `P:{vendors}:idempotency:<vendor>:recent` | list | digests of those that are done, the newest first | a day after the last one |
 | `P:{replay}:<place>` | string | `begun` or `replayed`: whether a dead letter's message was sent back, by where it stood | 400 days |
 | `P:hash_key` | string | the pool's hash key, hexadecimal, unless configured | for ever |
 """

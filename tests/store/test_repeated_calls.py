@@ -22,9 +22,10 @@ def begin(records: IdempotencyRecords, owner: str, *, vendor: str = "acme", call
 
 
 def seconds_left(connection: Connection) -> int:
-    (key,) = connection.client.scan_iter(f"{connection.prefix}:*", count=1_000)
-    assert key.decode().startswith(idempotency_key(connection.prefix, "acme", ""))
-    return int(connection.client.ttl(key))
+    """Until the first of all keys ends."""
+    keys = list(connection.client.scan_iter(f"{connection.prefix}:*", count=1_000))
+    assert all(key.decode().startswith(idempotency_key(connection.prefix, "acme", "")) for key in keys)
+    return min(int(connection.client.ttl(key)) for key in keys)
 
 
 def test_a_call_runs_once_at_a_time(records: IdempotencyRecords) -> None:
@@ -85,3 +86,24 @@ def test_records_end_by_themselves(records: IdempotencyRecords, connection: Conn
     assert 0 < seconds_left(connection) <= RUNNING_SECONDS
     records.finish("acme", "key", fingerprint=CALL, owner="one", response=ANSWER)
     assert RUNNING_SECONDS < seconds_left(connection) <= REMEMBERED_SECONDS
+
+
+def test_a_vendors_newest_calls_alone_are_remembered(connection: Connection) -> None:
+    records = IdempotencyRecords(connection, most=3)
+    for vendor, keys in (("acme", "abcde"), ("bolt", "a")):
+        for key in keys:
+            records.begin(vendor, key, fingerprint=CALL, owner="o")
+            for _ in range(2):
+                records.finish(vendor, key, fingerprint=CALL, owner="o", response=b"x")
+
+    def status(vendor: str, key: str) -> str:
+        return records.begin(vendor, key, fingerprint=CALL, owner="p").status
+
+    assert [status("acme", key) for key in "abcde"] == ["new", "new", "done", "done", "done"]
+    assert status("bolt", "a") == "done"
+
+
+def test_a_call_may_run_as_long_as_it_may_wait(connection: Connection) -> None:
+    IdempotencyRecords(connection, running_seconds=700).begin("acme", "k", fingerprint=CALL, owner="o")
+    (key,) = connection.client.scan_iter(match=f"{connection.prefix}:*")
+    assert 690 < connection.client.ttl(key) <= 700

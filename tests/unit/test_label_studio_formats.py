@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from datetime import UTC, datetime
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -16,6 +17,7 @@ from service.label_studio import (
     Annotation,
     Hook,
     NotUnderstood,
+    TooMany,
     Unusable,
     choices_of,
     class_of,
@@ -116,6 +118,49 @@ def test_what_is_no_format_of_label_studio_is_refused(body: bytes) -> None:
     for read in (read_export, read_hook):
         with pytest.raises(NotUnderstood):
             read(body)
+
+
+def test_an_export_of_very_many_entries_is_refused_before_it_takes_memory() -> None:
+    for much in (b"[" + b"{}," * 1_000_000 + b"{}]", b'[{"annotations":[' + b"{}," * 1_000_000 + b"{}]}]"):
+        tracemalloc.start()
+        try:
+            with pytest.raises(TooMany):
+                read_export(much)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 4 * len(much)
+
+
+def test_values_that_are_not_used_take_no_memory() -> None:
+    long = b"[" + b"{}," * 1_000_000 + b"{}]"
+    places = (
+        b'[{"data":{"payload":%s}}]',
+        b'[{"data":{"request_id":%s}}]',
+        b'[{"annotations":[{"result":%s}]}]',
+    )
+    for place in places:
+        tracemalloc.start()
+        try:
+            assert [type(one) for one in read_export(place % long)] == [Unusable]
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 5 * len(long)
+
+
+def test_all_annotations_of_an_export_are_bounded_together() -> None:
+    several = [task(*[annotation()] * 900, id=number) for number in range(12)]
+    assert len(told(*several[:11])) == 1
+    with pytest.raises(TooMany):
+        told(*several)
+
+
+def test_an_annotator_that_is_no_number_of_a_person_is_not_told() -> None:
+    for by in (10**200, -1, "ana", {"id": "x"}, [1]):
+        (one,) = told(task(annotation(completed_by=by)))
+        assert isinstance(one, Annotation)
+        assert one.annotator == ""
 
 
 def test_the_configuration_shows_the_classes_in_their_order() -> None:

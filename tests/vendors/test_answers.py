@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from apache_kafka import ApacheKafka
 from harness import wait_for
 from office import LABEL_KEYS, LEASE_SECONDS, Caller, Office, Open, fresh_connection
 from store_site import outcomes
 
 from service.embedded import EmbeddedBroker, EmbeddedRedis
+from service.errors import Unavailable
 from service.signing import verify
 from service.store.connection import Connection
+from service.store.idempotency import IdempotencyRecords
 
 
 def test_an_answer_is_in_kafka_signed_when_it_is_confirmed(office: Office, acme: Caller) -> None:
@@ -59,6 +64,38 @@ def test_the_same_answer_again_is_taken_again_and_counts_once(office: Office, ac
     assert len(outcomes(office.site)) == 1
 
 
+class Forgetting(IdempotencyRecords):
+    """Redis is away when an answer is to be remembered, as often as it is told."""
+
+    times = 1
+
+    def finish(self, vendor: str, key: str, *, fingerprint: bytes, owner: str, response: bytes) -> None:
+        if response == b"" and self.times:
+            self.times -= 1
+            raise Unavailable("redis", ConnectionError())
+        super().finish(vendor, key, fingerprint=fingerprint, owner=owner, response=response)
+
+
+@pytest.mark.parametrize("fields", [{"true_class": "cat"}, {}])
+@pytest.mark.parametrize("key", [None, "k"])
+def test_an_answer_that_was_read_before_it_was_confirmed_is_confirmed_when_it_is_repeated(
+    office: Office, acme: Caller, bolt: Caller, fields: dict[str, str], key: str | None
+) -> None:
+    (claim,) = acme.claim()
+    assert office.desk is not None
+    office.desk.calls = Forgetting(office.connection)
+    path = f"/models/m/requests/{claim['request_id']}/{'answer' if fields else 'skip'}"
+    body = {"claim_id": claim["claim_id"], **fields}
+    headers = {} if key is None else {"Idempotency_Key": key}
+    assert acme.post(path, body, **headers).status == 503
+    office.read_labels()
+    assert bolt.post(path, body).problem == "not-found"
+    other = {"claim_id": "made-up", **fields}
+    assert acme.post(path, other).problem == "not-found"
+    assert [acme.post(path, body, **headers).status for _ in range(2)] == [202, 202]
+    assert not office._consumer.poll(300)
+
+
 def test_another_answer_under_the_same_claim_is_refused(acme: Caller) -> None:
     (claim,) = acme.claim()
     acme.answer(claim, "cat")
@@ -73,6 +110,14 @@ def test_a_class_that_is_none_of_the_requests_is_refused(acme: Caller) -> None:
     assert (refused.status, refused.problem) == (422, "unknown-class")
     assert "yak" not in str(refused.body)
     assert acme.answer(claim, "cat").status == 202, "the claim still holds"
+
+
+def test_a_class_that_was_taken_out_of_the_configuration_is_refused(office: Office, acme: Caller) -> None:
+    (claim,) = acme.claim()
+    assert office.desk is not None
+    office.desk._models = {"m": replace(office.desk._models["m"], classes=("cat", "dog"))}
+    assert acme.answer(claim, "owl").problem == "unknown-class"
+    assert acme.answer(claim, "cat").status == 202
 
 
 def test_a_skip_closes_the_request(office: Office, acme: Caller) -> None:

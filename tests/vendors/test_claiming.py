@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from harness import wait_for
-from office import LEASE_SECONDS, Caller, Office, Open
+from office import LEASE_SECONDS, TOKENS, V1, Caller, Office, Open
 from store_site import NOW
 
 from service.contract import LabelRequest
@@ -153,3 +154,18 @@ def test_what_a_client_that_hung_up_would_have_been_given_is_not_claimed(open_of
     wait_for(lambda: not waits_of(office, "acme"), seconds=5, what="the end of waiting")
     office.ask(10)
     assert office.caller("acme").get("/claims").claims == []
+
+
+def test_a_client_that_leaves_while_it_waits_is_no_failure_of_the_server(open_office: Open) -> None:
+    office = open_office()
+    body = b'{"wait_seconds": 20.0}'
+    head = (
+        f"POST {V1}/claims HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKENS['acme']}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", office.server.port)) as wire:
+        wire.sendall(head.encode() + body)
+        wait_for(lambda: office.sample("credence_vendor_api_waits", vendor="acme"), seconds=5, what="a wait")
+    name, of = "credence_vendor_api_calls_total", {"vendor": "acme", "route": "/claims"}
+    wait_for(lambda: office.sample(name, **of, status="4xx"), seconds=5, what="the end of the wait")
+    assert not office.sample(name, **of, status="5xx")

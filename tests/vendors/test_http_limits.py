@@ -71,6 +71,22 @@ def test_an_export_of_label_studio_may_be_longer(open_office: Open) -> None:
     assert acme.post("/models/m/label-studio/webhook", b"{" + b" " * 3_000 + b"}").problem == "too-large"
 
 
+def test_a_vendor_imports_one_export_at_a_time(office: Office, acme: Caller, bolt: Caller) -> None:
+    path = "/models/m/label-studio/annotations"
+    head = HEAD.replace("/claims", path) + JSON + "Content-Length: 4\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", office.server.port), timeout=10) as wire:
+        wire.sendall(head.encode() + b"[ ")
+        told = wait_for(
+            lambda: (t := acme.post(path, [])).status == 429 and t, seconds=5, what="the first import"
+        )
+        assert (told.problem, told.headers["retry-after"]) == ("too-many-imports", "1")
+        assert bolt.post(path, []).status == 200
+        assert acme.get("/models").status == 200
+        wire.sendall(b" ]")
+        assert wire.recv(65_536).startswith(b"HTTP/1.1 200 ")
+    assert acme.post(path, []).status == 200
+
+
 def test_a_body_that_trickles_in_is_given_up(open_office: Open) -> None:
     office = open_office(body_seconds=0.5)
     came = exchange(office, (HEAD + JSON + "Content-Length: 100\r\n\r\n{").encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -11,7 +12,11 @@ from label_studio_shapes import annotation, hook_body, minimal
 from office import LEASE_SECONDS, Caller, Office, Open, Told
 from store_site import NOW
 
+from service.errors import Unavailable
+from service.store.claims import Changed, ClaimStore
+
 BASE = "/models/m/label-studio"
+LATER = "2027-01-15T09:00:00Z"
 
 
 def tasks(caller: Caller, most: int = 1) -> list[dict[str, Any]]:
@@ -92,7 +97,7 @@ def test_an_export_that_is_imported_twice_changes_nothing_the_second_time(
     export(acme, (task, [annotation(1, "dog")]))
     with office.reading():
         assert states(export(acme, (task, [annotation(1, "dog")]))) == ["unchanged"]
-        changed = annotation(1, "cat", updated_at="2027-01-15T09:00:00Z")
+        changed = annotation(1, "cat", updated_at=LATER)
         assert states(export(acme, (task, [changed]))) == ["submitted"]
         office.await_outcomes("dog", "cat")
         assert states(export(acme, (task, [changed]))) == ["unchanged"]
@@ -119,7 +124,7 @@ def test_webhooks_answer_correct_and_take_back(office: Office, acme: Caller) -> 
     (task,) = tasks(acme)
     with office.reading():
         assert states(hook(acme, "ANNOTATION_CREATED", task, annotation(7, "dog"))) == ["submitted"]
-        changed = annotation(7, "cat", updated_at="2027-01-15T09:00:00Z")
+        changed = annotation(7, "cat", updated_at=LATER)
         assert states(hook(acme, "ANNOTATION_UPDATED", task, changed)) == ["submitted"]
         office.await_outcomes("dog", "cat")
         assert states(hook(acme, "ANNOTATION_UPDATED", task, changed)) == ["unchanged"]
@@ -135,7 +140,7 @@ def test_an_older_annotation_that_is_deleted_takes_nothing_back(office: Office, 
     (task,) = tasks(acme)
     with office.reading():
         hook(acme, "ANNOTATION_CREATED", task, annotation(7, "dog"))
-        hook(acme, "ANNOTATION_CREATED", task, annotation(8, "cat", updated_at="2027-01-15T09:00:00Z"))
+        hook(acme, "ANNOTATION_CREATED", task, annotation(8, "cat", updated_at=LATER))
         gone = hook_body("ANNOTATIONS_DELETED", annotations=[{"id": 7}])
         assert states(acme.post(f"{BASE}/webhook", gone)) == ["ignored"]
         office.await_outcomes("dog", "cat")
@@ -156,16 +161,109 @@ def test_other_webhooks_are_taken_and_ignored(acme: Caller) -> None:
         assert (told.status, told.body) == (200, {"tasks": []})
 
 
-def test_an_answer_that_does_not_arrive_is_not_revised(acme: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.web.vendors.settling._CLOSING_SECONDS", -1.0)
+def test_an_answer_is_revised_before_it_is_read(office: Office, acme: Caller) -> None:
     (task,) = tasks(acme)
     hook(acme, "ANNOTATION_CREATED", task, annotation(7, "dog"))
-    told = hook(acme, "ANNOTATION_UPDATED", task, annotation(7, "cat"))
-    assert (told.status, told.problem) == (503, "unavailable")
+    changed = annotation(7, "cat", updated_at=LATER)
+    assert states(hook(acme, "ANNOTATION_UPDATED", task, changed)) == ["submitted"]
+    assert states(hook(acme, "ANNOTATION_UPDATED", task, changed)) == ["unchanged"]
+    gone = hook_body("ANNOTATIONS_DELETED", annotations=[{"id": 7}])
+    assert states(acme.post(f"{BASE}/webhook", gone)) == ["submitted"]
+    office.read_labels(3)
+    assert office.true_classes() == ["dog", "cat", ""]
+    assert office.site.letters.reasons == []
+
+
+@pytest.mark.parametrize(("choice", "classes"), [("cat", ["cat"]), (None, [])])
+def test_an_import_that_was_broken_off_before_kafka_is_taken_when_it_is_repeated(
+    office: Office, acme: Caller, choice: str | None, classes: list[str]
+) -> None:
+    (task,) = tasks(acme)
+    assert office.desk is not None
+    claims = office.desk.model_of("acme", "m").claims
+    data = task["data"]
+    assert claims.submit("acme", data["request_id"], data["claim_id"], now=office.clock()).status == "ok"
+    assert states(export(acme, (task, [annotation(1, choice)]))) == ["submitted"]
+    office.read_labels()
+    assert office.true_classes() == classes
+    assert acme.get("/claims").claims == []
+    assert office.site.letters.reasons == []
+
+
+class BreakingOff(ClaimStore):
+    """Redis is away from the second request on, for as long as it is asked to submit."""
+
+    times = 0
+
+    def submit(self, vendor: str, request_id: str, claim_id: str, *, now: float) -> Changed:
+        self.times += 1
+        if self.times == 2:
+            raise Unavailable("redis", ConnectionError())
+        return super().submit(vendor, request_id, claim_id, now=now)
+
+
+def test_an_import_that_redis_breaks_off_leaves_nothing_submitted(office: Office, acme: Caller) -> None:
+    several = [(task, [annotation(n)]) for n, task in enumerate(tasks(acme, 3))]
+    assert office.desk is not None
+    there = office.desk._models["m"]
+    breaking = BreakingOff(there.claims._connection, there.claims._keys)
+    office.desk._models = {"m": replace(there, claims=breaking)}
+    assert export(acme, *several).status == 503
+    assert [claim["state"] for claim in acme.get("/claims").claims] == ["claimed"] * 3
+    assert states(export(acme, *several)) == ["submitted"] * 3
+    office.read_labels(3)
+
+
+def test_an_item_that_is_not_the_requests_is_not_written(office: Office, acme: Caller) -> None:
+    first, second = tasks(acme, 2)
+    mixed = {**first, "data": first["data"] | {"item_id": second["data"]["item_id"]}}
+    assert states(export(acme, (mixed, [annotation(1)]))) == ["not-found"]
+    assert {claim["state"] for claim in acme.get("/claims").claims} == {"claimed"}
+    assert states(export(acme, (first, [annotation(1)]))) == ["submitted"]
+    office.read_labels()
+
+
+def test_an_older_export_does_not_undo_what_a_webhook_corrected(office: Office, acme: Caller) -> None:
+    (task,) = tasks(acme)
+    exported = annotation(7, "dog")
+    hook(acme, "ANNOTATION_CREATED", task, exported)
+    hook(acme, "ANNOTATION_UPDATED", task, annotation(7, "cat", updated_at=LATER))
+    assert states(export(acme, (task, [exported]))) == ["ignored"]
+    office.read_labels(2)
+    assert states(export(acme, (task, [exported]))) == ["ignored"]
+    assert office.true_classes() == ["dog", "cat"]
+
+
+def test_of_two_annotations_of_one_task_in_a_webhook_the_newer_one_answers(
+    office: Office, acme: Caller
+) -> None:
+    (task,) = tasks(acme)
+    both = [annotation(7, "cat", task=1, updated_at=LATER), annotation(8, "dog", task=1)]
+    told = acme.post(f"{BASE}/webhook", hook_body("ANNOTATIONS_CREATED", annotation=both, task=[task]))
+    assert states(told) == ["submitted", "ignored"]
+    office.read_labels()
+    assert office.true_classes() == ["cat"]
+    assert office.site.letters.reasons == []
+
+
+def test_a_request_has_two_keys_however_many_annotations_are_told_of_it(office: Office, acme: Caller) -> None:
+    pattern = f"{office.connection.prefix}:*:annotat*"
+    (claim,) = acme.claim()
+    acme.answer(claim, "cat")
+    office.read_labels()
+    data = {"request_id": claim["request_id"], "claim_id": "any", "item_id": claim["request"]["item_id"]}
+    task = {"id": 1, "data": data}
+    assert states(hook(acme, "ANNOTATION_CREATED", task, annotation(1, "cat"))) == ["unchanged"]
+    assert office.connection.client.keys(pattern) == []
+    for number in range(2, 8):
+        choice, time = "cat" if number % 2 else "dog", f"2027-01-15T09:00:0{number}Z"
+        hook(acme, "ANNOTATION_CREATED", task, annotation(number, choice, updated_at=time))
+        office.read_labels()
+    assert len(office.connection.client.keys(pattern)) == 2
 
 
 def test_an_export_with_too_many_tasks_is_refused(acme: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.web.vendors.label_studio.MOST_ENTRIES", 2)
+    monkeypatch.setattr("service.label_studio.MOST_ENTRIES", 2)
     (task,) = tasks(acme)
     several = [({**task, "data": task["data"] | {"request_id": f"r{n}"}}, [annotation(n)]) for n in range(3)]
     told = export(acme, *several)

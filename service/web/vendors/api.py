@@ -98,11 +98,13 @@ def build_routes(desk: Desk, waits: Waits, settings: VendorApiSettings) -> APIRo
 
         def look() -> list[tuple[str, Claim]]:
             if request.state.again:
-                return served.held_under(vendor, claim_ids)
+                return served.held_under(vendor, most=most, key=request.state.idempotency_key)
             return served.claim(vendor, body.models, claim_ids, lease_seconds=lease_seconds)
 
         seconds = 0.0 if request.state.again else min(body.wait_seconds, settings.wait_seconds)
-        return claims_told(await waits.until(look, request, vendor=vendor, seconds=seconds))
+        claimed = await waits.until(look, request, vendor=vendor, seconds=seconds)
+        request.state.unkept = True
+        return claims_told(claimed)
 
     @routes.get(
         "/claims", summary="The claims that you hold now", responses=problems(), response_model=Claims

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import Unavailable
@@ -21,7 +22,7 @@ from service.web.vendors.desk import VendorDesk
 from service.web.vendors.idempotency import Idempotency
 from service.web.vendors.label_studio import ANNOTATIONS_PATH, build_label_studio_routes
 from service.web.vendors.login import Login, Tokens
-from service.web.vendors.problems import Fault, Kind, Refused, later, problem, refusal
+from service.web.vendors.problems import GONE_STATUS, Fault, Kind, Refused, later, problem, refusal
 from service.web.vendors.reference import describe
 from service.web.vendors.waiting import Waits
 
@@ -73,7 +74,12 @@ def vendor_app(
 
     waits = Waits(most=settings.waits, stopping=stopping, note=metrics.waiting)
     api = build_vendor_api(settings, desk=desk, waits=waits, clock=clock)
-    bodies = Bodies(Idempotency(api, records=records), longest=longest, seconds=body_seconds)
+    bodies = Bodies(
+        Idempotency(api, records=records),
+        longest=longest,
+        ordinary=settings.body_bytes,
+        seconds=body_seconds,
+    )
     tokens = Tokens({name: vendor.token_sha256 for name, vendor in vendors.items()})
     login = Login(
         bodies,
@@ -133,6 +139,10 @@ def _tell_failures(api: FastAPI) -> None:
     @api.exception_handler(Unavailable)
     async def unavailable(_: Request, __: Unavailable) -> Response:
         return problem(Kind.UNAVAILABLE, headers=later(_RETRY_SECONDS))
+
+    @api.exception_handler(ClientDisconnect)
+    async def gone(_: Request, __: ClientDisconnect) -> Response:
+        return Response(status_code=GONE_STATUS)
 
     @api.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:

@@ -11,11 +11,12 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.web.vendors.problems import Kind, Refused, refusal
+from service.web.vendors.problems import Kind, Refused, later, refusal
 
 BODY_SECONDS = 15.0
 """So long a body may take to come."""
 
+_RETRY_SECONDS = 1.0
 _LINGER_SECONDS = 2.0
 _LINGER_BYTES = 1_048_576
 """What is read of a refused body, unseen: an answer is lost to a client that is cut off while it sends."""
@@ -24,22 +25,48 @@ _LINGER_BYTES = 1_048_576
 class Bodies:
     """Reads the body of a call, whatever its length says; the application gets it in one piece.
 
+    Where bodies may be long, each vendor has one call at a time: else a burst of them would fill the memory.
+
     Args:
         app: what is behind it; the scope's state gives it the `body` too.
         longest: bytes that the body at a path may have.
+        ordinary: bytes; where a body may be longer it is long.
         seconds: that it may take.
     """
 
-    def __init__(self, app: ASGIApp, *, longest: Callable[[str], int], seconds: float = BODY_SECONDS) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        longest: Callable[[str], int],
+        ordinary: int,
+        seconds: float = BODY_SECONDS,
+    ) -> None:
         self._app = app
         self._longest = longest
+        self._ordinary = ordinary
         self._seconds = seconds
+        self._importing: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        longest, vendor = self._longest(scope["path"]), scope["state"]["vendor"]
+        if longest <= self._ordinary:
+            await self._answer(scope, receive, send, longest)
+        elif vendor in self._importing:
+            refused = Refused(Kind.TOO_MANY_IMPORTS, headers=later(_RETRY_SECONDS))
+            await refuse(refused, scope, receive, send)
+        else:
+            self._importing.add(vendor)
+            try:
+                await self._answer(scope, receive, send, longest)
+            finally:
+                self._importing.remove(vendor)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, longest: int) -> None:
         try:
             async with asyncio.timeout(self._seconds):
-                body = await _read(scope, receive, self._longest(scope["path"]))
+                body = await _read(scope, receive, longest)
         except TimeoutError:
             await refuse(Refused(Kind.TOO_SLOW), scope, receive, send)
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ from service.store.closed import AskedRequests
 from service.store.idempotency import IdempotencyRecords
 from service.web.vendors.labels import LabelWriter, Said
 from service.web.vendors.problems import Kind, Refused
+
+log = logging.getLogger(__name__)
+
+_ITEM = b"item"
 
 _REFUSALS: dict[ClaimStatus, Kind] = {
     "unknown": Kind.NOT_FOUND,
@@ -61,7 +66,7 @@ class VendorDesk:
         models: by name.
         labels: where answers go.
         calls: what became of earlier calls.
-        claim_keys: a secret per vendor, from which the ids of claims are made.
+        claim_keys: secrets per vendor; the first one makes the ids of claims, those of all are known again.
         metrics: of the vendor API.
         clock: seconds since the epoch.
     """
@@ -72,7 +77,7 @@ class VendorDesk:
         *,
         labels: LabelWriter,
         calls: IdempotencyRecords,
-        claim_keys: Mapping[str, bytes],
+        claim_keys: Mapping[str, Sequence[bytes]],
         metrics: VendorMetrics,
         clock: Callable[[], float],
     ) -> None:
@@ -103,8 +108,7 @@ class VendorDesk:
         """New ids for claims; the same ones where the idempotency key is the same."""
         if key is None:
             return [secrets.token_urlsafe(18) for _ in range(most)]
-        secret = hmac.digest(self._claim_keys[vendor], b"claims\n" + key.encode(), "sha256")
-        return [hmac.digest(secret, str(number).encode(), "sha256")[:18].hex() for number in range(most)]
+        return _claim_ids(self._claim_keys[vendor][0], key, most)
 
     def claim(
         self, vendor: str, models: Sequence[str] | None, claim_ids: Sequence[str], *, lease_seconds: float
@@ -120,13 +124,11 @@ class VendorDesk:
             claimed += [(name, claim) for claim in found]
         return claimed
 
-    def held_under(self, vendor: str, claim_ids: Sequence[str]) -> list[tuple[str, Claim]]:
-        """What the vendor holds of what was claimed with these ids."""
-        return [
-            (name, claim)
-            for name, claim in self.held(vendor)
-            if claim.claim_id in {_of_model(claim_id, name) for claim_id in claim_ids}
-        ]
+    def held_under(self, vendor: str, *, most: int, key: str) -> list[tuple[str, Claim]]:
+        """What the vendor holds of what it claimed with this idempotency key."""
+        claim_ids = [each for secret in self._claim_keys[vendor] for each in _claim_ids(secret, key, most)]
+        of_models = {name: {_of_model(each, name) for each in claim_ids} for name in self.models_of(vendor)}
+        return [(name, claim) for name, claim in self.held(vendor) if claim.claim_id in of_models[name]]
 
     def held(self, vendor: str) -> list[tuple[str, Claim]]:
         """All that the vendor holds now, with the name of the model."""
@@ -175,11 +177,15 @@ class VendorDesk:
             raise Refused(Kind.ANSWERED_DIFFERENTLY)
         try:
             item_id = self._submit(desk, vendor, request_id, claim_id, true_class)
+            self._note_item(vendor, name, item_id)
             said = Said(model, request_id, item_id, kind, true_class, annotator, time or self._time())
             self._write(vendor, [said], [(desk, request_id, claim_id)])
-        except (Refused, Unavailable):
-            self.calls.abandon(vendor, name, fingerprint=fingerprint, owner=owner)
-            raise
+        except (Refused, Unavailable) as error:
+            # The request may be gone because this very answer has closed it: then the reply was lost.
+            gone = isinstance(error, Refused) and error.kind is Kind.NOT_FOUND
+            if not gone or not self._has_closed(desk, vendor, request_id, name, true_class):
+                self.calls.abandon(vendor, name, fingerprint=fingerprint, owner=owner)
+                raise
         self.calls.finish(vendor, name, fingerprint=fingerprint, owner=owner, response=b"")
 
     def revise(
@@ -232,12 +238,19 @@ class VendorDesk:
         taken: list[tuple[ModelDesk, str, str]] = []
         said: list[Said] = []
         outcomes: list[Kind | None] = []
-        for claim_id, each in answers:
-            changed = desk.claims.submit(vendor, each.request_id, claim_id, now=self._clock())
-            outcomes.append(_REFUSALS.get(changed.status))
-            if changed.status == "ok":
+        try:
+            for claim_id, each in answers:
+                # Before it is asked: a reply may be lost of what was done.
                 taken.append((desk, each.request_id, claim_id))
-                said.append(each)
+                changed = desk.claims.submit(vendor, each.request_id, claim_id, now=self._clock())
+                outcomes.append(_REFUSALS.get(changed.status))
+                if changed.status == "ok":
+                    said.append(each)
+                else:
+                    taken.pop()
+        except Unavailable:
+            self._unsubmit(vendor, taken)
+            raise
         self._write(vendor, said, taken)
         return outcomes
 
@@ -254,10 +267,29 @@ class VendorDesk:
         if looked is None:
             raise Refused(Kind.NOT_FOUND)
         request = msgspec.json.decode(looked.message, type=_Request)
-        if true_class and true_class not in request.classes:
+        # A class may have been taken out of the configuration since the request was made.
+        if true_class and (true_class not in request.classes or true_class not in desk.classes):
             raise Refused(Kind.UNKNOWN_CLASS)
         _check(desk.claims.submit(vendor, request_id, claim_id, now=self._clock()))
         return request.item_id
+
+    def _note_item(self, vendor: str, name: str, item_id: str) -> None:
+        """Remember the item of a request that the vendor holds: a closed one is not found without it."""
+        self.calls.finish(
+            vendor, f"item {name}", fingerprint=_ITEM, owner=secrets.token_hex(8), response=item_id.encode()
+        )
+
+    def _has_closed(self, desk: ModelDesk, vendor: str, request_id: str, name: str, true_class: str) -> bool:
+        """Whether an answer that says this, or a skip, has closed a request that the vendor has held."""
+        owner, noted = secrets.token_hex(8), f"item {name}"
+        begun = self.calls.begin(vendor, noted, fingerprint=_ITEM, owner=owner)
+        if begun.status != "done":
+            self.calls.abandon(vendor, noted, fingerprint=_ITEM, owner=owner)
+            return False
+        closed = desk.asked.look(vendor, request_id, begun.response.decode())
+        if closed is None:
+            return False
+        return closed.says(true_class) if true_class else closed.state == "skipped"
 
     def _write(
         self, vendor: str, said: Sequence[Said], submitted: Sequence[tuple[ModelDesk, str, str]]
@@ -267,11 +299,24 @@ class VendorDesk:
         try:
             self._labels.write(vendor, said, now=self._clock())
         except Unavailable:
-            for desk, request_id, claim_id in submitted:
-                desk.claims.unsubmit(vendor, request_id, claim_id, now=self._clock())
+            self._unsubmit(vendor, submitted)
             raise
         for each in said:
             self._metrics.wrote(vendor, each.model, each.kind)
+
+    def _unsubmit(self, vendor: str, submitted: Sequence[tuple[ModelDesk, str, str]]) -> None:
+        """Have claims hold again whose answers were not written: each one that Redis lets be."""
+        for desk, request_id, claim_id in submitted:
+            try:
+                desk.claims.unsubmit(vendor, request_id, claim_id, now=self._clock())
+            except Unavailable as error:
+                # It stays submitted until the call is repeated, which is what its vendor is told to do.
+                log.warning("a claim stays submitted", extra={"vendor": vendor, "cause": str(error)})
+
+
+def _claim_ids(secret: bytes, key: str, most: int) -> list[str]:
+    of_key = hmac.digest(secret, b"claims\n" + key.encode(), "sha256")
+    return [hmac.digest(of_key, str(number).encode(), "sha256")[:18].hex() for number in range(most)]
 
 
 def _of_model(claim_id: str, model: str) -> str:

@@ -172,6 +172,7 @@ ImportState = Literal[
     "claim-lost",
     "claim-ended",
     "request-expired",
+    "too-many-revisions",
     "unknown-class",
 ]
 
@@ -183,7 +184,7 @@ class Imported(Answer):
     request_id: str | None = Field(description="the request's id, if it was told")
     state: ImportState = Field(
         description="`submitted`: a label was written; `unchanged`: it said what was known; `ignored`: it "
-        "has no annotation, or is none of ours; else why it was refused"
+        "has no annotation, or one older than what was taken, or is none of ours; else why it was refused"
     )
 
 

@@ -15,14 +15,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import Unavailable
 from service.store.idempotency import IdempotencyRecords
-from service.web.vendors.problems import Kind, Refused, later, refusal
+from service.web.vendors.problems import GONE_STATUS, Kind, Refused, later, refusal
 
 log = logging.getLogger(__name__)
 
-LONGEST_KEPT_BYTES = 16_384
+LONGEST_KEPT_BYTES = 1_024
 """An answer that is longer is made again: what it tells follows from the key, or is the same anyway."""
 
-_PASSING = frozenset({408, 429})
+_PASSING = frozenset({408, 429, GONE_STATUS})
 _AGAIN = b""
 _RETRY_SECONDS = 1.0
 
@@ -43,7 +43,8 @@ class Idempotency:
 
     Args:
         app: what is behind it; the scope's state gives it the `idempotency_key`, `None` where there is none,
-            and says with `again` that the call was done, and its answer too long to be kept.
+            and says with `again` that the call was done, and its answer not kept, as it was too long or the
+            application had set `unkept` of the state: answers with payloads are not to lie about.
         records: what became of calls; None while Redis has not been reached yet.
     """
 
@@ -57,6 +58,7 @@ class Idempotency:
             key = _key_of(scope)
             scope["state"]["idempotency_key"] = key
             scope["state"]["again"] = False
+            scope["state"]["unkept"] = False
             if key is None:
                 await self._app(scope, receive, send)
             else:
@@ -90,7 +92,14 @@ class Idempotency:
             kept = await self._answer(scope, receive)
         finally:
             await run_in_threadpool(
-                _note, records, vendor, key, fingerprint=fingerprint, owner=owner, kept=kept
+                _note,
+                records,
+                vendor,
+                key,
+                fingerprint=fingerprint,
+                owner=owner,
+                kept=kept,
+                again=scope["state"]["unkept"],
             )
         await _tell(kept, send)
 
@@ -109,14 +118,21 @@ class Idempotency:
 
 
 def _note(
-    records: IdempotencyRecords, vendor: str, key: str, *, fingerprint: bytes, owner: str, kept: _Kept | None
+    records: IdempotencyRecords,
+    vendor: str,
+    key: str,
+    *,
+    fingerprint: bytes,
+    owner: str,
+    kept: _Kept | None,
+    again: bool,
 ) -> None:
     try:
         if kept is None or kept.status >= 500 or kept.status in _PASSING:  # noqa: PLR2004 - server errors
             records.abandon(vendor, key, fingerprint=fingerprint, owner=owner)
         else:
             response = msgspec.msgpack.encode(kept)
-            if len(response) > LONGEST_KEPT_BYTES:
+            if again or len(response) > LONGEST_KEPT_BYTES:
                 response = _AGAIN
             records.finish(vendor, key, fingerprint=fingerprint, owner=owner, response=response)
     except Unavailable as error:

@@ -11,8 +11,10 @@ from pydantic import Field
 
 from service.contract import LabelRequest
 from service.label_studio import (
+    MOST_ENTRIES,
     NotUnderstood,
     Shown,
+    TooMany,
     kind_of,
     labelling_configuration,
     read_export,
@@ -26,9 +28,6 @@ from service.web.vendors.documents import LONGEST_LEASE_SECONDS, Body, Import, L
 from service.web.vendors.problems import Kind, Refused
 from service.web.vendors.reference import problems
 from service.web.vendors.settling import Settling
-
-MOST_ENTRIES = 1_000
-"""Tasks that one import may have."""
 
 ANNOTATIONS_PATH = "/label-studio/annotations"
 """How the path of an import ends: its body may be longer than others."""
@@ -114,19 +113,21 @@ def build_label_studio_routes(
         vendor, served = vendor_of(request), desk()
         served.model_of(vendor, model)
         most = min(body.most, settings.most)
-        claim_ids = served.claim_ids(vendor, most=most, key=request.state.idempotency_key)
+        key = request.state.idempotency_key
+        claim_ids = served.claim_ids(vendor, most=most, key=key)
         if request.state.again:
-            claimed = served.held_under(vendor, claim_ids)
+            claimed = served.held_under(vendor, most=most, key=key)
         else:
             # Nobody renews for a project of Label Studio: held until the request's deadline.
             lease_seconds = body.lease_seconds or LONGEST_LEASE_SECONDS
             claimed = served.claim(vendor, [model], claim_ids, lease_seconds=lease_seconds)
+        request.state.unkept = True
         return encoded([_task(model, claim) for _, claim in claimed])
 
     @routes.post(
         "/annotations",
         summary="Import an export",
-        responses=problems(Kind.NOT_FOUND, Kind.TOO_MANY_ENTRIES, changes=True),
+        responses=problems(Kind.NOT_FOUND, Kind.TOO_MANY_ENTRIES, Kind.TOO_MANY_IMPORTS, changes=True),
         openapi_extra=_EXPORT,
     )
     def import_annotations(request: Request, model: ModelName) -> Import:
@@ -135,14 +136,14 @@ def build_label_studio_routes(
             annotations = read_export(request.state.body)
         except NotUnderstood as error:
             raise Refused(Kind.INVALID) from error
-        if len(annotations) > MOST_ENTRIES:
-            raise Refused(Kind.TOO_MANY_ENTRIES)
+        except TooMany as error:
+            raise Refused(Kind.TOO_MANY_ENTRIES) from error
         return Import(tasks=settling.settle(annotations))
 
     @routes.post(
         "/webhook",
         summary="What Label Studio's webhook calls",
-        responses=problems(Kind.NOT_FOUND, changes=True),
+        responses=problems(Kind.NOT_FOUND, Kind.TOO_MANY_ENTRIES, changes=True),
         openapi_extra=_HOOK,
     )
     def take_hook(request: Request, model: ModelName) -> Import:
@@ -151,8 +152,8 @@ def build_label_studio_routes(
             hook = read_hook(request.state.body)
         except NotUnderstood as error:
             raise Refused(Kind.INVALID) from error
-        if max(len(hook.annotations), len(hook.deleted)) > MOST_ENTRIES:
-            raise Refused(Kind.TOO_MANY_ENTRIES)
+        except TooMany as error:
+            raise Refused(Kind.TOO_MANY_ENTRIES) from error
         return Import(tasks=[*settling.settle(hook.annotations), *settling.retract(hook.deleted)])
 
     return routes

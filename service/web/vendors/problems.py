@@ -11,6 +11,9 @@ from starlette.responses import Response
 
 from service.web.guard import INTERNAL_ERROR, PROBLEM_MEDIA_TYPE, PROBLEM_URN
 
+GONE_STATUS = 499
+"""Of a call whose client has left: nobody is told, but it is counted."""
+
 Headers = Mapping[str, str]
 
 
@@ -52,6 +55,11 @@ class Kind(Enum):
     TOO_MANY_CALLS = ("too-many-calls", 429, "this token's vendor calls too often")
     TOO_MANY_LOGINS = ("too-many-logins", 429, "too many calls without a valid token came from this address")
     TOO_MANY_WAITS = ("too-many-waits", 429, "this vendor waits in too many calls already")
+    TOO_MANY_IMPORTS = (
+        "too-many-imports",
+        429,
+        "an import of this vendor is under way; send the next after it",
+    )
     INTERNAL = INTERNAL_ERROR
     UNAVAILABLE = ("unavailable", 503, "this cannot be done just now; repeat the call, which is safe")
 
