@@ -18,9 +18,12 @@ import redis
 import yaml
 from apache_kafka import ApacheKafka
 from encrypted_redis import EncryptedRedis
-from harness import CLI, Deploy, Deployment, Labeller, Process, prediction, wait_for
+from harness import CLI, Deploy, Deployment, Process, prediction, wait_for
 from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
+from office import Caller
 from token_issuer import AUDIENCE, NAME, TokenEndpoint, TokenIssuer
+
+from service.embedded import free_port
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-512", "OAUTHBEARER")
 USER = "credence"
@@ -131,11 +134,13 @@ def test_no_secret_and_no_payload_is_told_at_debug_level_through_failures(  # no
         deployment.configure("redis", **encrypted, **server.settings | mine, key_password=key_password)
         document = yaml.safe_load(deployment.config.read_text())
         document["hash_key"] = known.know("hash-key", secrets.token_hex(16))
-        token = hashlib.sha256(known.new("vendor-token").encode()).hexdigest()
-        document["vendors"] = {"acme": {"label_keys": [known.new("label-key")], "token_sha256": [token]}}
+        vendor = Caller(free_port(), known.new("vendor-token"), seconds=60)
+        digest = hashlib.sha256(str(vendor.token).encode()).hexdigest()
+        document["vendors"] = {"acme": {"label_keys": [known.new("label-key")], "token_sha256": [digest]}}
+        document["vendor_api"] = {"port": vendor.port}
         deployment.config.write_text(yaml.safe_dump(document))
         said = _goes_wrong(deployment, known, login, mechanism)
-        said += _lives_through_it(deployment, kafka, server, known, redis_password)
+        said += _lives_through_it(deployment, kafka, server, known, redis_password, vendor)
         said += [_checked(deployment.config)]
         for number, token in enumerate(issuer.given):
             known.know(f"token-{number}", token)
@@ -161,8 +166,13 @@ def _goes_wrong(deployment: Deployment, known: Secrets, login: dict[str, Any], m
     return [refused.log.read_text(), *pages]
 
 
-def _lives_through_it(
-    deployment: Deployment, kafka: ApacheKafka, server: EncryptedRedis, known: Secrets, redis_password: str
+def _lives_through_it(  # noqa: PLR0917 - all that it lives through
+    deployment: Deployment,
+    kafka: ApacheKafka,
+    server: EncryptedRedis,
+    known: Secrets,
+    redis_password: str,
+    vendor: Caller,
 ) -> list[str]:
     """What a process says that Redis refuses, works, gets what it cannot read, and loses both servers."""
 
@@ -170,6 +180,13 @@ def _lives_through_it(
         with redis.Redis(port=server.server.port) as admin:
             rules = ["reset", "on", f">{password}", "~*", "+@all"]
             admin.execute_command("ACL", "SETUSER", USER, *rules)
+
+    def restart_redis() -> None:
+        server.server.stop()
+        wait_for(
+            lambda: "redis is unavailable" in process.log.read_text(), seconds=60, what="Redis's absence"
+        )
+        server.restart()
 
     let_in(known.new("another-password"))
     with deployment.process("run") as process:
@@ -181,9 +198,9 @@ def _lives_through_it(
         let_in(redis_password)
         wait_for(process.ready, seconds=90, what="readiness")
         _send_all_kinds(deployment, known)
-        Labeller(deployment).answer_until(3)
+        _answer(vendor, deployment, known)
         pages = _pages(process)
-        for restart in (server.restart, lambda: (kafka.stop(), kafka.start())):
+        for restart in (restart_redis, lambda: (kafka.stop(), kafka.start())):
             restart()
             let_in(redis_password)
             _send_all_kinds(deployment, known)
@@ -195,6 +212,21 @@ def _lives_through_it(
     assert "malformed" in listed.stdout
     status = deployment.run_command("status")
     return [process.log.read_text(), *pages, listed.stdout + listed.stderr, status.stdout + status.stderr]
+
+
+def _answer(vendor: Caller, deployment: Deployment, known: Secrets) -> None:
+    """Have a vendor answer a request by its token; its label is signed on its way."""
+    held = wait_for(vendor.claim, seconds=60, what="a request to answer")
+    assert known.found_in(json.dumps(held)) == ["payload"]
+    assert vendor.answer(held[0]).status == 202
+
+    def answered() -> bool:
+        tallies = deployment.facts().requests().tallies
+        return any(event == "answered" and count for (event, _), count in tallies.items())
+
+    wait_for(answered, seconds=60, what="the outcome of the signed label")
+    another = Caller(vendor.port, known.new("wrong-token"))
+    assert another.get("/claims").status == 401
 
 
 def _send_all_kinds(deployment: Deployment, known: Secrets) -> None:
