@@ -246,7 +246,7 @@ class ConsumerLoop:
             stored = self._step.assign(tp.partition, default)
             self._continuity.lost(tp, stored=stored, first_offset=first)
             self._step.passed(tp.partition, first)
-            self._consumer.seek(tp, max(stored, first))
+            self._poller.seek(tp, max(stored, first))
             self._pending.discard(tp)
             self._owned.add(tp)
             log.info(

@@ -102,6 +102,20 @@ class Poller:
             return batches
         return {}
 
+    def seek(self, tp: TopicPartition, offset: int) -> None:
+        """Have the next record of a partition be the one at an offset.
+
+        What the client has found out of the log behind another offset is void: it may be of a topic that was
+        deleted since, and would have what is read of the new one be read twice.
+        """
+        self._consumer.seek(tp, offset)
+        try:
+            self._consumer.position(tp, timeout_ms=0)  # where the client tells such findings, once
+        except LogTruncationError as error:
+            self._note_truncation(error, but=tp)
+        except KafkaError:
+            return  # there was nothing to tell
+
     def read(self, partitions: Collection[TopicPartition]) -> None:
         """Read these from now on, as far as they are assigned."""
         if resumed := self._consumer.paused() & set(partitions):
@@ -139,6 +153,8 @@ class Poller:
         except KafkaError:
             return behind, behind
 
-    def _note_truncation(self, error: LogTruncationError) -> None:
-        forks = error.divergent_offsets
-        self._continuity.note_diverged({tp: fork.offset for tp, fork in forks.items() if fork is not None})
+    def _note_truncation(self, error: LogTruncationError, *, but: TopicPartition | None = None) -> None:
+        forks = error.divergent_offsets.items()
+        self._continuity.note_diverged(
+            {tp: fork.offset for tp, fork in forks if fork is not None and tp != but}
+        )

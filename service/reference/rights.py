@@ -69,8 +69,8 @@ _PAGE = """\
 What every role of Credence does in Kafka and in Redis, and all that it has to be allowed. This page is
 made from `service/access.py`. Tests run every role without vendors with these rights alone, and hold that
 none of them could be left out (`tests/stack/test_rights.py`). With vendors `serve` is run so in Redis
-(`tests/vendors/test_rights.py`); what they add else is read from the code. How to grant them is told in
-[access.md](access.md).
+(`tests/vendors/test_printed_rights.py`); what they add else is read from the code. How to grant them is
+told in [access.md](access.md).
 
 {roles}
 
