@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from fastapi import APIRouter, Query, Request, Response
@@ -31,6 +31,8 @@ from service.web.vendors.settling import Settling
 
 ANNOTATIONS_PATH = "/label-studio/annotations"
 """How the path of an import ends: its body may be longer than others."""
+
+Told = TypeVar("Told")
 
 _EXPORT: dict[str, Any] = {
     "requestBody": {
@@ -132,13 +134,7 @@ def build_label_studio_routes(
     )
     def import_annotations(request: Request, model: ModelName) -> Import:
         settling = Settling(desk(), vendor_of(request), model, clock=clock)
-        try:
-            annotations = read_export(request.state.body)
-        except NotUnderstood as error:
-            raise Refused(Kind.INVALID) from error
-        except TooMany as error:
-            raise Refused(Kind.TOO_MANY_ENTRIES) from error
-        return Import(tasks=settling.settle(annotations))
+        return Import(tasks=settling.settle(_understood(read_export, request)))
 
     @routes.post(
         "/webhook",
@@ -148,15 +144,24 @@ def build_label_studio_routes(
     )
     def take_hook(request: Request, model: ModelName) -> Import:
         settling = Settling(desk(), vendor_of(request), model, clock=clock)
-        try:
-            hook = read_hook(request.state.body)
-        except NotUnderstood as error:
-            raise Refused(Kind.INVALID) from error
-        except TooMany as error:
-            raise Refused(Kind.TOO_MANY_ENTRIES) from error
+        hook = _understood(read_hook, request)
         return Import(tasks=[*settling.settle(hook.annotations), *settling.retract(hook.deleted)])
 
     return routes
+
+
+def _understood(read: Callable[[bytes], Told], request: Request) -> Told:
+    """What the body tells.
+
+    Raises:
+        Refused: it is in no format of Label Studio, or tells too much at once.
+    """
+    try:
+        return read(request.state.body)
+    except NotUnderstood as error:
+        raise Refused(Kind.INVALID) from error
+    except TooMany as error:
+        raise Refused(Kind.TOO_MANY_ENTRIES) from error
 
 
 def _task(model: str, claim: Claim) -> dict[str, Any]:
