@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import redis
 from harness import wait_for
-from label_studio_shapes import annotation
+from label_studio_shapes import annotation, hook_body
 from office import Caller, Told
 from roles import Roles, limited_roles, redis_of_rights
 
@@ -22,6 +22,8 @@ from service.contract import LabelRequest
 from service.embedded import EmbeddedRedis, free_port
 from service.signing import sign
 from service.store.facts import BEGINNING
+from service.store.idempotency import MOST_RECORDS
+from service.store.keys import idempotency_key
 
 TOKEN = "a-token-that-is-used-by-tests-alone"
 KEYS = {"acme": "a" * 32, "bolt": "b" * 32}
@@ -135,6 +137,9 @@ def _by_the_vendor_api(office: Office) -> None:
     assert acme.of(held, "renew").status == 200
     assert acme.of(released, "release").status == 200
     assert acme.of(skipped, "skip").status == 202
+    connection = office.roles.deployment.connection
+    so_many_calls = [""] * MOST_RECORDS
+    connection.client.rpush(idempotency_key(connection.prefix, "acme", "recent"), *so_many_calls)
     for _ in range(2):
         assert acme.post("/claims", {"most": 1}, Idempotency_Key="again").status == 200
     assert acme.get("/claims").status == 200
@@ -151,20 +156,22 @@ def _by_label_studio(office: Office) -> None:
         told: list[dict[str, Any]] = office.acme.post("/models/sorter/label-studio/tasks", {"most": 1}).body
         return told
 
-    [task] = wait_for(tasks, seconds=60, what="a task")
-    # Somebody else looks at it later: the label of the one is corrected by that of the other.
-    for number, true_class in enumerate(("dog", "owl")):
-        later = {"id": number, "unique_id": f"{number}", "updated_at": f"2099-01-01T00:00:0{number}Z"}
-        annotated = [{**task, "annotations": [annotation(choice=true_class, **later)]}]
-        told = office.acme.post("/models/sorter/label-studio/annotations", annotated)
+    [exported] = wait_for(tasks, seconds=60, what="a task")
+    task = {"id": 1, **exported}
+    said: list[str] = []
+
+    def hook(action: str, **fields: Any) -> None:
+        told = office.acme.post("/models/sorter/label-studio/webhook", hook_body(action, **fields))
         assert told.status == 200, told.body
-        wait_for(
-            lambda true_class=true_class: (
-                office.true_classes(task["data"]["request_id"])[-1:] == [true_class]
-            ),
-            seconds=60,
-            what=true_class,
-        )
+        office.await_outcomes(task["data"]["request_id"], *said)
+
+    # Two people look at it; what the second one says takes the first one's place.
+    for number, true_class in enumerate(("dog", "owl"), 1):
+        said.append(true_class)
+        later = {"task": 1, "updated_at": f"2099-01-01T00:00:0{number}Z"}
+        hook("ANNOTATION_CREATED", annotation=annotation(number, true_class, **later), task=task)
+    said.append("")
+    hook("ANNOTATIONS_DELETED", annotations=[{"id": 2}])
 
 
 def _over_kafka(office: Office) -> None:
