@@ -70,7 +70,8 @@ class Roles:
         """Run a command as a role, to its end."""
         self.be(role)
         try:
-            return self.deployment.run_command(*arguments)
+            with self.recorder.running(role):
+                return self.deployment.run_command(*arguments)
         except subprocess.CalledProcessError as error:
             return subprocess.CompletedProcess(error.cmd, error.returncode, error.stdout, error.stderr)
 
