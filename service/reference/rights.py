@@ -67,10 +67,9 @@ _PAGE = """\
 # Rights
 
 What every role of Credence does in Kafka and in Redis, and all that it has to be allowed. This page is
-made from `service/access.py`. Tests run every role without vendors with these rights alone, and hold that
-none of them could be left out (`tests/stack/test_rights.py`). With vendors `serve` is run so in Redis
-(`tests/vendors/test_printed_rights.py`); what they add else is read from the code. How to grant them is
-told in [access.md](access.md).
+made from `service/access.py`. Tests run every role with these rights alone, and hold that none of them could
+be left out (`tests/stack/test_rights.py`, and `tests/stack/test_vendor_rights.py` for those that vendors
+add). How to grant them is told in [access.md](access.md).
 
 {roles}
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import secrets
 import socket
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
 import redis
+from harness import wait_for
 
 _LINE = re.compile(rb"\+[0-9.]+ \[\d+ (\S+)\] (.*)")
 _ARGUMENT = re.compile(rb'"((?:\\.|[^"\\])*)"')
@@ -30,10 +33,23 @@ class RedisRecorder:
         self._admin = redis.Redis(port=port)
         self._users: dict[str, str] = {}
         self._seen: dict[str, dict[tuple[str, ...], Command]] = {}
+        self._quick = "(gone)"
+        self._heard: bytes = b""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._listen)
 
+    @contextmanager
+    def running(self, user: str) -> Iterator[None]:
+        """Take clients for this user's that are gone before it is known whose they are."""
+        self._quick = user
+        try:
+            yield
+        finally:
+            self._catch_up()
+            self._quick = "(gone)"
+
     def commands(self, user: str) -> list[Command]:
+        self._catch_up()
         return list(self._seen.get(user, {}).values())
 
     def refused(self, rules: Iterable[str], commands: Sequence[Command]) -> list[Command]:
@@ -62,12 +78,21 @@ class RedisRecorder:
                 for told in heard:
                     address = told[1].decode()
                     # What a script calls follows the script's own line.
-                    user = user if address == "lua" else self._users.get(address, "(gone)")
-                    self._note(user, tuple(_plain(each) for each in _ARGUMENT.findall(told[2])))
+                    user = user if address == "lua" else self._users.get(address, self._quick)
+                    command = tuple(_plain(each) for each in _ARGUMENT.findall(told[2]))
+                    self._note(user, command)
+                    if command[0] == b"ECHO":
+                        self._heard = command[1]
 
     def _note(self, user: str, command: Command) -> None:
         shape = tuple(_DIGITS.sub("0", part.decode(errors="replace")[:60]) for part in command[:12])
         self._seen.setdefault(user, {}).setdefault((shape[0].upper(), *shape[1:]), command)
+
+    def _catch_up(self) -> None:
+        """Wait until all was heard that was done so far."""
+        mark = secrets.token_bytes(8).hex().encode()
+        self._admin.echo(mark.decode())
+        wait_for(lambda: self._heard == mark, seconds=30, what="what MONITOR tells")
 
     def _know_users(self, addresses: set[str]) -> None:
         """Learn who is behind them, before anything else: who is quick has gone again soon."""

@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 import redis
-import yaml
-from apache_kafka import ApacheKafka
-from harness import Deployment, Labeller, Process, truth, wait_for
-from kafka.admin import ACL, ACLFilter, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
-from redis_recorder import RedisRecorder
+from harness import Labeller, truth, wait_for
+from roles import Roles, limited_roles, redis_of_rights
 
 from service.access import ROLES, KafkaRight, RightsRole, kafka_rights, redis_rules
 from service.embedded import EmbeddedRedis
 from service.store.keys import LAYOUT_DIGITS, ModelKeys
 from service.wiring import model_keys
 
-PASSWORD = "a-secret-of-the-tests"
-BROKER = {
-    "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    "listener.name.client.sasl.enabled.mechanisms": "PLAIN",
-    "listener.name.client.plain.sasl.jaas.config": (
-        "org.apache.kafka.common.security.plain.PlainLoginModule required "
-        + " ".join(f'user_{role}="{PASSWORD}"' for role in ROLES)
-        + ";"
-    ),
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
-}
 ASSESSMENTS = (
     "{weakest: {task: identification, grouping: region, budget: {labels: 300}, lease_seconds: 8,"
     " max_attempts: 1, max_in_flight: 5},"
@@ -43,128 +26,25 @@ ASSESSMENTS = (
 BAD_PREDICTION, BAD_LABEL = b'{"model": "sorter"', b'{"request_id": 7'
 
 
-class Loop:
-    """The deployment, each of whose roles logs in as a user of its own.
-
-    Attributes:
-        deployment: its own clients may do everything.
-        processes: by role, while they run.
-        recorder: of Redis.
-    """
-
-    def __init__(self, deployment: Deployment, kafka: ApacheKafka, recorder: RedisRecorder) -> None:
-        self.deployment = deployment
-        self.kafka = kafka
-        self.recorder = recorder
-        self.processes: dict[RightsRole, Process] = {}
-
-    def be(self, role: RightsRole) -> None:
-        """Have what is started from now on log in as a role."""
-        document = yaml.safe_load((self.deployment.folder / "credence.yaml").read_text())
-        document["kafka"] |= {
-            "bootstrap_servers": self.kafka.bootstrap_servers.split(","),
-            "start": "latest",
-            "security": {
-                "protocol": "sasl_plaintext",
-                "mechanism": "PLAIN",
-                "username": role,
-                "password": PASSWORD,
-            },
-        }
-        document["redis"] |= {"username": role, "password": PASSWORD}
-        self.deployment.config = self.deployment.folder / f"{role}.yaml"
-        self.deployment.config.write_text(yaml.safe_dump(document))
-
-    def command(self, role: RightsRole, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a command as a role, to its end."""
-        self.be(role)
-        try:
-            return self.deployment.run_command(*arguments)
-        except subprocess.CalledProcessError as error:
-            return subprocess.CompletedProcess(error.cmd, error.returncode, error.stdout, error.stderr)
-
-    def start(self, role: RightsRole, stack: ExitStack, *command: str) -> None:
-        """Start a role, and wait until it does its work."""
-        self.be(role)
-        process = stack.enter_context(self.deployment.process(*command))
-        self.processes[role] = process
-        wait_for(process.ready, seconds=60, what=f"readiness of {role}; see {process.log}")
-
-    def log(self, role: RightsRole) -> str:
-        return self.processes[role].log.read_text()
-
-    def grant(self, role: RightsRole, *rights: KafkaRight) -> None:
-        with self.kafka.admin() as admin:
-            admin.create_acls([_acl(role, right) for right in rights])
-
-    def take(self, role: RightsRole, right: KafkaRight) -> None:
-        acl = _acl(role, right)
-        pattern = acl.resource_pattern
-        with self.kafka.admin() as admin:
-            admin.delete_acls([ACLFilter(acl.principal, "*", acl.operation, acl.permission_type, pattern)])
-
-
-def _acl(role: str, right: KafkaRight) -> ACL:
-    kind = ResourcePattern(ResourceType[right.resource.upper()], right.name)
-    operation = ACLOperation[right.operation.upper()]
-    return ACL(f"User:{role}", "*", operation, ACLPermissionType.ALLOW, kind)
-
-
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedRedis]:
-    with EmbeddedRedis() as server, redis.Redis(port=server.port) as client:
-        version = str(client.info("server")["redis_version"])
-        if int(version.partition(".")[0]) < 7:
-            if os.environ.get("CI") == "true":
-                pytest.fail(f"Redis {version} does not tell what a user may do; 7 or newer does")
-            pytest.skip(f"Redis {version} does not tell what a user may do; put 7 or newer first on the PATH")
+    with redis_of_rights() as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def loop(server: EmbeddedRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
+def loop(server: EmbeddedRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Roles]:
     """The whole loop, through everything that a role ever does in Redis."""
-    with ExitStack() as stack:
-        kafka = stack.enter_context(ApacheKafka(config=BROKER))
-        deployment = stack.enter_context(
-            closing(
-                Deployment(
-                    tmp_path_factory.mktemp("rights"),
-                    broker=kafka.internal_servers,
-                    redis_url=server.url,
-                    partitions=1,
-                    assessments=ASSESSMENTS,
-                )
-            )
-        )
-        admin = stack.enter_context(redis.Redis(port=server.port))
-        for role in ROLES:
-            rules = redis_rules(deployment.settings, role)
-            admin.execute_command("ACL", "SETUSER", role, "reset", "on", f">{PASSWORD}", "-@all", *rules)
-        loop = Loop(deployment, kafka, stack.enter_context(RedisRecorder(server.port)))
-        _make_topics(loop)
-        for role in ROLES:
-            if rights := kafka_rights(deployment.settings, role):
-                loop.grant(role, *rights)
-        _close_the_loop(loop, stack, admin)
-        yield loop
+    with (
+        limited_roles(tmp_path_factory.mktemp("rights"), server, assessments=ASSESSMENTS) as roles,
+        redis.Redis(port=server.port) as admin,
+        ExitStack() as stack,
+    ):
+        _close_the_loop(roles, stack, admin)
+        yield roles
 
 
-def _make_topics(loop: Loop) -> None:
-    """Have the topics made by who may make them, one right after the other: each is told while it lacks."""
-    names = list(loop.deployment.settings.kafka.topics.model_dump().values())
-    with loop.kafka.admin() as admin:
-        admin.delete_topics(names)
-        wait_for(lambda: not set(names) & set(admin.list_topics()), seconds=20, what="the deletion")
-    for right in kafka_rights(loop.deployment.settings, "topics"):
-        tried = loop.command("topics", "topics", "create")
-        assert tried.returncode == 1
-        assert "grant CREATE on the topics" in tried.stderr
-        loop.grant("topics", right)
-    assert loop.command("topics", "topics", "create").returncode == 0
-
-
-def _close_the_loop(loop: Loop, stack: ExitStack, admin: redis.Redis) -> None:
+def _close_the_loop(loop: Roles, stack: ExitStack, admin: redis.Redis) -> None:
     deployment = loop.deployment
     facts = deployment.facts()
     loop.start("predictions", stack, "consume", "predictions")
@@ -217,7 +97,7 @@ def _close_the_loop(loop: Loop, stack: ExitStack, admin: redis.Redis) -> None:
 EVENTS = ("answered", "corrected", "retracted", "skipped", "expired", "reissued")
 
 
-def _read_another_topic(loop: Loop, stack: ExitStack, admin: redis.Redis) -> None:
+def _read_another_topic(loop: Roles, stack: ExitStack, admin: redis.Redis) -> None:
     """Have both consumers find that their topic was made anew, and the scheduler give back its lease."""
     prefix = loop.deployment.settings.redis.prefix
     for role in ("predictions", "labels", "schedule"):
@@ -231,7 +111,7 @@ def _read_another_topic(loop: Loop, stack: ExitStack, admin: redis.Redis) -> Non
     loop.start("schedule", stack, "schedule")
 
 
-def test_the_loop_closes_for_every_role(loop: Loop) -> None:
+def test_the_loop_closes_for_every_role(loop: Roles) -> None:
     assert loop.processes["serve"].get("/api/v1/models")[0] == 200
     assert loop.deployment.facts().outcomes((0, 0)) is not None
     assert loop.command("serve", "status").returncode == 0
@@ -239,7 +119,7 @@ def test_the_loop_closes_for_every_role(loop: Loop) -> None:
     assert len(listed.stdout.splitlines()) >= 2, listed.stderr
 
 
-def test_a_layout_that_is_not_used_is_removed(loop: Loop, server: EmbeddedRedis) -> None:
+def test_a_layout_that_is_not_used_is_removed(loop: Roles, server: EmbeddedRedis) -> None:
     settings = loop.deployment.settings
     used = model_keys(settings, "sorter", settings.cell_space("sorter"))
     old = ModelKeys(used.prefix, used.model, "0" * LAYOUT_DIGITS)
@@ -256,7 +136,7 @@ def test_a_layout_that_is_not_used_is_removed(loop: Loop, server: EmbeddedRedis)
 
 
 @pytest.mark.parametrize("source", ["predictions", "labels"])
-def test_dead_letters_are_sent_back_once_their_rights_are_there(loop: Loop, source: str) -> None:
+def test_dead_letters_are_sent_back_once_their_rights_are_there(loop: Roles, source: str) -> None:
     topic = getattr(loop.deployment.settings.kafka.topics, source)
     replay = ["dead-letters", "replay", "--source-topic", topic, "--limit", "1"]
     assert "1 of 1 would be" in loop.command("dead-letters", *replay, "--dry-run").stdout
@@ -271,7 +151,7 @@ def test_dead_letters_are_sent_back_once_their_rights_are_there(loop: Loop, sour
     assert "1 replayed" in again.stdout, again.stderr
 
 
-def test_dead_letters_are_not_listed_without_the_right(loop: Loop) -> None:
+def test_dead_letters_are_not_listed_without_the_right(loop: Roles) -> None:
     right = KafkaRight("topic", loop.deployment.settings.kafka.topics.dead_letters, "Read")
     loop.take("dead-letters", right)
     refused = loop.command("dead-letters", "dead-letters", "list")
@@ -293,7 +173,7 @@ def test_dead_letters_are_not_listed_without_the_right(loop: Loop) -> None:
     ],
 )
 def test_a_right_that_is_taken_is_told_and_the_work_goes_on_with_it(
-    loop: Loop, role: RightsRole, key: str, operation: Any, told: str
+    loop: Roles, role: RightsRole, key: str, operation: Any, told: str
 ) -> None:
     kafka = loop.deployment.settings.kafka
     right = (
@@ -315,7 +195,7 @@ def test_a_right_that_is_taken_is_told_and_the_work_goes_on_with_it(
     wait_for(process.ready, seconds=90, what="readiness")
 
 
-def test_every_kafka_right_is_one_of_those(loop: Loop) -> None:
+def test_every_kafka_right_is_one_of_those(loop: Roles) -> None:
     """Each right of the table is taken away by one of the tests above."""
     settings = loop.deployment.settings
     told = {role: len(kafka_rights(settings, role)) for role in ROLES}
@@ -328,7 +208,7 @@ def test_every_kafka_right_is_one_of_those(loop: Loop) -> None:
     }
 
 
-def test_nothing_was_refused_by_redis(loop: Loop) -> None:
+def test_nothing_was_refused_by_redis(loop: Roles) -> None:
     with redis.Redis(
         port=int(loop.deployment.settings.redis.url.get_secret_value().split(":")[-1][:-2])
     ) as client:
@@ -336,7 +216,7 @@ def test_nothing_was_refused_by_redis(loop: Loop) -> None:
 
 
 @pytest.mark.parametrize("role", [role for role in ROLES if role != "topics"])
-def test_the_redis_rights_of_a_role_are_what_it_does_and_no_more(loop: Loop, role: RightsRole) -> None:
+def test_the_redis_rights_of_a_role_are_what_it_does_and_no_more(loop: Roles, role: RightsRole) -> None:
     rules = redis_rules(loop.deployment.settings, role)
     commands = loop.recorder.commands(role)
     missing = loop.recorder.refused(rules, commands)

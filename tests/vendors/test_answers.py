@@ -199,6 +199,23 @@ def test_an_answer_that_kafka_cannot_take_is_given_again_later(
         assert office.site.letters.reasons == []
 
 
+def test_why_vendors_are_told_to_come_later_is_logged(
+    bootstrap_servers: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with EmbeddedRedis() as server:
+        connection = fresh_connection(server, timeout_seconds=1)
+        with Office(connection, bootstrap_servers) as office:
+            acme = office.caller("acme")
+            server.pause()
+            for headers in ({}, {"Idempotency_Key": "k"}):
+                assert acme.post("/claims", {}, **headers).status == 503
+            server.resume()
+        connection.client.close()
+    told = [r for r in caplog.records if r.getMessage() == "a call is told to come later"]
+    assert [vars(r)["vendor"] for r in told] == ["acme", "acme"]
+    assert all(vars(r)["cause"].startswith("redis is unavailable") for r in told)
+
+
 def test_while_redis_is_away_vendors_are_told_to_come_later(bootstrap_servers: str) -> None:
     with EmbeddedRedis() as server:
         connection = fresh_connection(server, timeout_seconds=1)

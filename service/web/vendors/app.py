@@ -19,7 +19,7 @@ from service.web.guard import internal_error, route_of
 from service.web.vendors.api import build_routes
 from service.web.vendors.body import BODY_SECONDS, Bodies
 from service.web.vendors.desk import VendorDesk
-from service.web.vendors.idempotency import Idempotency
+from service.web.vendors.idempotency import Idempotency, log_unserved
 from service.web.vendors.label_studio import ANNOTATIONS_PATH, build_label_studio_routes
 from service.web.vendors.login import Login, Tokens
 from service.web.vendors.problems import GONE_STATUS, Fault, Kind, Refused, later, problem, refusal
@@ -137,7 +137,8 @@ def _tell_failures(api: FastAPI) -> None:
         return refusal(error)
 
     @api.exception_handler(Unavailable)
-    async def unavailable(_: Request, __: Unavailable) -> Response:
+    async def unavailable(request: Request, error: Unavailable) -> Response:
+        log_unserved(request.scope, error)
         return problem(Kind.UNAVAILABLE, headers=later(_RETRY_SECONDS))
 
     @api.exception_handler(ClientDisconnect)

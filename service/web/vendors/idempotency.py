@@ -75,6 +75,7 @@ class Idempotency:
         try:
             begun = await run_in_threadpool(records.begin, vendor, key, fingerprint=fingerprint, owner=owner)
         except Unavailable as error:
+            log_unserved(scope, error)
             raise Refused(Kind.UNAVAILABLE, headers=later(_RETRY_SECONDS)) from error
         if begun.status == "different":
             raise Refused(Kind.KEY_REUSED)
@@ -137,6 +138,12 @@ def _note(
             records.finish(vendor, key, fingerprint=fingerprint, owner=owner, response=response)
     except Unavailable as error:
         log.warning("what became of a call is not remembered", extra={"vendor": vendor, "cause": str(error)})
+
+
+def log_unserved(scope: Scope, error: Unavailable) -> None:
+    """Tell the operator why a call is told to come later, which its vendor is not told."""
+    vendor = scope["state"]["vendor"]
+    log.warning("a call is told to come later", extra={"vendor": vendor, "cause": str(error)})
 
 
 async def _tell(kept: _Kept, send: Send) -> None:
