@@ -1,0 +1,254 @@
+"""A mixture of two distributions of scores, one of each class, learned from scores with few labels.
+
+Semi-supervised performance evaluation: Welinder, Welling and Perona, CVPR 2013, equations 2 to 4 and 8 to 10.
+Scores come in bins, of which the families give the masses, so that equal scores, and scores that a classifier
+cuts off at 0 or 1, are what they are. Three things differ from the paper:
+
+- Labels need not be of random items. All scores tell of the mixture, and a label tells of its item's class
+  given the score; so whoever chooses items by their scores biases nothing.
+- No family is exact, and a million scores would make a wrong one certain. So the scores count as so many
+  that a Kolmogorov-Smirnov test would just not refuse the fit (in the spirit of Miller and Dunson's
+  coarsened posteriors, JASA 2019).
+- Some labels are wrong (`LABEL_ERROR`), so that a single one can not refute a mixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from service.assessment.importance import Draws, Mode, draw, find_modes, laplace_evidence
+from service.assessment.score_bins import ScoreBins
+from service.assessment.score_families import OF_PROBABILITIES, OF_REAL_SCORES, Family
+
+Floats = npt.NDArray[np.float64]
+
+LABEL_ERROR: Final = 0.01
+"""Probability that a label is wrong."""
+
+_BINS, _SCREENING_BINS = 128, 48
+_RESOLUTION = 1e-12
+_LEAST_MASS = 1e-12
+_SHARE_LIMIT = 14.0
+_SPLITS = (0.3, 0.5, 0.8, 0.92, 0.98, 0.995)
+_SCREENING_SPLITS = (0.5, 0.9, 0.99)
+_SCREENED = 3
+_DIFFERENCE = 1e-5
+_KS_QUANTILE = 1.36
+"""Of the root of n times the Kolmogorov-Smirnov distance: 95 % (Smirnov 1948)."""
+
+_ORDER_CENTRE, _ORDER_SLOPE = 0.6, 40.0
+"""A positive item scores higher than a negative one with a probability above this, quite surely."""
+
+
+@dataclass(frozen=True)
+class MixtureFit:
+    """What a mixture tells.
+
+    Attributes:
+        negative: family of the negative class.
+        positive: family of the positive class.
+        log_odds: that an item of a bin is positive [S, B], one row for each draw of the posterior.
+        draws: how they were made.
+        log_label_evidence: logarithm of the probability that the mixture gave to the labels, when it knew
+            the scores alone.
+        distance: Kolmogorov-Smirnov distance of the scores from the mixture at its mode.
+        misfit_p_value: of the posterior predictive check: how often scores that the mixture makes are as far
+            off.
+        counted_scores: as how many the scores count.
+        separation: which share of the uncertainty about an item's class its score takes away, in [0, 1].
+    """
+
+    negative: str
+    positive: str
+    log_odds: Floats
+    draws: Draws
+    log_label_evidence: float
+    distance: float
+    misfit_p_value: float
+    counted_scores: float
+    separation: float
+
+
+def fit_mixture(bins: ScoreBins, rng: np.random.Generator, *, draws: int, unit: bool) -> MixtureFit:
+    """Choose the pair of families with the highest marginal likelihood, and learn its parameters.
+
+    Args:
+        bins: scores with their labels.
+        rng: random numbers.
+        draws: of the posterior to make.
+        unit: whether the scores are probabilities.
+    """
+    families = OF_PROBABILITIES if unit else OF_REAL_SCORES
+    fine = bins.resolved(_RESOLUTION)
+    screening, used = fine.merged(_SCREENING_BINS), fine.merged(_BINS)
+    pairs = [(negative, positive) for negative in families for positive in families]
+    ranked = sorted(pairs, key=lambda pair: -_evidence(_Mixture(screening, *pair), _SCREENING_SPLITS))
+    chosen = max(ranked[:_SCREENED], key=lambda pair: _evidence(_Mixture(used, *pair), _SPLITS))
+    mixture = _Mixture(used, *chosen)
+    # The bins that they were learned in need not be the ones that are evaluated.
+    everywhere = _Mixture(fine, *chosen)
+    distance = mixture.distance(mixture.modes(_SPLITS)[0].at)
+    share = min(1.0, (_KS_QUANTILE / distance) ** 2 / bins.total) if distance > 0 else 1.0
+    counted = _Mixture(used, *chosen, share=share)
+    posterior = counted.draw(draws, rng)
+    evidence = 0.0
+    if bins.label_count:
+        unknowing = _Mixture(used.without_labels(), *chosen, share=share).draw(draws, rng)
+        evidence = posterior.log_evidence - unknowing.log_evidence
+    negative, positive = everywhere.parts(posterior.parameters)
+    log_odds = np.log(positive) - np.log(negative)
+    return MixtureFit(
+        negative=chosen[0].name,
+        positive=chosen[1].name,
+        log_odds=log_odds[:, _places(fine, bins)],
+        draws=posterior,
+        log_label_evidence=evidence,
+        distance=distance,
+        misfit_p_value=mixture.misfit_p_value(posterior.parameters, rng),
+        counted_scores=share * bins.total,
+        separation=_separation(special.expit(log_odds), fine.counts / fine.total),
+    )
+
+
+def _evidence(mixture: _Mixture, splits: Sequence[float]) -> float:
+    return max(laplace_evidence(mixture.log_densities, mode) for mode in mixture.modes(splits))
+
+
+def _places(coarse: ScoreBins, fine: ScoreBins) -> npt.NDArray[np.intp]:
+    """Which bin of the coarse ones every fine one is part of [B]."""
+    return np.searchsorted(coarse.edges, np.append(-np.inf, fine.edges), side="right")
+
+
+def _separation(probabilities: Floats, shares: Floats) -> float:
+    """Mutual information of class and score over the entropy of the class; mean over the draws."""
+
+    def entropy(p: Floats) -> Floats:
+        return np.asarray(special.entr(p) + special.entr(1 - p))
+
+    before, after = entropy(probabilities @ shares), entropy(probabilities) @ shares
+    return float(np.clip(np.mean(1 - after / np.maximum(before, _LEAST_MASS)), 0.0, 1.0))
+
+
+class _Mixture:
+    """The posterior of one pair of families.
+
+    Parameters [P, 5]: log odds of the share of the positive class; two of the family of the negative class;
+    two of the positive one's.
+
+    Args:
+        bins: scores with their labels.
+        negative: family of the negative class.
+        positive: family of the positive class.
+        share: as which share of their number the scores count.
+    """
+
+    def __init__(self, bins: ScoreBins, negative: Family, positive: Family, *, share: float = 1.0) -> None:
+        self._bins, self._negative, self._positive, self._share = bins, negative, positive, share
+        self._labelled = np.flatnonzero(bins.positives + bins.negatives)
+        self.lowest = np.array([-_SHARE_LIMIT, *negative.lowest, *positive.lowest])
+        self.highest = np.array([_SHARE_LIMIT, *negative.highest, *positive.highest])
+
+    @cached_property
+    def _edges(self) -> Floats:
+        return self._bins.edge_positions
+
+    def _masses(self, family: Family, parameters: Floats) -> Floats:
+        below = family.below(parameters, self._edges)
+        ends = np.zeros((len(parameters), 1))
+        return np.maximum(np.diff(np.hstack((ends, below, ends + 1)), axis=1), _LEAST_MASS)
+
+    def parts(self, parameters: Floats) -> tuple[Floats, Floats]:
+        """Probability of every bin together with the negative class, and with the positive one [P, B]."""
+        log_odds = parameters[:, :1]
+        return (
+            special.expit(-log_odds) * self._masses(self._negative, parameters[:, 1:3]),
+            special.expit(log_odds) * self._masses(self._positive, parameters[:, 3:5]),
+        )
+
+    def log_densities(self, parameters: Floats) -> Floats:
+        """Log posterior [P], up to a constant that all pairs of families share."""
+        negative, positive = self.parts(parameters)
+        return self._of_parts(parameters, negative, positive, self._log_family_priors(parameters))
+
+    def _log_family_priors(self, parameters: Floats) -> Floats:
+        return self._negative.log_prior(parameters[:, 1:3]) + self._positive.log_prior(parameters[:, 3:5])
+
+    def _of_parts(self, parameters: Floats, negative: Floats, positive: Floats, log_prior: Floats) -> Floats:
+        together = negative + positive
+        density: Floats = self._share * (np.log(together) @ self._bins.counts) + log_prior
+        if self._labelled.size:
+            at = self._labelled
+            right = LABEL_ERROR + (1 - 2 * LABEL_ERROR) * positive[:, at] / together[:, at]
+            density += np.log(right) @ self._bins.positives[at] + np.log1p(-right) @ self._bins.negatives[at]
+        # Jeffreys' Beta(1/2, 1/2) for the share of the positive class, as a density of its log odds.
+        log_odds = parameters[:, 0]
+        density += 0.5 * (special.log_expit(log_odds) + special.log_expit(-log_odds)) - np.log(np.pi)
+        ordered = self._order(negative, positive)
+        density += special.log_expit(_ORDER_SLOPE * (ordered - _ORDER_CENTRE))
+        return density
+
+    def _order(self, negative: Floats, positive: Floats) -> Floats:
+        """Probability that a positive item scores higher than a negative one [P]."""
+        lower = np.cumsum(negative, axis=1) - negative / 2
+        ordered: Floats = (positive * lower).sum(axis=1) / (positive.sum(axis=1) * negative.sum(axis=1))
+        return ordered
+
+    def _objective(self, at: Floats) -> tuple[float, Floats]:
+        """Negative log density and its gradient [5], by differences; each part moves alone."""
+        moved = at + np.vstack((np.zeros(5), _DIFFERENCE * np.eye(5)))
+        of_negative, of_positive = np.array([0, 0, 1, 2, 0, 0]), np.array([0, 0, 0, 0, 1, 2])
+        negative = self._masses(self._negative, moved[[0, 2, 3], 1:3])[of_negative]
+        positive = self._masses(self._positive, moved[[0, 4, 5], 3:5])[of_positive]
+        values = self._of_parts(
+            moved,
+            special.expit(-moved[:, :1]) * negative,
+            special.expit(moved[:, :1]) * positive,
+            self._log_family_priors(moved),
+        )
+        return -float(values[0]), -(values[1:] - values[0]) / _DIFFERENCE
+
+    def modes(self, splits: Sequence[float]) -> list[Mode]:
+        """Modes that are found from where the lower part of the scores is taken for negative."""
+        starts = []
+        for split in splits:
+            upper = np.clip(50 * (self._bins.ranks - split) + 0.5, 0.02, 0.98)
+            starts.append(
+                np.concatenate(
+                    (
+                        [special.logit(1 - split)],
+                        self._negative.matching(self._bins.positions, self._bins.counts * (1 - upper)),
+                        self._positive.matching(self._bins.positions, self._bins.counts * upper),
+                    )
+                )
+            )
+        return find_modes(self._objective, starts, lowest=self.lowest, highest=self.highest)
+
+    def draw(self, count: int, rng: np.random.Generator) -> Draws:
+        """Draws of the posterior."""
+        modes = self.modes(_SPLITS)
+        return draw(self.log_densities, modes, count, rng, lowest=self.lowest, highest=self.highest)
+
+    def distance(self, at: Floats) -> float:
+        """Kolmogorov-Smirnov distance of the scores from the mixture, at the bins' edges."""
+        negative, positive = self.parts(at[None])
+        observed = np.cumsum(self._bins.counts) / self._bins.total
+        return float(np.abs(np.cumsum(negative[0] + positive[0]) - observed).max())
+
+    def misfit_p_value(self, parameters: Floats, rng: np.random.Generator) -> float:
+        """Share of draws [S, 5] of which scores, drawn anew, are as far off as the real ones (Rubin 1984)."""
+        negative, positive = self.parts(parameters)
+        together = negative + positive
+        together /= together.sum(axis=1, keepdims=True)
+        below = np.cumsum(together, axis=1)
+        total = round(self._bins.total)
+        replicated = np.cumsum(rng.multinomial(total, together), axis=1) / total
+        observed = np.cumsum(self._bins.counts) / self._bins.total
+        off = np.abs(below - observed).max(axis=1)
+        return float(np.mean(np.abs(below - replicated).max(axis=1) >= off))
