@@ -27,13 +27,23 @@ _FREEDOM = 5.0
 _WIDER = 1.2
 """By how much proposals are wider than the curvature says."""
 
-_LAYINGS = 4
-"""So often the proposal is laid anew at the most."""
+_MUCH_WIDER = 1.5
+"""By how much they are wider than the draws before say, which may have missed a part."""
+
+_LAYINGS = 3
+"""So often the proposal is laid anew at the most, and once at least.
+
+Many effective draws are no proof: of what a proposal does not reach, its draws tell nothing. What it missed
+shows in the evidence, which grows with a wider one.
+"""
 
 _ENOUGH_SHARE = 0.3
 """Share of the draws that their effective number must be, so that none are made anew."""
 
-_LEAST_SHARE = 0.1
+_SETTLED = 0.1
+"""By how much the log evidence may differ from the one before, likewise."""
+
+_LEAST_SHARE = 0.2
 """Below that share walkers are sent."""
 
 _WITHIN = 8.0
@@ -49,7 +59,7 @@ _STEP = 1e-3
 _LEAST_CURVATURE = 0.1
 """Along no direction is a proposal wider than about three units."""
 
-_WALKER_STEPS = 150
+_WALKERS, _WALKER_STEPS = 100, 150
 
 
 @dataclass(frozen=True)
@@ -73,7 +83,7 @@ class Draws:
         parameters: [S, D].
         log_evidence: logarithm of the density's integral.
         effective: as how many independent draws the weighted ones count (Kish's effective sample size) of
-            those that were proposed; of walkers, how many walkers there were.
+            those that were proposed; of walkers, how many there were.
         proposed: how many draws that was of.
         method: how they were made.
     """
@@ -159,17 +169,16 @@ def draw(
     masses = np.array([bump.log_mass for bump in found])
     shares = 0.9 * special.softmax(masses) + 0.1 / len(found)
     best = _weighted(bounded, found, shares, count, rng)
-    for _ in range(_LAYINGS - 1):
-        if best.effective >= _ENOUGH_SHARE * count:
-            break
+    for _ in range(_LAYINGS):
         told = [*found, best.summed_up()]
-        tried = _weighted(bounded, told, np.append(0.4 * shares, 0.6), count, rng)
-        best = tried if tried.effective > best.effective else best
+        before, best = best, _weighted(bounded, told, np.append(0.4 * shares, 0.6), count, rng)
+        settled = abs(best.log_evidence - before.log_evidence) < _SETTLED
+        if settled and best.effective >= _ENOUGH_SHARE * count:
+            break
     chosen = best.parameters[rng.choice(count, count, p=best.weights)]
     if best.effective >= _LEAST_SHARE * count:
         return Draws(chosen, best.log_evidence, best.effective, count, "importance sampling")
-    walked, walkers = _walk(bounded, chosen, rng)
-    return Draws(walked, best.log_evidence, float(walkers), count, "walkers")
+    return Draws(_walk(bounded, chosen, rng), best.log_evidence, float(_WALKERS), count, "walkers")
 
 
 @dataclass(frozen=True)
@@ -235,7 +244,7 @@ class _Weighted:
         centre: Floats = self.weights @ self.parameters
         off = self.parameters - centre
         covariance = off.T @ (off * self.weights[:, None]) + 1e-6 * np.eye(len(centre))
-        return _Bump(centre, np.asarray(np.linalg.cholesky(covariance), np.float64) * _WIDER, 0.0)
+        return _Bump(centre, np.asarray(np.linalg.cholesky(covariance), np.float64) * _MUCH_WIDER, 0.0)
 
 
 def _weighted(
@@ -253,24 +262,30 @@ def _weighted(
     return _Weighted(parameters, np.exp(log_weights - total), total - np.log(count))
 
 
-def _walk(density: LogDensity, starts: Floats, rng: np.random.Generator) -> tuple[Floats, int]:
-    """Walkers from the starts [S, D], and how many distinct ones there were."""
-    size = starts.shape[1]
-    # Two walkers at one place never part; those that start there are spread a little.
-    spread = np.maximum(starts.std(axis=0), 1e-3)
-    walkers = starts + 0.1 * spread * rng.standard_normal(starts.shape)
+def _walk(density: LogDensity, starts: Floats, rng: np.random.Generator) -> Floats:
+    """Where walkers from some of the starts [S, D] have come; as many places, of their later steps."""
+    count, size = starts.shape
+    # Two walkers at one place never part, so each starts a little aside.
+    spread = 0.1 * np.maximum(starts.std(axis=0), 1e-3)
+    walkers = starts[rng.choice(count, min(count, _WALKERS), replace=False)]
+    aside = walkers + spread * rng.standard_normal(walkers.shape)
+    inside = np.isfinite(density(aside))
+    walkers[inside] = aside[inside]
     values = density(walkers)
-    walkers[~np.isfinite(values)] = starts[~np.isfinite(values)]
-    values = density(walkers)
+    places: list[Floats] = []
     half = len(walkers) // 2
-    for step in range(2 * _WALKER_STEPS):
-        moved = np.arange(half) if step % 2 == 0 else np.arange(half, len(walkers))
-        others = np.setdiff1d(np.arange(len(walkers)), moved, assume_unique=True)
-        towards = walkers[rng.choice(others, len(moved))]
-        # Density of the stretch proportional to 1 / sqrt(z) on [1/2, 2] (Goodman and Weare, equation 9).
-        stretch = 0.5 * (1 + rng.random(len(moved))) ** 2
-        proposed = towards + stretch[:, None] * (walkers[moved] - towards)
-        new = density(proposed)
-        accepted = np.log(rng.random(len(moved))) < (size - 1) * np.log(stretch) + new - values[moved]
-        walkers[moved[accepted]], values[moved[accepted]] = proposed[accepted], new[accepted]
-    return walkers, len(walkers)
+    for step in range(_WALKER_STEPS):
+        for moved, others in ((slice(half), slice(half, None)), (slice(half, None), slice(half))):
+            towards = rng.choice(walkers[others], len(walkers[moved]))
+            # Density of the stretch proportional to 1 / sqrt(z) on [1/2, 2] (Goodman and Weare, equation 9).
+            stretch = 0.5 * (1 + rng.random(len(towards))) ** 2
+            proposed = towards + stretch[:, None] * (walkers[moved] - towards)
+            new = density(proposed)
+            odds = (size - 1) * np.log(stretch) + new - values[moved]
+            accepted = np.log(rng.random(len(towards))) < odds
+            walkers[moved] = np.where(accepted[:, None], proposed, walkers[moved])
+            values[moved] = np.where(accepted, new, values[moved])
+        if step >= _WALKER_STEPS // 2:
+            places.append(walkers.copy())
+    visited = np.concatenate(places)
+    return visited[rng.choice(len(visited), count, replace=False)]

@@ -80,16 +80,19 @@ class ScoreBins:
         return ScoreBins(self.edges, self.scores, self.counts, nothing, nothing, self.low, self.high)
 
     def merged(self, most: int) -> ScoreBins:
-        """The same in fewer bins, of about equal size.
+        """The same in fewer bins: half of them of equal size, half finer and finer towards the top.
 
         Args:
             most: bins to have at the most.
         """
         if len(self.counts) <= most:
             return self
-        part = np.minimum((self.ranks * most).astype(np.int64), most - 1)
-        starts = np.flatnonzero(np.diff(part, prepend=-1))
-        return self._joined(starts)
+        half = most // 2
+        even = np.linspace(0, 1, most - half, endpoint=False)
+        top = 1 - np.geomspace(self.counts[-1] / self.total, 1, half, endpoint=False)
+        below = (np.cumsum(self.counts) - self.counts) / self.total
+        starts = np.searchsorted(below, np.concatenate((even, top)) - 1e-12)
+        return self._joined(np.unique(np.append(starts[starts < len(self.counts)], 0)))
 
     def resolved(self, least: float) -> ScoreBins:
         """The same without bins whose edges are too close to one another, or to the ends.
@@ -171,6 +174,9 @@ def bin_scores(
 def _starts(ordered: Floats, mass: Floats, thresholds: Sequence[float], most: int) -> Integers:
     """Where bins start among the items, the highest score first."""
     count = len(ordered)
+    distinct = np.flatnonzero(np.diff(ordered, prepend=np.inf))
+    if len(distinct) <= most:
+        return distinct.astype(np.int64)
     half = max(most // 2, 1)
     reached = np.cumsum(mass)
     shares = np.concatenate(

@@ -127,7 +127,7 @@ class Beta:
     """Beta, of a mean and one over the root of the sum of its parameters."""
 
     name = "beta"
-    lowest = (-12.0, -4.5)
+    lowest = (-12.0, -3.2)
     highest = (12.0, 2.5)
 
     def below(self, parameters: Floats, positions: Floats) -> Floats:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -32,19 +33,29 @@ Floats = npt.NDArray[np.float64]
 LABEL_ERROR: Final = 0.01
 """Probability that a label is wrong."""
 
-_BINS, _SCREENING_BINS = 128, 48
+_BINS, _SCREENING_BINS = 80, 40
 _RESOLUTION = 1e-12
 _LEAST_MASS = 1e-12
 _SHARE_LIMIT = 14.0
 _SPLITS = (0.3, 0.5, 0.8, 0.92, 0.98, 0.995)
-_SCREENING_SPLITS = (0.5, 0.9, 0.99)
-_SCREENED = 3
+_SCREENING_SPLITS = (0.6, 0.96)
+"""Shares of the scores that are taken for negative, to start from."""
+
+_SCREENED, _KEPT = 2, 8
+"""Pairs that are looked at closely; and that are looked at again with labels."""
+
+_MOST_COUNTED = 20_000.0
+"""Of more scores a mixture is not believed, however well it fits: families are not exact to that degree."""
+
 _DIFFERENCE = 1e-5
 _KS_QUANTILE = 1.36
 """Of the root of n times the Kolmogorov-Smirnov distance: 95 % (Smirnov 1948)."""
 
-_ORDER_CENTRE, _ORDER_SLOPE = 0.6, 40.0
-"""A positive item scores higher than a negative one with a probability above this, quite surely."""
+_ORDER_CENTRE, _ORDER_SLOPE = 0.6, 500.0
+"""A positive item scores higher than a negative one with a probability above this, whatever scores say."""
+
+
+_Pair = tuple[Family, Family]
 
 
 @dataclass(frozen=True)
@@ -87,26 +98,29 @@ def fit_mixture(bins: ScoreBins, rng: np.random.Generator, *, draws: int, unit: 
     """
     families = OF_PROBABILITIES if unit else OF_REAL_SCORES
     fine = bins.resolved(_RESOLUTION)
-    screening, used = fine.merged(_SCREENING_BINS), fine.merged(_BINS)
-    pairs = [(negative, positive) for negative in families for positive in families]
-    ranked = sorted(pairs, key=lambda pair: -_evidence(_Mixture(screening, *pair), _SCREENING_SPLITS))
-    chosen = max(ranked[:_SCREENED], key=lambda pair: _evidence(_Mixture(used, *pair), _SPLITS))
-    mixture = _Mixture(used, *chosen)
-    # The bins that they were learned in need not be the ones that are evaluated.
-    everywhere = _Mixture(fine, *chosen)
+    used = fine.merged(_BINS)
+    alone = used.without_labels()
+    ranked = _ranked(alone.merged(_SCREENING_BINS), list(product(families, families)))
+    pair = expected = _likeliest(alone, ranked)
+    if bins.label_count:
+        pair = _likeliest(used, _ranked(used.merged(_SCREENING_BINS), ranked[:_KEPT]))
+    mixture = _Mixture(used, *pair)
     distance = mixture.distance(mixture.modes(_SPLITS)[0].at)
-    share = min(1.0, (_KS_QUANTILE / distance) ** 2 / bins.total) if distance > 0 else 1.0
-    counted = _Mixture(used, *chosen, share=share)
-    posterior = counted.draw(draws, rng)
+    refused = (_KS_QUANTILE / max(distance, _LEAST_MASS)) ** 2
+    share = min(bins.total, refused, _MOST_COUNTED) / bins.total
+    posterior = _Mixture(used, *pair, share=share).draw(draws, rng)
     evidence = 0.0
     if bins.label_count:
-        unknowing = _Mixture(used.without_labels(), *chosen, share=share).draw(draws, rng)
+        # Knowing the scores alone, another pair may be the likeliest: labels are held to its word.
+        unknowing = _Mixture(alone, *expected, share=share).draw(draws // 2, rng)
         evidence = posterior.log_evidence - unknowing.log_evidence
+    # The bins of the fit are coarser than those in which its word is asked for.
+    everywhere = _Mixture(fine, *pair)
     negative, positive = everywhere.parts(posterior.parameters)
     log_odds = np.log(positive) - np.log(negative)
     return MixtureFit(
-        negative=chosen[0].name,
-        positive=chosen[1].name,
+        negative=pair[0].name,
+        positive=pair[1].name,
         log_odds=log_odds[:, _places(fine, bins)],
         draws=posterior,
         log_label_evidence=evidence,
@@ -115,6 +129,16 @@ def fit_mixture(bins: ScoreBins, rng: np.random.Generator, *, draws: int, unit: 
         counted_scores=share * bins.total,
         separation=_separation(special.expit(log_odds), fine.counts / fine.total),
     )
+
+
+def _ranked(bins: ScoreBins, pairs: Sequence[_Pair]) -> list[_Pair]:
+    """Pairs by their marginal likelihoods, the highest first."""
+    return sorted(pairs, key=lambda pair: -_evidence(_Mixture(bins, *pair), _SCREENING_SPLITS))
+
+
+def _likeliest(bins: ScoreBins, ranked: Sequence[_Pair]) -> _Pair:
+    """The pair of the highest marginal likelihood; only the best in coarse bins are looked at closely."""
+    return max(ranked[:_SCREENED], key=lambda pair: _evidence(_Mixture(bins, *pair), _SPLITS))
 
 
 def _evidence(mixture: _Mixture, splits: Sequence[float]) -> float:
@@ -151,6 +175,7 @@ class _Mixture:
 
     def __init__(self, bins: ScoreBins, negative: Family, positive: Family, *, share: float = 1.0) -> None:
         self._bins, self._negative, self._positive, self._share = bins, negative, positive, share
+        self._order_slope = max(_ORDER_SLOPE, share * bins.total)
         self._labelled = np.flatnonzero(bins.positives + bins.negatives)
         self.lowest = np.array([-_SHARE_LIMIT, *negative.lowest, *positive.lowest])
         self.highest = np.array([_SHARE_LIMIT, *negative.highest, *positive.highest])
@@ -191,7 +216,7 @@ class _Mixture:
         log_odds = parameters[:, 0]
         density += 0.5 * (special.log_expit(log_odds) + special.log_expit(-log_odds)) - np.log(np.pi)
         ordered = self._order(negative, positive)
-        density += special.log_expit(_ORDER_SLOPE * (ordered - _ORDER_CENTRE))
+        density += special.log_expit(self._order_slope * (ordered - _ORDER_CENTRE))
         return density
 
     def _order(self, negative: Floats, positive: Floats) -> Floats:
