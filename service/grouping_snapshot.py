@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from service.assessment import beta as betas
-from service.assessment.confusion import Confusion, CostBeliefs, Estimate, assess_confusion
+from service.assessment.confusion import Confusion, CostBeliefs, assess_confusion
+from service.assessment.estimate import Estimate
 from service.assessment.groups import GroupingBeliefs, Labels
 from service.assessment.mixture import BetaMixture
 from service.assessment.verdict import labels_to_verdict

@@ -22,38 +22,6 @@ Scope = Literal["sample", "population"]
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """Mean and credible interval, of one quantity or of many.
-
-    Attributes:
-        mean: of the draws in which the quantity exists; NaN if it exists in none.
-        lower: end of the equal-tailed interval.
-        upper: end of the equal-tailed interval.
-    """
-
-    mean: Floats
-    lower: Floats
-    upper: Floats
-
-    @classmethod
-    def of(cls, draws: Floats, mass: float) -> Estimate:
-        """Sum up draws [S, ...]; those that are NaN say nothing.
-
-        Args:
-            draws: of the quantity.
-            mass: of the interval, below 1.
-        """
-        exists = ~np.isnan(draws)
-        some = exists.any(axis=0)
-        # Where no draw exists, nothing does: a number in their place is taken away below.
-        kept = np.where(some, draws, 0.0)
-        tail = (1 - mass) / 2
-        lower, upper = np.nanquantile(kept, [tail, 1 - tail], axis=0)
-        mean = np.nanmean(kept, axis=0)
-        return cls(*(np.where(some, each, np.nan) for each in (mean, lower, upper)))
-
-
-@dataclass(frozen=True)
 class Performance:
     """Draws of what happens at every threshold; an item is called positive from the threshold on.
 

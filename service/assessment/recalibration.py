@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from service.assessment.performance import Estimate
+from service.assessment.estimate import Estimate
 from service.assessment.score_logistic import projected
 from service.assessment.semi_supervised import ScorePosterior
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.performance import Estimate, Performance
+from service.assessment.estimate import Estimate
+from service.assessment.performance import Performance
 
 Floats = npt.NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.assessment.confusion import Estimate
+from service.assessment.estimate import Estimate
 
 Seconds = float
 

@@ -7,7 +7,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.confusion import Confusion, Estimate
+from service.assessment.confusion import Confusion
+from service.assessment.estimate import Estimate
 from service.errors import NotKnown
 from service.grouping_snapshot import GroupingSnapshot
 from service.report.documents import (

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.assessment.performance import Estimate, Performance, performance
+from service.assessment.estimate import Estimate
+from service.assessment.performance import Performance, performance
 from service.assessment.score_bins import UNLABELLED, ScoreBins, bin_scores
 from service.assessment.score_mixture import fit_mixture
 from service.assessment.semi_supervised import ScorePosterior, learn_scores
