@@ -287,5 +287,5 @@ def _walk(density: LogDensity, starts: Floats, rng: np.random.Generator) -> Floa
             values[moved] = np.where(accepted, new, values[moved])
         if step >= _WALKER_STEPS // 2:
             places.append(walkers.copy())
-    visited: Floats = np.concatenate(places)
-    return visited[rng.choice(len(visited), count, replace=False)]
+    kept: Floats = rng.permutation(np.concatenate(places))[:count]
+    return kept
