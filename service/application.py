@@ -11,7 +11,9 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, Literal, TypeVar
 
@@ -92,6 +94,7 @@ class Application:
         self._vendors = VendorServing(
             settings, registry=self._registry, clock=clock, stopping=self._stopping.is_set
         )
+        self._learner: ThreadPoolExecutor | None = None
         self._connection: Connection
 
     def stop(self) -> None:
@@ -190,6 +193,8 @@ class Application:
             if scheduler is not None and rounds is not None:
                 scheduler.shutdown(wait=True)
                 rounds.release()
+            if self._learner is not None:
+                self._learner.shutdown(wait=False, cancel_futures=True)
 
     def _patiently(self, make: Callable[[], Made]) -> Made | None:
         """What `make` gives, tried until Redis and Kafka answer; None when asked to stop before that."""
@@ -283,10 +288,18 @@ class Application:
         if not self._takes_snapshots:
             return None
         settings = self._settings
+        # One thread, so that however many models learn, rounds have the other cores.
+        self._learner = ThreadPoolExecutor(1, thread_name_prefix="performance")
         seeds = np.random.SeedSequence(settings.seed if settings.seed is not None else secrets.randbits(128))
         monitors = {
             name: model_monitor(
-                settings, name, self._connection, hash_key=hash_key, rng=np.random.default_rng(seed)
+                settings,
+                name,
+                self._connection,
+                hash_key=hash_key,
+                rng=np.random.default_rng(seed),
+                executor=self._learner,
+                performance_failed=partial(self._metrics.performance_failed, name),
             )
             for name, seed in zip(settings.models, seeds.spawn(len(settings.models)), strict=True)
         }

@@ -112,6 +112,7 @@ def _task_of(settings: AssessmentSettings, grouping: GroupingSnapshot) -> Task[A
         costs=cost.costs if cost else None,
         pair=pair,
         region=settings.region,
+        positive=grouping.positive,
     )
     return TASKS[settings.task, settings.metric](question)
 

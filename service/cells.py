@@ -32,8 +32,13 @@ ALL = "all"
 SCORE_BIN = "score_bin"
 """Name of the grouping by score bin."""
 
+POSITIVE_SCORE = "positive_score"
+"""Name of the grouping by the score of a binary classifier's positive class, whichever it predicts."""
+
 Combination = tuple[str, ...]
-GroupingKind = Literal["all", "score_bin", "predicted_class", "superclass", "attribute"]
+GroupingKind = Literal["all", "score_bin", "positive_score", "predicted_class", "superclass", "attribute"]
+
+_BY_CLASS = frozenset({"predicted_class", "superclass", "positive_score"})
 
 
 @dataclass(frozen=True)
@@ -45,12 +50,14 @@ class Grouping:
         kind: what the partition is by.
         attribute: for `attribute`, the name of the attribute.
         superclasses: for `superclass`, the superclass of every class.
+        positive: for `positive_score`, the positive one of two classes; score bins are symmetric about 1/2.
     """
 
     name: str
     kind: GroupingKind
     attribute: str = ""
     superclasses: Mapping[str, str] = field(default_factory=dict)
+    positive: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,7 +104,7 @@ class CellSpace:
     @property
     def by_class(self) -> bool:
         """Whether cells are split by predicted class."""
-        return any(g.kind in ("predicted_class", "superclass") for g in self.groupings.values())
+        return any(g.kind in _BY_CLASS for g in self.groupings.values())
 
     @property
     def cells_per_combination(self) -> int:
@@ -152,6 +159,11 @@ class CellSpace:
             return [ALL], np.zeros(shape, dtype=np.intp).ravel()
         if chosen.kind == "score_bin":
             return bin_names(self.score_edges), np.broadcast_to(np.arange(self.bin_count), shape).ravel()
+        if chosen.kind == "positive_score":
+            # Where the other class is predicted with a score of s, that of the positive one is 1 - s.
+            ascending = np.arange(self.bin_count)
+            bins = np.stack([ascending if c == chosen.positive else ascending[::-1] for c in self.classes])
+            return bin_names(self.score_edges), np.broadcast_to(bins, shape).ravel()
         if chosen.kind == "attribute":
             position = self.attributes.index(chosen.attribute)
             names, codes = _coded([combination[position] for combination in combinations])
@@ -160,6 +172,20 @@ class CellSpace:
             return list(self.classes), np.broadcast_to(np.arange(class_count)[None, :, None], shape).ravel()
         names, codes = _coded([chosen.superclasses[name] for name in self.classes])
         return names, np.broadcast_to(codes[None, :, None], shape).ravel()
+
+    def predicted_positive(self, combinations: int) -> npt.NDArray[np.bool_]:
+        """Whether the class that is to be found is predicted in every cell [cells].
+
+        Args:
+            combinations: how many combinations there are.
+
+        Raises:
+            KeyError: the model has no grouping by the positive class's score.
+        """
+        positive = self.groupings[POSITIVE_SCORE].positive
+        shape = (combinations, len(self.classes), self.bin_count)
+        own = np.array([name == positive for name in self.classes])
+        return np.broadcast_to(own[:, None], shape).ravel()
 
     def fingerprint(self, *parts: object) -> str:
         """Eight hexadecimal digits that differ when cells would mean something else.

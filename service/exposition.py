@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from service.assessment_snapshot import AssessmentSnapshot
 from service.grouping_snapshot import GroupingSnapshot
 from service.metrics import SPECS
+from service.performing import PerformanceSnapshot
 from service.snapshot import ModelSnapshot
 from service.told import OTHER, OtherGroups
 
@@ -78,6 +79,8 @@ def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
     )
     for name, grouping in snapshot.groupings.items():
         _grouping_samples(samples, (snapshot.model, name), grouping)
+    for name, performance in snapshot.performances.items():
+        _performance_samples(samples, (snapshot.model, name), performance)
     for name, state in snapshot.assessments.items():
         _assessment_samples(samples, (snapshot.model, name), state, snapshot.groupings.get(state.grouping))
 
@@ -199,6 +202,36 @@ def _assessment_samples(
                 "credence_assessment_comparison_below_probability_ratio": state.compared.below,
                 "credence_assessment_comparison_within_probability_ratio": state.compared.within,
                 "credence_assessment_comparison_above_probability_ratio": state.compared.above,
+            },
+        )
+
+
+def _performance_samples(samples: Samples, at: tuple[str, str], performance: PerformanceSnapshot) -> None:
+    choice = performance.thresholds
+    best = float(choice.thresholds[choice.best])
+    _tell(
+        samples,
+        at,
+        {
+            "credence_performance_threshold_ratio": performance.threshold,
+            "credence_performance_best_threshold_ratio": best if math.isfinite(best) else None,
+            "credence_performance_best_threshold_probability_ratio": float(choice.probability[choice.best]),
+            "credence_performance_labels": performance.labels,
+            "credence_performance_misfit": float(performance.misfit),
+            "credence_performance_timestamp_seconds": performance.taken_at,
+        },
+    )
+    for measure, estimate in performance.measures.items():
+        ends = {"lower": estimate.lower, "mean": estimate.mean, "upper": estimate.upper}
+        told = {f"credence_performance_{end}_ratio": float(value) for end, value in ends.items()}
+        _tell(samples, (*at, measure), {name: v if math.isfinite(v) else None for name, v in told.items()})
+    for measure, target in performance.targets.items():
+        _tell(
+            samples,
+            (*at, measure),
+            {
+                "credence_performance_target_ratio": target,
+                "credence_performance_target_missed_probability_ratio": performance.missed[measure],
             },
         )
 

@@ -109,6 +109,8 @@ class GroupingSnapshot:
     """Traffic share of the groups that are low."""
     share_meeting: float
     """Traffic share of the groups that meet the threshold."""
+    positive: Floats | None
+    """Mean score of the positive class, where groups are by it."""
     told: Indices
     """Groups with metrics of their own."""
     other: OtherGroups | None
@@ -140,6 +142,7 @@ def grouping_snapshot(
     metric_groups: int,
     told_before: Collection[str] = (),
     confusion: ConfusionSnapshot | None = None,
+    positive: Floats | None = None,
 ) -> GroupingSnapshot:
     """Intervals and alerts from beliefs.
 
@@ -152,6 +155,7 @@ def grouping_snapshot(
         metric_groups: groups that have metrics of their own, at most.
         told_before: names of those that had them last time.
         confusion: of predicted classes.
+        positive: mean score of the positive class, where groups are by it.
     """
     accuracy_lower, accuracy_upper = _interval(beliefs.accuracy, settings)
     ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
@@ -161,7 +165,7 @@ def grouping_snapshot(
     low, meets, miscalibrated = (np.zeros(len(names), dtype=np.bool_) for _ in range(3))
     enough, enough_for_ece = (beliefs.labels >= times * alerts.min_labels for times in (1, ECE_LABELS))
     # How accurate a score bin is, is its score's affair: a low one is no fault of the model.
-    if alerts.min_accuracy is not None and kind != "score_bin":
+    if alerts.min_accuracy is not None and kind not in ("score_bin", "positive_score"):
         below = beliefs.accuracy.probability_below(alerts.min_accuracy)
         verdict_labels = labels_to_verdict(
             mean=mean,
@@ -207,6 +211,7 @@ def grouping_snapshot(
         confusion=confusion,
         share_failing=float(beliefs.shares[low].sum()),
         share_meeting=float(beliefs.shares[meets].sum()),
+        positive=positive,
         told=told,
         other=None
         if not rest.size

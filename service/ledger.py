@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import compress, islice
 
 import numpy as np
@@ -44,6 +45,27 @@ _COLUMNS = {
 
 _TELLING = ("combination", "predicted", "score", "source", "true_class", "correct", "alive")
 """Columns that decide on the sum."""
+
+
+@dataclass(frozen=True)
+class ScoredLabels:
+    """Outcomes one by one, as columns [n].
+
+    Attributes:
+        cells: cell of each.
+        predicted: index of the predicted class.
+        scores: of the predicted class.
+        sources: codes of who asked.
+        true_classes: index of the true class.
+        freshness: what forgetting leaves of each.
+    """
+
+    cells: Indices
+    predicted: Indices
+    scores: Floats
+    sources: Indices
+    true_classes: Indices
+    freshness: Floats
 
 
 class OutcomeLedger:
@@ -153,6 +175,31 @@ class OutcomeLedger:
         some = counts > 0
         keys = np.fromiter(self._sums, dtype=np.int64, count=len(self._sums))
         return OutcomeSums.of(keys[some], counts[some], freshness[some].astype(np.float64))
+
+    def scored(self, *, at: float, decay: float) -> ScoredLabels:
+        """The outcomes that count, one by one, with the labels that had been given by then.
+
+        Args:
+            at: seconds since the epoch.
+            decay: how fast labels lose weight, 1/s.
+        """
+        rows = self._rows
+        told = (rows["true_class"] != NO_CLASS) & (rows["given_at"] <= at)
+        chosen = np.flatnonzero((rows["sum"] != _NONE) & told)
+        rows_of = {name: rows[name][chosen] for name in ("combination", "predicted", "score", "source")}
+        predicted = rows_of["predicted"].astype(np.intp)
+        cells = self._space.cells(
+            combinations=self._numbers[rows_of["combination"]], classes=predicted, scores=rows_of["score"]
+        )
+        age = np.maximum(at - rows["predicted_at"][chosen], 0.0)
+        return ScoredLabels(
+            cells=cells,
+            predicted=predicted,
+            scores=rows_of["score"],
+            sources=rows_of["source"].astype(np.intp),
+            true_classes=rows["true_class"][chosen].astype(np.intp),
+            freshness=np.exp(-decay * age),
+        )
 
     def given(self, since: float) -> tuple[Floats, Flags]:
         """Labels given from then on: when, and whether they say that the prediction is right [n]."""

@@ -38,6 +38,7 @@ _GROUPING = ("model", "grouping")
 _ASSESSMENT = ("model", "assessment")
 _ASSESSMENT_GROUP = (*_ASSESSMENT, "group")
 _PAIR = (*_ASSESSMENT, "first", "second")
+_MEASURE = (*_ASSESSMENT, "measure")
 _PARTITION = ("topic", "partition")
 
 
@@ -86,6 +87,18 @@ CATALOGUE: tuple[MetricSpec, ...] = (
     MetricSpec("credence_assessment_comparison_above_probability_ratio", "gauge", "ratio", _PAIR, "Posterior probability that the first group is more accurate than the second, by more than the comparison's region."),
     MetricSpec("credence_assessment_budget_labels", "gauge", "labels", _ASSESSMENT, "Labels that the budget allows in one window."),
     MetricSpec("credence_assessment_budget_remaining_labels", "gauge", "labels", _ASSESSMENT, "Labels that the budget still allows in this window."),
+    MetricSpec("credence_performance_lower_ratio", "gauge", "ratio", _MEASURE, "Lower end of the credible interval of a binary classifier's precision, recall, f1 or false_positive_rate at its threshold, or of the prevalence of the positive class, by measure."),
+    MetricSpec("credence_performance_mean_ratio", "gauge", "ratio", _MEASURE, "Posterior mean of the same."),
+    MetricSpec("credence_performance_upper_ratio", "gauge", "ratio", _MEASURE, "Upper end of the credible interval of the same."),
+    MetricSpec("credence_performance_target_ratio", "gauge", "ratio", _MEASURE, "The assessment's configured target of a measure; absent without one."),
+    MetricSpec("credence_performance_target_missed_probability_ratio", "gauge", "ratio", _MEASURE, "Posterior probability that the measure misses its target at the classifier's threshold."),
+    MetricSpec("credence_performance_threshold_ratio", "gauge", "ratio", _ASSESSMENT, "The classifier's configured threshold."),
+    MetricSpec("credence_performance_best_threshold_ratio", "gauge", "ratio", _ASSESSMENT, "The threshold that meets all targets most probably; absent where it is to call nothing positive."),
+    MetricSpec("credence_performance_best_threshold_probability_ratio", "gauge", "ratio", _ASSESSMENT, "Posterior probability that it meets them."),
+    MetricSpec("credence_performance_labels", "gauge", "labels", _ASSESSMENT, "Labels that the performance was learned from."),
+    MetricSpec("credence_performance_misfit", "gauge", "", _ASSESSMENT, "1 where the scores are no mixture of two classes as far as its families go, else 0; the mixture then counts for less."),
+    MetricSpec("credence_performance_timestamp_seconds", "gauge", "seconds", _ASSESSMENT, "When the facts were read that the performance was learned from."),
+    MetricSpec("credence_performance_failures_total", "counter", "", ("model",), "How often this process failed to learn the performance; what was known before is shown."),
     MetricSpec("credence_requests_open", "gauge", "requests", _ASSESSMENT, "Label requests that wait for an answer."),
     MetricSpec("credence_requests_oldest_timestamp_seconds", "gauge", "seconds", _ASSESSMENT, "When the oldest label request that waits for an answer was first issued; absent while none waits."),
     MetricSpec("credence_requests_total", "counter", "requests", (*_ASSESSMENT, "event"), "Events in the life of label requests, of all replicas together: issued, reissued, answered, corrected, retracted, skipped, expired."),
@@ -171,6 +184,7 @@ class PipelineMetrics:
         self._rounds_failed = _counter("credence_rounds_failed_total", registry)
         self._leader = _gauge("credence_leader", registry)
         self._published = _counter("credence_requests_published_total", registry)
+        self._performance_failures = _counter("credence_performance_failures_total", registry)
         self._short = _counter("credence_draws_short_total", registry)
         _gauge("credence_build_info", registry).labels(__version__).set(1)
 
@@ -287,6 +301,10 @@ class PipelineMetrics:
     def leading(self, leads: bool) -> None:
         """Whether this process asks for labels."""
         self._leader.set(1 if leads else 0)
+
+    def performance_failed(self, model: str) -> None:
+        """The performance of a model could not be learned."""
+        self._performance_failures.labels(model).inc()
 
     def published(self, model: str, count: int) -> None:
         """Label requests were sent."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from service.cells import ALL, SCORE_BIN
+from service.cells import ALL, POSITIVE_SCORE, SCORE_BIN
 from service.inference_contract import ATTRIBUTE_PREFIX, TENSOR_RULES, TensorField
 
 _NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -22,8 +22,8 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-Task = Literal["estimation", "identification", "comparison"]
-Metric = Literal["accuracy", "overall_accuracy", "calibration", "confusion", "cost"]
+Task = Literal["estimation", "identification", "comparison", "performance"]
+Metric = Literal["accuracy", "overall_accuracy", "calibration", "confusion", "cost", "precision_recall"]
 Extreme = Literal["lowest", "highest"]
 Policy = Literal["thompson", "random", "multiple_play", "top_two", "epsilon_greedy", "bayes_ucb"]
 
@@ -31,6 +31,7 @@ METRICS: dict[Task, tuple[Metric, ...]] = {
     "estimation": ("accuracy", "overall_accuracy", "calibration", "confusion"),
     "identification": ("accuracy", "calibration", "cost"),
     "comparison": ("accuracy",),
+    "performance": ("precision_recall",),
 }
 """What every task can be about."""
 
@@ -72,6 +73,26 @@ class GroupingSettings(Frozen):
         return self
 
 
+class Targets(Frozen):
+    """What the performance of a binary classifier has to reach."""
+
+    precision: Probability | None = Field(default=None, description="at least")
+    recall: Probability | None = Field(default=None, description="at least")
+    f1: Probability | None = Field(default=None, description="at least")
+    false_positive_rate: Probability | None = Field(default=None, description="at most")
+
+
+class ErrorCosts(Frozen):
+    """What the errors of a binary classifier cost, in any unit."""
+
+    false_positive: float = Field(
+        default=1.0, ge=0, allow_inf_nan=False, description="of a negative item that is called positive"
+    )
+    false_negative: float = Field(
+        default=1.0, ge=0, allow_inf_nan=False, description="of a positive item that is called negative"
+    )
+
+
 class Budget(Frozen):
     """How many labels an assessment may cost."""
 
@@ -85,9 +106,13 @@ class AssessmentSettings(Frozen):
     """One standing question about a model."""
 
     task: Task = Field(
-        default="estimation", description="know every group, find the extreme ones, or compare two groups"
+        default="estimation",
+        description="know every group, find the extreme ones, compare two groups, or know precision and "
+        "recall of a binary classifier at every threshold",
     )
-    metric: Metric = Field(default="accuracy", description="what is asked about")
+    metric: Metric = Field(
+        default="accuracy", description="what is asked about; with performance `precision_recall`, as it is"
+    )
     extreme: Extreme | None = Field(
         default=None,
         description="with identification: which end; if absent the worse one: the lowest accuracy, "
@@ -103,6 +128,19 @@ class AssessmentSettings(Frozen):
     grouping: Name = Field(
         default=ALL, description="one of the model's groupings; `all` and `score_bin` are always there"
     )
+    positive_class: ClassName | None = Field(
+        default=None, description="with performance: the class to be found, one of the model's two"
+    )
+    threshold: Probability = Field(
+        default=0.5,
+        description="with performance: the model calls positive what it gives this probability to, or more",
+    )
+    targets: Targets | None = Field(
+        default=None, description="with performance: what is to be reached, and alerted on where it is not"
+    )
+    error_costs: ErrorCosts | None = Field(
+        default=None, description="with performance: by which, of equally good thresholds, one is chosen"
+    )
     policy: Policy = Field(default="thompson", description="who is labelled next")
     budget: Budget
     max_in_flight: int = Field(default=20, ge=1, description="requests waiting for an answer, at the most")
@@ -114,6 +152,13 @@ class AssessmentSettings(Frozen):
         default=False, description="show labellers what the model predicted (this sways them)"
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _performance_has_one_metric(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("task") == "performance" and "metric" not in given:
+            return given | {"metric": "precision_recall"}
+        return given
+
     @property
     def end(self) -> Extreme:
         """The end that identification looks for."""
@@ -121,7 +166,9 @@ class AssessmentSettings(Frozen):
 
     @property
     def asked_grouping(self) -> str:
-        """The grouping that labels are asked for: the score bins, where it is overall accuracy."""
+        """The grouping that labels are asked for: by scores, where all of the traffic is asked about."""
+        if self.task == "performance":
+            return POSITIVE_SCORE
         return SCORE_BIN if self.metric == "overall_accuracy" else self.grouping
 
 
@@ -225,6 +272,11 @@ class ModelSettings(Frozen):
         if isinstance(self.score_bins, int):
             return tuple(i / self.score_bins for i in range(1, max(self.score_bins, 0)))
         return tuple(self.score_bins)
+
+    @property
+    def positive_class(self) -> str | None:
+        """The class to be found, if any assessment asks about performance."""
+        return next((a.positive_class for a in self.assessments.values() if a.task == "performance"), None)
 
     @property
     def traffic_decay_per_second(self) -> float:

@@ -18,6 +18,8 @@ from service.cells import CellSpace, CombinationDirectory
 from service.drawing import Drawer
 from service.ledger import OutcomeLedger
 from service.model_settings import AssessmentSettings, ModelSettings
+from service.performance_watch import POOLED_SCORES, PerformanceWatch
+from service.performing import PerformanceFacts, performance_facts
 from service.requesting import renewal_of, request_of
 from service.snapshot import ModelSnapshot, take_snapshot
 from service.store.facts import BEGINNING, FactReader, TrafficFacts
@@ -65,6 +67,7 @@ class ModelMonitor:
         metric_groups: groups per grouping that have metrics of their own, at most.
         history_seconds: how far back beliefs are remembered.
         shares: of the vendors that may be asked; empty where there are none.
+        performance: what is believed of it, where that is asked.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class ModelMonitor:
         metric_groups: int,
         history_seconds: float,
         shares: Mapping[str, float],
+        performance: PerformanceWatch,
     ) -> None:
         self.model = model
         self._settings = settings
@@ -93,6 +97,7 @@ class ModelMonitor:
         self._metric_groups = metric_groups
         self._history_seconds = history_seconds
         self._shares = shares
+        self._performance = performance
         self._timeline = Timeline(history_seconds)
         self._ledger = OutcomeLedger(space)
         self._read_to = BEGINNING
@@ -112,6 +117,7 @@ class ModelMonitor:
             self._directory = CombinationDirectory(self._space, traffic.combinations)
         self._read_outcomes(self._directory)
         self._traffic = traffic
+        self._performance.look(lambda: self._performance_facts(traffic, now), now=now)
         self._snapshot = take_snapshot(
             model=self.model,
             settings=self._settings,
@@ -125,6 +131,7 @@ class ModelMonitor:
             rng=self._rng,
             before=self._snapshot,
             past=self._timeline.moments,
+            performances=self._performance.known,
         )
         self._timeline.remember(moment(now, self._snapshot.groupings))
         return self._snapshot
@@ -142,6 +149,17 @@ class ModelMonitor:
             self._ledger.forget(page.first)
             self._ledger.place(directory)
             self._read_to, complete = page.last, page.complete
+
+    def _performance_facts(self, traffic: TrafficFacts, now: float) -> PerformanceFacts | None:
+        return performance_facts(
+            self._space,
+            traffic,
+            self._reader.pooled_scores(POOLED_SCORES),
+            self._ledger,
+            positive=self._settings.positive_class or "",
+            decay=self._settings.label_decay_per_second,
+            now=now,
+        )
 
     def recall(self, now: float) -> bool:
         """Compute anew what was believed at one earlier time that is not remembered; whether there was one.

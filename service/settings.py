@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from service.cells import ALL, SCORE_BIN, CellBounds, CellSpace, Grouping
+from service.cells import ALL, POSITIVE_SCORE, SCORE_BIN, CellBounds, CellSpace, Grouping
 from service.model_settings import Frozen, ModelSettings, Name, PositiveSeconds, Probability
 from service.vendor_settings import VendorApiSettings, VendorName, VendorSettings
 
@@ -170,6 +170,11 @@ class ScheduleSettings(Frozen):
         default=15.0, description="a leader that is silent for this long is replaced"
     )
 
+    performance_seconds: PositiveSeconds = Field(
+        default=30.0,
+        description="time between two looks at the performance of binary classifiers, beside the rounds",
+    )
+
     @model_validator(mode="after")
     def _lease_outlives_ticks(self) -> Self:
         if self.lease_seconds < 2 * self.tick_seconds:
@@ -266,6 +271,10 @@ class Settings(Frozen):
         """The cells of one model, from its groupings and the bounds."""
         settings = self.models[model]
         groupings = {ALL: Grouping(ALL, "all"), SCORE_BIN: Grouping(SCORE_BIN, "score_bin")}
+        if settings.positive_class is not None:
+            groupings[POSITIVE_SCORE] = Grouping(
+                POSITIVE_SCORE, "positive_score", positive=settings.positive_class
+            )
         for name, grouping in settings.groupings.items():
             superclasses = {c: s for s, members in (grouping.superclasses or {}).items() for c in members}
             groupings[name] = Grouping(name, grouping.by, grouping.attribute or "", superclasses)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from service.cells import CellSpace
 from service.grouping_snapshot import GroupingSnapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
+from service.performing import PerformanceSnapshot
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.requests import OpenRequest
 from service.timeline import Fault, Moment, Since, faults_since, told_names
@@ -62,6 +64,7 @@ class ModelSnapshot:
         flow: labels over the time that is remembered.
         past: what was believed earlier, oldest first.
         since: since when thresholds that are known to be crossed are known to be.
+        performances: what was learned last of performance, by assessment.
     """
 
     model: str
@@ -82,6 +85,7 @@ class ModelSnapshot:
     flow: LabelFlow
     past: tuple[Moment, ...]
     since: dict[Fault, Since]
+    performances: Mapping[str, PerformanceSnapshot]
 
 
 def take_snapshot(
@@ -98,6 +102,7 @@ def take_snapshot(
     rng: np.random.Generator,
     before: ModelSnapshot | None = None,
     past: tuple[Moment, ...] = (),
+    performances: Mapping[str, PerformanceSnapshot] | None = None,
 ) -> ModelSnapshot:
     """Beliefs from facts: a pure function, the same on every replica but for the Monte Carlo draws.
 
@@ -115,6 +120,7 @@ def take_snapshot(
         before: the last snapshot, so that the same groups keep metrics of their own, and what was known
             already is known to be.
         past: what was believed earlier.
+        performances: what was learned last of performance, by assessment.
     """
     told_before = {} if before is None else {n: told_names(g) for n, g in before.groupings.items()}
     groupings = believed_groupings(
@@ -150,6 +156,7 @@ def take_snapshot(
         flow=_flow(ledger, now - history_seconds, now),
         past=past,
         since=faults_since(groupings, before=None if before is None else before.since, past=past, now=now),
+        performances=performances or {},
     )
 
 

@@ -122,6 +122,7 @@ def bin_scores(
     labels: Integers | None = None,
     *,
     weights: Floats | None = None,
+    label_weights: Floats | None = None,
     thresholds: Sequence[float] = (),
     most: int = 256,
     unit: bool = True,
@@ -135,6 +136,7 @@ def bin_scores(
         scores: of the positive class [N].
         labels: `POSITIVE`, `NEGATIVE` or `UNLABELLED` of every item [N]; none if absent.
         weights: how many items of the traffic every item stands for [N]; 1 if absent.
+        label_weights: as how many labels that of an item counts [N]; 1 if absent.
         thresholds: scores that get an edge of their own, if any item is on either side.
         most: bins to make at the most, the thresholds' aside.
         unit: whether scores are probabilities; else any real number, such as the margin of a linear machine.
@@ -158,14 +160,15 @@ def bin_scores(
 
     counts = sums(mass)
     known = np.full(len(scores), UNLABELLED) if labels is None else labels[order]
+    worth = np.ones(len(scores)) if label_weights is None else label_weights[order]
     low, high = (0.0, 1.0) if unit else _range(ordered)
     return ScoreBins(
         # The lowest score of a bin is that of its last item, as they fall.
         edges=ordered[np.append(starts[1:], len(scores)) - 1][::-1][1:],
         scores=sums(mass * ordered) / counts,
         counts=counts,
-        positives=sums((known == POSITIVE).astype(np.float64)),
-        negatives=sums((known == NEGATIVE).astype(np.float64)),
+        positives=sums(np.where(known == POSITIVE, worth, 0.0)),
+        negatives=sums(np.where(known == NEGATIVE, worth, 0.0)),
         low=low,
         high=high,
     )

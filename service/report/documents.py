@@ -10,6 +10,8 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.assessment.estimate import Estimate
+from service.cells import GroupingKind
+from service.model_settings import Task
 
 Seconds = float
 
@@ -98,7 +100,7 @@ class GroupingSummary(Document):
     """One partition of the traffic."""
 
     name: str
-    by: Literal["all", "score_bin", "predicted_class", "superclass", "attribute"]
+    by: GroupingKind
     groups: int = Field(description="groups that have had traffic")
     findings: int = Field(description="thresholds of its groups that are known to be crossed")
     meets: int = Field(description="groups that are known to meet min_accuracy")
@@ -138,7 +140,7 @@ class AssessmentState(Document):
     """How one standing question stands."""
 
     name: str
-    task: Literal["estimation", "identification", "comparison"]
+    task: Task
     metric: str
     grouping: str = Field(description="the grouping that labels are asked by")
     policy: str

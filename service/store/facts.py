@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import msgspec
@@ -11,7 +12,14 @@ from service.cells import Combination
 from service.shard import Floats, Traffic, merge_probability_sums, merge_traffic
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
-from service.store.records import Fact, Given, decode_fact, decode_given, decode_pool_record
+from service.store.records import (
+    Fact,
+    Given,
+    PoolRecord,
+    decode_fact,
+    decode_given,
+    decode_pool_record,
+)
 from service.store.requests import OpenRequest
 from service.store.shards import (
     TRAFFIC_FIELDS,
@@ -162,6 +170,24 @@ class FactReader:
                 [(shard.landmark, told) for shard, told in zip(shards, sums, strict=True)], self._decay
             ),
         )
+
+    def pooled_scores(self, most: int) -> list[PoolRecord]:
+        """Some of the pool's items: a random sample of every shard's, in no order.
+
+        Args:
+            most: items to read, of all shards together.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        client, keys = self._connection.client, self._keys
+        with unavailable_when_away():
+            partitions = sorted(int(p) for p in client.smembers(keys.partitions))
+            pipeline = client.pipeline(transaction=True)
+            for partition in partitions:
+                pipeline.hrandfield(keys.pool(partition), math.ceil(most / len(partitions)), withvalues=True)
+            replies = pipeline.execute() if partitions else []
+        return [decode_pool_record(record) for reply in replies for record in reply[1::2]]
 
     def requests(self) -> RequestFacts:
         """Requests in flight, the outbox's size, budgets and tallies.
