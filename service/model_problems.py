@@ -15,6 +15,7 @@ from service.model_settings import (
 )
 from service.security_settings import Problems
 
+_OF_PERFORMANCE = ("positive_class", "threshold", "targets", "error_costs")
 _TAKEN = (ALL, SCORE_BIN, POSITIVE_SCORE)
 
 
@@ -113,8 +114,8 @@ def _metric_problems(at: str, model: ModelSettings, assessment: AssessmentSettin
 
 def _performance_problems(at: str, model: ModelSettings, assessment: AssessmentSettings) -> Problems:
     if assessment.task != "performance":
-        given = {"positive_class", "threshold", "targets", "error_costs"} & assessment.model_fields_set
-        return [(f"{at}.{key}", "is given with `task: performance`, and only then") for key in sorted(given)]
+        given = [key for key in _OF_PERFORMANCE if getattr(assessment, key) is not None]
+        return [(f"{at}.{key}", "is given with `task: performance`, and only then") for key in given]
     problems: Problems = []
     if len(model.classes) != 2:  # noqa: PLR2004 - what binary means
         problems.append((f"{at}.task", "performance is of binary classifiers; this model has more classes"))

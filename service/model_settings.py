@@ -45,6 +45,8 @@ QUALITIES: dict[tuple[str, str], str] = {
 }
 """What an identification looks for, by its metric and end."""
 
+_EVEN = 0.5
+
 CONFUSION_CLASSES = 1_000
 """Confusion and cost, which take arrays of classes by classes, are known of models with so many at most."""
 
@@ -131,9 +133,10 @@ class AssessmentSettings(Frozen):
     positive_class: ClassName | None = Field(
         default=None, description="with performance: the class to be found, one of the model's two"
     )
-    threshold: Probability = Field(
-        default=0.5,
-        description="with performance: the model calls positive what it gives this probability to, or more",
+    threshold: Probability | None = Field(
+        default=None,
+        description="with performance: the model calls positive what it gives this probability to, or more; "
+        "0.5 if absent",
     )
     targets: Targets | None = Field(
         default=None, description="with performance: what is to be reached, and alerted on where it is not"
@@ -158,6 +161,11 @@ class AssessmentSettings(Frozen):
         if isinstance(given, dict) and given.get("task") == "performance" and "metric" not in given:
             return given | {"metric": "precision_recall"}
         return given
+
+    @property
+    def operating_threshold(self) -> float:
+        """From which probability of the positive class on the model calls positive."""
+        return _EVEN if self.threshold is None else self.threshold
 
     @property
     def end(self) -> Extreme:

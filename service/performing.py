@@ -231,20 +231,20 @@ def assess_performance(
         facts.labels,
         weights=facts.weights,
         label_weights=facts.label_weights,
-        thresholds=[settings.threshold],
+        thresholds=[settings.operating_threshold],
     )
     posterior = learn_scores(bins, rng)
     drawn = performance(posterior, rng, scope="population")
     target = Target() if settings.targets is None else Target(**settings.targets.model_dump())
     costs = None if settings.error_costs is None else Costs(**settings.error_costs.model_dump())
-    at = drawn.nearest(settings.threshold)
+    at = drawn.nearest(settings.operating_threshold)
     names = ("precision", "recall", "f1", "false_positive_rate")
     everywhere = {name: Estimate.of(getattr(drawn, name), interval) for name in names}
     asked = {} if settings.targets is None else settings.targets.model_dump(exclude_none=True)
     return PerformanceSnapshot(
         taken_at=now,
         positive_class=settings.positive_class or "",
-        threshold=settings.threshold,
+        threshold=settings.operating_threshold,
         labels=int(np.count_nonzero(facts.labels != UNLABELLED)),
         scores=int(np.count_nonzero(facts.labels == UNLABELLED)),
         measures={

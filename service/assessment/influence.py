@@ -7,6 +7,9 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
+_LEAST_PREVALENCE = 1e-6
+"""Where next to nothing is positive, there is no recall to know."""
+
 
 def curve_influence(shares: Floats, positive: Floats) -> Floats:
     """By how much the variance of precision and recall grows with that of P(positive) in every group [G].
@@ -25,7 +28,7 @@ def curve_influence(shares: Floats, positive: Floats) -> Floats:
     tiny = np.finfo(float).tiny
     called = np.maximum(np.cumsum(shares[::-1])[::-1], tiny)
     right = np.cumsum((shares * positive)[::-1])[::-1]
-    total = max(float(right[0]), tiny)
+    total = max(float(right[0]), _LEAST_PREVALENCE)
     above = np.tri(len(shares))
     precision, recall = above / called, (above - right / total) / total
     influence: Floats = shares**2 * (precision**2 + recall**2).mean(axis=1)

@@ -1,0 +1,93 @@
+"""Settings of assessments of performance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from service.cells import POSITIVE_SCORE
+from service.errors import ConfigurationError
+from service.settings import Settings
+from service.settings_file import load_settings
+
+CURVE = {"task": "performance", "positive_class": "spam", "budget": {"labels": 50}}
+
+
+def load(directory: Path, assessments: dict[str, Any], **model: Any) -> Settings:
+    path = directory / "credence.yaml"
+    document = {"models": {"mail": {"classes": ["ham", "spam"], "assessments": assessments, **model}}}
+    path.write_text(yaml.safe_dump(document))
+    return load_settings(path, {})
+
+
+def refused(directory: Path, assessments: dict[str, Any], **model: Any) -> list[tuple[str, str]]:
+    with pytest.raises(ConfigurationError) as caught:
+        load(directory, assessments, **model)
+    return list(caught.value.problems)
+
+
+def test_it_asks_by_the_positive_classs_score(tmp_path: Path) -> None:
+    settings = load(tmp_path, {"curve": CURVE})
+    assessment = settings.models["mail"].assessments["curve"]
+    assert (assessment.metric, assessment.asked_grouping) == ("precision_recall", POSITIVE_SCORE)
+    assert settings.cell_space("mail").groupings[POSITIVE_SCORE].positive == "spam"
+
+
+def test_a_model_without_it_has_no_such_grouping(tmp_path: Path) -> None:
+    settings = load(tmp_path, {"plain": {"budget": {"labels": 5}}})
+    assert POSITIVE_SCORE not in settings.cell_space("mail").groupings
+
+
+def test_others_may_ask_by_it_too(tmp_path: Path) -> None:
+    load(tmp_path, {"curve": CURVE, "bins": {"grouping": POSITIVE_SCORE, "budget": {"labels": 5}}})
+
+
+@pytest.mark.parametrize(
+    ("changes", "model", "path", "told"),
+    [
+        ({"positive_class": "eggs"}, {}, "curve.positive_class", "must be one of the model's classes"),
+        ({"positive_class": None}, {}, "curve.positive_class", "must be one of the model's classes"),
+        ({}, {"classes": ["ham", "spam", "eggs"]}, "curve.task", "is of binary classifiers"),
+        ({}, {"score_bins": [0.2, 0.5]}, "curve.task", "symmetric about 1/2"),
+        ({"grouping": "score_bin"}, {}, "curve.grouping", "is of all traffic"),
+        ({"metric": "accuracy"}, {}, "curve.metric", "performance is about one of precision_recall"),
+        ({"task": "estimation"}, {}, "curve.positive_class", "is given with `task: performance`"),
+        ({"targets": {"precision": 1.5}}, {}, "curve.targets.precision", "less than or equal to 1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    tmp_path: Path, changes: dict[str, Any], model: dict[str, Any], path: str, told: str
+) -> None:
+    problems = refused(tmp_path, {"curve": CURVE | changes}, **model)
+    assert any(at == f"models.mail.assessments.{path}" and told in problem for at, problem in problems), (
+        problems
+    )
+
+
+def test_two_positive_classes_of_one_model_are_refused(tmp_path: Path) -> None:
+    problems = refused(tmp_path, {"curve": CURVE, "other": CURVE | {"positive_class": "ham"}})
+    assert problems == [
+        ("models.mail.assessments", "the positive class is one and the same for all of a model")
+    ]
+
+
+def test_the_names_of_built_in_groupings_are_taken(tmp_path: Path) -> None:
+    [(path, told)] = refused(tmp_path, {}, groupings={POSITIVE_SCORE: {"by": "predicted_class"}})
+    assert path == f"models.mail.groupings.{POSITIVE_SCORE}"
+    assert "taken" in told
+
+
+def test_a_group_holds_what_either_prediction_says_of_the_positive_class(tmp_path: Path) -> None:
+    space = load(tmp_path, {"curve": CURVE}).cell_space("mail")
+    names, groups = space.groups(POSITIVE_SCORE, [()])
+    cells = space.cells(
+        combinations=np.zeros(4, np.intp),
+        classes=np.array([1, 0, 1, 0]),
+        scores=np.array([0.93, 0.93, 0.41, 0.58]),
+    )
+    assert [names[g] for g in groups[cells]] == ["[0.9,1]", "[0,0.1)", "[0.4,0.5)", "[0.4,0.5)"]
+    assert list(space.predicted_positive(1)[cells]) == [True, False, True, False]
