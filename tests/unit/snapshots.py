@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from service.assessment.score_bins import UNLABELLED
 from service.cells import CellSpace, CombinationDirectory
 from service.ledger import OutcomeLedger
-from service.model_settings import ModelSettings
+from service.model_settings import AssessmentSettings, ModelSettings
+from service.performing import PerformanceFacts, PerformanceSnapshot, assess_performance
 from service.settings import Settings
 from service.shard import Traffic
 from service.snapshot import ModelSnapshot, take_snapshot
@@ -121,6 +123,25 @@ def snapshot(
         before=before,
         past=past,
     )
+
+
+def performance(**fields: Any) -> PerformanceSnapshot:
+    """What is believed of a small classifier of mail, half of whose scores are labelled."""
+    settings = AssessmentSettings.model_validate(
+        {
+            "task": "performance",
+            "positive_class": "spam",
+            "budget": BUDGET,
+            "targets": {"precision": 0.8, "recall": 0.9},
+            **fields,
+        }
+    )
+    rng = np.random.default_rng(5)
+    spam = rng.random(200) < 0.4
+    scores = np.where(spam, rng.beta(5, 2, 200), rng.beta(2, 6, 200))
+    labels = np.where(np.arange(200) < 100, spam, UNLABELLED).astype(np.int64)
+    facts = PerformanceFacts(scores, np.ones(200), labels, np.ones(200))
+    return assess_performance(facts, settings, rng, interval=0.95, now=NOW)
 
 
 def recalled(there: Known, now: ModelSnapshot, at: float) -> Moment:

@@ -12,20 +12,29 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_classic
-from snapshots import NOW, known, recalled, snapshot
+from snapshots import NOW, known, performance, recalled, snapshot
 
 from service.exposition import SnapshotCollector
 from service.metrics import CATALOGUE, SPECS, PipelineMetrics, VendorMetrics
 from service.snapshot import ModelSnapshot
 
 RENEWING = {"labels": 100, "per_days": 1}
-TAKEN = snapshot(
-    alerts={"min_accuracy": 0.8, "max_ece": 0.1},
-    assessments={
-        "worst": {"task": "identification", "grouping": "class", "budget": RENEWING},
-        "compare": {"task": "comparison", "grouping": "class", "between": ["dog", "cat"], "budget": RENEWING},
-        "whole": {"metric": "overall_accuracy", "budget": RENEWING},
-    },
+LEARNED = performance()
+TAKEN = replace(
+    snapshot(
+        alerts={"min_accuracy": 0.8, "max_ece": 0.1},
+        assessments={
+            "worst": {"task": "identification", "grouping": "class", "budget": RENEWING},
+            "compare": {
+                "task": "comparison",
+                "grouping": "class",
+                "between": ["dog", "cat"],
+                "budget": RENEWING,
+            },
+            "whole": {"metric": "overall_accuracy", "budget": RENEWING},
+        },
+    ),
+    performances={"curve": LEARNED},
 )
 
 
@@ -50,6 +59,7 @@ def registry_of(taken: ModelSnapshot) -> CollectorRegistry:
     pipeline.leading(True)
     pipeline.published("m", 1)
     pipeline.draws_short("m", "worst", 1)
+    pipeline.performance_failed("m")
     vendors = VendorMetrics(registry)
     vendors.called("acme", "/models", 200)
     vendors.login_refused()
@@ -88,6 +98,23 @@ def test_every_metric_of_the_catalogue_is_shown_and_no_other() -> None:
 def test_every_metric_has_the_labels_of_the_catalogue() -> None:
     for name, labels in series(registry_of(TAKEN)).items():
         assert labels == {frozenset(SPECS[name].labels)}, name
+
+
+def test_a_measure_of_performance_has_its_interval_and_its_target() -> None:
+    told = values(registry_of(TAKEN).collect())
+
+    def sample(name: str, **labels: str) -> float:
+        at = {"model": "m", "assessment": "curve", **labels}
+        return told[f"credence_performance_{name}", frozenset(at.items())]
+
+    for measure, estimate in LEARNED.measures.items():
+        assert sample("lower_ratio", measure=measure) == pytest.approx(float(estimate.lower))
+        assert sample("upper_ratio", measure=measure) == pytest.approx(float(estimate.upper))
+    assert sample("target_ratio", measure="recall") == 0.9
+    missed = sample("target_missed_probability_ratio", measure="recall")
+    assert missed == pytest.approx(LEARNED.missed["recall"])
+    assert sample("best_threshold_ratio") == LEARNED.thresholds.thresholds[LEARNED.thresholds.best]
+    assert sample("labels") == 100
 
 
 def test_every_metric_has_the_type_of_the_catalogue() -> None:
