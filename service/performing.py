@@ -1,7 +1,7 @@
 """Facts -> what is believed of a binary classifier's performance, and what to do about it (pure).
 
-Scores of unlabelled items come from the pool, whose items stand for the traffic of their cells; labels come
-with the weights of the balance heuristic, so it does not matter who asked for them.
+Items of the pool and labelled ones stand for the traffic of their cells; labels come with the weights of the
+balance heuristic, so it does not matter who asked for them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MOST_SCORES = 50_000.0
 """As so many items the traffic counts at the most."""
 
 _NO_TRAFFIC = 1e-9
-"""Items of which the label matters, and which tell no more of the traffic."""
+"""Items of cells that have no traffic any more: their label matters, their number does not."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class PerformanceFacts:
 
     Attributes:
         scores: of the positive class.
-        weights: of how many items of the traffic each tells; next to none for labelled ones.
+        weights: for how many items of the traffic each stands.
         labels: `POSITIVE`, `NEGATIVE` or `UNLABELLED`.
         label_weights: as how many labels each counts.
     """
@@ -130,9 +130,7 @@ def performance_facts(
         now: seconds since the epoch.
     """
     index = space.classes.index(positive)
-    pool_scores, pool_weights = _pool(space, traffic, pooled, index)
-    if not len(pool_scores):
-        return None
+    items = _pooled_items(space, traffic, pooled)
     known = ledger.scored(at=now, decay=decay)
     asked = [
         Asked(
@@ -149,21 +147,38 @@ def performance_facts(
     )
     # A score tells all that the score decides; within one, labels weigh as they were asked for.
     strata = space.groups(POSITIVE_SCORE, traffic.combinations)[1][known.cells]
-    label_weights = _worth(balanced, known.freshness, strata, space.bin_count)
-    own = np.where(known.predicted == index, known.scores, 1 - known.scores)
+    worth = _worth(balanced, known.freshness, strata, space.bin_count)
+    alone = _cells_alone(traffic, np.concatenate((items.cells, known.cells)))
+    called = space.predicted_positive(len(traffic.combinations))[alone]
+    own = np.concatenate(
+        (
+            _positive(items.scores, items.predicted == index),
+            _positive(known.scores, known.predicted == index),
+            _positive(traffic.traffic.score_sums[alone] / traffic.traffic.weights[alone], called),
+        )
+    )
+    if not len(own):
+        return None
+    unlabelled = np.full(len(items.cells), UNLABELLED), np.full(len(alone), UNLABELLED)
     labels = np.where(known.true_classes == index, POSITIVE, NEGATIVE)
     return PerformanceFacts(
-        scores=np.concatenate((pool_scores, own)),
-        weights=np.concatenate((pool_weights, np.full(len(own), _NO_TRAFFIC))),
-        labels=np.concatenate((np.full(len(pool_scores), UNLABELLED), labels)).astype(np.int64),
-        label_weights=np.concatenate((np.ones(len(pool_scores)), label_weights)),
+        scores=np.clip(own, 0.0, 1.0),
+        weights=_stood_for(traffic, np.concatenate((items.cells, known.cells, alone))),
+        labels=np.concatenate((unlabelled[0], labels, unlabelled[1])).astype(np.int64),
+        label_weights=np.concatenate((np.ones(len(items.cells)), worth, np.ones(len(alone)))),
     )
 
 
-def _pool(
-    space: CellSpace, traffic: TrafficFacts, pooled: Sequence[PoolRecord], positive: int
-) -> tuple[Floats, Floats]:
-    """Scores of the positive class and weights of pooled items; cells without one tell their mean score."""
+@dataclass(frozen=True)
+class _Items:
+    """Unlabelled items, as columns [n]: their cells, predicted classes by index, and the scores of these."""
+
+    cells: Indices
+    predicted: Indices
+    scores: Floats
+
+
+def _pooled_items(space: CellSpace, traffic: TrafficFacts, pooled: Sequence[PoolRecord]) -> _Items:
     directory = CombinationDirectory(space, traffic.combinations)
     classes = {name: i for i, name in enumerate(space.classes)}
     usable = [
@@ -175,22 +190,27 @@ def _pool(
     columns = np.array(usable, np.float64).reshape(-1, 3)
     predicted, scores = columns[:, 1].astype(np.intp), columns[:, 2]
     cells = space.cells(combinations=columns[:, 0].astype(np.intp), classes=predicted, scores=scores)
-    counts = np.bincount(cells, minlength=len(traffic.traffic.weights))
-    weights = traffic.traffic.weights[cells] / counts[cells]
-    alone = np.flatnonzero((counts == 0) & (traffic.traffic.weights > 0))
-    alone_scores = traffic.traffic.score_sums[alone] / traffic.traffic.weights[alone]
-    called = space.predicted_positive(len(traffic.combinations))[alone]
-    all_scores = np.concatenate(
-        (
-            np.where(predicted == positive, scores, 1 - scores),
-            np.where(called, alone_scores, 1 - alone_scores),
-        )
-    )
-    all_weights = np.concatenate((weights, traffic.traffic.weights[alone]))
-    some = all_weights > 0
+    # A cell that the pool knows already, and the traffic as it was read not yet.
+    there = traffic.traffic.weights[cells] > 0
+    return _Items(cells[there], predicted[there], scores[there])
+
+
+def _cells_alone(traffic: TrafficFacts, cells: Indices) -> Indices:
+    """Cells with traffic, but without an item: their mean score stands for it."""
+    weights = traffic.traffic.weights
+    return np.flatnonzero((np.bincount(cells, minlength=len(weights)) == 0) & (weights > 0))
+
+
+def _positive(scores: Floats, called: npt.NDArray[np.bool_]) -> Floats:
+    return np.where(called, scores, 1 - scores)
+
+
+def _stood_for(traffic: TrafficFacts, cells: Indices) -> Floats:
+    """For how many items of the traffic each stands [n]: its cell's, shared by all items of the cell."""
+    weights = traffic.traffic.weights
+    shares = weights[cells] / np.bincount(cells, minlength=len(weights))[cells]
     total = min(float(traffic.traffic.counts.sum()), _MOST_SCORES)
-    shares = all_weights[some] / max(float(all_weights.sum()), np.finfo(float).tiny)
-    return np.clip(all_scores[some], 0.0, 1.0), np.maximum(shares * total, _NO_TRAFFIC)
+    return np.maximum(shares * (total / max(float(shares.sum()), np.finfo(float).tiny)), _NO_TRAFFIC)
 
 
 def _worth(balanced: Floats, freshness: Floats, strata: Indices, count: int) -> Floats:
