@@ -59,7 +59,7 @@ _STEP = 1e-3
 _LEAST_CURVATURE = 0.1
 """Along no direction is a proposal wider than about three units."""
 
-_WALKERS, _WALKER_STEPS = 100, 150
+_WALKERS, _WALKER_STEPS = 80, 100
 
 
 @dataclass(frozen=True)
@@ -158,13 +158,41 @@ def draw(
         lowest: bounds of the parameters [D].
         highest: bounds of the parameters [D].
     """
+    bounded = _bounded(density, lowest, highest)
+    best = _proposed(bounded, density, modes, count, rng)
+    chosen = best.parameters[rng.choice(count, count, p=best.weights)]
+    if best.effective >= _LEAST_SHARE * count:
+        return Draws(chosen, best.log_evidence, best.effective, count, "importance sampling")
+    return Draws(_walk(bounded, chosen, rng), best.log_evidence, float(_WALKERS), count, "walkers")
 
+
+def log_evidence(
+    density: LogDensity,
+    modes: Sequence[Mode],
+    count: int,
+    rng: np.random.Generator,
+    *,
+    lowest: Floats,
+    highest: Floats,
+) -> float:
+    """Logarithm of the density's integral; arguments as of `draw`."""
+    return _proposed(_bounded(density, lowest, highest), density, modes, count, rng).log_evidence
+
+
+def _bounded(density: LogDensity, lowest: Floats, highest: Floats) -> LogDensity:
     def bounded(parameters: Floats) -> Floats:
         inside = np.all((parameters >= lowest) & (parameters <= highest), axis=1)
         values = np.full(len(parameters), -np.inf)
         values[inside] = density(parameters[inside])
         return values
 
+    return bounded
+
+
+def _proposed(
+    bounded: LogDensity, density: LogDensity, modes: Sequence[Mode], count: int, rng: np.random.Generator
+) -> _Weighted:
+    """Weighted draws of the last proposal that was laid."""
     found = [_Bump.at(density, mode) for mode in modes]
     masses = np.array([bump.log_mass for bump in found])
     shares = 0.9 * special.softmax(masses) + 0.1 / len(found)
@@ -175,10 +203,7 @@ def draw(
         settled = abs(best.log_evidence - before.log_evidence) < _SETTLED
         if settled and best.effective >= _ENOUGH_SHARE * count:
             break
-    chosen = best.parameters[rng.choice(count, count, p=best.weights)]
-    if best.effective >= _LEAST_SHARE * count:
-        return Draws(chosen, best.log_evidence, best.effective, count, "importance sampling")
-    return Draws(_walk(bounded, chosen, rng), best.log_evidence, float(_WALKERS), count, "walkers")
+    return best
 
 
 @dataclass(frozen=True)

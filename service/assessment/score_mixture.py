@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from service.assessment.importance import Draws, Mode, draw, find_modes, laplace_evidence
+from service.assessment.importance import Draws, Mode, draw, find_modes, laplace_evidence, log_evidence
 from service.assessment.score_bins import ScoreBins
 from service.assessment.score_families import OF_PROBABILITIES, OF_REAL_SCORES, Family
 
@@ -33,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 LABEL_ERROR: Final = 0.01
 """Probability that a label is wrong."""
 
-_BINS, _SCREENING_BINS = 80, 40
+_BINS, _SCREENING_BINS = 72, 36
 _RESOLUTION = 1e-12
 _LEAST_MASS = 1e-12
 _SHARE_LIMIT = 14.0
@@ -44,7 +44,7 @@ _SCREENING_SPLITS = (0.6, 0.96)
 _SCREENED, _KEPT = 2, 8
 """Pairs that are looked at closely; and that are looked at again with labels."""
 
-_MOST_COUNTED = 20_000.0
+_MOST_COUNTED = 10_000.0
 """Of more scores a mixture is not believed, however well it fits: families are not exact to that degree."""
 
 _DIFFERENCE = 1e-5
@@ -56,6 +56,14 @@ _ORDER_CENTRE, _ORDER_SLOPE = 0.6, 500.0
 
 
 _Pair = tuple[Family, Family]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A pair of families, and the modes of its posterior."""
+
+    pair: _Pair
+    modes: Sequence[Mode]
 
 
 @dataclass(frozen=True)
@@ -101,19 +109,20 @@ def fit_mixture(bins: ScoreBins, rng: np.random.Generator, *, draws: int, unit: 
     used = fine.merged(_BINS)
     alone = used.without_labels()
     ranked = _ranked(alone.merged(_SCREENING_BINS), list(product(families, families)))
-    pair = expected = _likeliest(alone, ranked)
+    chosen = expected = _likeliest(alone, ranked)
     if bins.label_count:
-        pair = _likeliest(used, _ranked(used.merged(_SCREENING_BINS), ranked[:_KEPT]))
+        chosen = _likeliest(used, _ranked(used.merged(_SCREENING_BINS), ranked[:_KEPT]))
+    pair = chosen.pair
     mixture = _Mixture(used, *pair)
-    distance = mixture.distance(mixture.modes(_SPLITS)[0].at)
+    distance = mixture.distance(chosen.modes[0].at)
     refused = (_KS_QUANTILE / max(distance, _LEAST_MASS)) ** 2
     share = min(bins.total, refused, _MOST_COUNTED) / bins.total
-    posterior = _Mixture(used, *pair, share=share).draw(draws, rng)
+    posterior = _Mixture(used, *pair, share=share).draw(draws, rng, chosen.modes)
     evidence = 0.0
     if bins.label_count:
         # Knowing the scores alone, another pair may be the likeliest: labels are held to its word.
-        unknowing = _Mixture(alone, *expected, share=share).draw(draws // 2, rng)
-        evidence = posterior.log_evidence - unknowing.log_evidence
+        unknowing = _Mixture(alone, *expected.pair, share=share)
+        evidence = posterior.log_evidence - unknowing.log_evidence(draws // 2, rng, expected.modes)
     # The bins of the fit are coarser than those in which its word is asked for.
     everywhere = _Mixture(fine, *pair)
     negative, positive = everywhere.parts(posterior.parameters)
@@ -136,13 +145,22 @@ def _ranked(bins: ScoreBins, pairs: Sequence[_Pair]) -> list[_Pair]:
     return sorted(pairs, key=lambda pair: -_evidence(_Mixture(bins, *pair), _SCREENING_SPLITS))
 
 
-def _likeliest(bins: ScoreBins, ranked: Sequence[_Pair]) -> _Pair:
+def _likeliest(bins: ScoreBins, ranked: Sequence[_Pair]) -> _Found:
     """The pair of the highest marginal likelihood; only the best in coarse bins are looked at closely."""
-    return max(ranked[:_SCREENED], key=lambda pair: _evidence(_Mixture(bins, *pair), _SPLITS))
+    found = []
+    for pair in ranked[:_SCREENED]:
+        mixture = _Mixture(bins, *pair)
+        found.append(_Found(pair, mixture.modes(mixture.starts(_SPLITS))))
+    return max(found, key=lambda each: _highest(_Mixture(bins, *each.pair), each.modes))
 
 
 def _evidence(mixture: _Mixture, splits: Sequence[float]) -> float:
-    return max(laplace_evidence(mixture.log_densities, mode) for mode in mixture.modes(splits))
+    return _highest(mixture, mixture.modes(mixture.starts(splits)))
+
+
+def _highest(mixture: _Mixture, modes: Sequence[Mode]) -> float:
+    """Marginal likelihood around the mode that has most of it."""
+    return max(laplace_evidence(mixture.log_densities, mode) for mode in modes)
 
 
 def _places(coarse: ScoreBins, fine: ScoreBins) -> npt.NDArray[np.intp]:
@@ -239,8 +257,12 @@ class _Mixture:
         )
         return -float(values[0]), -(values[1:] - values[0]) / _DIFFERENCE
 
-    def modes(self, splits: Sequence[float]) -> list[Mode]:
-        """Modes that are found from where the lower part of the scores is taken for negative."""
+    def modes(self, starts: Sequence[Floats]) -> list[Mode]:
+        """Modes that are found from some starts."""
+        return find_modes(self._objective, starts, lowest=self.lowest, highest=self.highest)
+
+    def starts(self, splits: Sequence[float]) -> list[Floats]:
+        """Parameters by which the lower part of the scores is negative, one start for each share."""
         starts = []
         for split in splits:
             upper = np.clip(50 * (self._bins.ranks - split) + 0.5, 0.02, 0.98)
@@ -253,12 +275,22 @@ class _Mixture:
                     )
                 )
             )
-        return find_modes(self._objective, starts, lowest=self.lowest, highest=self.highest)
+        return starts
 
-    def draw(self, count: int, rng: np.random.Generator) -> Draws:
-        """Draws of the posterior."""
-        modes = self.modes(_SPLITS)
-        return draw(self.log_densities, modes, count, rng, lowest=self.lowest, highest=self.highest)
+    def draw(self, count: int, rng: np.random.Generator, near: Sequence[Mode]) -> Draws:
+        """Draws of the posterior, whose modes are near those of a similar one."""
+        return draw(
+            self.log_densities, self._moved(near), count, rng, lowest=self.lowest, highest=self.highest
+        )
+
+    def log_evidence(self, count: int, rng: np.random.Generator, near: Sequence[Mode]) -> float:
+        """Logarithm of the marginal likelihood by so many draws, likewise."""
+        return log_evidence(
+            self.log_densities, self._moved(near), count, rng, lowest=self.lowest, highest=self.highest
+        )
+
+    def _moved(self, near: Sequence[Mode]) -> list[Mode]:
+        return self.modes([mode.at for mode in near])
 
     def distance(self, at: Floats) -> float:
         """Kolmogorov-Smirnov distance of the scores from the mixture, at the bins' edges."""
