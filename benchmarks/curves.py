@@ -1,8 +1,8 @@
 """How long it takes to learn precision and recall from scores, and what a round feels of it.
 
 Scores are made up: two classes that are separated, and two that overlap, of which 20 are labelled. A round
-here is the snapshot of a thousand groups; it is taken with and without curves being learned in another thread,
-turn by turn. What bins do to the curve is measured against the same posterior with a bin for every score.
+here is the snapshot of a thousand groups, taken with and without curves being learned in another thread, turn
+by turn. What bins do to the curve is measured against the same posterior with a bin for every score.
 """
 
 from __future__ import annotations
