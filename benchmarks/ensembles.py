@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from service.assessment.vote_patterns import VotePatterns
+
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
@@ -103,3 +105,42 @@ def digits(bagged: int = 0) -> list[Items]:
         votes = np.column_stack((parent, children))
         ensembles.append(Items(votes, (truth[rest] == digit).astype(np.float64)))
     return ensembles
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Traffic of vote patterns.
+
+    Attributes:
+        patterns: what traffic tells.
+        accuracy: how often an item of a pattern is truly positive [P].
+    """
+
+    patterns: VotePatterns
+    accuracy: Floats
+
+    def precision(self) -> Floats:
+        """Of every member [members]."""
+        return self.patterns.within() @ self.accuracy
+
+
+def majority(rng: np.random.Generator, *, children: int, alike: bool) -> Stream:
+    """A majority vote of children that differ in skill.
+
+    Args:
+        rng: draws how often they miss and alarm.
+        children: how many, an odd number.
+        alike: whether all err more often on the same, hard items; else each errs by itself.
+    """
+    masks = np.arange(1, 2**children, dtype=np.int64)
+    votes = (masks[:, None] >> np.arange(children) & 1).astype(np.bool_)
+    misses, alarms = rng.uniform(0.02, 0.4, children), rng.uniform(0.005, 0.15, children)
+    prevalence = rng.uniform(0.1, 0.5)
+    positive, negative = np.zeros(len(masks)), np.zeros(len(masks))
+    for share, harder in ((0.6, 0.4), (0.4, 2.0)) if alike else ((1.0, 1.0),):
+        missed, alarmed = misses * harder, alarms * harder
+        positive += share * prevalence * np.where(votes, 1 - missed, missed).prod(axis=1)
+        negative += share * (1 - prevalence) * np.where(votes, alarmed, 1 - alarmed).prod(axis=1)
+    traffic = positive + negative
+    parent = (2 * votes.sum(axis=1) > children).astype(np.int64)
+    return Stream(VotePatterns(masks << 1 | parent, traffic, children + 1), positive / traffic)
