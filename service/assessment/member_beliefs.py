@@ -58,7 +58,8 @@ def post_stratified(allocation: Allocation, labels: Floats, positive: Floats) ->
     parts = _parts(allocation, labels, positive)
     seen = parts.labels > 0
     rates = np.divide(parts.positive, parts.labels, out=np.zeros(seen.shape), where=seen)
-    whole = np.where(seen & allocation.undivided(), parts.shares, 0.0)
+    undivided = allocation.sums((~allocation.patterns.called()).astype(np.float64)) == 0
+    whole = np.where(seen & undivided, parts.shares, 0.0)
     known = whole.sum(axis=-1)
     centre = np.full(known.shape, 0.5)
     np.divide((whole * rates).sum(axis=-1), known, out=centre, where=known > 0)
@@ -143,11 +144,11 @@ def _parts(allocation: Allocation, labels: Floats, positive: Floats) -> _Parts:
             raise ValueError("labels and outcomes must be 0 or more")
     if np.any(positive > labels + _ROUNDING):
         raise ValueError("there are more outcomes than labels")
-    strata = (allocation.strata[:, None] == np.arange(allocation.count)).astype(np.float64)
-    within, called = patterns.within(), patterns.called()
-    seen, right = ((counts[..., None, :] * called) @ strata for counts in (labels, positive))
-    everybody = (labels @ strata)[..., None, :]
-    sizes = patterns.sizes()[:, None]
-    held = np.divide(patterns.traffic @ strata, sizes, out=np.zeros(seen.shape[-2:]), where=sizes > 0)
+    called, sizes = patterns.called(), patterns.sizes()[:, None]
+    shares = allocation.sums(patterns.within())
+    seen, right = (allocation.sums(counts[..., None, :] * called) for counts in (labels, positive))
+    everybody = allocation.sums(labels)[..., None, :]
+    traffic = allocation.sums(patterns.traffic)
+    held = np.divide(traffic, sizes, out=np.zeros(shares.shape), where=sizes > 0)
     drawn = held * np.divide(seen, everybody, out=np.zeros(seen.shape), where=everybody > 0)
-    return _Parts(within @ strata, seen, right, drawn)
+    return _Parts(shares, seen, right, drawn)

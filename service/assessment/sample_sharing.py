@@ -136,7 +136,7 @@ def plan_sharing(
 
     Raises:
         ValueError: votes are not a table of booleans or have too many columns; n is below 1; the mixing
-            is none of the three; labelled has another length than votes.
+            is none of the three; labelled is not a boolean for every row of votes.
     """
     if n < 1:
         raise ValueError("a sample has one item at least")
@@ -144,8 +144,8 @@ def plan_sharing(
         raise ValueError(f"mixing must be one of {', '.join(get_args(Mixing))}")
     patterns = pattern_masks(votes)
     known = np.zeros(len(votes), np.bool_) if labelled is None else labelled
-    if known.shape != patterns.shape:
-        raise ValueError("there must be as many flags of labels as rows of votes")
+    if known.shape != patterns.shape or known.dtype != np.bool_:
+        raise ValueError("labelled must be a boolean for every row of votes")
     order = _random_order(patterns, known, rng)
     called = votes[order]
     if mixing == "patterns":

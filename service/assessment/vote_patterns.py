@@ -190,11 +190,17 @@ class Allocation:
         """How many strata there are."""
         return int(self.strata.max(initial=-1)) + 1
 
-    def undivided(self) -> Flags:
-        """Whether a member calls all patterns of a stratum positive [members, count]."""
-        strata = self.strata[:, None] == np.arange(self.count)
-        others: Flags = np.any(~self.patterns.called()[:, :, None] & strata, axis=1)
-        return ~others
+    def sums(self, values: Floats) -> Floats:
+        """Sums over the patterns of every stratum [..., count].
+
+        Args:
+            values: of every pattern [..., P].
+        """
+        if not self.count:
+            return np.zeros((*values.shape[:-1], 0))
+        grouped = np.argsort(self.strata, kind="stable")
+        starts = np.searchsorted(self.strata[grouped], np.arange(self.count))
+        return np.add.reduceat(values[..., grouped], starts, axis=-1)
 
 
 def allocate(patterns: VotePatterns, wanted: int) -> Allocation:

@@ -215,6 +215,7 @@ def test_an_ensemble_may_have_as_many_members_as_a_mask_has_bits() -> None:
         (np.ones((3, 0), np.bool_), 1, "reshuffle", None),
         (np.ones((3, MOST_MEMBERS + 1), np.bool_), 1, "reshuffle", None),
         (np.ones((3, 2), np.bool_), 1, "reshuffle", np.ones(2, np.bool_)),
+        (np.ones((3, 2), np.bool_), 1, "reshuffle", np.ones(3)),
     ],
 )
 def test_impossible_arguments_are_refused(
