@@ -69,6 +69,7 @@ benchmarks: $(VENV)/dev.installed  ## measure replays, beliefs, scrapes, curves,
 	$(BIN)/python -m benchmarks.curves
 	$(BIN)/python -m benchmarks.flushes
 	$(BIN)/python -m benchmarks.label_efficiency
+	$(BIN)/python -m benchmarks.sharing
 
 screenshots: $(VENV)/dev.installed  ## play the demo, and picture its status page in docs/images
 	$(BIN)/python -m docs.screenshots
