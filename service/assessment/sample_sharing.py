@@ -245,11 +245,10 @@ def _by_patterns(called: Flags, patterns: Masks, n: int, rng: np.random.Generato
     for member, size in enumerate(positives):
         places = np.flatnonzero(called[:, member])
         _, own, held = np.unique(strata[places], return_inverse=True, return_counts=True)
-        edges = np.floor(np.cumsum(held) * (min(n, size) / max(size, 1)) + start)
-        take = np.diff(edges, prepend=0.0)
+        ends = np.cumsum(held)
+        # Multiplied first, so that the last quotient is exact, and n items are taken.
+        take = np.diff(np.floor(ends * min(n, size) / max(size, 1) + start), prepend=0.0)
         rank = np.empty(len(places), np.intp)
-        rank[np.argsort(own, kind="stable")] = np.arange(len(places)) - np.repeat(
-            np.cumsum(held) - held, held
-        )
+        rank[np.argsort(own, kind="stable")] = np.arange(len(places)) - np.repeat(ends - held, held)
         samples.append(rng.permutation(places[rank < take[own]]))
     return samples
