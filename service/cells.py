@@ -35,6 +35,9 @@ SCORE_BIN = "score_bin"
 POSITIVE_SCORE = "positive_score"
 """Name of the grouping by the score of a binary classifier's positive class, whichever it predicts."""
 
+VOTES = "__votes__"
+"""Name of the grouping by the votes of an ensemble, and of the attribute that stands for them."""
+
 Combination = tuple[str, ...]
 GroupingKind = Literal["all", "score_bin", "positive_score", "predicted_class", "superclass", "attribute"]
 
@@ -61,6 +64,31 @@ class Grouping:
 
 
 @dataclass(frozen=True)
+class Ensemble:
+    """A classifier that pools the votes of others.
+
+    Attributes:
+        members: the others, by name.
+        positive: the class to which their votes are looked at.
+    """
+
+    members: tuple[str, ...]
+    positive: str
+
+    def pattern(self, predicted_class: str, votes: Mapping[str, str]) -> str:
+        """Who says that an item is positive: a digit each, the ensemble itself first; 1 for yes.
+
+        Args:
+            predicted_class: the ensemble's.
+            votes: class that each member predicts; `MISSING` comes out where one is not told.
+        """
+        if not votes.keys() >= set(self.members):
+            return MISSING
+        said = (predicted_class, *(votes[member] for member in self.members))
+        return "".join("1" if name == self.positive else "0" for name in said)
+
+
+@dataclass(frozen=True)
 class CellBounds:
     """Bounds of one model's cells.
 
@@ -84,12 +112,14 @@ class CellSpace:
         score_edges: inner edges of the score bins, ascending, in (0, 1).
         groupings: all groupings by name; `all` and `score_bin` are always among them.
         bounds: bounds on cells and attribute values.
+        ensemble: whose votes tell groups apart, if any does.
     """
 
     classes: tuple[str, ...]
     score_edges: tuple[float, ...]
     groupings: Mapping[str, Grouping]
     bounds: CellBounds = CellBounds()
+    ensemble: Ensemble | None = None
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -131,6 +161,20 @@ class CellSpace:
         rows = combinations * len(self.classes) + classes if self.by_class else combinations
         cells: npt.NDArray[np.intp] = rows * self.bin_count + self.bins(scores)
         return cells
+
+    def telling(
+        self, attributes: Mapping[str, str], predicted_class: str, votes: Mapping[str, str]
+    ) -> Mapping[str, str]:
+        """The attributes of a prediction, with its votes as one where they tell groups apart.
+
+        Args:
+            attributes: of the prediction.
+            predicted_class: by name.
+            votes: class that each member of an ensemble predicts.
+        """
+        if self.ensemble is None:
+            return attributes
+        return {**attributes, VOTES: self.ensemble.pattern(predicted_class, votes)}
 
     def raw_combination(self, attributes: Mapping[str, str]) -> Combination:
         """The attribute values that matter to cells, before any folding but that of over-long values."""
@@ -201,6 +245,8 @@ class CellSpace:
                 self.by_class,
                 [self.bounds.cells, self.bounds.attribute_values, self.bounds.attribute_length],
                 parts,
+                # Not where there is none: what was stored before there were ensembles is what it was.
+                *([] if self.ensemble is None else [self.ensemble.members, self.ensemble.positive]),
             ]
         )
         return hashlib.blake2b(described.encode(), digest_size=4).hexdigest()

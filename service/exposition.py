@@ -15,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from service.assessment_snapshot import AssessmentSnapshot
+from service.ensembles import EnsembleSnapshot
 from service.grouping_snapshot import GroupingSnapshot
 from service.metrics import SPECS
 from service.performing import PerformanceSnapshot
@@ -81,6 +82,8 @@ def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
         _grouping_samples(samples, (snapshot.model, name), grouping)
     for name, performance in snapshot.performances.items():
         _performance_samples(samples, (snapshot.model, name), performance)
+    for name, ensemble in snapshot.ensembles.items():
+        _ensemble_samples(samples, (snapshot.model, name), ensemble)
     for name, state in snapshot.assessments.items():
         _assessment_samples(samples, (snapshot.model, name), state, snapshot.groupings.get(state.grouping))
 
@@ -234,6 +237,28 @@ def _performance_samples(samples: Samples, at: tuple[str, str], performance: Per
                 "credence_performance_target_missed_probability_ratio": performance.missed[measure],
             },
         )
+
+
+def _ensemble_samples(samples: Samples, at: tuple[str, str], ensemble: EnsembleSnapshot) -> None:
+    beliefs = ensemble.beliefs
+    for name, values in {
+        "credence_ensemble_member_precision_lower_ratio": beliefs.lower,
+        "credence_ensemble_member_precision_mean_ratio": beliefs.mean,
+        "credence_ensemble_member_precision_upper_ratio": beliefs.upper,
+        "credence_ensemble_member_target_missed_probability_ratio": ensemble.missed,
+        "credence_ensemble_member_positive_share_ratio": ensemble.shares,
+        "credence_ensemble_member_labels": ensemble.labels,
+    }.items():
+        _tell_groups(samples, name, at, list(ensemble.members), values)
+    _tell(
+        samples,
+        at,
+        {
+            "credence_ensemble_target_ratio": ensemble.target,
+            "credence_ensemble_needed_labels": ensemble.plan.cost,
+            "credence_ensemble_saving_ratio": ensemble.saving,
+        },
+    )
 
 
 def _tell(samples: Samples, at: tuple[str, ...], values: Mapping[str, float | None]) -> None:

@@ -80,7 +80,8 @@ class OutcomeLedger:
         self._space = space
         self._attributes = space.attributes
         self._class_index = {name: i for i, name in enumerate(space.classes)}
-        self._tells_classes = any(g.kind == "predicted_class" for g in space.groupings.values())
+        by_class = any(g.kind == "predicted_class" for g in space.groupings.values())
+        self._tells_classes = by_class or space.ensemble is not None
         self._rows = GrowingColumns(_COLUMNS)
         self._summed = 0  # rows before this one have been told which sum they count in
         self._stale = 0  # changes since codes were last given anew
@@ -214,7 +215,10 @@ class OutcomeLedger:
             sequence=[e.position[1] for e in outcomes],
             predicted_at=[fact.predicted_at for fact in facts],
             given_at=[e.label.time for e in outcomes],
-            combination=[self._code(fact.attributes) for fact in facts],
+            combination=[
+                self._code(self._space.telling(fact.attributes, fact.predicted_class, fact.votes))
+                for fact in facts
+            ],
             predicted=[index.get(fact.predicted_class, _NONE) for fact in facts],
             score=[fact.score for fact in facts],
             source=[sources.setdefault((e.assessment, e.fact.grouping), len(sources)) for e in outcomes],

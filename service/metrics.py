@@ -39,6 +39,7 @@ _ASSESSMENT = ("model", "assessment")
 _ASSESSMENT_GROUP = (*_ASSESSMENT, "group")
 _PAIR = (*_ASSESSMENT, "first", "second")
 _MEASURE = (*_ASSESSMENT, "measure")
+_MEMBER = (*_ASSESSMENT, "member")
 _PARTITION = ("topic", "partition")
 
 
@@ -99,6 +100,15 @@ CATALOGUE: tuple[MetricSpec, ...] = (
     MetricSpec("credence_performance_misfit", "gauge", "", _ASSESSMENT, "1 where the scores are no mixture of two classes as far as its families go, else 0; the mixture then counts for less."),
     MetricSpec("credence_performance_timestamp_seconds", "gauge", "seconds", _ASSESSMENT, "When the facts were read that the performance was learned from."),
     MetricSpec("credence_performance_failures_total", "counter", "", ("model",), "How often this process failed to learn the performance; what was known before is shown."),
+    MetricSpec("credence_ensemble_member_precision_lower_ratio", "gauge", "ratio", _MEMBER, "Lower end of the credible interval of a member's precision: how many of the items that it calls positive are. The member `ensemble` is the ensemble's own decision."),
+    MetricSpec("credence_ensemble_member_precision_mean_ratio", "gauge", "ratio", _MEMBER, "Posterior mean of a member's precision."),
+    MetricSpec("credence_ensemble_member_precision_upper_ratio", "gauge", "ratio", _MEMBER, "Upper end of the credible interval of a member's precision."),
+    MetricSpec("credence_ensemble_member_target_missed_probability_ratio", "gauge", "ratio", _MEMBER, "Posterior probability that a member's precision is below the assessment's target; absent without one."),
+    MetricSpec("credence_ensemble_member_positive_share_ratio", "gauge", "ratio", _MEMBER, "Share of the traffic that a member calls positive."),
+    MetricSpec("credence_ensemble_member_labels", "gauge", "labels", _MEMBER, "Labels of items that a member calls positive, as many as they are worth after weighting and forgetting."),
+    MetricSpec("credence_ensemble_target_ratio", "gauge", "ratio", _ASSESSMENT, "The assessment's configured target of precision; absent without one."),
+    MetricSpec("credence_ensemble_needed_labels", "gauge", "labels", _ASSESSMENT, "Labels still to be asked for, so that each member has as many as it is to have."),
+    MetricSpec("credence_ensemble_saving_ratio", "gauge", "ratio", _ASSESSMENT, "Share of the labels saved so far, compared with as many for each member, none shared; 0 before the first one."),
     MetricSpec("credence_requests_open", "gauge", "requests", _ASSESSMENT, "Label requests that wait for an answer."),
     MetricSpec("credence_requests_oldest_timestamp_seconds", "gauge", "seconds", _ASSESSMENT, "When the oldest label request that waits for an answer was first issued; absent while none waits."),
     MetricSpec("credence_requests_total", "counter", "requests", (*_ASSESSMENT, "event"), "Events in the life of label requests, of all replicas together: issued, reissued, answered, corrected, retracted, skipped, expired."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from service.cells import ALL, POSITIVE_SCORE, SCORE_BIN, bin_names
+from service.cells import ALL, POSITIVE_SCORE, SCORE_BIN, VOTES, bin_names
 from service.model_settings import (
     CONFUSION_CLASSES,
     METRICS,
@@ -15,8 +15,17 @@ from service.model_settings import (
 )
 from service.security_settings import Problems
 
-_OF_PERFORMANCE = ("positive_class", "threshold", "targets", "error_costs")
-_TAKEN = (ALL, SCORE_BIN, POSITIVE_SCORE)
+_TAKEN_BY: dict[str, tuple[str, ...]] = {
+    "positive_class": ("performance", "ensemble"),
+    "targets": ("performance", "ensemble"),
+    "threshold": ("performance",),
+    "error_costs": ("performance",),
+    "members": ("ensemble",),
+    "member_labels": ("ensemble",),
+}
+"""Keys of an assessment that only some tasks know."""
+
+_TAKEN = (ALL, SCORE_BIN, POSITIVE_SCORE, VOTES)
 
 
 def model_problems(at: str, model: ModelSettings) -> Problems:
@@ -38,6 +47,13 @@ def model_problems(at: str, model: ModelSettings) -> Problems:
     positive = {a.positive_class for a in model.assessments.values() if a.task == "performance"}
     if len(positive - {None}) > 1:
         problems.append((f"{at}.assessments", "the positive class is one and the same for all of a model"))
+    pooled = {
+        (*(a.members or ()), a.positive_class) for a in model.assessments.values() if a.task == "ensemble"
+    }
+    if len(pooled) > 1:
+        problems.append(
+            (f"{at}.assessments", "members and their class are the same for all ensembles of a model")
+        )
     for name, assessment in model.assessments.items():
         problems += _assessment_problems(f"{at}.assessments.{name}", model, assessment)
     return problems
@@ -67,8 +83,9 @@ def _cost_problems(at: str, model: ModelSettings, costs: CostSettings) -> Proble
 
 
 def _assessment_problems(at: str, model: ModelSettings, assessment: AssessmentSettings) -> Problems:
-    by_positive = [POSITIVE_SCORE] if model.positive_class is not None else []
-    known = [ALL, SCORE_BIN, *by_positive, *model.groupings]
+    built_in = [POSITIVE_SCORE] if model.positive_class is not None else []
+    built_in += [VOTES] if model.ensemble is not None else []
+    known = [ALL, SCORE_BIN, *built_in, *model.groupings]
     if assessment.grouping not in known:
         return [
             (
@@ -113,10 +130,15 @@ def _metric_problems(at: str, model: ModelSettings, assessment: AssessmentSettin
 
 
 def _performance_problems(at: str, model: ModelSettings, assessment: AssessmentSettings) -> Problems:
+    problems: Problems = [
+        (f"{at}.{key}", f"is given with `task: {' or '.join(tasks)}`, and only then")
+        for key, tasks in _TAKEN_BY.items()
+        if assessment.task not in tasks and getattr(assessment, key) is not None
+    ]
+    if assessment.task == "ensemble":
+        problems += _ensemble_problems(at, model, assessment)
     if assessment.task != "performance":
-        given = [key for key in _OF_PERFORMANCE if getattr(assessment, key) is not None]
-        return [(f"{at}.{key}", "is given with `task: performance`, and only then") for key in given]
-    problems: Problems = []
+        return problems
     if len(model.classes) != 2:  # noqa: PLR2004 - what binary means
         problems.append((f"{at}.task", "performance is of binary classifiers; this model has more classes"))
     if assessment.positive_class not in model.classes:
@@ -126,6 +148,20 @@ def _performance_problems(at: str, model: ModelSettings, assessment: AssessmentS
     edges = np.array(model.score_edges)
     if not np.allclose(edges, 1 - edges[::-1], rtol=0, atol=1e-9):
         problems.append((f"{at}.task", "performance needs `score_bins` that are symmetric about 1/2"))
+    return problems
+
+
+def _ensemble_problems(at: str, model: ModelSettings, assessment: AssessmentSettings) -> Problems:
+    problems: Problems = []
+    if assessment.positive_class not in model.classes:
+        problems.append((f"{at}.positive_class", f"must be one of the model's classes: {model.classes}"))
+    if assessment.members is None or len(set(assessment.members)) < len(assessment.members):
+        problems.append((f"{at}.members", "names the classifiers whose votes are pooled, each once"))
+    if assessment.grouping != ALL:
+        problems.append((f"{at}.grouping", f"an ensemble is asked about by its votes: `{ALL}`, or left out"))
+    others = {"recall", "f1", "false_positive_rate"}
+    if assessment.targets is not None and others & assessment.targets.model_dump(exclude_none=True).keys():
+        problems.append((f"{at}.targets", "the members of an ensemble have a target of precision alone"))
     return problems
 
 
@@ -143,6 +179,8 @@ def _group_names(model: ModelSettings, grouping: str) -> list[str] | None:
         return [ALL]
     if grouping in (SCORE_BIN, POSITIVE_SCORE):
         return bin_names(model.score_edges)
+    if grouping == VOTES:
+        return None
     settings = model.groupings[grouping]
     if settings.by == "attribute":
         return None

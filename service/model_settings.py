@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from service.cells import ALL, POSITIVE_SCORE, SCORE_BIN
+from service.cells import ALL, POSITIVE_SCORE, SCORE_BIN, VOTES, Ensemble
 from service.inference_contract import ATTRIBUTE_PREFIX, TENSOR_RULES, TensorField
 
 _NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -22,8 +22,10 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-Task = Literal["estimation", "identification", "comparison", "performance"]
-Metric = Literal["accuracy", "overall_accuracy", "calibration", "confusion", "cost", "precision_recall"]
+Task = Literal["estimation", "identification", "comparison", "performance", "ensemble"]
+Metric = Literal[
+    "accuracy", "overall_accuracy", "calibration", "confusion", "cost", "precision_recall", "precision"
+]
 Extreme = Literal["lowest", "highest"]
 Policy = Literal["thompson", "random", "multiple_play", "top_two", "epsilon_greedy", "bayes_ucb"]
 
@@ -32,6 +34,7 @@ METRICS: dict[Task, tuple[Metric, ...]] = {
     "identification": ("accuracy", "calibration", "cost"),
     "comparison": ("accuracy",),
     "performance": ("precision_recall",),
+    "ensemble": ("precision",),
 }
 """What every task can be about."""
 
@@ -46,6 +49,7 @@ QUALITIES: dict[tuple[str, str], str] = {
 """What an identification looks for, by its metric and end."""
 
 _EVEN = 0.5
+_MEMBER_LABELS = 100
 
 CONFUSION_CLASSES = 1_000
 """Confusion and cost, which take arrays of classes by classes, are known of models with so many at most."""
@@ -109,11 +113,12 @@ class AssessmentSettings(Frozen):
 
     task: Task = Field(
         default="estimation",
-        description="know every group, find the extreme ones, compare two groups, or know precision and "
-        "recall of a binary classifier at every threshold",
+        description="know every group, find the extreme ones, compare two groups, know precision and "
+        "recall of a binary classifier at every threshold, or know an ensemble and its members",
     )
     metric: Metric = Field(
-        default="accuracy", description="what is asked about; with performance `precision_recall`, as it is"
+        default="accuracy",
+        description="what is asked about; with performance and ensemble their only metric, if absent",
     )
     extreme: Extreme | None = Field(
         default=None,
@@ -131,7 +136,20 @@ class AssessmentSettings(Frozen):
         default=ALL, description="one of the model's groupings; `all` and `score_bin` are always there"
     )
     positive_class: ClassName | None = Field(
-        default=None, description="with performance: the class to be found, one of the model's two"
+        default=None,
+        description="with performance: the class to be found, one of the model's two; with ensemble, any",
+    )
+    members: list[Name] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=16,
+        description="with ensemble: the classifiers whose votes are pooled, as predictions name them",
+    )
+    member_labels: int | None = Field(
+        default=None,
+        ge=2,
+        description="with ensemble: labels that each member is to have, the ensemble itself included; 100 if "
+        "absent",
     )
     threshold: Probability | None = Field(
         default=None,
@@ -139,7 +157,9 @@ class AssessmentSettings(Frozen):
         "0.5 if absent",
     )
     targets: Targets | None = Field(
-        default=None, description="with performance: what is to be reached, and alerted on where it is not"
+        default=None,
+        description="with performance: what is to be reached, and alerted on where it is not; with ensemble "
+        "the precision alone",
     )
     error_costs: ErrorCosts | None = Field(
         default=None, description="with performance: by which, of equally good thresholds, one is chosen"
@@ -157,10 +177,15 @@ class AssessmentSettings(Frozen):
 
     @model_validator(mode="before")
     @classmethod
-    def _performance_has_one_metric(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("task") == "performance" and "metric" not in given:
-            return given | {"metric": "precision_recall"}
+    def _some_tasks_have_one_metric(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("task") in ("performance", "ensemble"):
+            return {"metric": METRICS[given["task"]][0], **given}
         return given
+
+    @property
+    def wanted_labels(self) -> int:
+        """Labels that each member of an ensemble is to have."""
+        return _MEMBER_LABELS if self.member_labels is None else self.member_labels
 
     @property
     def operating_threshold(self) -> float:
@@ -177,6 +202,8 @@ class AssessmentSettings(Frozen):
         """The grouping that labels are asked for: by scores, where all of the traffic is asked about."""
         if self.task == "performance":
             return POSITIVE_SCORE
+        if self.task == "ensemble":
+            return VOTES
         return SCORE_BIN if self.metric == "overall_accuracy" else self.grouping
 
 
@@ -285,6 +312,14 @@ class ModelSettings(Frozen):
     def positive_class(self) -> str | None:
         """The class to be found, if any assessment asks about performance."""
         return next((a.positive_class for a in self.assessments.values() if a.task == "performance"), None)
+
+    @property
+    def ensemble(self) -> Ensemble | None:
+        """Whose votes tell groups apart, if any assessment asks about an ensemble."""
+        for asked in self.assessments.values():
+            if asked.task == "ensemble" and asked.members and asked.positive_class is not None:
+                return Ensemble(tuple(asked.members), asked.positive_class)
+        return None
 
     @property
     def traffic_decay_per_second(self) -> float:

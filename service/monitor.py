@@ -15,7 +15,7 @@ from service.asking import Standing, standing
 from service.assessment.policies import NONE, Situation
 from service.believing import present_groups
 from service.cells import CellSpace, CombinationDirectory
-from service.drawing import Drawer
+from service.drawing import Drawer, Pooled
 from service.ledger import OutcomeLedger
 from service.model_settings import AssessmentSettings, ModelSettings
 from service.performance_watch import POOLED_SCORES, PerformanceWatch
@@ -229,10 +229,16 @@ class ModelMonitor:
             state.budget_remaining,
             MOST_REQUESTS_PER_ROUND,
         )
-        stands = standing(settings, grouping, state.in_flight) if grouping and wanted > 0 else None
-        if stands is None:
+        ensemble = snapshot.ensembles.get(name)
+        if ensemble is not None and wanted > 0:
+            planned = np.repeat(ensemble.groups, ensemble.plan.more)
+            wanted = min(wanted, len(planned))
+            named = self._rng.permutation(planned)[:wanted].tolist()
+            draws = self._planned(name, settings, named, traffic=traffic, now=now)
+        elif grouping and wanted > 0 and (stands := standing(settings, grouping, state.in_flight)):
+            draws = self._draws(name, settings, stands, traffic=traffic, wanted=wanted, now=now)
+        else:
             return 0, 0
-        draws = self._draws(name, settings, stands, traffic=traffic, wanted=wanted, now=now)
         statuses = self._requests.issue(
             epoch=epoch,
             assessment=name,
@@ -261,7 +267,7 @@ class ModelMonitor:
         """
         groups = present_groups(self._space, settings.asked_grouping, traffic)
         beliefs, available = stands.situation.beliefs, stands.situation.available
-        drawer = Drawer(self._requests, traffic, self._slots, self._traffic_decay, self._hash_key)
+        drawer = self._drawer(traffic)
         draws: list[Draw] = []
         while len(draws) < wanted:
             named = self._named(stands, beliefs, available, wanted - len(draws))
@@ -274,19 +280,33 @@ class ModelMonitor:
                     available[0, group] = False
                 else:
                     beliefs.expect(np.array([group]))
-                    draws.append(
-                        request_of(
-                            item,
-                            model=self.model,
-                            classes=self._settings.classes,
-                            assessment=name,
-                            settings=settings,
-                            group=groups.names[group],
-                            shares=self._shares,
-                            now=now,
-                        )
-                    )
+                    draws.append(self._request(name, settings, item, groups.names[group], now))
         return draws
+
+    def _planned(
+        self, name: str, settings: AssessmentSettings, named: list[str], *, traffic: TrafficFacts, now: float
+    ) -> list[Draw]:
+        """An item of each named group, but where the pool has none; the next round plans anew."""
+        groups = present_groups(self._space, settings.asked_grouping, traffic)
+        index = {group: i for i, group in enumerate(groups.names)}
+        cells = [self._cell_of(index[group], groups.cells, traffic.traffic.weights) for group in named]
+        found = zip(named, self._drawer(traffic).draw(cells), strict=True)
+        return [self._request(name, settings, item, group, now) for group, item in found if item is not None]
+
+    def _drawer(self, traffic: TrafficFacts) -> Drawer:
+        return Drawer(self._requests, traffic, self._slots, self._traffic_decay, self._hash_key)
+
+    def _request(self, name: str, settings: AssessmentSettings, item: Pooled, group: str, now: float) -> Draw:
+        return request_of(
+            item,
+            model=self.model,
+            classes=self._settings.classes,
+            assessment=name,
+            settings=settings,
+            group=group,
+            shares=self._shares,
+            now=now,
+        )
 
     def _named(self, stands: Standing, beliefs: Any, available: Flags, count: int) -> list[int]:
         """So many groups, or fewer where none is available; each counts as answered when it is named."""

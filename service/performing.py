@@ -184,8 +184,7 @@ def _pooled_items(space: CellSpace, traffic: TrafficFacts, pooled: Sequence[Pool
     usable = [
         (number, classes[record.predicted_class], record.score)
         for record in pooled
-        if record.predicted_class in classes
-        and (number := directory.number(directory.fold(space.raw_combination(record.attributes)))) is not None
+        if record.predicted_class in classes and (number := _number_of(space, directory, record)) is not None
     ]
     columns = np.array(usable, np.float64).reshape(-1, 3)
     predicted, scores = columns[:, 1].astype(np.intp), columns[:, 2]
@@ -193,6 +192,11 @@ def _pooled_items(space: CellSpace, traffic: TrafficFacts, pooled: Sequence[Pool
     # A cell that the pool knows already, and the traffic as it was read not yet.
     there = traffic.traffic.weights[cells] > 0
     return _Items(cells[there], predicted[there], scores[there])
+
+
+def _number_of(space: CellSpace, directory: CombinationDirectory, record: PoolRecord) -> int | None:
+    told = space.telling(record.attributes, record.predicted_class, record.votes)
+    return directory.number(directory.fold(space.raw_combination(told)))
 
 
 def _cells_alone(traffic: TrafficFacts, cells: Indices) -> Indices:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from service.cells import ALL, POSITIVE_SCORE, SCORE_BIN, CellBounds, CellSpace, Grouping
+from service.cells import ALL, POSITIVE_SCORE, SCORE_BIN, VOTES, CellBounds, CellSpace, Grouping
 from service.model_settings import Frozen, ModelSettings, Name, PositiveSeconds, Probability
 from service.vendor_settings import VendorApiSettings, VendorName, VendorSettings
 
@@ -275,6 +275,8 @@ class Settings(Frozen):
             groupings[POSITIVE_SCORE] = Grouping(
                 POSITIVE_SCORE, "positive_score", positive=settings.positive_class
             )
+        if settings.ensemble is not None:
+            groupings[VOTES] = Grouping(VOTES, "attribute", VOTES)
         for name, grouping in settings.groupings.items():
             superclasses = {c: s for s, members in (grouping.superclasses or {}).items() for c in members}
             groupings[name] = Grouping(name, grouping.by, grouping.attribute or "", superclasses)
@@ -283,4 +285,5 @@ class Settings(Frozen):
             score_edges=settings.score_edges,
             groupings=groupings,
             bounds=CellBounds(self.bounds.cells, self.bounds.attribute_values, self.bounds.attribute_length),
+            ensemble=settings.ensemble,
         )

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from service.assessment.member_beliefs import member_beliefs
 from service.assessment.score_bins import UNLABELLED
+from service.assessment.vote_patterns import VotePatterns, allocate
 from service.cells import CellSpace, CombinationDirectory
+from service.ensembles import EnsembleSnapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import AssessmentSettings, ModelSettings
 from service.performing import PerformanceFacts, PerformanceSnapshot, assess_performance
@@ -142,6 +145,26 @@ def performance(**fields: Any) -> PerformanceSnapshot:
     labels = np.where(np.arange(200) < 100, spam, UNLABELLED).astype(np.int64)
     facts = PerformanceFacts(scores, np.ones(200), labels, np.ones(200))
     return assess_performance(facts, settings, rng, interval=0.95, now=NOW)
+
+
+def ensemble() -> EnsembleSnapshot:
+    """How an ensemble of two stands whose second member is wrong where it is alone."""
+    allocation = allocate(VotePatterns(np.array([0b111, 0b011, 0b100]), np.array([6.0, 2.0, 2.0]), 3), 50)
+    known, positive = np.array([40.0, 15.0, 10.0]), np.array([38.0, 13.0, 2.0])
+    return EnsembleSnapshot(
+        members=("ensemble", "first", "second"),
+        positive_class="cat",
+        shares=np.array([0.8, 0.8, 0.8]),
+        beliefs=member_beliefs(allocation, known, positive),
+        labels=np.array([55.0, 55.0, 50.0]),
+        missed=np.array([0.1, 0.1, 0.9]),
+        target=0.8,
+        plan=allocation.plan(known, np.random.default_rng(0)),
+        groups=["111", "110", "001"],
+        wanted=50,
+        asked=65.0,
+        alone=140.0,
+    )
 
 
 def recalled(there: Known, now: ModelSnapshot, at: float) -> Moment:

@@ -12,7 +12,7 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_classic
-from snapshots import NOW, known, performance, recalled, snapshot
+from snapshots import NOW, ensemble, known, performance, recalled, snapshot
 
 from service.exposition import SnapshotCollector
 from service.metrics import CATALOGUE, SPECS, PipelineMetrics, VendorMetrics
@@ -20,6 +20,7 @@ from service.snapshot import ModelSnapshot
 
 RENEWING = {"labels": 100, "per_days": 1}
 LEARNED = performance()
+POOLED = ensemble()
 TAKEN = replace(
     snapshot(
         alerts={"min_accuracy": 0.8, "max_ece": 0.1},
@@ -35,6 +36,7 @@ TAKEN = replace(
         },
     ),
     performances={"curve": LEARNED},
+    ensembles={"votes": POOLED},
 )
 
 
@@ -115,6 +117,21 @@ def test_a_measure_of_performance_has_its_interval_and_its_target() -> None:
     assert missed == pytest.approx(LEARNED.missed["recall"])
     assert sample("best_threshold_ratio") == LEARNED.thresholds.thresholds[LEARNED.thresholds.best]
     assert sample("labels") == 100
+
+
+def test_every_member_of_an_ensemble_has_its_precision_and_what_sharing_saved() -> None:
+    told = values(registry_of(TAKEN).collect())
+
+    def sample(name: str, **labels: str) -> float:
+        at = {"model": "m", "assessment": "votes", **labels}
+        return told[f"credence_ensemble_{name}", frozenset(at.items())]
+
+    for position, member in enumerate(POOLED.members):
+        mean = sample("member_precision_mean_ratio", member=member)
+        assert mean == pytest.approx(POOLED.beliefs.mean[position])
+    assert sample("member_target_missed_probability_ratio", member="second") == 0.9
+    assert sample("saving_ratio") == pytest.approx(1 - 65 / 140)
+    assert sample("needed_labels") == POOLED.plan.cost
 
 
 def test_every_metric_has_the_type_of_the_catalogue() -> None:

@@ -1,4 +1,4 @@
-"""Settings of assessments of performance."""
+"""Settings of assessments of performance, and of ensembles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from service.cells import POSITIVE_SCORE
+from service.cells import MISSING, POSITIVE_SCORE, VOTES, Ensemble
 from service.errors import ConfigurationError
 from service.settings import Settings
 from service.settings_file import load_settings
@@ -28,6 +28,67 @@ def refused(directory: Path, assessments: dict[str, Any], **model: Any) -> list[
     with pytest.raises(ConfigurationError) as caught:
         load(directory, assessments, **model)
     return list(caught.value.problems)
+
+
+VOTED = {"task": "ensemble", "positive_class": "spam", "members": ["a", "b"], "budget": {"labels": 50}}
+
+
+def test_an_ensemble_asks_by_its_votes(tmp_path: Path) -> None:
+    settings = load(tmp_path, {"votes": VOTED})
+    assessment = settings.models["mail"].assessments["votes"]
+    assert (assessment.metric, assessment.asked_grouping, assessment.wanted_labels) == (
+        "precision",
+        VOTES,
+        100,
+    )
+    space = settings.cell_space("mail")
+    assert space.groupings[VOTES].attribute == VOTES
+    assert space.ensemble == Ensemble(("a", "b"), "spam")
+
+
+@pytest.mark.parametrize(
+    ("predicted", "votes", "pattern"),
+    [
+        ("spam", {"a": "spam", "b": "ham"}, "110"),
+        ("ham", {"b": "spam", "a": "ham", "c": "spam"}, "001"),
+        ("spam", {"a": "spam"}, MISSING),
+    ],
+)
+def test_a_pattern_tells_who_says_that_it_is_positive(
+    predicted: str, votes: dict[str, str], pattern: str
+) -> None:
+    assert Ensemble(("a", "b"), "spam").pattern(predicted, votes) == pattern
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "told"),
+    [
+        ({"members": ["a", "a"]}, "votes.members", "each once"),
+        ({"members": None}, "votes.members", "each once"),
+        ({"positive_class": "eggs"}, "votes.positive_class", "must be one of the model's classes"),
+        ({"grouping": "score_bin"}, "votes.grouping", "asked about by its votes"),
+        ({"targets": {"recall": 0.9}}, "votes.targets", "precision alone"),
+        ({"threshold": 0.5}, "votes.threshold", "is given with `task: performance"),
+        ({"task": "estimation", "positive_class": None}, "votes.members", "is given with `task: ensemble`"),
+    ],
+)
+def test_what_makes_no_sense_of_an_ensemble_is_refused(
+    tmp_path: Path, changes: dict[str, Any], path: str, told: str
+) -> None:
+    problems = refused(tmp_path, {"votes": VOTED | changes})
+    assert any(at == f"models.mail.assessments.{path}" and told in problem for at, problem in problems), (
+        problems
+    )
+
+
+def test_two_ensembles_of_one_model_are_refused(tmp_path: Path) -> None:
+    problems = refused(tmp_path, {"votes": VOTED, "other": VOTED | {"members": ["a"]}})
+    assert [path for path, _ in problems] == ["models.mail.assessments"]
+
+
+def test_without_an_ensemble_cells_are_stored_as_they_were(tmp_path: Path) -> None:
+    space = load(tmp_path, {}).cell_space("mail")
+    assert space.fingerprint(16, 7.0) == "fe2ef29d"
 
 
 def test_it_asks_by_the_positive_classs_score(tmp_path: Path) -> None:
@@ -55,7 +116,7 @@ def test_others_may_ask_by_it_too(tmp_path: Path) -> None:
         ({}, {"score_bins": [0.2, 0.5]}, "curve.task", "symmetric about 1/2"),
         ({"grouping": "score_bin"}, {}, "curve.grouping", "is of all traffic"),
         ({"metric": "accuracy"}, {}, "curve.metric", "performance is about one of precision_recall"),
-        ({"task": "estimation"}, {}, "curve.positive_class", "is given with `task: performance`"),
+        ({"task": "estimation"}, {}, "curve.positive_class", "is given with `task: performance"),
         ({"targets": {"precision": 1.5}}, {}, "curve.targets.precision", "less than or equal to 1"),
     ],
 )
