@@ -89,6 +89,7 @@ class ModelSummary(Document):
     last_label_at: Seconds | None
     accuracy: Interval | None = Field(description="over all traffic; null without traffic")
     finding_count: int = Field(description="thresholds, of all groups, that are known to be crossed")
+    missed_targets: int = Field(description="targets of performance that are known to be missed")
     watched: bool = Field(description="whether a threshold is configured")
     labels_remaining: int = Field(description="left in the budgets of all assessments")
 

@@ -72,6 +72,11 @@ def _summary(
     )
 
 
+def missed_targets(snapshot: ModelSnapshot) -> int:
+    """Targets of all assessments that are known to be missed."""
+    return sum(one.verdict == "fails" for told in performance_summaries(snapshot) for one in told.measures)
+
+
 def performance_state(snapshot: ModelSnapshot, assessment: str) -> PerformanceState:
     """How a binary classifier does at its threshold, and would at every other one.
 

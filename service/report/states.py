@@ -31,7 +31,7 @@ from service.report.documents import (
     Thresholds,
 )
 from service.report.findings import finding_count, findings
-from service.report.performances import performance_summaries
+from service.report.performances import missed_targets, performance_summaries
 from service.snapshot import ModelSnapshot
 
 _MOST_RANKED = 20
@@ -68,6 +68,7 @@ def _summary(model: str, snapshot: ModelSnapshot | None) -> ModelSummary:
         last_label_at=snapshot.last_label_at if snapshot else None,
         accuracy=_overall_accuracy(snapshot) if snapshot else None,
         finding_count=_finding_count(snapshot) if snapshot else 0,
+        missed_targets=missed_targets(snapshot) if snapshot else 0,
         watched=snapshot is not None and _is_watched(snapshot.settings),
         labels_remaining=sum(state.budget_remaining for state in snapshot.assessments.values())
         if snapshot
