@@ -116,6 +116,7 @@ function calm(state) {
       h("h2", {}, "No traffic has been seen yet"),
       h("p", {}, "Once predictions of this model arrive, what is known of them stands here."),
     );
+  if (unwatched && missed) return null;
   return h(
     "div",
     { class: unwatched || missed ? "calm" : "calm well" },
