@@ -22,7 +22,7 @@ from service.report.performances import (
     performance_summaries,
     recalibration,
 )
-from service.report.states import model_state
+from service.report.states import model_state, overview
 from service.snapshot import ModelSnapshot
 from service.status import status_view
 
@@ -99,6 +99,12 @@ def test_a_target_is_known_to_be_missed_or_met_with_confidence_alone(missed: flo
     taken = mail(dataclasses.replace(LEARNED, missed={"precision": missed, "recall": 0.5}))
     assert measure(taken, "precision").verdict == verdict
     assert measure(taken, "f1").verdict == "none"
+
+
+def test_targets_that_are_known_to_be_missed_are_counted_beside_the_model() -> None:
+    missed = mail(dataclasses.replace(LEARNED, missed={"precision": 0.99, "recall": 0.5}))
+    told = overview(["m", "new"], [missed], tick_seconds=5.0, now=NOW).models
+    assert [one.missed_targets for one in told] == [1, 0]
 
 
 def test_with_few_labels_no_target_is_known_to_be_missed() -> None:

@@ -91,8 +91,8 @@ function seeing(seen) {
       h(
         "p",
         { class: "hint" },
-        `The scores do not look like a mixture of two classes (${probability(seen.misfit_p_value)} of such ` +
-          "mixtures are as far off). So the mixture counts for less, and more labels are needed for the same width.",
+        `The scores do not quite fit a mixture of two classes: ${probability(seen.misfit_p_value)} of such mixtures ` +
+          "are as far off. So scores without a label count for less, and it takes more labels to be as sure.",
       ),
   ];
 }
