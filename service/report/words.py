@@ -140,7 +140,8 @@ def why_next(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) 
     if settings.task == "comparison":
         return f"one of the two compared; its accuracy is known to {width:.1f} points"
     if settings.task == "performance":
-        return f"precision and recall hang on how many of these scores are right; {share} of the traffic"
+        hang = f"precision and recall hang on how many of these are {settings.positive_class}"
+        return f"{hang}; they have {share} of the traffic"
     if settings.metric == "calibration":
         ece = 100 * (grouping.ece_upper[group] - grouping.ece_lower[group])
         return f"its calibration error is known to {ece:.1f} points, with {share} of the traffic"

@@ -125,7 +125,7 @@ def test_the_assessment_asks_and_has_found_something_in_words() -> None:
     (told,) = model_state(TAKEN).assessments
     assert told.question == "What are precision and recall on class spam, at every threshold?"
     assert told.found.startswith("Precision 92.6 % [")
-    assert told.next[0].why.startswith("precision and recall hang on how many of these scores are right")
+    assert told.next[0].why.startswith("precision and recall hang on how many of these are spam")
 
 
 def test_of_very_many_thresholds_those_that_differ_are_told() -> None:

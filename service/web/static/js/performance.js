@@ -31,12 +31,7 @@ export const missedOf = (summary) =>
 /** @param {any} data @param {() => void} redraw draws this section alone */
 export function performanceView(data, redraw) {
   return [
-    h(
-      "div",
-      { class: "title" },
-      h("h2", { id: "performance-title" }, "Performance"),
-      help(PERFORMANCE_HELP),
-    ),
+    h("div", { class: "title" }, h("h2", { id: "performance-title" }, "Performance"), help(PERFORMANCE_HELP)),
     data.state.performances.map((/** @type {any} */ summary) => one(summary, data, redraw)),
   ];
 }
@@ -56,15 +51,12 @@ function one(summary, data, redraw) {
       told && when(told.taken_at),
     ),
     h("h3", {}, `Finding ${summary.positive_class}`),
-    h(
-      "p",
-      { class: "said" },
-      missed && h("span", { class: "fails", "aria-hidden": "true" }, "▼ "),
-      prose(summary.sentence),
-    ),
+    h("p", { class: "said" }, missed && mark(), prose(summary.sentence)),
     told && closer(told, data, redraw),
   );
 }
+
+const mark = () => h("span", { class: "fails", "aria-hidden": "true" }, "▼ ");
 
 /** @param {any} told @param {any} data @param {() => void} redraw */
 function closer(told, data, redraw) {
@@ -104,7 +96,12 @@ function downloads(told) {
     "p",
     { class: "actions" },
     MAPS.map(([form, title]) =>
-      h("a", { class: "button quiet", href: `${path}/${form}`, download: true }, h("span", { class: "unseen" }, "Download "), title),
+      h(
+        "a",
+        { class: "button quiet", href: `${path}/${form}`, download: true },
+        h("span", { class: "unseen" }, "Download "),
+        title,
+      ),
     ),
   );
 }
@@ -114,10 +111,11 @@ export function missedView(state) {
   const missed = state.performances.filter((/** @type {any} */ summary) => missedOf(summary).length);
   if (!missed.length) return null;
   const number = missedCount(state);
+  const words = number === 1 ? "A target of performance is" : `${count(number)} targets of performance are`;
   return h(
     "div",
     { class: "calm missed" },
-    h("h2", { class: "alarm" }, `${number === 1 ? "A target" : `${count(number)} targets`} of performance ${number === 1 ? "is" : "are"} known to be missed`),
+    h("h2", { class: "alarm" }, `${words} known to be missed`),
     missed.map((/** @type {any} */ summary) =>
       h("p", {}, `${prose(summary.sentence)} `, h("a", { href: "#performance" }, "See what other thresholds would do")),
     ),

@@ -41,7 +41,9 @@ export function curveView({ told, picked, width }) {
       targets(told, x, y, of),
       ranges(at, x, y),
       mark(told.thresholds[told.best], "best", x, y, (cx, cy) => s("circle", { class: "best", cx, cy, r: 11 })),
-      mark(told.thresholds[told.operating], "in use", x, y, (cx, cy) => s("path", { class: "used", d: diamond(cx, cy) })),
+      mark(told.thresholds[told.operating], "in use", x, y, (cx, cy) =>
+        s("path", { class: "used", d: diamond(cx, cy) }),
+      ),
       mark(at, "picked", x, y, (cx, cy) => s("circle", { class: "mean picked", cx, cy, r: 4.5 })),
       points.map((/** @type {any} */ point, /** @type {number} */ i) => readout(point, i, points, x, of)),
     ),
@@ -126,7 +128,10 @@ function legend(told) {
     h(
       "span",
       {},
-      sample(s("rect", { class: "band", x: 0, y: 3, width: 24, height: 14 }), s("path", { class: "course", d: "M0,10H24" })),
+      sample(
+        s("rect", { class: "band", x: 0, y: 3, width: 24, height: 14 }),
+        s("path", { class: "course", d: "M0,10H24" }),
+      ),
       `mean, with ${threshold(told.interval)} interval`,
     ),
   );

@@ -42,7 +42,13 @@ export function pickerView(told, picked, redraw) {
     "div",
     { class: "picker" },
     h("h4", {}, h("label", { for: id }, "Threshold")),
-    h("p", { class: "at" }, h("output", { for: id, class: "figure" }, scoreOf(told, picked)), " ", standing(told, picked)),
+    h(
+      "p",
+      { class: "at" },
+      h("output", { for: id, class: "figure" }, scoreOf(told, picked)),
+      " ",
+      standing(told, picked),
+    ),
     h("input", {
       id,
       type: "range",
@@ -80,12 +86,15 @@ export function pickerView(told, picked, redraw) {
 const jump = (title, what, there, pick) =>
   h(
     "button",
-    { type: "button", class: "button quiet", "data-pick": what, "aria-pressed": String(there), onclick: () => pick(what) },
+    { type: "button", class: "button quiet", "aria-pressed": String(there), onclick: () => pick(what) },
     title,
   );
 
-/** A score, with more digits where many are near 1. @param {number} score */
-const digits = (score) => (score > FINE && score < 1 ? Number(score.toFixed(6)).toString() : score.toFixed(3));
+/** A score, with more digits where many are near 0 or 1. @param {number} score */
+function digits(score) {
+  if (score > 0 && score < 1 - FINE) return Number(score.toPrecision(2)).toString();
+  return score > FINE && score < 1 ? Number(score.toFixed(6)).toString() : score.toFixed(3);
+}
 
 /** The threshold in use as it was configured, others as they are. @param {any} told @param {number} picked */
 function scoreOf(told, picked) {
