@@ -18,6 +18,7 @@ from service.report.documents import (
     GroupTable,
     Interval,
     ModelState,
+    PerformanceSummary,
     Thresholds,
 )
 from service.report.groups import group_table
@@ -56,6 +57,7 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
     if not state.groupings:
         return [*parts, Text("no traffic yet")]
     parts += _findings(state)
+    parts += [_performance(one, state.thresholds.confidence) for one in state.performances]
     for grouping in state.groupings:
         told = group_table(snapshot, grouping.name, limit=_MOST_GROUPS)
         parts.append(_grouping_table(told, state.thresholds))
@@ -96,6 +98,12 @@ def _finding(finding: Finding) -> str:
     if finding.grouping == "all":
         return finding.sentence
     return f"{finding.sentence} It has {percent(finding.share)} of the traffic."
+
+
+def _performance(one: PerformanceSummary, confidence: float) -> Text:
+    """How a binary classifier does; as a finding, where a target is known to be missed."""
+    missed = any(measure.missed is not None and measure.missed >= confidence for measure in one.measures)
+    return Text(f"{'! ' if missed else ''}{one.name}: {shown(one.sentence)}", style=_FAILED if missed else "")
 
 
 def _grouping_table(told: GroupTable, thresholds: Thresholds) -> Table:

@@ -5,6 +5,7 @@ Probabilities, shares and accuracies are ratios between 0 and 1. Times are secon
 
 from __future__ import annotations
 
+import math
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -30,11 +31,16 @@ class Interval(Document):
     upper: float = Field(description="upper end of the credible interval")
 
     @classmethod
-    def of(cls, told: Estimate, which: int) -> Self:
-        """One of several posteriors."""
+    def of(cls, told: Estimate, which: int | tuple[()] = ()) -> Self:
+        """One of several posteriors, or the only one."""
         return cls(
             lower=float(told.lower[which]), mean=float(told.mean[which]), upper=float(told.upper[which])
         )
+
+    @classmethod
+    def if_any(cls, told: Estimate, which: int | tuple[()] = ()) -> Self | None:
+        """The same; None of what cannot exist."""
+        return cls.of(told, which) if math.isfinite(told.mean[which]) else None
 
 
 class Thresholds(Document):
@@ -83,6 +89,7 @@ class ModelSummary(Document):
     last_label_at: Seconds | None
     accuracy: Interval | None = Field(description="over all traffic; null without traffic")
     finding_count: int = Field(description="thresholds, of all groups, that are known to be crossed")
+    missed_targets: int = Field(description="targets of performance that are known to be missed")
     watched: bool = Field(description="whether a threshold is configured")
     labels_remaining: int = Field(description="left in the budgets of all assessments")
 
@@ -156,6 +163,39 @@ class AssessmentState(Document):
     next: list[NextGroup] = Field(description="the likeliest groups, at most 10")
 
 
+Verdict = Literal["meets", "fails", "open", "none"]
+Measure = Literal["precision", "recall", "f1", "false_positive_rate", "prevalence"]
+
+
+class MeasureState(Document):
+    """One measure of a binary classifier at its threshold; of prevalence, of the traffic."""
+
+    measure: Measure
+    value: Interval | None = Field(description="null of what cannot exist")
+    target: float | None = Field(
+        description="configured: at least; of the false positive rate at most. Null without one"
+    )
+    missed: float | None = Field(description="probability that the target is missed; null without one")
+    verdict: Verdict = Field(
+        description="whether it meets the target: known with enough labels either way, still open, or none "
+        "without a target"
+    )
+
+
+class PerformanceSummary(Document):
+    """How a binary classifier does, in short."""
+
+    name: str = Field(description="of the assessment")
+    positive_class: str
+    threshold: float = Field(description="from which score of the positive class on the model calls positive")
+    taken_at: Seconds | None = Field(
+        description="when the facts were read that it was learned from; null before the first time"
+    )
+    labels: int = Field(description="that it was learned from")
+    measures: list[MeasureState] = Field(description="empty before the first time")
+    sentence: str = Field(description="the same in words")
+
+
 class ModelState(Document):
     """Everything of one model but its groups."""
 
@@ -177,10 +217,8 @@ class ModelState(Document):
     findings: list[Finding] = Field(description="those that matter most, at most 50")
     groupings: list[GroupingSummary]
     assessments: list[AssessmentState]
+    performances: list[PerformanceSummary] = Field(description="of every assessment with `task: performance`")
     has_confusion: bool = Field(description="whether there is a confusion matrix to ask for")
-
-
-Verdict = Literal["meets", "fails", "open", "none"]
 
 
 class GroupState(Document):

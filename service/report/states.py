@@ -11,6 +11,7 @@ from service.assessment_snapshot import AssessmentSnapshot
 from service.cells import ALL
 from service.grouping_snapshot import GroupingSnapshot
 from service.model_settings import ModelSettings
+from service.performing import PerformanceSnapshot
 from service.report import words
 from service.report.documents import (
     Activity,
@@ -30,6 +31,7 @@ from service.report.documents import (
     Thresholds,
 )
 from service.report.findings import finding_count, findings
+from service.report.performances import missed_targets, performance_summaries
 from service.snapshot import ModelSnapshot
 
 _MOST_RANKED = 20
@@ -66,6 +68,7 @@ def _summary(model: str, snapshot: ModelSnapshot | None) -> ModelSummary:
         last_label_at=snapshot.last_label_at if snapshot else None,
         accuracy=_overall_accuracy(snapshot) if snapshot else None,
         finding_count=_finding_count(snapshot) if snapshot else 0,
+        missed_targets=missed_targets(snapshot) if snapshot else 0,
         watched=snapshot is not None and _is_watched(snapshot.settings),
         labels_remaining=sum(state.budget_remaining for state in snapshot.assessments.values())
         if snapshot
@@ -95,9 +98,12 @@ def model_state(snapshot: ModelSnapshot) -> ModelState:
         findings=findings(snapshot),
         groupings=[_grouping_summary(name, grouping) for name, grouping in snapshot.groupings.items()],
         assessments=[
-            _assessment_state(name, state, snapshot.groupings.get(state.grouping))
+            _assessment_state(
+                name, state, snapshot.groupings.get(state.grouping), snapshot.performances.get(name)
+            )
             for name, state in snapshot.assessments.items()
         ],
+        performances=performance_summaries(snapshot),
         has_confusion=any(grouping.confusion is not None for grouping in snapshot.groupings.values()),
     )
 
@@ -194,7 +200,10 @@ def _overall_accuracy(snapshot: ModelSnapshot) -> Interval | None:
 
 
 def _assessment_state(
-    name: str, state: AssessmentSnapshot, grouping: GroupingSnapshot | None
+    name: str,
+    state: AssessmentSnapshot,
+    grouping: GroupingSnapshot | None,
+    performance: PerformanceSnapshot | None,
 ) -> AssessmentState:
     settings = state.settings
     return AssessmentState(
@@ -204,7 +213,7 @@ def _assessment_state(
         grouping=state.grouping,
         policy=settings.policy,
         question=words.question(settings),
-        found=words.found(state, grouping),
+        found=words.found(state, grouping, performance),
         budget=BudgetState(
             labels=settings.budget.labels, remaining=state.budget_remaining, renews_at=state.renews_at
         ),

@@ -2,44 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from page_site import Shown
+from playwright.sync_api import expect
+from snapshots import BUDGET, snapshot
 
-import pytest
-from playwright.sync_api import BrowserContext, Page, expect
-from snapshots import BUDGET, NOW, snapshot
-
-from service.snapshot import ModelSnapshot
-from service.web.api import SnapshotView
-from service.web.app import WebServer, page_app
-
-Shown = Callable[..., Page]
 MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
 STRICT = {"min_accuracy": 0.8, "max_ece": 0.4}
-
-
-@pytest.fixture
-def shown(desk: BrowserContext) -> Iterator[Shown]:
-    """Shows a snapshot of model `m`; the page must not complain."""
-    complaints: list[str] = []
-    with ExitStack() as stack:
-
-        def show(taken: ModelSnapshot | None, place: str = "/") -> Page:
-            board = {} if taken is None else {"m": taken}
-            view = SnapshotView(models=["m"], board=board, tick_seconds=1.0, clock=lambda: NOW + 1)
-            server = WebServer(page_app(view), name="page", host="127.0.0.1", port=0)
-            stack.callback(server.stop)
-            page = stack.enter_context(closing(desk.new_page()))
-            page.on(
-                "console",
-                lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None,
-            )
-            page.on("pageerror", lambda error: complaints.append(str(error)))
-            page.goto(f"http://127.0.0.1:{server.port}{place}")
-            return page
-
-        yield show
-    assert complaints == []
 
 
 def test_before_the_first_round_the_page_says_that_there_are_no_beliefs(shown: Shown) -> None:

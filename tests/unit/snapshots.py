@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,12 @@ ASSESSMENTS: dict[str, Any] = {
     "dearest": {"task": "identification", "metric": "cost", "grouping": "class", "budget": BUDGET},
     "compare": {"task": "comparison", "grouping": "class", "between": ["dog", "cat"], "budget": BUDGET},
     "whole": {"metric": "overall_accuracy", "budget": BUDGET},
+}
+PERFORMANCE: dict[str, Any] = {
+    "task": "performance",
+    "positive_class": "spam",
+    "budget": BUDGET,
+    "targets": {"precision": 0.8, "recall": 0.9},
 }
 
 
@@ -107,6 +113,7 @@ def snapshot(
     metric_groups: int = 200,
     before: ModelSnapshot | None = None,
     past: tuple[Moment, ...] = (),
+    performances: Mapping[str, PerformanceSnapshot] | None = None,
     **model: Any,
 ) -> ModelSnapshot:
     """A snapshot of `known`."""
@@ -125,24 +132,17 @@ def snapshot(
         rng=np.random.default_rng(1),
         before=before,
         past=past,
+        performances=performances,
     )
 
 
-def performance(**fields: Any) -> PerformanceSnapshot:
+def performance(labelled: int = 100, **fields: Any) -> PerformanceSnapshot:
     """What is believed of a small classifier of mail, half of whose scores are labelled."""
-    settings = AssessmentSettings.model_validate(
-        {
-            "task": "performance",
-            "positive_class": "spam",
-            "budget": BUDGET,
-            "targets": {"precision": 0.8, "recall": 0.9},
-            **fields,
-        }
-    )
+    settings = AssessmentSettings.model_validate({**PERFORMANCE, **fields})
     rng = np.random.default_rng(5)
     spam = rng.random(200) < 0.4
     scores = np.where(spam, rng.beta(5, 2, 200), rng.beta(2, 6, 200))
-    labels = np.where(np.arange(200) < 100, spam, UNLABELLED).astype(np.int64)
+    labels = np.where(np.arange(200) < labelled, spam, UNLABELLED).astype(np.int64)
     facts = PerformanceFacts(scores, np.ones(200), labels, np.ones(200))
     return assess_performance(facts, settings, rng, interval=0.95, now=NOW)
 
@@ -164,6 +164,18 @@ def ensemble() -> EnsembleSnapshot:
         wanted=50,
         asked=65.0,
         alone=140.0,
+    )
+
+
+def mail(learned: PerformanceSnapshot | None, *, alerts: Any = None, **fields: Any) -> ModelSnapshot:
+    """A snapshot of that classifier, whose assessment `curve` has the settings `fields`."""
+    return snapshot(
+        classes=["ham", "spam"],
+        groupings={"class": {"by": "predicted_class"}},
+        costs=None,
+        assessments={"curve": {**PERFORMANCE, **fields}},
+        alerts=alerts or {},
+        performances={} if learned is None else {"curve": learned},
     )
 
 

@@ -36,6 +36,7 @@ SHARES = np.array([0.4, 0.3, 0.2, 0.1])
 CELLS = Cells(np.full((GROUPS, BINS), 1 / BINS), np.tile([0.3, 0.6, 0.9], (GROUPS, 1)), SHARES)
 COSTS = np.arange(GROUPS * CLASSES, dtype=float).reshape(GROUPS, CLASSES)
 PAIR = np.array([3, 1])
+POSITIVE = np.array([0.05, 0.3, 0.6, 0.9])
 MULTIPLE = ("multiple_play", "epsilon_greedy", "bayes_ucb")
 """Policies that name as many groups at a step as are looked for."""
 
@@ -54,7 +55,7 @@ def beliefs_for(task: Task[Any], runs: int) -> Any:
 
 
 def make(task: tuple[str, str], top_m: int = 1, **changes: Any) -> Task[Any]:
-    return TASKS[task](Question(CELLS, top_m=top_m, costs=COSTS, pair=PAIR, **changes))
+    return TASKS[task](Question(CELLS, top_m=top_m, costs=COSTS, pair=PAIR, positive=POSITIVE, **changes))
 
 
 def situation(

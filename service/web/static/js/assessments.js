@@ -5,6 +5,7 @@ import { count, counted, percent, probability, threshold, when } from "./format.
 import { ASSESSMENTS_HELP, help } from "./help.js";
 
 const SHOWN = 6;
+const METRICS = { precision_recall: "precision and recall" };
 
 /** @param {any} state */
 export function assessmentsView(state) {
@@ -33,7 +34,7 @@ function card(assessment) {
     h(
       "p",
       { class: "over" },
-      `${assessment.name} · ${assessment.task} of ${assessment.metric.replaceAll("_", " ")} · by ${assessment.grouping}`,
+      `${assessment.name} · ${assessment.task} of ${METRICS[assessment.metric] ?? assessment.metric.replaceAll("_", " ")} · by ${assessment.grouping}`,
     ),
     h("h3", {}, assessment.question),
     assessment.found && h("p", { class: "found" }, assessment.found),

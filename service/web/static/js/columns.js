@@ -9,11 +9,14 @@ import { bounds, count, counted, duration, percent, plain, points, probability, 
 const FIRST_ORDER = { group: "asc", accuracy: "asc" };
 const VERDICTS = { meets: ["✓", "meets"], fails: ["▼", "fails"], open: ["?", "open"], none: ["–", "none"] };
 
-/** The accuracy that groups must have; of score bins none, which are as accurate as their scores say.
+/** Whether groups are bins of scores, which models have without being told to. @param {string} by */
+export const isByScore = (by) => by === "score_bin" || by === "positive_score";
+
+/** The accuracy that groups must have; of bins of scores none, which are as accurate as their scores say.
  * @param {any} state @param {string} grouping @returns {number | null} */
 export function wantedOf(state, grouping) {
   const { by } = state.groupings.find((/** @type {any} */ one) => one.name === grouping) ?? {};
-  return by === "score_bin" ? null : state.thresholds.min_accuracy;
+  return isByScore(by) ? null : state.thresholds.min_accuracy;
 }
 
 /** Columns, in their order. @param {any} state @param {any} table @param {import("./forest.js").Axis} axis */

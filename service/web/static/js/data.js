@@ -1,6 +1,7 @@
 /** Everything that one view shows, read from the API. */
 
 import { get, Missing, modelPath } from "./api.js";
+import { isByScore } from "./columns.js";
 
 export const PAGE = 100;
 
@@ -20,13 +21,14 @@ export async function load(place, pages) {
   const strange =
     linked && grouping !== linked ? `${summary.model} has no grouping “${linked}”, or no traffic in it yet.` : null;
   const group = strange || unknown || !grouping ? null : place.group;
-  const [table, confusion, activity] = await Promise.all([
+  const [table, confusion, activity, performances] = await Promise.all([
     grouping ? tableOf(path, grouping, place, pages) : null,
     state.has_confusion ? get(`${path}/confusion`, { classes: 12 }).catch(nothing) : null,
     get(`${path}/activity`),
+    performancesOf(path, state),
   ]);
   const detail = group ? await detailOf(path, grouping, group, table) : null;
-  return { overview, summary, unknown: unknown ?? strange, state, table, confusion, activity, detail };
+  return { overview, summary, unknown: unknown ?? strange, state, table, confusion, activity, performances, detail };
 }
 
 /** The grouping that is asked for, else the one where something is wrong. @param {any} state @param {string | null} wanted */
@@ -37,7 +39,7 @@ function groupingOf(state, wanted) {
     (/** @type {any} */ finding) => finding.grouping !== "all" && names.includes(finding.grouping),
   );
   const telling = state.groupings.find(
-    (/** @type {any} */ grouping) => grouping.by !== "all" && grouping.by !== "score_bin",
+    (/** @type {any} */ grouping) => grouping.by !== "all" && !isByScore(grouping.by),
   );
   return wrong?.grouping ?? telling?.name ?? names[0] ?? null;
 }
@@ -70,6 +72,17 @@ async function detailOf(path, grouping, group, table) {
     if (error instanceof Missing) return { grouping, group, missing: error.message };
     throw error;
   }
+}
+
+/** @param {string} path @param {any} state */
+async function performancesOf(path, state) {
+  const learned = state.performances.filter((/** @type {any} */ summary) => summary.taken_at !== null);
+  const told = await Promise.all(
+    learned.map((/** @type {any} */ summary) =>
+      get(`${path}/performance/${encodeURIComponent(summary.name)}`).catch(nothing),
+    ),
+  );
+  return told.filter(Boolean);
 }
 
 /** A group that is linked to, but not on the pages shown. @param {string} path @param {string} grouping @param {string} group */
