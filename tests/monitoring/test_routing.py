@@ -161,7 +161,10 @@ def test_a_message_says_what_where_and_what_to_do(
     [
         (["alertname=CredenceModelAccuracyLow", "severity=critical", "model=m"], "sre-page,model-owner"),
         (["alertname=CredenceGroupAccuracyLow", "severity=warning", "model=m"], "model-owner"),
-        (["alertname=CredencePerformanceTargetMissed", "severity=critical", "model=m"], "sre-page,model-owner"),
+        (
+            ["alertname=CredencePerformanceTargetMissed", "severity=critical", "model=m"],
+            "sre-page,model-owner",
+        ),
         (["alertname=CredenceTargetAbsent", "severity=critical"], "sre-page,nobody"),
         (["alertname=CredenceConsumerLagging", "severity=warning"], "sre"),
         (["alertname=CredenceVendorApiFailing", "severity=warning", "vendor=acme"], "sre"),
