@@ -303,6 +303,7 @@ class Application:
             )
             for name, seed in zip(settings.models, seeds.spawn(len(settings.models)), strict=True)
         }
+        self._metrics.learns_performance(n for n, model in settings.models.items() if model.positive_class)
         lease = publisher = None
         if "schedule" in self._roles:
             lease = LeaderLease(self._connection, lease_seconds=settings.schedule.lease_seconds)

@@ -227,6 +227,11 @@ class PipelineMetrics:
             for assessment in names:
                 self.draws_short(model, assessment, 0)
 
+    def learns_performance(self, models: Iterable[str]) -> None:
+        """This process learns the performance of these models."""
+        for model in models:
+            self._performance_failures.labels(model)
+
     def consumed(self, model: str, count: int) -> None:
         """Predictions were taken in."""
         self._consumed.labels(model).inc(count)

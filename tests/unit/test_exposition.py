@@ -300,6 +300,7 @@ def test_what_a_process_counts_begins_at_zero_before_the_first_event() -> None:
     pipeline.takes_predictions(["m"])
     pipeline.takes_labels(["m"])
     pipeline.may_lead({"m": ["worst"]})
+    pipeline.learns_performance(["m"])
     for name, labels in {
         "credence_predictions_consumed_total": {"model": "m"},
         "credence_labels_consumed_total": {"result": "applied"},
@@ -307,5 +308,6 @@ def test_what_a_process_counts_begins_at_zero_before_the_first_event() -> None:
         "credence_label_delay_seconds_count": {"model": "m"},
         "credence_requests_published_total": {"model": "m"},
         "credence_draws_short_total": {"model": "m", "assessment": "worst"},
+        "credence_performance_failures_total": {"model": "m"},
     }.items():
         assert registry.get_sample_value(name, labels) == 0
