@@ -138,13 +138,15 @@ def run_once(study: PerformanceStudy, labels: int, number: int) -> Run:
     believed = performance(posterior, rng)
     band = Estimate.of(believed.precision_at_recall(RECALLS), study.mass)
     alone = label_only_precision(pool.scores[drawn], pool.positive[drawn], RECALLS)
-    truth = pool.true_precision
+    truth, some = pool.true_precision, pool.positive[drawn].any()
+    areas = {"label_only_area": area(alone, truth), "area": area(band.mean, truth)}
     measures = {
-        "label_only_area": area(alone, truth),
-        "area": area(band.mean, truth),
+        **areas,
+        # Labels of which none is positive cost labels alone so much that nothing else is seen in a mean.
+        **{f"{name}_if_positive": each if some else np.nan for name, each in areas.items()},
+        "positive_label": float(some),
         "band_width": float(np.mean(band.upper - band.lower)),
         "band_coverage": float(_held(band, truth).mean()),
-        "no_positive_label": float(not pool.positive[drawn].any()),
         **_at_threshold(study, believed),
         **_making(posterior),
     }

@@ -44,7 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--labels",
         type=counts,
-        default=_LABELS,
         metavar="N,...",
         help=f"how many to ask for (default: {','.join(map(str, _LABELS))})",
     )
@@ -91,22 +90,29 @@ def _studies(recording: Recording, options: argparse.Namespace) -> Iterator[Perf
     for name in _NOT_TAKEN:
         if getattr(options, name) is not None:
             raise RecordingError(f"--{name}", f"the task {TASK} does not take it; leave it out")
-    if options.labels[-1] > recording.size:
-        raise RecordingError(
-            recording.name,
-            f"it has {recording.size} items, the most labels are {options.labels[-1]}; lower --labels",
-        )
-    threshold = _threshold(options)
+    labels, threshold = _labels(recording, options), _threshold(options)
     for number in _classes(recording, options):
         yield PerformanceStudy(
             scores=_scores(recording, number, options),
-            labels=options.labels,
+            labels=labels,
             runs=options.runs,
             threshold=threshold,
             target=options.target,
             mass=options.interval,
             seed=options.seed,
         )
+
+
+def _labels(recording: Recording, options: argparse.Namespace) -> tuple[int, ...]:
+    if options.labels is None:
+        return tuple(count for count in _LABELS if count <= recording.size) or (recording.size,)
+    labels: tuple[int, ...] = options.labels
+    if labels[-1] > recording.size:
+        raise RecordingError(
+            recording.name,
+            f"it has {recording.size} items, the most labels are {labels[-1]}; lower --labels",
+        )
+    return labels
 
 
 def _threshold(options: argparse.Namespace) -> float:

@@ -72,7 +72,20 @@ def performance_summary(name: str, found: Mapping[int, Found]) -> list[Table]:
     study = next(iter(found.values())).study
     threshold = f"Precision, recall and F1 are those at the threshold {study.threshold:g}."
     tables = [
-        _areas(name, found),
+        _areas(
+            name,
+            found,
+            {"band_width": (f"width of {_percent(study)} band", 100.0)},
+            note="Where no label is positive, labels alone count as a precision of 0 everywhere.",
+        ),
+        _areas(
+            name,
+            found,
+            {"positive_label": ("runs, %", 100.0)},
+            note="The same, of those runs alone in which one of the labels is positive.",
+            words=" if a label is positive",
+            suffix="_if_positive",
+        ),
         _table(
             f"{name}, performance: share of {_percent(study)} intervals that hold the truth, %",
             found,
@@ -100,23 +113,29 @@ def performance_summary(name: str, found: Mapping[int, Found]) -> list[Table]:
     return tables
 
 
-def _areas(name: str, found: Mapping[int, Found]) -> Table:
-    study = next(iter(found.values())).study
+def _areas(
+    name: str,
+    found: Mapping[int, Found],
+    others: _Columns,
+    *,
+    note: str,
+    words: str = "",
+    suffix: str = "",
+) -> Table:
+    """A table of areas of both methods, and their ratio; others come after these."""
     plain = _table(
-        f"{name}, performance: area between estimated and true precision-recall curve, x 100",
+        f"{name}, performance: area between estimated and true precision-recall curve{words}, x 100",
         found,
         {
-            "label_only_area": ("labels alone", 100.0),
-            "area": ("with all scores", 100.0),
-            "band_width": (f"width of {_percent(study)} band", 100.0),
-            "no_positive_label": ("no positive label, %", 100.0),
+            f"label_only_area{suffix}": ("labels alone", 100.0),
+            f"area{suffix}": ("with all scores", 100.0),
+            **others,
         },
-        "Ratio: of the areas, with all scores to labels alone. Where no label is positive, labels alone",
-        "count as a precision of 0 everywhere.",
+        note,
     )
     rows = [
-        (row, (alone, ours, None if not alone or ours is None else ours / alone, *others))
-        for row, (alone, ours, *others) in plain.rows
+        (row, (alone, ours, None if not alone or ours is None else ours / alone, *more))
+        for row, (alone, ours, *more) in plain.rows
     ]
     columns = (*plain.columns[:2], "ratio", *plain.columns[2:])
     return Table(plain.title, plain.corner, columns, rows, notes=plain.notes)
