@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this task alone."""
     group = parser.add_argument_group(
         "of the task performance",
-        "Precision, recall and F1 of one class against all others, from few labels at random and the scores "
-        "of all items; held against all labels, and against what the few labels tell alone.",
+        "Precision, recall and F1 of one class against all others: from few random labels and all scores,\n"
+        "and from the labels alone; both are held against all labels of the pool.",
     )
     group.add_argument(
         "--positive-class",
