@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from service.assessment.policies import POLICIES
 from service.assessment.priors import FIXED_PRIORS
 from service.assessment.tasks import TASKS
 from service.errors import RecordingError
+from service.replay import performance_command
+from service.replay.arguments import natural, positive, share
 from service.replay.costs import load_costs
 from service.replay.digits import digits_recordings
 from service.replay.engine import Method
@@ -27,6 +27,7 @@ from service.replay.figures import draw_pool, draw_results
 from service.replay.grouping import Grouper
 from service.replay.paper import OURS, PAPERS, experiments
 from service.replay.pool import Pool
+from service.replay.progress import Advance, progress
 from service.replay.recording import Recording, load_recording
 from service.replay.study import Study, Workers, workers
 from service.replay.summary import Results, summary
@@ -52,6 +53,7 @@ examples:
   credence replay digits                                   groupwise accuracy, by number of labels
   credence replay digits --task identification --runs 50   labels until the least accurate class is found
   credence replay FILE --task identification --metric calibration --top-m 3 --plots figures
+  credence replay FILE --task performance --jobs 4         precision-recall curves from few labels
   credence replay --paper FILE                             the paper's tables, with your predictions
 """
 
@@ -73,7 +75,11 @@ def add_parser(commands: Any) -> None:
         "--paper", action="store_true", help="make the paper's Tables 3 to 7 and the supplement's 1 to 4"
     )
     question = parser.add_argument_group("what is asked")
-    question.add_argument("--task", default="estimation", choices=sorted({task for task, _ in TASKS}))
+    question.add_argument(
+        "--task",
+        default="estimation",
+        choices=sorted({*(task for task, _ in TASKS), performance_command.TASK}),
+    )
     question.add_argument("--metric", default=None, choices=sorted({metric for _, metric in TASKS}))
     question.add_argument(
         "--grouping",
@@ -82,27 +88,28 @@ def add_parser(commands: Any) -> None:
         help="what tells groups apart (default: predicted_class)",
     )
     question.add_argument("--superclasses", type=Path, metavar="JSON", help="classes of every superclass")
-    question.add_argument("--score-bins", type=_positive, default=10, metavar="B", help="default: 10")
+    question.add_argument("--score-bins", type=positive, default=10, metavar="B", help="default: 10")
     question.add_argument(
         "--binning", choices=["equal_width", "equal_size"], default="equal_size", help="default: equal_size"
     )
     question.add_argument(
-        "--top-m", type=_positive, default=1, metavar="M", help="groups to find (default: 1)"
+        "--top-m", type=positive, default=1, metavar="M", help="groups to find (default: 1)"
     )
     question.add_argument("--extreme", choices=["lowest", "highest"], help="default: the worse end")
     question.add_argument(
         "--costs", type=Path, metavar="CSV", help="K rows: cost by true and predicted class"
     )
-    question.add_argument("--region", type=_share, default=0.05, help="difference that does not matter")
+    question.add_argument("--region", type=share, default=0.05, help="difference that does not matter")
+    performance_command.add_arguments(parser)
     methods = parser.add_argument_group("who answers")
     methods.add_argument("--prior", action="append", choices=["learned", *FIXED_PRIORS], help="repeatable")
     methods.add_argument("--policy", action="append", choices=list(POLICIES), help="repeatable")
     size = parser.add_argument_group("how much")
-    size.add_argument("--runs", type=_positive, default=100, help="independent runs (default: 100)")
-    size.add_argument("--budget", type=_positive, help="labels of a run (default: by task)")
-    size.add_argument("--interval", type=_share, default=0.95, help="probability inside intervals")
-    size.add_argument("--seed", type=_seed, default=0, help="the same seed gives the same figures")
-    size.add_argument("--jobs", type=_positive, default=1, help="processes (default: 1)")
+    size.add_argument("--runs", type=positive, default=100, help="independent runs (default: 100)")
+    size.add_argument("--budget", type=positive, help="labels of a run (default: by task)")
+    size.add_argument("--interval", type=share, default=0.95, help="probability inside intervals")
+    size.add_argument("--seed", type=natural, default=0, help="the same seed gives the same figures")
+    size.add_argument("--jobs", type=positive, default=1, help="processes (default: 1)")
     output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="print JSON instead of tables")
     output.add_argument("--markdown", action="store_true", help="print Markdown instead of tables")
@@ -114,12 +121,14 @@ def replay(options: argparse.Namespace) -> int:
     """Run the command."""
     if options.plots:
         _make(options.plots)
-    recordings = [recording for name in options.files for recording in _recordings(name)]
+    recordings = [recording for name in options.files for recording in _recordings(name, options)]
     tables: list[Table] = []
-    with workers(options.jobs) as crew, _progress(options) as advance:
+    with workers(options.jobs) as crew, progress(for_programs=options.json) as advance:
         for recording in recordings:
             if options.paper:
                 tables += _paper(recording, options, crew, advance)
+            elif options.task == performance_command.TASK:
+                tables += performance_command.performance_tables(recording, options, crew, advance)
             else:
                 study = _study(recording, options)
                 results = _results(study, _methods(options), crew, advance)
@@ -141,8 +150,10 @@ def _make(directory: Path) -> None:
         ) from error
 
 
-def _recordings(name: str) -> list[Recording]:
-    return digits_recordings() if name == "digits" else [load_recording(Path(name))]
+def _recordings(name: str, options: argparse.Namespace) -> list[Recording]:
+    if name == "digits":
+        return digits_recordings()
+    return [load_recording(Path(name), decision_values=options.decision_values)]
 
 
 def _methods(options: argparse.Namespace) -> list[Method]:
@@ -225,7 +236,7 @@ def _costs(pool: Pool, options: argparse.Namespace) -> Floats:
     return np.asarray(matrix.T[pool.predicted], np.float64)
 
 
-def _results(study: Study, methods: Sequence[Method], crew: Workers, advance: _Advance) -> Results:
+def _results(study: Study, methods: Sequence[Method], crew: Workers, advance: Advance) -> Results:
     return {
         method: study.run(method, crew, advance(f"{study.pool.recording.name} {method}", study.runs))
         for method in methods
@@ -233,7 +244,7 @@ def _results(study: Study, methods: Sequence[Method], crew: Workers, advance: _A
 
 
 def _paper(
-    recording: Recording, options: argparse.Namespace, crew: Workers, advance: _Advance
+    recording: Recording, options: argparse.Namespace, crew: Workers, advance: Advance
 ) -> Iterator[Table]:
     superclasses = None
     if options.superclasses is not None:
@@ -264,57 +275,3 @@ def _print(tables: Sequence[Table], options: argparse.Namespace) -> None:
         console = Console()
         for table in tables:
             console.print(table.rich(), "")
-
-
-_Advance = Callable[[str, int], Callable[[int], None]]
-
-
-@contextmanager
-def _progress(options: argparse.Namespace) -> Iterator[_Advance]:
-    """Progress bars on stderr: what is given starts one, and what it returns advances it."""
-    console = Console(stderr=True)
-    bars = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=options.json and not console.is_terminal,
-    )
-    with bars:
-
-        def start(name: str, runs: int) -> Callable[[int], None]:
-            task = bars.add_task(name, total=runs)
-            return lambda done: bars.advance(task, done)
-
-        yield start
-
-
-def _positive(text: str) -> int:
-    return _at_least(1, text)
-
-
-def _seed(text: str) -> int:
-    return _at_least(0, text)
-
-
-def _at_least(least: int, text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = least - 1
-    if number < least:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of {least} or more")
-    return number
-
-
-def _share(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number between 0 and 1")
-    return number
