@@ -39,8 +39,11 @@ VOTES = "__votes__"
 """Name of the grouping by the votes of an ensemble, and of the attribute that stands for them."""
 
 Combination = tuple[str, ...]
-GroupingKind = Literal["all", "score_bin", "positive_score", "predicted_class", "superclass", "attribute"]
+GroupingKind = Literal[
+    "all", "score_bin", "positive_score", "predicted_class", "superclass", "attribute", "votes"
+]
 
+_BY_ATTRIBUTE = frozenset({"attribute", "votes"})
 _BY_CLASS = frozenset({"predicted_class", "superclass", "positive_score"})
 
 
@@ -51,7 +54,7 @@ class Grouping:
     Attributes:
         name: name in configuration, metrics and pages.
         kind: what the partition is by.
-        attribute: for `attribute`, the name of the attribute.
+        attribute: for `attribute`, its name; for `votes`, `VOTES`.
         superclasses: for `superclass`, the superclass of every class.
         positive: for `positive_score`, the positive one of two classes; score bins are symmetric about 1/2.
     """
@@ -124,7 +127,7 @@ class CellSpace:
     @property
     def attributes(self) -> tuple[str, ...]:
         """Names of the attributes that groupings use, sorted."""
-        return tuple(sorted({g.attribute for g in self.groupings.values() if g.kind == "attribute"}))
+        return tuple(sorted({g.attribute for g in self.groupings.values() if g.kind in _BY_ATTRIBUTE}))
 
     @property
     def bin_count(self) -> int:
@@ -208,7 +211,7 @@ class CellSpace:
             ascending = np.arange(self.bin_count)
             bins = np.stack([ascending if c == chosen.positive else ascending[::-1] for c in self.classes])
             return bin_names(self.score_edges), np.broadcast_to(bins, shape).ravel()
-        if chosen.kind == "attribute":
+        if chosen.kind in _BY_ATTRIBUTE:
             position = self.attributes.index(chosen.attribute)
             names, codes = _coded([combination[position] for combination in combinations])
             return names, np.broadcast_to(codes[:, None, None], shape).ravel()

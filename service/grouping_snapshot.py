@@ -23,6 +23,8 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 
+_EXPECTED_TO_DIFFER = frozenset({"score_bin", "positive_score", "votes"})
+
 ECE_LABELS = 2
 """An ECE, which is never believed to be 0, needs so many times the labels that accuracy needs."""
 
@@ -164,8 +166,8 @@ def grouping_snapshot(
     below = above = verdict_labels = None
     low, meets, miscalibrated = (np.zeros(len(names), dtype=np.bool_) for _ in range(3))
     enough, enough_for_ece = (beliefs.labels >= times * alerts.min_labels for times in (1, ECE_LABELS))
-    # How accurate a score bin is, is its score's affair: a low one is no fault of the model.
-    if alerts.min_accuracy is not None and kind not in ("score_bin", "positive_score"):
+    # How accurate a score bin is, is its score's affair, and a few votes are for what is hard: no fault.
+    if alerts.min_accuracy is not None and kind not in _EXPECTED_TO_DIFFER:
         below = beliefs.accuracy.probability_below(alerts.min_accuracy)
         verdict_labels = labels_to_verdict(
             mean=mean,

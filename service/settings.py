@@ -276,7 +276,7 @@ class Settings(Frozen):
                 POSITIVE_SCORE, "positive_score", positive=settings.positive_class
             )
         if settings.ensemble is not None:
-            groupings[VOTES] = Grouping(VOTES, "attribute", VOTES)
+            groupings[VOTES] = Grouping(VOTES, "votes", VOTES)
         for name, grouping in settings.groupings.items():
             superclasses = {c: s for s, members in (grouping.superclasses or {}).items() for c in members}
             groupings[name] = Grouping(name, grouping.by, grouping.attribute or "", superclasses)

@@ -14,7 +14,7 @@ from service.metrics import SPECS
 FIRING = 'ALERTS{alertstate="firing",alertname=~"Credence.*",job=~"$job|"}'
 """Of the chosen jobs, or of none: that nothing answers at all is told of no job."""
 
-OF_PEOPLE = 'grouping!~"all|score_bin"'
+OF_PEOPLE = 'grouping!~"all|score_bin|positive_score|__votes__"'
 """The groupings that people configured, which are those of the alerts on the accuracy of groups.
 
 Where the model says itself that it is unsure, it is right less often, as it should be.

@@ -15,7 +15,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.performance import Estimate, Performance, performance
+from service.assessment.estimate import Estimate
+from service.assessment.performance import Performance, performance
 from service.assessment.score_bins import UNLABELLED, bin_scores
 from service.assessment.semi_supervised import ScorePosterior, learn_scores
 from service.assessment.thresholds import Target, choose_threshold
@@ -183,7 +184,8 @@ def area(estimated: Floats, true: Floats) -> float:
 
 def _held(interval: Estimate, truth: Floats) -> Truths:
     """Where the interval holds the truth."""
-    return (interval.lower - _ROUNDING <= truth) & (truth <= interval.upper + _ROUNDING)
+    held: Truths = (interval.lower - _ROUNDING <= truth) & (truth <= interval.upper + _ROUNDING)
+    return held
 
 
 def _at_threshold(study: PerformanceStudy, believed: Performance) -> dict[str, float]:

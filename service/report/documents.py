@@ -133,6 +133,16 @@ class Comparison(Document):
     above: float = Field(description="probability that the first is more accurate by more than the region")
 
 
+class MemberState(Document):
+    """How one member of an ensemble stands; the first one is the ensemble itself."""
+
+    member: str
+    precision: Interval = Field(description="how many of the items that it calls positive are")
+    share: float = Field(description="of the traffic, that it calls positive")
+    labels: float = Field(description="of such items, as many as they are worth")
+    missed: float | None = Field(description="probability that the target is missed; null without one")
+
+
 class NextGroup(Document):
     """A group that the policy may ask about next."""
 
@@ -160,6 +170,7 @@ class AssessmentState(Document):
     events: dict[str, int] = Field(description="how often what happened to its requests")
     ranking: list[RankedGroup] = Field(description="of identification: the likeliest groups, at most 20")
     comparison: Comparison | None
+    members: list[MemberState] = Field(description="of an ensemble, itself first")
     next: list[NextGroup] = Field(description="the likeliest groups, at most 10")
 
 

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from service import __version__
+from service.assessment.estimate import Estimate
 from service.assessment_snapshot import AssessmentSnapshot
 from service.cells import ALL
+from service.ensembles import EnsembleSnapshot
 from service.grouping_snapshot import GroupingSnapshot
 from service.model_settings import ModelSettings
 from service.performing import PerformanceSnapshot
@@ -21,6 +23,7 @@ from service.report.documents import (
     FlowBin,
     GroupingSummary,
     Interval,
+    MemberState,
     ModelState,
     ModelSummary,
     NextGroup,
@@ -99,7 +102,11 @@ def model_state(snapshot: ModelSnapshot) -> ModelState:
         groupings=[_grouping_summary(name, grouping) for name, grouping in snapshot.groupings.items()],
         assessments=[
             _assessment_state(
-                name, state, snapshot.groupings.get(state.grouping), snapshot.performances.get(name)
+                name,
+                state,
+                snapshot.groupings.get(state.grouping),
+                snapshot.performances.get(name),
+                snapshot.ensembles.get(name),
             )
             for name, state in snapshot.assessments.items()
         ],
@@ -204,6 +211,7 @@ def _assessment_state(
     state: AssessmentSnapshot,
     grouping: GroupingSnapshot | None,
     performance: PerformanceSnapshot | None,
+    ensemble: EnsembleSnapshot | None,
 ) -> AssessmentState:
     settings = state.settings
     return AssessmentState(
@@ -213,7 +221,7 @@ def _assessment_state(
         grouping=state.grouping,
         policy=settings.policy,
         question=words.question(settings),
-        found=words.found(state, grouping, performance),
+        found=words.found(state, grouping, performance, ensemble),
         budget=BudgetState(
             labels=settings.budget.labels, remaining=state.budget_remaining, renews_at=state.renews_at
         ),
@@ -232,8 +240,24 @@ def _assessment_state(
             within=state.compared.within,
             above=state.compared.above,
         ),
+        members=[] if ensemble is None else _members(ensemble),
         next=[] if grouping is None else _next(state, grouping),
     )
+
+
+def _members(ensemble: EnsembleSnapshot) -> list[MemberState]:
+    beliefs, missed = ensemble.beliefs, ensemble.missed
+    told = Estimate(beliefs.lower, beliefs.mean, beliefs.upper)
+    return [
+        MemberState(
+            member=name,
+            precision=Interval.of(told, m),
+            share=float(ensemble.shares[m]),
+            labels=float(ensemble.labels[m]),
+            missed=None if missed is None else float(missed[m]),
+        )
+        for m, name in enumerate(ensemble.members)
+    ]
 
 
 def _ranking(state: AssessmentSnapshot) -> list[RankedGroup]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from service.assessment.estimate import Estimate
 from service.assessment_snapshot import AssessmentSnapshot
+from service.ensembles import EnsembleSnapshot
 from service.grouping_snapshot import GroupingSnapshot
 from service.model_settings import QUALITIES, AssessmentSettings
 from service.performing import PerformanceSnapshot
@@ -62,16 +66,23 @@ def question(settings: AssessmentSettings) -> str:
         return f"Which {settings.top_m} groups by {settings.grouping} are the {quality(settings)}?"
     if settings.task == "performance":
         return f"What are precision and recall on class {settings.positive_class}, at every threshold?"
+    if settings.task == "ensemble":
+        return f"How precise are the ensemble and its members on class {settings.positive_class}?"
     return _ESTIMATED[settings.metric].format(grouping=settings.asked_grouping.replace("_", " "))
 
 
 def found(
-    state: AssessmentSnapshot, grouping: GroupingSnapshot | None, performance: PerformanceSnapshot | None
+    state: AssessmentSnapshot,
+    grouping: GroupingSnapshot | None,
+    performance: PerformanceSnapshot | None,
+    ensemble: EnsembleSnapshot | None,
 ) -> str:
     """What an assessment has found, and how sure it is; empty where nothing can be said."""
     if performance is not None:
         precision, recall = _precision_and_recall(performance)
         return f"Precision {precision}, recall {recall}"
+    if ensemble is not None:
+        return _of_ensemble(ensemble)
     if state.settings.task == "estimation" and grouping is not None:
         return _least_known(state.settings, grouping)
     if state.extreme is not None and len(state.groups):
@@ -87,6 +98,16 @@ def found(
         relation = max(told, key=lambda word: told[word])
         return f"{state.compared.first} is {relation} {state.compared.second} ({probability(told[relation])})"
     return ""
+
+
+def _of_ensemble(ensemble: EnsembleSnapshot) -> str:
+    """Which member is least precise, and what sharing labels has saved."""
+    beliefs = ensemble.beliefs
+    least = int(np.argmin(beliefs.mean))
+    told = Interval.of(Estimate(beliefs.lower, beliefs.mean, beliefs.upper), least)
+    said = f"Least precise: {ensemble.members[least]}, {percent_interval(told)}"
+    left = f"{ensemble.plan.cost} labels to go" if ensemble.plan.cost else "every member has labels enough"
+    return f"{said}; {left}; sharing labels saved {percent(max(ensemble.saving, 0.0))}"
 
 
 def _least_known(settings: AssessmentSettings, grouping: GroupingSnapshot) -> str:

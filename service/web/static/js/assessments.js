@@ -40,6 +40,7 @@ function card(assessment) {
     assessment.found && h("p", { class: "found" }, assessment.found),
     assessment.ranking.length > 0 && ranking(assessment.ranking),
     assessment.comparison && comparison(assessment.comparison),
+    assessment.members.length > 0 && members(assessment.members),
     assessment.next.length > 0 && nextGroups(assessment),
     h(
       "div",
@@ -123,6 +124,51 @@ function ranking(ranked) {
             ),
           ),
         ),
+    ),
+  );
+}
+
+/** @param {any[]} told */
+function members(told) {
+  const targeted = told.some((one) => one.missed !== null);
+  return h(
+    "table",
+    { class: "ranking" },
+    h("caption", { class: "unseen" }, "The ensemble and its members by their precision"),
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        ["Member", "Precision", "Labels", "Calls positive", ...(targeted ? ["Target missed"] : [])].map((title) =>
+          h("th", { scope: "col" }, title),
+        ),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      told.map((one) =>
+        h(
+          "tr",
+          {},
+          h("th", { scope: "row" }, one.member),
+          h(
+            "td",
+            { class: "number" },
+            `${percent(one.precision.mean)} `,
+            h(
+              "span",
+              { class: "bounds" },
+              `[${(100 * one.precision.lower).toFixed(1)}, ${(100 * one.precision.upper).toFixed(1)}]`,
+            ),
+          ),
+          h("td", { class: "number" }, count(Math.round(one.labels))),
+          h("td", { class: "number" }, percent(one.share)),
+          targeted && h("td", { class: "number" }, probability(one.missed)),
+        ),
+      ),
     ),
   );
 }

@@ -10,7 +10,7 @@ const FIRST_ORDER = { group: "asc", accuracy: "asc" };
 const VERDICTS = { meets: ["✓", "meets"], fails: ["▼", "fails"], open: ["?", "open"], none: ["–", "none"] };
 
 /** Whether groups are bins of scores, which models have without being told to. @param {string} by */
-export const isByScore = (by) => by === "score_bin" || by === "positive_score";
+export const isByScore = (by) => by === "score_bin" || by === "positive_score" || by === "votes";
 
 /** The accuracy that groups must have; of bins of scores none, which are as accurate as their scores say.
  * @param {any} state @param {string} grouping @returns {number | null} */
