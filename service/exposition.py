@@ -219,7 +219,7 @@ def _performance_samples(samples: Samples, at: tuple[str, str], performance: Per
             "credence_performance_threshold_ratio": performance.threshold,
             "credence_performance_best_threshold_ratio": best if math.isfinite(best) else None,
             "credence_performance_best_threshold_probability_ratio": float(choice.probability[choice.best]),
-            "credence_performance_labels": performance.labels,
+            "credence_performance_labels": performance.effective_labels,
             "credence_performance_misfit": float(performance.misfit),
             "credence_performance_timestamp_seconds": performance.taken_at,
         },

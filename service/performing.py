@@ -69,6 +69,7 @@ class PerformanceSnapshot:
         positive_class: by name.
         threshold: from which on the model calls positive.
         labels: that were known.
+        effective_labels: as how many they count after weighting and forgetting.
         scores: of unlabelled items that were looked at.
         measures: precision, recall, f1 and false positive rate at the model's threshold, and the prevalence
             of the positive class, by name.
@@ -88,6 +89,7 @@ class PerformanceSnapshot:
     positive_class: str
     threshold: float
     labels: int
+    effective_labels: float
     scores: int
     measures: Mapping[str, Estimate]
     targets: Mapping[str, float]
@@ -270,6 +272,7 @@ def assess_performance(
         positive_class=settings.positive_class or "",
         threshold=settings.operating_threshold,
         labels=int(np.count_nonzero(facts.labels != UNLABELLED)),
+        effective_labels=float(facts.label_weights[facts.labels != UNLABELLED].sum()),
         scores=int(np.count_nonzero(facts.labels == UNLABELLED)),
         measures={
             **{name: estimate.part(np.array(at)) for name, estimate in everywhere.items()},

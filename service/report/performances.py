@@ -176,13 +176,13 @@ def _measures(there: PerformanceSnapshot, alerts: AlertSettings) -> list[Measure
             value=Interval.if_any(there.measures[name]),
             target=there.targets.get(name),
             missed=there.missed.get(name),
-            verdict=_verdict(there.missed.get(name), there.labels, alerts),
+            verdict=_verdict(there.missed.get(name), there.effective_labels, alerts),
         )
         for name in _MEASURES
     ]
 
 
-def _verdict(missed: float | None, labels: int, alerts: AlertSettings) -> Verdict:
+def _verdict(missed: float | None, labels: float, alerts: AlertSettings) -> Verdict:
     if missed is None:
         return "none"
     if labels < alerts.min_labels or 1 - alerts.confidence < missed < alerts.confidence:
