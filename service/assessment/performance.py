@@ -29,7 +29,7 @@ class Performance:
     [S, T].
 
     Attributes:
-        thresholds: [T]; the first is the lowest score that there can be, the last is infinite.
+        thresholds: [T]; the first is the lowest score, the last is infinite.
         called: items that are called positive.
         right: of these, the positive ones.
         positives: all positive items [S].
@@ -124,7 +124,7 @@ def performance(
         positive = items * probabilities
     called, right = _from_the_top(items), _from_the_top(positive)
     return Performance(
-        thresholds=np.concatenate(([bins.low], bins.edges, [np.inf])),
+        thresholds=np.concatenate(([bins.low if bins.lowest is None else bins.lowest], bins.edges, [np.inf])),
         called=called,
         right=right,
         positives=right[:, 0],

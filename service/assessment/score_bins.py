@@ -34,6 +34,7 @@ class ScoreBins:
         negatives: likewise.
         low: lowest score that there can be.
         high: highest.
+        lowest: lowest score that there is; `low`, if that is not told.
     """
 
     edges: Floats
@@ -43,6 +44,7 @@ class ScoreBins:
     negatives: Floats
     low: float = 0.0
     high: float = 1.0
+    lowest: float | None = None
 
     @cached_property
     def unlabelled(self) -> Floats:
@@ -77,7 +79,9 @@ class ScoreBins:
     def without_labels(self) -> ScoreBins:
         """The same scores, of which nothing is known."""
         nothing = np.zeros_like(self.counts)
-        return ScoreBins(self.edges, self.scores, self.counts, nothing, nothing, self.low, self.high)
+        return ScoreBins(
+            self.edges, self.scores, self.counts, nothing, nothing, self.low, self.high, self.lowest
+        )
 
     def merged(self, most: int) -> ScoreBins:
         """The same in fewer bins: half of them of equal size, half finer and finer towards the top.
@@ -113,7 +117,14 @@ class ScoreBins:
         scores = sums(self.counts * self.scores) / counts
         edges = self.edges[starts[1:] - 1]
         return ScoreBins(
-            edges, scores, counts, sums(self.positives), sums(self.negatives), self.low, self.high
+            edges,
+            scores,
+            counts,
+            sums(self.positives),
+            sums(self.negatives),
+            self.low,
+            self.high,
+            self.lowest,
         )
 
 
@@ -171,6 +182,7 @@ def bin_scores(
         negatives=sums(np.where(known == NEGATIVE, worth, 0.0)),
         low=low,
         high=high,
+        lowest=float(ordered[-1]),
     )
 
 

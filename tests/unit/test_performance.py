@@ -88,6 +88,13 @@ def test_of_many_items_sample_and_population_are_the_same() -> None:
     )
 
 
+@pytest.mark.parametrize(("threshold", "called"), [(0.2, 4), (0.3, 4), (0.35, 3), (0.9, 1), (0.95, 0)])
+def test_a_threshold_calls_positive_what_reaches_it(threshold: float, called: int) -> None:
+    bins = bin_scores(np.array([0.3, 0.4, 0.7, 0.9]), thresholds=[threshold])
+    told = performance(known(bins.scores, bins, draws=2), np.random.default_rng(0))
+    assert np.all(told.called[:, told.nearest(threshold)] == called)
+
+
 def test_precision_at_a_recall_is_that_of_the_threshold_where_it_is_reached() -> None:
     told = evaluated()
     for row in range(5):

@@ -27,6 +27,7 @@ from service.snapshot import ModelSnapshot
 from service.status import status_view
 
 LEARNED = performance()
+PRECISION = f"{100 * float(LEARNED.measures['precision'].mean):.1f} %"
 TAKEN = mail(LEARNED)
 
 
@@ -75,9 +76,10 @@ def test_a_model_without_such_an_assessment_tells_of_none() -> None:
 
 def test_the_sentence_tells_how_the_classifier_does_and_which_targets_it_misses() -> None:
     (summary,) = performance_summaries(TAKEN)
-    assert summary.sentence.startswith("At its threshold of 0.5, precision on class spam is 92.6 % [")
-    assert "recall of at least 90 % is missed with a probability of 71." in summary.sentence
-    assert "Precision of at least 80 % is met with a probability of 99." in summary.sentence
+    assert summary.sentence.startswith(f"At its threshold of 0.5, precision on class spam is {PRECISION} [")
+    missed, met = 100 * LEARNED.missed["recall"], 100 * (1 - LEARNED.missed["precision"])
+    assert f"recall of at least 90 % is missed with a probability of {missed:.1f} %" in summary.sentence
+    assert f"Precision of at least 80 % is met with a probability of {met:.1f} %" in summary.sentence
 
 
 def test_without_targets_the_sentence_speaks_of_none() -> None:
@@ -124,7 +126,7 @@ def test_a_measure_that_cannot_exist_is_null() -> None:
 def test_the_assessment_asks_and_has_found_something_in_words() -> None:
     (told,) = model_state(TAKEN).assessments
     assert told.question == "What are precision and recall on class spam, at every threshold?"
-    assert told.found.startswith("Precision 92.6 % [")
+    assert told.found.startswith(f"Precision {PRECISION} [")
     assert told.next[0].why.startswith("precision and recall hang on how many of these are spam")
 
 
@@ -242,7 +244,7 @@ def test_what_was_not_learned_is_not_told(taken: ModelSnapshot, assessment: str,
 
 
 def test_the_terminal_tells_the_performance_in_a_line() -> None:
-    assert "curve: At its threshold of 0.5, precision on class spam is 92.6 %" in printed(TAKEN)
+    assert f"curve: At its threshold of 0.5, precision on class spam is {PRECISION}" in printed(TAKEN)
     assert "! curve" not in printed(TAKEN)
 
 

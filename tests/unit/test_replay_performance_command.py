@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from replay_examples import recording
 
-from service.assessment.performance import Estimate
+from service.assessment.estimate import Estimate
 from service.assessment.thresholds import Target
 from service.errors import RecordingError
 from service.replay.command import add_parser
