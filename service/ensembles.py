@@ -41,7 +41,8 @@ class EnsembleSnapshot:
         shares: of the traffic that each calls positive.
         beliefs: about the precision of each, and as how many labels that counts.
         labels: known ones among the items that each calls positive.
-        missed: probability that each misses the target of precision; None without a target.
+        missed: probability that each misses the target of precision, NaN of one without a label; None where
+            there is no target.
         target: of precision.
         plan: labels still to be asked for, by vote pattern.
         groups: the vote patterns, by the names of their groups [P].
@@ -116,7 +117,7 @@ def ensemble_snapshot(
         shares=allocation.patterns.sizes() / max(float(weights.sum()), np.finfo(float).tiny),
         beliefs=beliefs,
         labels=called @ known,
-        missed=None if target is None else _below(beliefs, target),
+        missed=None if target is None else _below(beliefs, called @ known, target),
         target=target,
         plan=allocation.plan(known + waiting, rng),
         groups=groups,
@@ -138,12 +139,10 @@ def _known(labels: Labels, cells: Indices, count: int, positive: int) -> tuple[F
     )
 
 
-def _below(beliefs: MemberBeliefs, target: float) -> Floats:
-    """P(precision < target) of every member [members], by the Beta of its mean and variance."""
-    total = beliefs.labels + _STRENGTH
-    spread = np.maximum(beliefs.mean * total, np.finfo(float).tiny)
-    rest = np.maximum((1 - beliefs.mean) * total, np.finfo(float).tiny)
-    return np.asarray(special.betainc(spread, rest, target), np.float64)
+def _below(beliefs: MemberBeliefs, labels: Floats, target: float) -> Floats:
+    """P(precision < target) of every member [members]; NaN of one without a label."""
+    probability = np.asarray(special.betainc(beliefs.alpha, beliefs.beta, target), np.float64)
+    return np.where(labels > 0, probability, np.nan)
 
 
 def _alone(allocation: Allocation, known: Floats) -> float:

@@ -67,6 +67,17 @@ class ScoredLabels:
     true_classes: Indices
     freshness: Floats
 
+    def part(self, which: Flags) -> ScoredLabels:
+        """Some of them."""
+        return ScoredLabels(
+            self.cells[which],
+            self.predicted[which],
+            self.scores[which],
+            self.sources[which],
+            self.true_classes[which],
+            self.freshness[which],
+        )
+
 
 class OutcomeLedger:
     """Folds outcome entries: the last word on an item counts, a retraction removes it.

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from service.errors import Unavailable
 from service.model_settings import ModelSettings
 from service.performing import PerformanceFacts, PerformanceSnapshot, assess_performance
 
 log = logging.getLogger(__name__)
 
-POOLED_SCORES = 4_000
+POOLED_SCORES = 2_000
 """Unlabelled items that are looked at, at the most."""
 
 
@@ -84,7 +85,8 @@ class PerformanceWatch:
         self._take(now)
         if self._learning or now < self._due_at:
             return
-        there = facts()
+        self._due_at = now + self._rest_seconds
+        there = self._read(facts)
         if there is None:
             return
         for name, settings in self._asked.items():
@@ -92,6 +94,17 @@ class PerformanceWatch:
                 assess_performance, there, settings, self._rng.spawn(1)[0], interval=self._interval, now=now
             )
         self._take(now)
+
+    def _read(self, facts: Callable[[], PerformanceFacts | None]) -> PerformanceFacts | None:
+        try:
+            return facts()
+        except Unavailable:
+            raise
+        except Exception:
+            # A round has more to tell than this.
+            self._failed()
+            log.exception("what performance is learned from cannot be read", extra={"model": self._model})
+            return None
 
     def _take(self, now: float) -> None:
         for name, learning in list(self._learning.items()):

@@ -36,12 +36,6 @@ FALSE_POSITIVE_RATES = np.linspace(0.0, 1.0, 101)
 MISFIT_P_VALUE, MISFIT_DISTANCE = 0.01, 0.02
 """Scores are told to be no mixture where both say so: of very many scores any is significantly off."""
 
-_MOST_SCORES = 50_000.0
-"""As so many items the traffic counts at the most."""
-
-_NO_TRAFFIC = 1e-9
-"""Items of cells that have no traffic any more: their label matters, their number does not."""
-
 
 @dataclass(frozen=True)
 class PerformanceFacts:
@@ -49,7 +43,7 @@ class PerformanceFacts:
 
     Attributes:
         scores: of the positive class.
-        weights: for how many items of the traffic each stands.
+        weights: how much of the traffic each stands for.
         labels: `POSITIVE`, `NEGATIVE` or `UNLABELLED`.
         label_weights: as how many labels each counts.
     """
@@ -120,7 +114,7 @@ def performance_facts(
     decay: float,
     now: float,
 ) -> PerformanceFacts | None:
-    """What the performance is learned from; None without an unlabelled score.
+    """What the performance is learned from; None without traffic.
 
     Args:
         space: cells of the model.
@@ -134,6 +128,10 @@ def performance_facts(
     index = space.classes.index(positive)
     items = _pooled_items(space, traffic, pooled)
     known = ledger.scored(at=now, decay=decay)
+    # What is in no cell of the traffic tells nothing about it.
+    known = known.part(traffic.traffic.weights[known.cells] > 0)
+    if not traffic.traffic.weights.any():
+        return None
     asked = [
         Asked(
             space.groups(grouping if grouping in space.groupings else ALL, traffic.combinations)[1],
@@ -159,8 +157,6 @@ def performance_facts(
             _positive(traffic.traffic.score_sums[alone] / traffic.traffic.weights[alone], called),
         )
     )
-    if not len(own):
-        return None
     unlabelled = np.full(len(items.cells), UNLABELLED), np.full(len(alone), UNLABELLED)
     labels = np.where(known.true_classes == index, POSITIVE, NEGATIVE)
     return PerformanceFacts(
@@ -212,11 +208,16 @@ def _positive(scores: Floats, called: npt.NDArray[np.bool_]) -> Floats:
 
 
 def _stood_for(traffic: TrafficFacts, cells: Indices) -> Floats:
-    """For how many items of the traffic each stands [n]: its cell's, shared by all items of the cell."""
+    """How much each counts [n]: its cell's share of the traffic, shared by all items of the cell.
+
+    All together count as many as they are, and no more than the traffic: few items do not make much
+    traffic's scores known.
+    """
     weights = traffic.traffic.weights
     shares = weights[cells] / np.bincount(cells, minlength=len(weights))[cells]
-    total = min(float(traffic.traffic.counts.sum()), _MOST_SCORES)
-    return np.maximum(shares * (total / max(float(shares.sum()), np.finfo(float).tiny)), _NO_TRAFFIC)
+    total = min(float(traffic.traffic.counts.sum()), float(len(cells)))
+    counted: Floats = shares * (total / float(shares.sum()))
+    return counted
 
 
 def _worth(balanced: Floats, freshness: Floats, strata: Indices, count: int) -> Floats:

@@ -174,8 +174,24 @@ def _cross_reference_problems(settings: Settings) -> Problems:
                 f"model {name!r} needs at least {needed} (classes x score bins); raise it, or use fewer bins"
             )
             found = [("bounds.cells", problem)]
-        problems += found
+        problems += found + _ensemble_problems(settings, name)
     return problems + vendor_problems(settings)
+
+
+def _ensemble_problems(settings: Settings, model: str) -> Problems:
+    ensemble, bounds = settings.models[model].ensemble, settings.bounds
+    if ensemble is None:
+        return []
+    # Rare patterns would be the ones left out, and members err in these.
+    voters = 1 + len(ensemble.members)
+    if 2**voters + 1 > bounds.attribute_values:
+        needed = f"at least {2**voters + 1}, so that all vote patterns of model {model!r} are told apart"
+        return [("bounds.attribute_values", f"must be {needed}")]
+    if voters > bounds.attribute_length:
+        return [
+            ("bounds.attribute_length", f"must be at least {voters}, for vote patterns of model {model!r}")
+        ]
+    return []
 
 
 def _listener_problems(settings: Settings) -> Problems:

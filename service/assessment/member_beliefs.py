@@ -77,12 +77,16 @@ class MemberBeliefs:
         upper: upper end.
         labels: of how many labels of a random sample a posterior would be as narrow. More than were wanted,
             where patterns differ in precision.
+        alpha: first parameter of the Beta that the posterior is taken for.
+        beta: second parameter.
     """
 
     mean: Floats
     lower: Floats
     upper: Floats
     labels: Floats
+    alpha: Floats
+    beta: Floats
 
 
 def member_beliefs(
@@ -131,8 +135,10 @@ def member_beliefs(
     spread = betas.variance(strength / 2 + parts.positive, strength / 2 + wrong)
     mean = (known * rates).sum(axis=-1) + unknown / 2
     variance = (known**2 * spread).sum(axis=-1) + unknown**2 / (4 * (strength + 1))
-    lower, upper = betas.interval(*betas.matching(mean, variance), mass)
-    return MemberBeliefs(mean, lower, upper, np.maximum(mean * (1 - mean) / variance - 1 - strength, 0.0))
+    alpha, beta = betas.matching(mean, variance)
+    lower, upper = betas.interval(alpha, beta, mass)
+    worth = np.maximum(mean * (1 - mean) / variance - 1 - strength, 0.0)
+    return MemberBeliefs(mean, lower, upper, worth, alpha, beta)
 
 
 def _parts(allocation: Allocation, labels: Floats, positive: Floats) -> _Parts:

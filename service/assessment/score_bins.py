@@ -35,6 +35,7 @@ class ScoreBins:
         low: lowest score that there can be.
         high: highest.
         lowest: lowest score that there is; `low`, if that is not told.
+        independent: as how many scores of one weight they count (Kish); all of them, if that is not told.
     """
 
     edges: Floats
@@ -45,6 +46,7 @@ class ScoreBins:
     low: float = 0.0
     high: float = 1.0
     lowest: float | None = None
+    independent: float | None = None
 
     @cached_property
     def unlabelled(self) -> Floats:
@@ -76,11 +78,20 @@ class ScoreBins:
         """Share of the items below the middle of every bin, in (0, 1)."""
         return (np.cumsum(self.counts) - self.counts / 2) / self.total
 
+    @property
+    def effective(self) -> float:
+        """As how many scores of the same weight all count."""
+        return self.total if self.independent is None else min(self.independent, self.total)
+
+    @property
+    def _of_all(self) -> tuple[float | None, float | None]:
+        return self.lowest, self.independent
+
     def without_labels(self) -> ScoreBins:
         """The same scores, of which nothing is known."""
         nothing = np.zeros_like(self.counts)
         return ScoreBins(
-            self.edges, self.scores, self.counts, nothing, nothing, self.low, self.high, self.lowest
+            self.edges, self.scores, self.counts, nothing, nothing, self.low, self.high, *self._of_all
         )
 
     def merged(self, most: int) -> ScoreBins:
@@ -124,7 +135,7 @@ class ScoreBins:
             sums(self.negatives),
             self.low,
             self.high,
-            self.lowest,
+            *self._of_all,
         )
 
 
@@ -183,6 +194,7 @@ def bin_scores(
         low=low,
         high=high,
         lowest=float(ordered[-1]),
+        independent=float(mass.sum() ** 2 / (mass**2).sum()),
     )
 
 

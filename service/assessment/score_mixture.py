@@ -116,7 +116,7 @@ def fit_mixture(bins: ScoreBins, rng: np.random.Generator, *, draws: int, unit: 
     mixture = _Mixture(used, *pair)
     distance = mixture.distance(chosen.modes[0].at)
     refused = (_KS_QUANTILE / max(distance, _LEAST_MASS)) ** 2
-    share = min(bins.total, refused, _MOST_COUNTED) / bins.total
+    share = min(bins.effective, refused, _MOST_COUNTED) / bins.total
     posterior = _Mixture(used, *pair, share=share).draw(draws, rng, chosen.modes)
     evidence = 0.0
     if bins.label_count:
@@ -304,7 +304,7 @@ class _Mixture:
         together = negative + positive
         together /= together.sum(axis=1, keepdims=True)
         below = np.cumsum(together, axis=1)
-        total = round(self._bins.total)
+        total = max(round(self._bins.effective), 1)
         replicated = np.cumsum(rng.multinomial(total, together), axis=1) / total
         observed = np.cumsum(self._bins.counts) / self._bins.total
         off = np.abs(below - observed).max(axis=1)

@@ -40,6 +40,8 @@ class Target:
         for name in ("precision", "recall", "f1"):
             if (least := getattr(self, name)) is not None:
                 met &= getattr(performance, name) >= least
+        if self.precision is not None:
+            met &= performance.called > 0
         if self.false_positive_rate is not None:
             met &= performance.false_positive_rate <= self.false_positive_rate
         return met
@@ -80,7 +82,7 @@ class ThresholdChoice:
 def choose_threshold(
     performance: Performance, target: Target, costs: Costs | None = None, *, mass: float = 0.95
 ) -> ThresholdChoice:
-    """Find the threshold that meets the target most probably.
+    """Find the threshold that meets the target most probably; not the one that calls nothing positive.
 
     Of those that cannot be told apart, the cheapest if costs are given, and else the one of the highest
     expected F1. Thresholds cannot be told apart whose probabilities differ by less than the standard error
@@ -98,9 +100,9 @@ def choose_threshold(
     missed = performance.positives[:, None] - performance.right
     cost = (counted.false_positive * wrong + counted.false_negative * missed) / performance.items[:, None]
     f1 = np.nan_to_num(Estimate.of(performance.f1, mass).mean)
-    highest = float(probability.max())
+    highest = float(probability[:-1].max())
     error = np.sqrt(highest * (1 - highest) / len(performance.items))
-    equal = np.flatnonzero(probability >= highest - error)
+    equal = np.flatnonzero(probability[:-1] >= highest - error)
     worth = f1[equal] if costs is None else -cost.mean(axis=0)[equal]
     return ThresholdChoice(
         thresholds=performance.thresholds,

@@ -254,7 +254,7 @@ def _members(ensemble: EnsembleSnapshot) -> list[MemberState]:
             precision=Interval.of(told, m),
             share=float(ensemble.shares[m]),
             labels=float(ensemble.labels[m]),
-            missed=None if missed is None else float(missed[m]),
+            missed=None if missed is None or np.isnan(missed[m]) else float(missed[m]),
         )
         for m, name in enumerate(ensemble.members)
     ]

@@ -35,6 +35,9 @@ _POOL_SAMPLE = 32
 """Items of every shard's pool whose age is looked at."""
 
 
+_SCORES_AT_ONCE = 100
+"""Pool items of which scores are read at once."""
+
 _PAGE = 10_000
 """Entries of the outcome stream that are read at once: a few megabytes, and a few milliseconds of Redis."""
 
@@ -172,7 +175,7 @@ class FactReader:
         )
 
     def pooled_scores(self, most: int) -> list[PoolRecord]:
-        """Some of the pool's items: a random sample of every shard's, in no order.
+        """Some of the pool's items, without payloads: a random sample of every shard's, in no order.
 
         Args:
             most: items to read, of all shards together.
@@ -181,13 +184,19 @@ class FactReader:
             Unavailable: Redis cannot answer now.
         """
         client, keys = self._connection.client, self._keys
+        found: dict[tuple[int, bytes], PoolRecord] = {}
         with unavailable_when_away():
             partitions = sorted(int(p) for p in client.smembers(keys.partitions))
-            pipeline = client.pipeline(transaction=True)
             for partition in partitions:
-                pipeline.hrandfield(keys.pool(partition), math.ceil(most / len(partitions)), withvalues=True)
-            replies = pipeline.execute() if partitions else []
-        return [decode_pool_record(record) for reply in replies for record in reply[1::2]]
+                # A few at a time, as payloads come along: neither Redis nor this process holds them all.
+                for _ in range(math.ceil(most / len(partitions) / _SCORES_AT_ONCE)):
+                    reply = client.hrandfield(keys.pool(partition), _SCORES_AT_ONCE, withvalues=True) or []
+                    for slot, record in zip(reply[::2], reply[1::2], strict=True):
+                        told = decode_pool_record(record)
+                        found[partition, slot] = msgspec.structs.replace(told, payload=b"", payload_uri="")
+                    if len(reply) < 2 * _SCORES_AT_ONCE:
+                        break
+        return list(found.values())
 
     def requests(self) -> RequestFacts:
         """Requests in flight, the outbox's size, budgets and tallies.

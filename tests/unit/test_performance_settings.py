@@ -81,6 +81,12 @@ def test_what_makes_no_sense_of_an_ensemble_is_refused(
     )
 
 
+def test_more_vote_patterns_than_are_told_apart_are_refused(tmp_path: Path) -> None:
+    [(path, told)] = refused(tmp_path, {"votes": VOTED | {"members": ["a", "b", "c", "d", "e"]}})
+    assert path == "bounds.attribute_values"
+    assert "at least 65" in told
+
+
 def test_two_ensembles_of_one_model_are_refused(tmp_path: Path) -> None:
     problems = refused(tmp_path, {"votes": VOTED, "other": VOTED | {"members": ["a"]}})
     assert [path for path, _ in problems] == ["models.mail.assessments"]

@@ -120,7 +120,20 @@ def test_a_failure_is_told_and_what_was_known_stays(caplog: pytest.LogCaptureFix
     assert "could not be learned" in caplog.text
 
 
-def test_without_facts_it_looks_again_next_time() -> None:
+def test_without_facts_it_rests_and_looks_again() -> None:
     watched = Watched(InPlace())
     watched.watch.look(lambda: None, now=NOW)
-    assert watched.look(1) == ["curve"]
+    assert watched.look(1) == []
+    assert watched.look(REST) == ["curve"]
+
+
+def test_facts_that_cannot_be_read_do_not_end_a_round(caplog: pytest.LogCaptureFixture) -> None:
+    watched = Watched(InPlace())
+
+    def broken() -> PerformanceFacts:
+        raise IndexError
+
+    with caplog.at_level(logging.ERROR):
+        watched.watch.look(broken, now=NOW)
+    assert watched.failures == 1
+    assert "cannot be read" in caplog.text

@@ -44,8 +44,8 @@ class Mail:
     settings: AssessmentSettings
 
     @classmethod
-    def stream(cls, count: int = 4_000, **changes: Any) -> Mail:
-        rng = np.random.default_rng(0)
+    def stream(cls, count: int = 4_000, *, seed: int = 0, **changes: Any) -> Mail:
+        rng = np.random.default_rng(seed)
         spam = rng.random(count) < 0.3
         scores = np.where(spam, rng.beta(5, 2, count), rng.beta(2, 6, count))
         model = {"classes": ["ham", "spam"], "assessments": {"curve": CURVE | changes}}
@@ -227,6 +227,23 @@ def test_where_labels_came_from_does_not_matter(mail: Mail, snapshot: Performanc
         other = snapshot.measures[name]
         assert told.lower < other.upper, name
         assert other.lower < told.upper, name
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_small_pool_of_a_mixture_is_no_misfit(seed: int) -> None:
+    mail = Mail.stream(20_000, seed=seed)
+    facts = mail.facts(few_per_cell(mail, 16), np.arange(100))
+    assert facts.weights.sum() == pytest.approx(len(facts.scores))
+    assert not mail.assessed(facts).misfit
+
+
+def test_labels_of_cells_without_traffic_tell_nothing(mail: Mail) -> None:
+    traffic = mail.traffic()
+    empty = TrafficFacts([()], [0], Traffic.empty(len(traffic.traffic.counts)), {}, {}, {}, {})
+    found = performance_facts(
+        mail.space, empty, [], mail.ledger(np.arange(20)), positive="spam", decay=0.0, now=NOW
+    )
+    assert found is None
 
 
 def test_a_threshold_is_told_with_all_that_happens_there(snapshot: PerformanceSnapshot) -> None:

@@ -34,7 +34,7 @@ def test_the_probability_is_the_share_of_draws_in_which_the_target_is_met() -> N
 
 @pytest.mark.parametrize("target", [Target(precision=0.0), Target()])
 def test_a_target_that_asks_for_nothing_is_always_met(target: Target) -> None:
-    assert choose_threshold(TWO, target).probability == pytest.approx(1)
+    assert choose_threshold(TWO, target).probability[:-1] == pytest.approx(1)
 
 
 def test_the_false_positive_rate_is_at_most_the_targets() -> None:
@@ -50,7 +50,14 @@ def test_of_thresholds_that_meet_the_target_alike_the_highest_f1_is_taken() -> N
 
 def test_of_thresholds_that_meet_the_target_alike_the_cheapest_is_taken() -> None:
     assert choose_threshold(TWO, Target(), Costs(0.0, 1.0)).best == 0
-    assert choose_threshold(TWO, Target(), Costs(1.0, 0.0)).best == 3
+    assert choose_threshold(TWO, Target(), Costs(1.0, 0.0)).best == 1
+
+
+@pytest.mark.parametrize("target", [Target(precision=0.9), Target(false_positive_rate=0.0)])
+def test_to_call_nothing_positive_is_never_the_best(target: Target) -> None:
+    told = choose_threshold(TWO, target)
+    assert told.best < 3
+    assert told.probability[told.best] <= 0.5
 
 
 def test_a_cost_is_that_of_the_errors_of_an_item() -> None:

@@ -166,7 +166,7 @@ function members(told) {
           ),
           h("td", { class: "number" }, count(Math.round(one.labels))),
           h("td", { class: "number" }, percent(one.share)),
-          targeted && h("td", { class: "number" }, probability(one.missed)),
+          targeted && h("td", { class: "number" }, one.missed === null ? "no label" : probability(one.missed)),
         ),
       ),
     ),
