@@ -67,6 +67,19 @@ class _Found:
 
 
 @dataclass(frozen=True)
+class UnlabelledFit:
+    """What scores tell of the families by themselves: the same for whatever labels.
+
+    Attributes:
+        ranked: pairs of families by their marginal likelihoods, the highest first.
+        likeliest: the pair of the highest, looked at closely.
+    """
+
+    ranked: Sequence[_Pair]
+    likeliest: _Found
+
+
+@dataclass(frozen=True)
 class MixtureFit:
     """What a mixture tells.
 
@@ -95,7 +108,27 @@ class MixtureFit:
     separation: float
 
 
-def fit_mixture(bins: ScoreBins, rng: np.random.Generator, *, draws: int, unit: bool) -> MixtureFit:
+def fit_unlabelled(bins: ScoreBins, *, unit: bool) -> UnlabelledFit:
+    """Rank the pairs of families by scores alone, which takes most of the time of `fit_mixture`.
+
+    Args:
+        bins: scores; labels are left out.
+        unit: whether the scores are probabilities.
+    """
+    families = OF_PROBABILITIES if unit else OF_REAL_SCORES
+    alone = bins.resolved(_RESOLUTION).merged(_BINS).without_labels()
+    ranked = _ranked(alone.merged(_SCREENING_BINS), list(product(families, families)))
+    return UnlabelledFit(ranked, _likeliest(alone, ranked))
+
+
+def fit_mixture(
+    bins: ScoreBins,
+    rng: np.random.Generator,
+    *,
+    draws: int,
+    unit: bool,
+    unlabelled: UnlabelledFit | None = None,
+) -> MixtureFit:
     """Choose the pair of families with the highest marginal likelihood, and learn its parameters.
 
     Args:
@@ -103,15 +136,14 @@ def fit_mixture(bins: ScoreBins, rng: np.random.Generator, *, draws: int, unit: 
         rng: random numbers.
         draws: of the posterior to make.
         unit: whether the scores are probabilities.
+        unlabelled: of the same scores, if it is known.
     """
-    families = OF_PROBABILITIES if unit else OF_REAL_SCORES
+    by_scores = fit_unlabelled(bins, unit=unit) if unlabelled is None else unlabelled
     fine = bins.resolved(_RESOLUTION)
     used = fine.merged(_BINS)
-    alone = used.without_labels()
-    ranked = _ranked(alone.merged(_SCREENING_BINS), list(product(families, families)))
-    chosen = expected = _likeliest(alone, ranked)
+    chosen = expected = by_scores.likeliest
     if bins.label_count:
-        chosen = _likeliest(used, _ranked(used.merged(_SCREENING_BINS), ranked[:_KEPT]))
+        chosen = _likeliest(used, _ranked(used.merged(_SCREENING_BINS), by_scores.ranked[:_KEPT]))
     pair = chosen.pair
     mixture = _Mixture(used, *pair)
     distance = mixture.distance(chosen.modes[0].at)
@@ -121,7 +153,7 @@ def fit_mixture(bins: ScoreBins, rng: np.random.Generator, *, draws: int, unit: 
     evidence = 0.0
     if bins.label_count:
         # Knowing the scores alone, another pair may be the likeliest: labels are held to its word.
-        unknowing = _Mixture(alone, *expected.pair, share=share)
+        unknowing = _Mixture(used.without_labels(), *expected.pair, share=share)
         evidence = posterior.log_evidence - unknowing.log_evidence(draws // 2, rng, expected.modes)
     # The bins of the fit are coarser than those in which its word is asked for.
     everywhere = _Mixture(fine, *pair)

@@ -24,7 +24,7 @@ from scipy import special
 
 from service.assessment.score_bins import ScoreBins
 from service.assessment.score_logistic import LogisticPrior, fit_logistic, projected
-from service.assessment.score_mixture import MixtureFit, fit_mixture
+from service.assessment.score_mixture import MixtureFit, UnlabelledFit, fit_mixture
 
 Floats = npt.NDArray[np.float64]
 
@@ -71,7 +71,12 @@ class ScorePosterior:
 
 
 def learn_scores(
-    bins: ScoreBins, rng: np.random.Generator, *, draws: int = 400, unit: bool = True
+    bins: ScoreBins,
+    rng: np.random.Generator,
+    *,
+    draws: int = 400,
+    unit: bool = True,
+    unlabelled: UnlabelledFit | None = None,
 ) -> ScorePosterior:
     """Learn P(positive | score); without any label too.
 
@@ -80,8 +85,9 @@ def learn_scores(
         rng: random numbers.
         draws: of the posterior to make.
         unit: whether the scores are probabilities; else any real numbers that grow with the probability.
+        unlabelled: `fit_unlabelled` of the same scores, if it is known.
     """
-    mixture = fit_mixture(bins, rng, draws=max(draws, 600), unit=unit)
+    mixture = fit_mixture(bins, rng, draws=max(draws, 600), unit=unit, unlabelled=unlabelled)
     ranks = special.ndtri(bins.ranks)
     values = special.logit(np.clip(bins.scores, _NEAR_END, 1 - _NEAR_END)) if unit else _standardised(bins)
     expected = special.expit(mixture.log_odds).mean(axis=0)

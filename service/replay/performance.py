@@ -18,6 +18,7 @@ import numpy.typing as npt
 from service.assessment.estimate import Estimate
 from service.assessment.performance import Performance, performance
 from service.assessment.score_bins import UNLABELLED, bin_scores
+from service.assessment.score_mixture import UnlabelledFit, fit_unlabelled
 from service.assessment.semi_supervised import ScorePosterior, learn_scores
 from service.assessment.thresholds import Target, choose_threshold
 from service.replay.study import Workers
@@ -116,17 +117,25 @@ class PerformanceStudy:
     mass: float = 0.95
     seed: int = 0
 
+    @property
+    def unlabelled(self) -> UnlabelledFit:
+        """What the scores tell by themselves."""
+        bins = bin_scores(self.scores.scores, thresholds=(self.threshold,), unit=self.scores.unit)
+        return fit_unlabelled(bins, unit=self.scores.unit)
+
     def run(self, labels: int, workers: Workers, progress: Callable[[int], None] | None = None) -> list[Run]:
         """All runs with so many labels."""
         found = []
-        for each in workers.each(run_once, [(self, labels, number) for number in range(self.runs)]):
+        # Scores tell the same in all runs, so that is learned here and not in each.
+        unlabelled = self.unlabelled
+        for each in workers.each(run_once, [(self, unlabelled, labels, number) for number in range(self.runs)]):
             found.append(each)
             if progress is not None:
                 progress(1)
         return found
 
 
-def run_once(study: PerformanceStudy, labels: int, number: int) -> Run:
+def run_once(study: PerformanceStudy, unlabelled: UnlabelledFit, labels: int, number: int) -> Run:
     """One run: a function of its arguments alone, whoever runs it."""
     pool = study.scores
     seed = np.random.SeedSequence(study.seed, spawn_key=(pool.positive_class, labels, number))
@@ -135,7 +144,7 @@ def run_once(study: PerformanceStudy, labels: int, number: int) -> Run:
     known = np.full(pool.size, UNLABELLED)
     known[drawn] = pool.positive[drawn]
     bins = bin_scores(pool.scores, known, thresholds=(study.threshold,), unit=pool.unit)
-    posterior = learn_scores(bins, rng, unit=pool.unit)
+    posterior = learn_scores(bins, rng, unit=pool.unit, unlabelled=unlabelled)
     believed = performance(posterior, rng)
     band = Estimate.of(believed.precision_at_recall(RECALLS), study.mass)
     alone = label_only_precision(pool.scores[drawn], pool.positive[drawn], RECALLS)

@@ -47,17 +47,17 @@ def same(one: Run, other: Run) -> bool:
 
 @pytest.fixture(scope="module")
 def first() -> Run:
-    return run_once(asked(), 12, 0)
+    return run_once(asked(), asked().unlabelled, 12, 0)
 
 
 @pytest.fixture(scope="module")
 def second() -> Run:
-    return run_once(asked(), 12, 1)
+    return run_once(asked(), asked().unlabelled, 12, 1)
 
 
 @pytest.fixture(scope="module")
 def all_labelled() -> Run:
-    return run_once(asked(80), 80, 0)
+    return run_once(asked(80), asked(80).unlabelled, 80, 0)
 
 
 def test_the_area_of_a_perfect_estimate_is_nothing() -> None:
@@ -113,7 +113,7 @@ def test_margins_have_the_curve_of_their_order() -> None:
 
 def test_margins_are_estimated_from() -> None:
     study = PerformanceStudy(pool(unit=False), (40,), 1, 0.0)
-    found = run_once(study, 40, 0)
+    found = run_once(study, study.unlabelled, 40, 0)
     assert found.measures["area"] < 0.2
     assert "target_met" not in found.measures
 
@@ -160,7 +160,7 @@ def test_what_all_labels_promise_of_a_threshold_is_kept(all_labelled: Run) -> No
 
 
 def test_where_nothing_is_called_positive_there_is_no_precision_to_hold() -> None:
-    found = run_once(asked(threshold=1.0), 12, 0).measures
+    found = run_once(asked(threshold=1.0), asked(threshold=1.0).unlabelled, 12, 0).measures
     assert pool().scores.max() < 1
     assert np.isnan(found["precision_coverage"])
     assert found["recall_coverage"] == 1
