@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.estimate import Estimate
+from service.assessment.estimate import Band, Estimate
 from service.assessment.performance import performance
 from service.assessment.recalibration import FORMS, Form, RecalibrationMap, recalibrate
 from service.assessment.score_bins import NEGATIVE, POSITIVE, UNLABELLED, bin_scores
@@ -88,8 +88,8 @@ class PerformanceSnapshot:
     measures: Mapping[str, Estimate]
     targets: Mapping[str, float]
     missed: Mapping[str, float]
-    curve: Estimate
-    roc: Estimate
+    curve: Band
+    roc: Band
     thresholds: ThresholdChoice
     at_thresholds: Mapping[str, Estimate]
     maps: Mapping[Form, RecalibrationMap]
@@ -284,8 +284,8 @@ def assess_performance(
             name: float(1 - Target(**{name: wanted}).met(drawn)[:, at].mean())
             for name, wanted in asked.items()
         },
-        curve=Estimate.of(drawn.precision_at_recall(RECALLS), interval),
-        roc=Estimate.of(drawn.recall_at_false_positive_rate(FALSE_POSITIVE_RATES), interval),
+        curve=Band.of(drawn.precision_at_recall(RECALLS), interval),
+        roc=Band.of(drawn.recall_at_false_positive_rate(FALSE_POSITIVE_RATES), interval),
         thresholds=choose_threshold(drawn, target, costs, mass=interval),
         at_thresholds=everywhere,
         maps={form: recalibrate(posterior, form, mass=interval) for form in FORMS},

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.intp]
 
 UNLABELLED, NEGATIVE, POSITIVE = -1, 0, 1
 
@@ -82,6 +83,17 @@ class ScoreBins:
     def effective(self) -> float:
         """As how many scores of the same weight all count."""
         return self.total if self.independent is None else min(self.independent, self.total)
+
+    def log_likelihood(self, probabilities: Floats, which: Indices) -> Floats:
+        """Logarithm of the probability of the labels of some bins [...].
+
+        Args:
+            probabilities: P(positive) of an item of each of them [..., L], within (0, 1).
+            which: bins [L].
+        """
+        told: Floats = np.log(probabilities) @ self.positives[which]
+        told += np.log1p(-probabilities) @ self.negatives[which]
+        return told
 
     @property
     def _of_all(self) -> tuple[float | None, float | None]:

@@ -1,28 +1,35 @@
 """P(positive | score) as a logistic curve, learned from labels alone and applied to all scores.
 
-P(y = 1 | s) = expit(a + b g(s)), with weak priors of a and log b, on a grid: two parameters need no
-importance sampling, and the evidence of the labels comes with it. Student's t priors with three degrees of
-freedom let labels overrule them.
+P(y = 1 | s) = expit(a + b g(s)) but for lapses (`service/assessment/lapses.py`), with weak priors of a and
+log b, on a grid: so few parameters need no importance sampling, and the evidence of the labels comes with
+it. Student's t priors with three degrees of freedom let labels overrule them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from service.assessment.lapses import LAPSES, LOG_PRIOR, with_lapses
 from service.assessment.score_bins import ScoreBins
-from service.assessment.score_mixture import LABEL_ERROR
 
 Floats = npt.NDArray[np.float64]
+
+Transform = Callable[[ScoreBins], Floats]
+"""g: from the scores of bins to what the slope multiplies [B]."""
 
 _FREEDOM = 3.0
 _REACH = 12.0
 """The grid spans so many of a prior's scales to either side of its centre."""
 
 _OFFSETS, _SLOPES = 97, 65
+_BINS = 72
+"""Of more the grid would take too long."""
+
 _STEEPNESS_POWER = 3
 """Grid points are denser near the centre: for the most part they are this power of evenly spaced ones."""
 
@@ -56,30 +63,35 @@ class LogisticFit:
     Attributes:
         offset: draws of a [S].
         slope: draws of b [S], positive.
+        lapses: draws of the shares that lapse [S, 2].
+        prevalence: of the positive class, by each draw [S].
         log_label_evidence: logarithm of the probability that the prior gave to the labels.
     """
 
     offset: Floats
     slope: Floats
+    lapses: Floats
+    prevalence: Floats
     log_label_evidence: float
 
-    def log_odds(self, values: Floats) -> Floats:
-        """That an item of a bin is positive [S, B].
+    def probabilities(self, values: Floats) -> Floats:
+        """P(positive) of an item of a bin [S, B].
 
         Args:
             values: g of the score of every bin [B].
         """
-        return self.offset[:, None] + self.slope[:, None] * values
+        curves = special.expit(self.offset[:, None] + self.slope[:, None] * values)
+        return with_lapses(curves, self.lapses, self.prevalence)
 
 
 def fit_logistic(
-    bins: ScoreBins, values: Floats, prior: LogisticPrior, rng: np.random.Generator, *, draws: int
+    bins: ScoreBins, transform: Transform, prior: LogisticPrior, rng: np.random.Generator, *, draws: int
 ) -> LogisticFit:
     """Learn a logistic curve from the labels.
 
     Args:
         bins: with the labels.
-        values: g of the score of every bin [B].
+        transform: g.
         prior: of its parameters.
         rng: random numbers.
         draws: of the posterior to make.
@@ -89,17 +101,26 @@ def fit_logistic(
     log_prior = _log_t(offsets, prior.offset, prior.offset_scale)[:, None] + np.log(offset_widths)[:, None]
     log_prior = log_prior + _log_t(log_slopes, prior.log_slope, prior.log_slope_scale) + np.log(slope_widths)
     log_posterior = log_prior - special.logsumexp(log_prior)
-    at = np.flatnonzero(bins.positives + bins.negatives)
-    odds = offsets[:, None, None] + np.exp(log_slopes)[:, None] * values[at]
-    right = LABEL_ERROR + (1 - 2 * LABEL_ERROR) * special.expit(odds)
-    log_posterior += np.log(right) @ bins.positives[at] + np.log1p(-right) @ bins.negatives[at]
+    used = bins.merged(_BINS)
+    curves = special.expit(offsets[:, None, None] + np.exp(log_slopes)[:, None] * transform(used))
+    prevalence = curves @ (used.counts / used.total)
+    at = np.flatnonzero(used.positives + used.negatives)
+    log_posterior = np.stack(
+        [
+            log_posterior
+            + log_share
+            + used.log_likelihood(with_lapses(curves[..., at], lapses, prevalence), at)
+            for lapses, log_share in zip(LAPSES, LOG_PRIOR, strict=True)
+        ],
+        axis=-1,
+    )
     evidence = float(special.logsumexp(log_posterior))
     chosen = rng.choice(log_posterior.size, draws, p=np.exp(log_posterior - evidence).ravel())
-    row, column = np.divmod(chosen, _SLOPES)
+    row, column, lapsing = np.unravel_index(chosen, log_posterior.shape)
     # Anywhere within the grid's cell, so that draws are not all on its lines.
     offset = offsets[row] + offset_widths[row] * (rng.random(draws) - 0.5)
     slope = np.exp(log_slopes[column] + slope_widths[column] * (rng.random(draws) - 0.5))
-    return LogisticFit(offset, slope, evidence)
+    return LogisticFit(offset, slope, LAPSES[lapsing], prevalence[row, column], evidence)
 
 
 def _grid(centre: float, scale: float, count: int) -> tuple[Floats, Floats]:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy import special
 
 from service.assessment.score_bins import ScoreBins
-from service.assessment.score_logistic import LogisticPrior, fit_logistic, projected
+from service.assessment.score_logistic import LogisticPrior, Transform, fit_logistic, projected
 from service.assessment.score_mixture import MixtureFit, UnlabelledFit, fit_mixture
 
 Floats = npt.NDArray[np.float64]
@@ -33,7 +33,10 @@ _WEIGHTS: Mapping[str, float] = {"calibrated": 0.35, "informed": 0.35, "mixture"
 
 _OF_MIXTURE = frozenset({"mixture", "informed"})
 
-_CALIBRATED = LogisticPrior(0.0, 0.5, 0.0, 0.3)
+_CALIBRATED = LogisticPrior(0.0, 0.5, -0.2, 0.4)
+"""Modern networks are too sure of themselves: slopes of their logits, temperatures turned over, are 0.4 to 1
+(Guo, Pleiss, Sun and Weinberger, ICML 2017)."""
+
 _STANDARDISED = LogisticPrior(0.0, 2.0, float(np.log(2.0)), 0.6)
 _RANKED = LogisticPrior(-1.0, 1.5, float(np.log(2.0)), 0.6)
 _INFORMED_SCALES = (1.5, 0.5)
@@ -88,39 +91,48 @@ def learn_scores(
         unlabelled: `fit_unlabelled` of the same scores, if it is known.
     """
     mixture = fit_mixture(bins, rng, draws=max(draws, 600), unit=unit, unlabelled=unlabelled)
-    ranks = special.ndtri(bins.ranks)
-    values = special.logit(np.clip(bins.scores, _NEAR_END, 1 - _NEAR_END)) if unit else _standardised(bins)
+    of_scores = _logits if unit else _standardising(bins)
+    values = of_scores(bins)
     expected = special.expit(mixture.log_odds).mean(axis=0)
     design, straight = np.column_stack((np.ones_like(values), values)), np.array([0.0, 1.0])
     offset, slope = projected(design, expected, bins.counts / bins.total, towards=straight)
     log_slope = float(np.log(max(slope, _LEAST_SLOPE)))
     informed = LogisticPrior(float(offset), _INFORMED_SCALES[0], log_slope, _INFORMED_SCALES[1])
     curves = {
-        "calibrated": (values, _CALIBRATED if unit else _STANDARDISED),
-        "informed": (values, informed),
-        "ranked": (ranks, _RANKED),
+        "calibrated": (of_scores, _CALIBRATED if unit else _STANDARDISED),
+        "informed": (of_scores, informed),
+        "ranked": (_normal_quantiles, _RANKED),
     }
-    odds = {"mixture": mixture.log_odds[:draws]}
+    seen = {"mixture": mixture.probabilities[:draws]}
     evidence = {"mixture": mixture.log_label_evidence}
-    for name, (of_bins, prior) in curves.items():
-        fit = fit_logistic(bins, of_bins, prior, rng, draws=draws)
-        odds[name], evidence[name] = fit.log_odds(of_bins), fit.log_label_evidence
+    for name, (transform, prior) in curves.items():
+        fit = fit_logistic(bins, transform, prior, rng, draws=draws)
+        seen[name], evidence[name] = fit.probabilities(transform(bins)), fit.log_label_evidence
     names = list(_WEIGHTS)
     before = [_WEIGHTS[name] * (mixture.separation if name in _OF_MIXTURE else 1.0) for name in names]
     told = np.array([evidence[name] for name in names])
     weights = special.softmax(np.log(np.maximum(before, np.finfo(float).tiny)) + told)
     chosen = rng.choice(len(names), draws, p=weights)
-    mixed = np.stack([odds[name] for name in names])[chosen, np.arange(draws)]
+    probabilities = np.stack([seen[name] for name in names])[chosen, np.arange(draws)]
     return ScorePosterior(
         bins=bins,
-        probabilities=special.expit(mixed),
+        probabilities=probabilities,
         weights=dict(zip(names, map(float, weights), strict=True)),
         mixture=mixture,
     )
 
 
-def _standardised(bins: ScoreBins) -> Floats:
+def _logits(bins: ScoreBins) -> Floats:
+    return np.asarray(special.logit(np.clip(bins.scores, _NEAR_END, 1 - _NEAR_END)))
+
+
+def _normal_quantiles(bins: ScoreBins) -> Floats:
+    return np.asarray(special.ndtri(bins.ranks))
+
+
+def _standardising(bins: ScoreBins) -> Transform:
+    """What gives these scores a mean of 0 and a deviation of 1."""
     shares = bins.counts / bins.total
     mean = float(shares @ bins.scores)
     deviation = float(np.sqrt(shares @ (bins.scores - mean) ** 2))
-    return (bins.scores - mean) / max(deviation, np.finfo(float).tiny)
+    return lambda some: (some.scores - mean) / max(deviation, np.finfo(float).tiny)

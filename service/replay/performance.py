@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.estimate import Estimate
+from service.assessment.estimate import Band, Estimate
 from service.assessment.performance import Performance, performance
 from service.assessment.score_bins import UNLABELLED, bin_scores
 from service.assessment.score_mixture import UnlabelledFit, fit_unlabelled
@@ -88,7 +88,7 @@ class Run:
     """
 
     measures: Mapping[str, float]
-    band: Estimate
+    band: Band
 
 
 Runs = Mapping[int, Sequence[Run]]
@@ -128,7 +128,9 @@ class PerformanceStudy:
         found = []
         # Scores tell the same in all runs, so that is learned here and not in each.
         unlabelled = self.unlabelled
-        for each in workers.each(run_once, [(self, unlabelled, labels, number) for number in range(self.runs)]):
+        for each in workers.each(
+            run_once, [(self, unlabelled, labels, number) for number in range(self.runs)]
+        ):
             found.append(each)
             if progress is not None:
                 progress(1)
@@ -146,10 +148,10 @@ def run_once(study: PerformanceStudy, unlabelled: UnlabelledFit, labels: int, nu
     bins = bin_scores(pool.scores, known, thresholds=(study.threshold,), unit=pool.unit)
     posterior = learn_scores(bins, rng, unit=pool.unit, unlabelled=unlabelled)
     believed = performance(posterior, rng)
-    band = Estimate.of(believed.precision_at_recall(RECALLS), study.mass)
+    band = Band.of(believed.precision_at_recall(RECALLS), study.mass)
     alone = label_only_precision(pool.scores[drawn], pool.positive[drawn], RECALLS)
     truth, some = pool.true_precision, pool.positive[drawn].any()
-    areas = {"label_only_area": area(alone, truth), "area": area(band.mean, truth)}
+    areas = {"label_only_area": area(alone, truth), "area": area(band.median, truth)}
     measures = {
         **areas,
         # Labels of which none is positive cost labels alone so much that nothing else is seen in a mean.
@@ -191,7 +193,7 @@ def area(estimated: Floats, true: Floats) -> float:
     return float(np.abs(estimated - true).mean())
 
 
-def _held(interval: Estimate, truth: Floats) -> Truths:
+def _held(interval: Estimate | Band, truth: Floats) -> Truths:
     """Where the interval holds the truth."""
     held: Truths = (interval.lower - _ROUNDING <= truth) & (truth <= interval.upper + _ROUNDING)
     return held

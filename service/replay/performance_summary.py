@@ -205,7 +205,7 @@ def draw_performance(name: str, found: Mapping[int, Found], directory: Path) -> 
         study, band = each.study, each.runs[labels[0]][0].band
         figure = plots.precision_recall(
             RECALLS,
-            (band.lower, band.mean, band.upper),
+            (band.lower, band.median, band.upper),
             study.scores.true_precision,
             title=f"{name}, class {number}: precision and recall, one run with {labels[0]} labels",
             mass=study.mass,

@@ -5,26 +5,42 @@ A score here is that of the *positive* class, whichever class was predicted.
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Literal, Self
 
 from pydantic import Field
 
+from service.assessment.estimate import Band
 from service.assessment.recalibration import Form
 from service.report.documents import Document, Interval, MeasureState, Seconds
+
+
+class Range(Document):
+    """Where a curve is at one point."""
+
+    lower: float = Field(description="lower edge of the band")
+    median: float = Field(description="the curve")
+    upper: float = Field(description="upper edge of the band")
+
+    @classmethod
+    def if_any(cls, band: Band, which: int) -> Self | None:
+        """At one of the curve's points; None where it cannot exist."""
+        lower, median, upper = (float(each[which]) for each in (band.lower, band.median, band.upper))
+        return cls(lower=lower, median=median, upper=upper) if math.isfinite(median) else None
 
 
 class CurvePoint(Document):
     """One point of the precision-recall curve."""
 
     recall: float
-    precision: Interval | None = Field(description="where this recall is reached; null if it cannot be")
+    precision: Range | None = Field(description="where this recall is reached; null if it cannot be")
 
 
 class RocPoint(Document):
     """One point of the ROC curve."""
 
     false_positive_rate: float
-    recall: Interval | None = Field(description="where this rate is reached; null if it cannot be")
+    recall: Range | None = Field(description="where this rate is reached; null if it cannot be")
 
 
 class ThresholdState(Document):

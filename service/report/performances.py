@@ -19,6 +19,7 @@ from service.report.performance_documents import (
     CurvePoint,
     MapPoint,
     PerformanceState,
+    Range,
     Recalibration,
     RocPoint,
     Seeing,
@@ -103,11 +104,11 @@ def performance_state(snapshot: ModelSnapshot, assessment: str) -> PerformanceSt
         measures=_measures(there, snapshot.settings.alerts),
         sentence=words.performance_sentence(there),
         curve=[
-            CurvePoint(recall=recall, precision=Interval.if_any(there.curve, i))
+            CurvePoint(recall=recall, precision=Range.if_any(there.curve, i))
             for i, recall in enumerate(RECALLS.tolist())
         ],
         roc=[
-            RocPoint(false_positive_rate=rate, recall=Interval.if_any(there.roc, i))
+            RocPoint(false_positive_rate=rate, recall=Range.if_any(there.roc, i))
             for i, rate in enumerate(FALSE_POSITIVE_RATES.tolist())
         ],
         thresholds=[_threshold(there, at) for at in shown.tolist()],

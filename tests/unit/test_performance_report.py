@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from rich.console import Console
 from snapshots import NOW, mail, performance
 
-from service.assessment.estimate import Estimate
+from service.assessment.estimate import Band, Estimate
 from service.errors import NotKnown
 from service.performing import PerformanceSnapshot
 from service.report.documents import MeasureState
@@ -207,8 +207,8 @@ def test_how_the_scores_are_seen_is_told() -> None:
 
 
 def test_no_document_has_a_number_that_json_does_not_know() -> None:
-    nowhere = np.full(len(LEARNED.curve.mean), np.nan)
-    taken = mail(dataclasses.replace(LEARNED, curve=Estimate(nowhere, nowhere, nowhere)))
+    nowhere = np.full(len(LEARNED.curve.median), np.nan)
+    taken = mail(dataclasses.replace(LEARNED, curve=Band(nowhere, nowhere, nowhere)))
     told = json.loads(performance_state(taken, "curve").model_dump_json(), parse_constant=pytest.fail)
     assert {one["precision"] for one in told["curve"]} == {None}
 

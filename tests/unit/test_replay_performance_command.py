@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from replay_examples import recording
 
-from service.assessment.estimate import Estimate
+from service.assessment.estimate import Band
 from service.assessment.thresholds import Target
 from service.errors import RecordingError
 from service.replay.command import add_parser
@@ -73,7 +73,7 @@ def made_up(number: int, area: float, label_only_area: float, **measures: float)
     ) + tuple(f"weight_{name}" for name in ("calibrated", "informed", "mixture", "ranked"))
     names += ("target_met", "target_promised", "target_possible")
     one: Mapping[str, float] = dict.fromkeys(names, 1.0) | measures
-    band = Estimate(np.full_like(RECALLS, 0.5), np.full_like(RECALLS, 0.4), np.full_like(RECALLS, 0.6))
+    band = Band(*(np.full_like(RECALLS, each) for each in (0.4, 0.5, 0.6)))
     return Found(
         study,
         {

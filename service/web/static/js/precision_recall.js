@@ -2,7 +2,7 @@
 
 import { bottomAxis, figure, frame, percentAxis } from "./chart.js";
 import { h, s } from "./dom.js";
-import { interval, percent, threshold } from "./format.js";
+import { bounds, interval, percent, threshold } from "./format.js";
 
 const HEIGHT = 340;
 const DIAMOND = 8;
@@ -22,7 +22,7 @@ export function curveView({ told, picked, width }) {
   );
   const line = d3.line(
     (/** @type {any} */ p) => x(p.recall),
-    (/** @type {any} */ p) => y(p.precision.mean),
+    (/** @type {any} */ p) => y(p.precision.median),
   );
   const at = told.thresholds[picked];
   return [
@@ -111,7 +111,7 @@ function readout(point, i, points, x, of) {
   return s(
     "rect",
     { class: "readout", x: left, width: right - left, y: of.top, height: of.bottom - of.top },
-    s("title", {}, `Recall ${percent(point.recall)}: precision ${interval(point.precision)}`),
+    s("title", {}, `Recall ${percent(point.recall)}: precision ${percent(point.precision.median)} ${bounds(point.precision)}`),
   );
 }
 
