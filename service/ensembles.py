@@ -27,9 +27,6 @@ Indices = npt.NDArray[np.intp]
 ITSELF = "ensemble"
 """Name of the ensemble's own decision among its members."""
 
-_STRENGTH = 1.0
-"""Pseudo-labels of the prior of a member's precision."""
-
 
 @dataclass(frozen=True)
 class EnsembleSnapshot:
@@ -108,7 +105,7 @@ def ensemble_snapshot(
     known, positive = _known(labels, cells, len(names), space.classes.index(ensemble.positive))
     known, positive = known[usable], np.minimum(positive, known)[usable]
     waiting = np.array([in_flight.get(name, 0.0) for name in groups])
-    beliefs = member_beliefs(allocation, known, positive, mass=interval, strength=_STRENGTH)
+    beliefs = member_beliefs(allocation, known, positive, mass=interval)
     called = allocation.patterns.called()
     target = None if settings.targets is None else settings.targets.precision
     return EnsembleSnapshot(
