@@ -130,8 +130,8 @@ class PatternPlan:
 
         Below 0 it is the truth: the plan then costs more labels than separate samples would. These need no
         rounding, while every stratum is rounded up to whole labels, or it would have fewer than some member
-        needs. So the plan may cost more, by less than a label for each stratum, where few are wanted of members
-        that hardly overlap; some member has more labels than are wanted then.
+        needs. So the plan may cost more, by less than a label for each stratum, where few labels are wanted
+        and members hardly overlap; some member has more labels than are wanted then.
         """
         return 1 - self.cost / self.separate if self.separate else 0.0
 

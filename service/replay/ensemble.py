@@ -1,6 +1,6 @@
 """What it costs to know the precision of an ensemble and its members, and how close it comes: many runs.
 
-In every run each member is judged three times, always by as many labels:
+In every run each member is judged anew in each of these ways, always by as many labels:
 
 - by a random sample of its own, one by one;
 - by the labels that the service would ask for (`service/assessment/vote_patterns.py`);
@@ -11,7 +11,7 @@ The truth is the precision that all labels of the pool tell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import get_args
@@ -131,9 +131,6 @@ class Told:
 
 Run = Mapping[str, Told]
 """By method."""
-
-Runs = Mapping[int, Sequence[Run]]
-"""By the number of labels that each member is to have."""
 
 
 @dataclass(frozen=True)

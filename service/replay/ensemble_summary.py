@@ -162,15 +162,20 @@ def _costs(found: Sequence[Found], labels: int) -> tuple[Cell, ...]:
 def _closeness(found: Sequence[Found], labels: int) -> tuple[Cell, ...]:
     separate, shared = (rmse(found, method, labels) for method in (SEPARATE, SHARED))
     held = (100 * coverage(found, method, labels) for method in (SEPARATE, SHARED))
-    return 100 * separate, 100 * shared, shared / separate, *held
+    return 100 * separate, 100 * shared, _relative(shared, separate), *held
 
 
 def _of_mixings(found: Sequence[Found], labels: int) -> tuple[Cell, ...]:
     separate = rmse(found, SEPARATE, labels)
     return (
         *(100 * saving(found, mixing, labels) for mixing in MIXINGS),
-        *(rmse(found, mixing, labels) / separate for mixing in MIXINGS),
+        *(_relative(rmse(found, mixing, labels), separate) for mixing in MIXINGS),
     )
+
+
+def _relative(error: float, separate: float) -> Cell:
+    """An error over that of separate samples; None where these happen to be right in all runs."""
+    return error / separate if separate > 0 else None
 
 
 def _of_member(found: Sequence[Found], labels: int, member: int) -> tuple[Cell, ...]:

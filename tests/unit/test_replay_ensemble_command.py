@@ -204,6 +204,13 @@ def test_figures_are_means_over_runs_and_then_over_classes() -> None:
     assert dict(precision.rows)["class 4, only"] == pytest.approx((50, 60, 55, 100, 100))
 
 
+def test_an_error_is_compared_with_no_error_of_none() -> None:
+    right = made_up(4)
+    _, closeness, mixings, _ = ensemble_summary([Found(right.study, {10: right.runs[10][1:]})])
+    assert dict(closeness.rows)["class 4, 10"][2] is None
+    assert dict(mixings.rows)["class 4, 10"][3:] == (None, None, None)
+
+
 def test_what_is_saved_and_how_often_intervals_are_right_is_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     draw_ensemble([made_up(4), made_up(7)], tmp_path)
