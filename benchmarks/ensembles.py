@@ -8,14 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from service.assessment.vote_patterns import VotePatterns
+from service.replay.digits import VOTERS_TRAINING_IMAGES, digits_voters, logistic_regression, split_digits
+from service.replay.ensemble import VotedItems
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-
-_TRAINING_IMAGES = 300
-"""So few that digits are confused often enough for members to differ."""
-
-_BRIGHTEST = 16.0
 
 
 @dataclass(frozen=True)
@@ -65,45 +62,26 @@ def overlapping(overlap: float, *, positives: int = 400, children: int = 3, seed
 def digits(bagged: int = 0) -> list[Items]:
     """A majority vote on handwritten digits, one digit against the others: ten ensembles.
 
-    The members are a logistic regression, a naive Bayes classifier and the three nearest neighbours, trained
-    on the same 300 images of scikit-learn's and voting on the 1,497 others.
+    The members are those of `credence replay digits --task ensemble`.
 
     Args:
         bagged: if over 0: so many logistic regressions in their place, each of a bootstrap sample.
     """
-    from sklearn.datasets import load_digits  # noqa: PLC0415 - an extra, slow to import
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - an extra, slow to import
-    from sklearn.naive_bayes import GaussianNB  # noqa: PLC0415 - an extra, slow to import
-    from sklearn.neighbors import KNeighborsClassifier  # noqa: PLC0415 - an extra, slow to import
-
-    images, truth = load_digits(return_X_y=True)
-    images = images / _BRIGHTEST
-    rng = np.random.default_rng(0)
-    order = rng.permutation(len(images))
-    training, rest = order[:_TRAINING_IMAGES], order[_TRAINING_IMAGES:]
-    # Pixels that never vary in the training images would else decide alone.
-    classifiers = [
-        LogisticRegression(C=5.0, max_iter=1_000),
-        GaussianNB(var_smoothing=1e-3),
-        KNeighborsClassifier(3),
-    ]
-    samples = [training] * len(classifiers)
     if bagged:
-        classifiers = [LogisticRegression(C=5.0, max_iter=1_000) for _ in range(bagged)]
+        rng = np.random.default_rng(0)
+        images, labels, training, rest = split_digits(VOTERS_TRAINING_IMAGES, rng)
         samples = [rng.choice(training, len(training)) for _ in range(bagged)]
-    told = np.stack(
-        [
-            classifier.fit(images[sample], truth[sample]).predict(images[rest])
-            for classifier, sample in zip(classifiers, samples, strict=True)
-        ],
-        axis=1,
-    )
+        fitted = [logistic_regression().fit(images[sample], labels[sample]) for sample in samples]
+        told, truth = [each.predict(images[rest]) for each in fitted], labels[rest]
+    else:
+        voters = digits_voters()
+        told, truth = [voter.predicted for voter in voters], voters[0].labels
     ensembles = []
     for digit in range(10):
-        children = told == digit
-        parent = 2 * children.sum(axis=1) > children.shape[1]
-        votes = np.column_stack((parent, children))
-        ensembles.append(Items(votes, (truth[rest] == digit).astype(np.float64)))
+        items = VotedItems.majority(
+            digit, {str(m): said == digit for m, said in enumerate(told)}, truth == digit
+        )
+        ensembles.append(Items(items.votes, items.positive.astype(np.float64)))
     return ensembles
 
 

@@ -78,6 +78,11 @@ class Ensemble:
     members: tuple[str, ...]
     positive: str
 
+    @property
+    def pattern_count(self) -> int:
+        """How many patterns there can be: of the ensemble itself and each member, yes or no."""
+        return int(2 ** (1 + len(self.members)))
+
     def pattern(self, predicted_class: str, votes: Mapping[str, str]) -> str:
         """Who says that an item is positive: a digit each, the ensemble itself first; 1 for yes.
 
@@ -148,6 +153,28 @@ class CellSpace:
     def combination_limit(self) -> int:
         """How many combinations fit the bound on cells, the folded one included; at least 1."""
         return max(1, self.bounds.cells // self.cells_per_combination)
+
+    @property
+    def combinations_wanted(self) -> int:
+        """How many combinations there are at the most, were there room for all of them.
+
+        An attribute has as many values as are told apart and `OTHER`, votes have all patterns and `MISSING`.
+        """
+        others = len(self.attributes) - (self.ensemble is not None)
+        votes = 1 if self.ensemble is None else self.ensemble.pattern_count + 1
+        folded = 1
+        return int(votes * (self.bounds.attribute_values + 1) ** others) + folded
+
+    @property
+    def votes_may_fold(self) -> bool:
+        """Whether some predictions may be in no member's sample because the bounds leave no room for them.
+
+        A combination without room is folded as a whole, and its votes with it.
+        """
+        if self.ensemble is None:
+            return False
+        told_apart = self.ensemble.pattern_count + 1 <= self.bounds.attribute_values
+        return not told_apart or self.combinations_wanted > self.combination_limit
 
     def bins(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
         """Score bin of each score [n]; bins are closed on the left, the last one on both sides."""

@@ -27,9 +27,6 @@ Indices = npt.NDArray[np.intp]
 ITSELF = "ensemble"
 """Name of the ensemble's own decision among its members."""
 
-_STRENGTH = 1.0
-"""Pseudo-labels of the prior of a member's precision."""
-
 
 @dataclass(frozen=True)
 class EnsembleSnapshot:
@@ -97,7 +94,9 @@ def ensemble_snapshot(
     names, cells = space.groups(VOTES, traffic.combinations)
     weights = sums(cells, traffic.traffic.weights, len(names))
     size = 1 + len(ensemble.members)
-    usable = np.array([len(name) == size and set(name) <= {"0", "1"} for name in names]) & (weights > 0)
+    voted = [len(name) == size and set(name) <= {"0", "1"} for name in names]
+    # Before the first prediction there is no group, and nothing tells of what type the array is.
+    usable = np.array(voted, np.bool_) & (weights > 0)
     if not usable.any():
         return None
     groups = [name for name, use in zip(names, usable, strict=True) if use]
@@ -108,7 +107,7 @@ def ensemble_snapshot(
     known, positive = _known(labels, cells, len(names), space.classes.index(ensemble.positive))
     known, positive = known[usable], np.minimum(positive, known)[usable]
     waiting = np.array([in_flight.get(name, 0.0) for name in groups])
-    beliefs = member_beliefs(allocation, known, positive, mass=interval, strength=_STRENGTH)
+    beliefs = member_beliefs(allocation, known, positive, mass=interval)
     called = allocation.patterns.called()
     target = None if settings.targets is None else settings.targets.precision
     return EnsembleSnapshot(

@@ -255,6 +255,8 @@ def _ensemble_samples(samples: Samples, at: tuple[str, str], ensemble: EnsembleS
         at,
         {
             "credence_ensemble_target_ratio": ensemble.target,
+            "credence_ensemble_wanted_labels": ensemble.wanted,
+            "credence_ensemble_labels": ensemble.asked,
             "credence_ensemble_needed_labels": ensemble.plan.cost,
             "credence_ensemble_saving_ratio": ensemble.saving,
         },

@@ -107,6 +107,8 @@ CATALOGUE: tuple[MetricSpec, ...] = (
     MetricSpec("credence_ensemble_member_positive_share_ratio", "gauge", "ratio", _MEMBER, "Share of the traffic that a member calls positive."),
     MetricSpec("credence_ensemble_member_labels", "gauge", "labels", _MEMBER, "Labels of items that a member calls positive, as many as they are worth after weighting and forgetting."),
     MetricSpec("credence_ensemble_target_ratio", "gauge", "ratio", _ASSESSMENT, "The assessment's configured target of precision; absent without one."),
+    MetricSpec("credence_ensemble_wanted_labels", "gauge", "labels", _ASSESSMENT, "Labels that each member is to have (member_labels), the ensemble itself included."),
+    MetricSpec("credence_ensemble_labels", "gauge", "labels", _ASSESSMENT, "Labels of items that the ensemble or any member calls positive, each counted once, as many as they are worth after weighting and forgetting."),
     MetricSpec("credence_ensemble_needed_labels", "gauge", "labels", _ASSESSMENT, "Labels still to be asked for, so that each member has as many as it is to have."),
     MetricSpec("credence_ensemble_saving_ratio", "gauge", "ratio", _ASSESSMENT, "Share of the labels saved so far, compared with as many for each member, none shared; 0 before the first one."),
     MetricSpec("credence_requests_open", "gauge", "requests", _ASSESSMENT, "Label requests that wait for an answer."),

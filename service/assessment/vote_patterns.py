@@ -128,7 +128,10 @@ class PatternPlan:
     def saving(self) -> float:
         """1 - cost / separate; 0 where nothing is called positive.
 
-        A little below 0 where few labels are wanted of members that hardly overlap: strata are rounded up.
+        Below 0 it is the truth: the plan then costs more labels than separate samples would. These need no
+        rounding, while every stratum is rounded up to whole labels, or it would have fewer than some member
+        needs. So the plan may cost more, by less than a label for each stratum, where few labels are wanted
+        and members hardly overlap; some member has more labels than are wanted then.
         """
         return 1 - self.cost / self.separate if self.separate else 0.0
 

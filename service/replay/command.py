@@ -18,10 +18,10 @@ from service.assessment.policies import POLICIES
 from service.assessment.priors import FIXED_PRIORS
 from service.assessment.tasks import TASKS
 from service.errors import RecordingError
-from service.replay import performance_command
+from service.replay import ensemble_command, one_class, performance_command
 from service.replay.arguments import natural, positive, share
 from service.replay.costs import load_costs
-from service.replay.digits import digits_recordings
+from service.replay.digits import digits_recordings, digits_voters
 from service.replay.engine import Method
 from service.replay.figures import draw_pool, draw_results
 from service.replay.grouping import Grouper
@@ -41,7 +41,8 @@ Assess recorded predictions offline: label them one by one as a policy wishes, i
 measure how well the method knows the truth after so many labels. Nothing is needed but the file.
 
 FILE is .npz (probabilities [N, K], labels [N]), .csv or .txt (true_class score_0 ... score_K-1 a row), or
-.parquet; or the word `digits`: two classifiers of the handwritten digits that scikit-learn brings along.
+.parquet; or the word `digits`: two classifiers of the handwritten digits that scikit-learn brings along, with
+--task ensemble three. With --task ensemble all files are members of one ensemble, else each is by itself.
 """
 
 EPILOG = """\
@@ -54,6 +55,7 @@ examples:
   credence replay digits --task identification --runs 50   labels until the least accurate class is found
   credence replay FILE --task identification --metric calibration --top-m 3 --plots figures
   credence replay FILE --task performance --jobs 4         precision-recall curves from few labels
+  credence replay A.npz B.npz C.npz --task ensemble        members of an ensemble, with labels that they share
   credence replay --paper FILE                             the paper's tables, with your predictions
 """
 
@@ -78,7 +80,7 @@ def add_parser(commands: Any) -> None:
     question.add_argument(
         "--task",
         default="estimation",
-        choices=sorted({*(task for task, _ in TASKS), performance_command.TASK}),
+        choices=sorted({*(task for task, _ in TASKS), performance_command.TASK, ensemble_command.TASK}),
     )
     question.add_argument("--metric", default=None, choices=sorted({metric for _, metric in TASKS}))
     question.add_argument(
@@ -100,7 +102,15 @@ def add_parser(commands: Any) -> None:
         "--costs", type=Path, metavar="CSV", help="K rows: cost by true and predicted class"
     )
     question.add_argument("--region", type=share, default=0.05, help="difference that does not matter")
+    one_class.add_arguments(
+        parser,
+        {
+            performance_command.TASK: performance_command.LABELS,
+            ensemble_command.TASK: ensemble_command.LABELS,
+        },
+    )
     performance_command.add_arguments(parser)
+    ensemble_command.add_arguments(parser)
     methods = parser.add_argument_group("who answers")
     methods.add_argument("--prior", action="append", choices=["learned", *FIXED_PRIORS], help="repeatable")
     methods.add_argument("--policy", action="append", choices=list(POLICIES), help="repeatable")
@@ -119,11 +129,15 @@ def add_parser(commands: Any) -> None:
 
 def replay(options: argparse.Namespace) -> int:
     """Run the command."""
+    ensemble_command.refuse_other_tasks(options)
     if options.plots:
         _make(options.plots)
     recordings = [recording for name in options.files for recording in _recordings(name, options)]
     tables: list[Table] = []
     with workers(options.jobs) as crew, progress(for_programs=options.json) as advance:
+        if options.task == ensemble_command.TASK:
+            tables += ensemble_command.ensemble_tables(recordings, options, crew, advance)
+            recordings = []
         for recording in recordings:
             if options.paper:
                 tables += _paper(recording, options, crew, advance)
@@ -152,7 +166,7 @@ def _make(directory: Path) -> None:
 
 def _recordings(name: str, options: argparse.Namespace) -> list[Recording]:
     if name == "digits":
-        return digits_recordings()
+        return digits_voters() if options.task == ensemble_command.TASK else digits_recordings()
     return [load_recording(Path(name), decision_values=options.decision_values)]
 
 

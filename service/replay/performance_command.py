@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-import numpy as np
-
 from service.errors import RecordingError
-from service.replay.arguments import class_or_all, counts, real, target
+from service.replay.arguments import real, target
+from service.replay.one_class import SECOND, TWO_CLASSES, positive_classes, refuse
 from service.replay.performance import BinaryScores, PerformanceStudy
 from service.replay.performance_summary import Found, draw_performance, performance_summary
 from service.replay.progress import Advance
@@ -18,10 +17,7 @@ from service.replay.tables import Table
 
 TASK = "performance"
 
-_LABELS = (10, 20, 50, 100)
-
-_TWO_CLASSES = 2
-_SECOND = 1
+LABELS = (10, 20, 50, 100)
 
 _NOT_TAKEN = ("metric", "prior", "policy", "budget")
 """Options of other tasks that would seem to change something."""
@@ -33,19 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "of the task performance",
         "Precision, recall and F1 of one class against all others: from few random labels and all scores,\n"
         "and from the labels alone; both are held against all labels of the pool.",
-    )
-    group.add_argument(
-        "--positive-class",
-        type=class_or_all,
-        default=argparse.SUPPRESS,
-        metavar="K|all",
-        help="default: the second of two classes; of more, all in turn",
-    )
-    group.add_argument(
-        "--labels",
-        type=counts,
-        metavar="N,...",
-        help=f"how many to ask for (default: {','.join(map(str, _LABELS))})",
     )
     group.add_argument(
         "--threshold", type=real, help="operating threshold (default: 0.5; of decision values 0)"
@@ -87,11 +70,9 @@ def performance_tables(
 
 
 def _studies(recording: Recording, options: argparse.Namespace) -> Iterator[PerformanceStudy]:
-    for name in _NOT_TAKEN:
-        if getattr(options, name) is not None:
-            raise RecordingError(f"--{name}", f"the task {TASK} does not take it; leave it out")
+    refuse(options, TASK, _NOT_TAKEN)
     labels, threshold = _labels(recording, options), _threshold(options)
-    for number in _classes(recording, options):
+    for number in positive_classes(recording, options):
         yield PerformanceStudy(
             scores=_scores(recording, number, options),
             labels=labels,
@@ -105,7 +86,7 @@ def _studies(recording: Recording, options: argparse.Namespace) -> Iterator[Perf
 
 def _labels(recording: Recording, options: argparse.Namespace) -> tuple[int, ...]:
     if options.labels is None:
-        return tuple(count for count in _LABELS if count <= recording.size) or (recording.size,)
+        return tuple(count for count in LABELS if count <= recording.size) or (recording.size,)
     labels: tuple[int, ...] = options.labels
     if labels[-1] > recording.size:
         raise RecordingError(
@@ -124,27 +105,6 @@ def _threshold(options: argparse.Namespace) -> float:
     return threshold
 
 
-def _classes(recording: Recording, options: argparse.Namespace) -> list[int]:
-    """Classes to take for positive, one after the other."""
-    default = _SECOND if recording.classes == _TWO_CLASSES else None
-    chosen = getattr(options, "positive_class", default)
-    counted = np.bincount(recording.labels, minlength=recording.classes)
-    some = (counted > 0) & (counted < recording.size)
-    if chosen is None:
-        if not some.any():
-            raise RecordingError(recording.name, "all items are of one class; record others too")
-        return np.flatnonzero(some).tolist()
-    if chosen >= recording.classes:
-        raise RecordingError(
-            "--positive-class",
-            f"{recording.name} has classes 0 to {recording.classes - 1}, not {chosen}; choose one of them",
-        )
-    if not some[chosen]:
-        share = "all items are" if counted[chosen] else "no item is"
-        raise RecordingError(recording.name, f"{share} of class {chosen}; choose another --positive-class")
-    return [chosen]
-
-
 def _scores(recording: Recording, number: int, options: argparse.Namespace) -> BinaryScores:
     positive = recording.labels == number
     if not options.decision_values:
@@ -156,9 +116,9 @@ def _scores(recording: Recording, number: int, options: argparse.Namespace) -> B
             "it has no decision values; save them as the array 'decision_values' of an .npz, or leave "
             "--decision-values out",
         )
-    if recording.classes != _TWO_CLASSES:
+    if recording.classes != TWO_CLASSES:
         raise RecordingError(
             recording.name,
             f"it has {recording.classes} classes, decision values are of two; leave --decision-values out",
         )
-    return BinaryScores(number, values if number == _SECOND else -values, positive, unit=False)
+    return BinaryScores(number, values if number == SECOND else -values, positive, unit=False)

@@ -64,6 +64,7 @@ OF_VENDORS = (
     'measure:credence_performance_target_missed_probability_ratio:evident{measure="recall"}',
     "model:credence_performance_age_seconds:max < 30",
     "model:credence_performance_failures:increase5m == 0",
+    'credence_ensemble_member_target_missed_probability_ratio{member="lenient"}',
     "credence_vendor_api_waits",
     f"rate(credence_vendor_labels_total[{RATE_INTERVAL}])",
     f"rate(credence_vendor_claims_total[{RATE_INTERVAL}])",
@@ -202,7 +203,14 @@ SCORE_BINS = {
     "grouping": "score_bin",
     "group": ["[0.5,0.6)", "[0.9,1]"],
 }
-BINARY = {"job": ALL, "model": "mail", "grouping": "all", "group": ["all"], "assessment": "filter"}
+BINARY = {
+    "job": ALL,
+    "model": "mail",
+    "grouping": "all",
+    "group": ["all"],
+    "assessment": "filter",
+    "ensemble": "pool",
+}
 
 
 def _chosen_one_by_one(query: DashboardQuery, chosen: Values) -> Iterator[Values]:
@@ -219,13 +227,17 @@ def _asked_of_a_target(query: DashboardQuery) -> bool:
 
 
 def _choices(query: DashboardQuery) -> list[Values]:
-    if _asked_of_performance(query):
+    if _asked_of_performance(query) or _asked_of_an_ensemble(query):
         return [BINARY]
     return [REGIONS] if _asked_of_a_target(query) else [REGIONS, SCORE_BINS]
 
 
 def _asked_of_performance(query: DashboardQuery) -> bool:
     return "$assessment" in query.expression
+
+
+def _asked_of_an_ensemble(query: DashboardQuery) -> bool:
+    return "$ensemble" in query.expression
 
 
 CASES = [
@@ -268,6 +280,11 @@ def test_assessments_of_performance_are_offered_and_no_others(scraped: Scraped) 
     assert scraped.options(MODEL_BOARD, "assessment", REGIONS) == []
 
 
+def test_assessments_of_ensembles_are_offered_and_no_others(scraped: Scraped) -> None:
+    assert scraped.options(MODEL_BOARD, "ensemble", BINARY) == ["pool"]
+    assert scraped.options(MODEL_BOARD, "ensemble", REGIONS) == []
+
+
 OF_PERFORMANCE = [q for q in panel_queries(MODEL_BOARD) if _asked_of_performance(q)]
 
 
@@ -295,6 +312,21 @@ def test_every_measure_of_performance_has_a_row_and_those_with_targets_say_how_l
         "target_ratio": 2,
         "target_missed_probability_ratio": 2,
     }
+
+
+OF_ENSEMBLES = [q for q in panel_queries(MODEL_BOARD) if _asked_of_an_ensemble(q)]
+
+
+@pytest.mark.parametrize("query", OF_ENSEMBLES, ids=lambda query: query.where)
+def test_a_model_without_an_ensemble_has_nothing_drawn_of_it(scraped: Scraped, query: DashboardQuery) -> None:
+    assert scraped.values(MODEL_BOARD, query, {**REGIONS, "ensemble": ""}) == []
+
+
+def test_every_member_of_an_ensemble_has_a_line_and_a_row(scraped: Scraped) -> None:
+    of_members = [query for query in OF_ENSEMBLES if "by (member)" in query.expression]
+    assert len(of_members) > 6
+    for query in of_members:
+        assert len(scraped.values(MODEL_BOARD, query, BINARY)) == 3
 
 
 def test_groupings_that_people_configured_are_offered_first(scraped: Scraped) -> None:

@@ -88,6 +88,7 @@ def test_old_beliefs_silence_what_is_said_of_their_model_alone(
             alert("CredenceModelAccuracyLow", "critical", model="m", grouping="all", group="all"),
             alert("CredenceGroupAccuracyLow", model="m", grouping="region", group="south"),
             alert("CredencePerformanceTargetMissed", "critical", model="m", assessment="spam", measure="f1"),
+            alert("CredenceEnsembleMemberTargetMissed", model="m", assessment="votes", member="knn"),
             alert("CredenceLabelsStale", model="m"),
             alert("CredenceLabelsStale", model="n"),
             alert("CredenceConsumerLagging", topic="labels"),
@@ -163,6 +164,19 @@ def test_a_message_says_what_where_and_what_to_do(
         (["alertname=CredenceGroupAccuracyLow", "severity=warning", "model=m"], "model-owner"),
         (
             ["alertname=CredencePerformanceTargetMissed", "severity=critical", "model=m"],
+            "sre-page,model-owner",
+        ),
+        (
+            ["alertname=CredenceEnsembleMemberTargetMissed", "severity=warning", "model=m", "member=knn"],
+            "model-owner",
+        ),
+        (
+            [
+                "alertname=CredenceEnsembleMemberTargetMissed",
+                "severity=warning",
+                "model=m",
+                "member=ensemble",
+            ],
             "sre-page,model-owner",
         ),
         (["alertname=CredenceTargetAbsent", "severity=critical"], "sre-page,nobody"),

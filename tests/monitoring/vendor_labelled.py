@@ -23,7 +23,16 @@ MODEL: dict[str, Any] = {
             "budget": {"labels": 200, "per_days": 1},
             "max_in_flight": 40,
             "lease_seconds": 60,
-        }
+        },
+        "pool": {
+            "task": "ensemble",
+            "positive_class": "spam",
+            "members": ["strict", "lenient"],
+            "member_labels": 20,
+            "targets": {"precision": 0.7},
+            "budget": {"labels": 200, "per_days": 1},
+            "lease_seconds": 60,
+        },
     },
 }
 
@@ -36,7 +45,8 @@ def mail(number: int) -> tuple[dict[str, Any], str]:
     called = {"predicted_class": "spam", "score": of_spam}
     if of_spam < 0.5:
         called = {"predicted_class": "ham", "score": 1 - of_spam}
-    return {"model": "mail", "item_id": f"mail-{number:06d}", **called}, truth
+    votes = {"strict": "spam" if of_spam >= 0.7 else "ham", "lenient": "spam" if of_spam >= 0.3 else "ham"}
+    return {"model": "mail", "item_id": f"mail-{number:06d}", **called, "votes": votes}, truth
 
 
 class VendorLabelled:

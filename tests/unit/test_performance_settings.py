@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import yaml
 
+from service.application import warn_of_folding
 from service.cells import MISSING, POSITIVE_SCORE, VOTES, Ensemble
 from service.errors import ConfigurationError
-from service.settings import Settings
+from service.settings import Bounds, Settings
 from service.settings_file import load_settings
 
 CURVE = {"task": "performance", "positive_class": "spam", "budget": {"labels": 50}}
@@ -90,6 +91,18 @@ def test_more_vote_patterns_than_are_told_apart_are_refused(tmp_path: Path) -> N
 def test_two_ensembles_of_one_model_are_refused(tmp_path: Path) -> None:
     problems = refused(tmp_path, {"votes": VOTED, "other": VOTED | {"members": ["a"]}})
     assert [path for path, _ in problems] == ["models.mail.assessments"]
+
+
+@pytest.mark.parametrize(("cells", "lines"), [(20_000, []), (4_000, ["mail"])])
+def test_the_start_tells_of_models_whose_votes_may_have_no_room(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, cells: int, lines: list[str]
+) -> None:
+    settings = load(tmp_path, {"votes": VOTED}, groupings={"region": {"by": "attribute", "attribute": "r"}})
+    warn_of_folding(settings.model_copy(update={"bounds": Bounds(cells=cells)}))
+    assert [record.__dict__["model"] for record in caplog.records] == lines
+    for record in caplog.records:
+        assert (record.__dict__["combinations"], record.__dict__["combinations_limit"]) == (9 * 51 + 1, 400)
+        assert "raise bounds.cells" in record.message
 
 
 def test_without_an_ensemble_cells_are_stored_as_they_were(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ LEVELS = {
     "group": {"namespace", "job", "model", "grouping", "group"},
     "assessment": {"namespace", "job", "model", "assessment"},
     "measure": {"namespace", "job", "model", "assessment", "measure"},
+    "member": {"namespace", "job", "model", "assessment", "member"},
     "topic": {"namespace", "job", "topic"},
     "topic_reason": {"namespace", "job", "topic", "reason"},
 }

@@ -145,6 +145,14 @@ def test_disjoint_members_cost_what_they_cost_alone() -> None:
     assert plan.saving == 0.0
 
 
+def test_a_plan_that_costs_more_than_separate_samples_says_so() -> None:
+    # Of ten and of eleven positives four are the same; for two labels each 1.2, 0.8 and 1.27 are needed.
+    patterns = VotePatterns(np.array([0b01, 0b11, 0b10]), np.array([6.0, 4.0, 7.0]), 2)
+    plan = allocate(patterns, 2).plan(np.zeros(3), np.random.default_rng(0))
+    assert (plan.more.tolist(), plan.cost, plan.separate) == ([2, 1, 2], 5, 4)
+    assert plan.saving == -0.25
+
+
 def test_where_nothing_is_called_positive_nothing_is_planned() -> None:
     allocation = allocate(VotePatterns(np.array([0]), np.array([1.0]), 3), 50)
     plan = allocation.plan(np.zeros(1), np.random.default_rng(0))
