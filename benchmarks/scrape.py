@@ -17,7 +17,7 @@ from statistics import median
 import numpy as np
 from prometheus_client import CollectorRegistry
 
-from service.cells import CombinationDirectory
+from service.combination_directory import CombinationDirectory
 from service.exposition import SnapshotCollector
 from service.health import Health
 from service.ledger import OutcomeLedger

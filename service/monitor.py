@@ -14,7 +14,8 @@ import numpy.typing as npt
 from service.asking import Standing, standing
 from service.assessment.policies import NONE, Situation
 from service.believing import present_groups
-from service.cells import CellSpace, CombinationDirectory
+from service.cells import CellSpace
+from service.combination_directory import CombinationDirectory
 from service.drawing import Drawer, Pooled
 from service.ledger import OutcomeLedger
 from service.model_settings import AssessmentSettings, ModelSettings

@@ -18,8 +18,9 @@ from consumers.ingest import ModelIngest
 from consumers.kafka_dead_letters import KafkaDeadLetters
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
-from service.cells import CellSpace, CombinationDirectory
+from service.cells import CellSpace
 from service.clients import build_consumer
+from service.combination_directory import CombinationDirectory
 from service.metrics import PipelineMetrics, VendorMetrics
 from service.monitor import ModelMonitor
 from service.performance_watch import InPlace, PerformanceWatch

@@ -20,8 +20,9 @@ from consumers.formats.open_inference import OpenInference
 from consumers.ingest import ModelIngest
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
-from service.cells import CellSpace, Combination, CombinationDirectory
+from service.cells import CellSpace, Combination
 from service.clients import build_redis
+from service.combination_directory import CombinationDirectory
 from service.embedded import EmbeddedRedis
 from service.errors import FlushRefused, Unavailable
 from service.metrics import PipelineMetrics

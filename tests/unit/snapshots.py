@@ -11,7 +11,8 @@ import numpy as np
 from service.assessment.member_beliefs import member_beliefs
 from service.assessment.score_bins import UNLABELLED
 from service.assessment.vote_patterns import VotePatterns, allocate
-from service.cells import CellSpace, CombinationDirectory
+from service.cells import CellSpace
+from service.combination_directory import CombinationDirectory
 from service.ensembles import EnsembleSnapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import AssessmentSettings, ModelSettings
