@@ -30,7 +30,7 @@ from service.errors import HashKeyChanged, Unavailable
 from service.exposition import SnapshotCollector
 from service.garbage import collect_rarely, keep_freed_memory
 from service.health import Check, Health
-from service.metrics import PipelineMetrics
+from service.instruments import PipelineMetrics
 from service.scheduler import RequestPublisher, Rounds, start_schedule
 from service.settings import HttpSettings, MonitoringSettings, Settings
 from service.snapshot import ModelSnapshot

@@ -21,7 +21,7 @@ from consumers.predictions import PredictionStep
 from service.cells import CellSpace
 from service.clients import build_consumer
 from service.combination_directory import CombinationDirectory
-from service.metrics import PipelineMetrics, VendorMetrics
+from service.instruments import PipelineMetrics, VendorMetrics
 from service.monitor import ModelMonitor
 from service.performance_watch import InPlace, PerformanceWatch
 from service.settings import Settings

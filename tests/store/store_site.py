@@ -25,7 +25,7 @@ from service.clients import build_redis
 from service.combination_directory import CombinationDirectory
 from service.embedded import EmbeddedRedis
 from service.errors import FlushRefused, Unavailable
-from service.metrics import PipelineMetrics
+from service.instruments import PipelineMetrics
 from service.monitor import ModelMonitor
 from service.settings import RedisSettings, Settings
 from service.siphash import siphash24
