@@ -14,13 +14,12 @@ from rich.text import Text
 from service.report.documents import (
     AssessmentState,
     Finding,
-    GroupState,
-    GroupTable,
     Interval,
     ModelState,
     PerformanceSummary,
     Thresholds,
 )
+from service.report.group_documents import GroupState, GroupTable
 from service.report.groups import group_table
 from service.report.states import model_state
 from service.report.words import percent, probability

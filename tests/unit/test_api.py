@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from snapshots import BUDGET, CLASSES, NOW, known, recalled, snapshot
 
-from service.report.documents import SortKey
+from service.report.group_documents import SortKey
 from service.snapshot import ModelSnapshot
 from service.timeline import Moment
 from service.web.api import SnapshotView
