@@ -97,7 +97,9 @@ def ensemble_snapshot(
     names, cells = space.groups(VOTES, traffic.combinations)
     weights = sums(cells, traffic.traffic.weights, len(names))
     size = 1 + len(ensemble.members)
-    usable = np.array([len(name) == size and set(name) <= {"0", "1"} for name in names]) & (weights > 0)
+    voted = [len(name) == size and set(name) <= {"0", "1"} for name in names]
+    # Before the first prediction there is no group, and nothing tells of what type the array is.
+    usable = np.array(voted, np.bool_) & (weights > 0)
     if not usable.any():
         return None
     groups = [name for name, use in zip(names, usable, strict=True) if use]

@@ -52,7 +52,7 @@ def stream(**fields: Any) -> list[Record]:
     ]
 
 
-def watched(connection: Connection, records: list[Record] | None = None, **changes: Any) -> Site:
+def configured(connection: Connection, **changes: Any) -> Site:
     asked = {
         "task": "ensemble",
         "positive_class": "spam",
@@ -68,7 +68,11 @@ def watched(connection: Connection, records: list[Record] | None = None, **chang
         "interval": 0.99,
         "assessments": {"votes": asked | changes},
     }
-    site = Site(connection, {"m": settings}, bounds={"slots_per_cell": 256})
+    return Site(connection, {"m": settings}, bounds={"slots_per_cell": 256})
+
+
+def watched(connection: Connection, records: list[Record] | None = None, **changes: Any) -> Site:
+    site = configured(connection, **changes)
     site.take_in(stream() if records is None else records)
     return site
 
@@ -160,6 +164,12 @@ def test_what_labellers_see_tells_no_vote(connection: Connection) -> None:
         said = json.loads(text)
         assert "votes" not in said
         assert VOTES not in json.dumps(said)
+
+
+def test_before_the_first_prediction_nothing_is_believed_of_an_ensemble(connection: Connection) -> None:
+    monitor = configured(connection).monitor("m")
+    assert monitor.refresh(NOW).ensembles == {}
+    assert monitor.ask(epoch=1, now=NOW).issued["votes"] == 0
 
 
 def test_predictions_without_all_votes_are_a_group_of_their_own(connection: Connection) -> None:
