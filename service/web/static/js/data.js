@@ -1,7 +1,7 @@
 /** Everything that one view shows, read from the API. */
 
 import { get, Missing, modelPath } from "./api.js";
-import { isByScore } from "./columns.js";
+import { isExpectedToDiffer } from "./columns.js";
 
 export const PAGE = 100;
 
@@ -39,7 +39,7 @@ function groupingOf(state, wanted) {
     (/** @type {any} */ finding) => finding.grouping !== "all" && names.includes(finding.grouping),
   );
   const telling = state.groupings.find(
-    (/** @type {any} */ grouping) => grouping.by !== "all" && !isByScore(grouping.by),
+    (/** @type {any} */ grouping) => grouping.by !== "all" && !isExpectedToDiffer(grouping.by),
   );
   return wrong?.grouping ?? telling?.name ?? names[0] ?? null;
 }

@@ -1,6 +1,6 @@
 /** What is known to be wrong, in sentences. */
 
-import { isByScore } from "./columns.js";
+import { isExpectedToDiffer } from "./columns.js";
 import { h } from "./dom.js";
 import { span } from "./forest.js";
 import { count, counted, interval, percent, probability, threshold, when } from "./format.js";
@@ -134,7 +134,7 @@ function calm(state) {
 
 /** What people have configured; the others are the same traffic again. @param {any} state */
 function stillOpen(state) {
-  const own = state.groupings.filter((/** @type {any} */ g) => g.open && g.by !== "all" && !isByScore(g.by));
+  const own = state.groupings.filter((/** @type {any} */ g) => g.open && g.by !== "all" && !isExpectedToDiffer(g.by));
   if (!own.length) return "";
   const told = own.map((/** @type {any} */ g) => `${count(g.open)} of ${count(g.groups)} by ${g.name}`).join(", ");
   return `Still open: ${told}; more labels will tell on which side of the threshold.`;
