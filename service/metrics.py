@@ -90,7 +90,7 @@ CATALOGUE: tuple[MetricSpec, ...] = (
     MetricSpec("credence_performance_best_threshold_ratio", "gauge", "ratio", _ASSESSMENT, "The threshold that meets all targets most probably; absent where it is to call nothing positive."),
     MetricSpec("credence_performance_best_threshold_probability_ratio", "gauge", "ratio", _ASSESSMENT, "Posterior probability that it meets them."),
     MetricSpec("credence_performance_labels", "gauge", "labels", _ASSESSMENT, "Labels that the performance was learned from, as many as they are worth after weighting and forgetting."),
-    MetricSpec("credence_performance_misfit", "gauge", "", _ASSESSMENT, "1 where the scores are no mixture of two classes as far as its families go, else 0; the mixture then counts for less."),
+    MetricSpec("credence_performance_misfit", "gauge", "", _ASSESSMENT, "1 where no mixture of two distributions that is known, one of each class, describes the scores, else 0; precision and recall then lean on logistic curves, which labels decide."),
     MetricSpec("credence_performance_timestamp_seconds", "gauge", "seconds", _ASSESSMENT, "When the facts were read that the performance was learned from."),
     MetricSpec("credence_performance_failures_total", "counter", "", ("model",), "How often this process failed to learn the performance; what was known before is shown."),
     MetricSpec("credence_ensemble_member_precision_lower_ratio", "gauge", "ratio", _MEMBER, "Lower end of the credible interval of a member's precision: how many of the items that it calls positive are. The member `ensemble` is the ensemble's own decision."),
