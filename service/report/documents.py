@@ -90,7 +90,7 @@ class ModelSummary(Document):
     accuracy: Interval | None = Field(description="over all traffic; null without traffic")
     finding_count: int = Field(description="thresholds, of all groups, that are known to be crossed")
     missed_targets: int = Field(description="targets of performance that are known to be missed")
-    watched: bool = Field(description="whether a threshold is configured")
+    watched: bool = Field(description="whether a threshold, or a target of performance, is configured")
     labels_remaining: int = Field(description="left in the budgets of all assessments")
 
 
@@ -160,7 +160,7 @@ class AssessmentState(Document):
     task: Task
     metric: str
     grouping: str = Field(description="the grouping that labels are asked by")
-    policy: str
+    policy: str = Field(description="who chooses what is labelled next; of an ensemble `planned`")
     question: str = Field(description="what is asked, in words")
     found: str = Field(description="what has been found, in words; empty where nothing can be said")
     budget: BudgetState

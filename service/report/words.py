@@ -71,6 +71,11 @@ def question(settings: AssessmentSettings) -> str:
     return _ESTIMATED[settings.metric].format(grouping=settings.asked_grouping.replace("_", " "))
 
 
+def chooser(settings: AssessmentSettings) -> str:
+    """Who chooses what is labelled next: a policy, or the plan of an ensemble."""
+    return "planned" if settings.task == "ensemble" else settings.policy
+
+
 def found(
     state: AssessmentSnapshot,
     grouping: GroupingSnapshot | None,

@@ -8,7 +8,7 @@ from typing import Any
 
 from page_site import Shown
 from playwright.sync_api import Route, expect
-from snapshots import BUDGET, mail, performance, snapshot
+from snapshots import BUDGET, mail, performance, pooled, snapshot
 
 MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
 STRICT = {"min_accuracy": 0.8, "max_ece": 0.4}
@@ -67,6 +67,15 @@ def test_a_comparison_is_told_in_three_probabilities(shown: Shown) -> None:
     comparison = shown(snapshot(alerts=STRICT)).locator(".comparison")
     expect(comparison.get_by_role("listitem")).to_have_count(3)
     expect(comparison).to_contain_text("dog is less accurate")
+
+
+def test_the_members_of_an_ensemble_are_told_also_on_a_phone(shown: Shown) -> None:
+    page = shown(pooled(), viewport={"width": 360, "height": 740})
+    members = page.get_by_role("table", name="The ensemble and its members by their precision")
+    expect(members.get_by_role("rowheader")).to_have_text(["ensemble", "first", "second"])
+    expect(page.locator("#assessments .card")).to_contain_text("votes · precision of an ensemble")
+    expect(page.locator("#assessments .card")).to_contain_text("· planned")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def test_more_groups_are_shown_when_asked_for(shown: Shown) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -178,6 +178,22 @@ def mail(learned: PerformanceSnapshot | None, *, alerts: Any = None, **fields: A
         alerts=alerts or {},
         performances={} if learned is None else {"curve": learned},
     )
+
+
+def pooled() -> ModelSnapshot:
+    """A snapshot of a model whose assessment `votes` is about that ensemble."""
+    taken = snapshot(assessments={"votes": {"budget": BUDGET}})
+    asked = AssessmentSettings.model_validate(
+        {
+            "task": "ensemble",
+            "positive_class": "cat",
+            "members": ["first", "second"],
+            "targets": {"precision": 0.8},
+            "budget": BUDGET,
+        }
+    )
+    state = replace(taken.assessments["votes"], settings=asked)
+    return replace(taken, assessments={"votes": state}, ensembles={"votes": ensemble()})
 
 
 def recalled(there: Known, now: ModelSnapshot, at: float) -> Moment:

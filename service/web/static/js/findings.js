@@ -4,11 +4,12 @@ import { isExpectedToDiffer } from "./columns.js";
 import { h } from "./dom.js";
 import { span } from "./forest.js";
 import { count, counted, interval, percent, probability, threshold, when } from "./format.js";
-import { missedCount, missedView } from "./performance.js";
+import { hasTargets, missedCount, missedView } from "./performance.js";
 import { address, follow } from "./place.js";
 import { runbookPath } from "./runbooks.js";
 
 const SHOWN = 6;
+const NO_THRESHOLD = "Set alerts.min_accuracy or alerts.max_ece, and groups that cross it are named here.";
 
 /** @param {any} finding */
 const what = (finding) => (finding.kind === "accuracy_low" ? "not accurate enough" : "miscalibrated");
@@ -117,6 +118,13 @@ function calm(state) {
       h("p", {}, "Once predictions of this model arrive, what is known of them stands here."),
     );
   if (unwatched && missed) return null;
+  if (unwatched && hasTargets(state))
+    return h(
+      "div",
+      { class: "calm well" },
+      h("h2", {}, "No target of performance is known to be missed"),
+      h("p", {}, NO_THRESHOLD),
+    );
   return h(
     "div",
     { class: unwatched || missed ? "calm" : "calm well" },
@@ -125,7 +133,7 @@ function calm(state) {
       "p",
       {},
       unwatched
-        ? "Set alerts.min_accuracy or alerts.max_ece, and groups that cross it are named here."
+        ? NO_THRESHOLD
         : `None of ${counted(groups, "group")} is believed with ${threshold(state.thresholds.confidence)} to cross a threshold. ` +
             stillOpen(state),
     ),
