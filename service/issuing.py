@@ -12,10 +12,11 @@ import numpy.typing as npt
 
 from service.asking import Standing, standing
 from service.assessment.policies import NONE, Situation
+from service.assessment_settings import AssessmentSettings
 from service.believing import present_groups
 from service.cells import CellSpace
 from service.drawing import Drawer, Pooled
-from service.model_settings import AssessmentSettings, ModelSettings
+from service.model_settings import ModelSettings
 from service.requesting import renewal_of, request_of
 from service.snapshot import ModelSnapshot
 from service.store.facts import TrafficFacts

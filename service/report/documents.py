@@ -11,8 +11,8 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.assessment.estimate import Estimate
+from service.assessment_settings import Task
 from service.cells import GroupingKind
-from service.model_settings import Task
 
 Seconds = float
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from service.assessment.estimate import Estimate
+from service.assessment_settings import QUALITIES, AssessmentSettings
 from service.assessment_snapshot import AssessmentSnapshot
 from service.ensembles import EnsembleSnapshot
 from service.grouping_snapshot import GroupingSnapshot
-from service.model_settings import QUALITIES, AssessmentSettings
 from service.performing import PerformanceSnapshot
 from service.report.documents import Interval
 

@@ -11,11 +11,12 @@ import numpy as np
 from service.assessment.member_beliefs import member_beliefs
 from service.assessment.score_bins import UNLABELLED
 from service.assessment.vote_patterns import VotePatterns, allocate
+from service.assessment_settings import AssessmentSettings
 from service.cells import CellSpace
 from service.combination_directory import CombinationDirectory
 from service.ensembles import EnsembleSnapshot
 from service.ledger import OutcomeLedger
-from service.model_settings import AssessmentSettings, ModelSettings
+from service.model_settings import ModelSettings
 from service.performing import PerformanceFacts, PerformanceSnapshot, assess_performance
 from service.settings import Settings
 from service.shard import Traffic
