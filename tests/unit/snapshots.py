@@ -194,7 +194,8 @@ def pooled() -> ModelSnapshot:
         }
     )
     state = replace(taken.assessments["votes"], settings=asked)
-    return replace(taken, assessments={"votes": state}, ensembles={"votes": ensemble()})
+    told = replace(ensemble(), missed=np.array([0.1, 0.9999, 0.9]))
+    return replace(taken, assessments={"votes": state}, ensembles={"votes": told})
 
 
 def recalled(there: Known, now: ModelSnapshot, at: float) -> Moment:
