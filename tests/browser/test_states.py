@@ -76,6 +76,7 @@ def test_the_members_of_an_ensemble_are_told_also_on_a_phone(shown: Shown) -> No
     expect(page.locator("#assessments .card")).to_contain_text("votes · precision of an ensemble")
     expect(page.locator("#assessments .card")).to_contain_text("· planned")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert members.evaluate("(table) => table.scrollWidth <= table.parentElement.clientWidth")
 
 
 def test_more_groups_are_shown_when_asked_for(shown: Shown) -> None:
