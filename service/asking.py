@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from service.assessment.policies import NONE, POLICIES, Policy, Situation
 from service.assessment.tasks import TASKS, Question, Task
+from service.assessment_settings import AssessmentSettings
 from service.grouping_snapshot import GroupingSnapshot
-from service.model_settings import AssessmentSettings
 
 Floats = npt.NDArray[np.float64]
 

@@ -17,8 +17,8 @@ from service.assessment.groups import Labels
 from service.assessment.member_beliefs import MemberBeliefs, member_beliefs
 from service.assessment.vote_patterns import Allocation, PatternPlan, VotePatterns, allocate
 from service.assessment.weights import effective_counts, sums
+from service.assessment_settings import AssessmentSettings
 from service.cells import VOTES, CellSpace
-from service.model_settings import AssessmentSettings
 from service.store.facts import TrafficFacts
 
 Floats = npt.NDArray[np.float64]

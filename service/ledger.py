@@ -9,8 +9,9 @@ from itertools import compress, islice
 import numpy as np
 import numpy.typing as npt
 
-from service.cells import CellSpace, Combination, CombinationDirectory
+from service.cells import CellSpace, Combination
 from service.columns import GrowingColumns
+from service.combination_directory import CombinationDirectory
 from service.outcome_sums import NO_CLASS, OutcomeSums, sum_keys
 from service.store.facts import OutcomeEntry, Position
 

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from service.assessment_settings import METRICS, AssessmentSettings
 from service.cells import ALL, POSITIVE_SCORE, SCORE_BIN, VOTES, bin_names
-from service.model_settings import (
-    CONFUSION_CLASSES,
-    METRICS,
-    AssessmentSettings,
-    CostSettings,
-    GroupingSettings,
-    ModelSettings,
-)
+from service.model_settings import CONFUSION_CLASSES, CostSettings, GroupingSettings, ModelSettings
 from service.security_settings import Problems
 
 _TAKEN_BY: dict[str, tuple[str, ...]] = {

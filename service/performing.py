@@ -20,9 +20,10 @@ from service.assessment.score_mixture import MixtureFit
 from service.assessment.semi_supervised import learn_scores
 from service.assessment.thresholds import Costs, Target, ThresholdChoice, choose_threshold
 from service.assessment.weights import Asked, balance_weights, sums
-from service.cells import ALL, POSITIVE_SCORE, CellSpace, CombinationDirectory
+from service.assessment_settings import AssessmentSettings
+from service.cells import ALL, POSITIVE_SCORE, CellSpace
+from service.combination_directory import CombinationDirectory
 from service.ledger import OutcomeLedger
-from service.model_settings import AssessmentSettings
 from service.store.facts import TrafficFacts
 from service.store.records import PoolRecord
 

@@ -7,7 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from service.cells import ALL, POSITIVE_SCORE, SCORE_BIN, VOTES, CellBounds, CellSpace, Grouping
-from service.model_settings import Frozen, ModelSettings, Name, PositiveSeconds, Probability
+from service.model_settings import ModelSettings
+from service.setting_types import Frozen, Name, PositiveSeconds, Probability
 from service.vendor_settings import VendorApiSettings, VendorName, VendorSettings
 
 

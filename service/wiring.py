@@ -18,9 +18,10 @@ from consumers.ingest import ModelIngest
 from consumers.kafka_dead_letters import KafkaDeadLetters
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
-from service.cells import CellSpace, CombinationDirectory
+from service.cells import CellSpace
 from service.clients import build_consumer
-from service.metrics import PipelineMetrics, VendorMetrics
+from service.combination_directory import CombinationDirectory
+from service.instruments import PipelineMetrics, VendorMetrics
 from service.monitor import ModelMonitor
 from service.performance_watch import InPlace, PerformanceWatch
 from service.settings import Settings

@@ -99,8 +99,8 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Misfit",
-                "1 where the scores are no mixture of two classes, as far as the families go that are known. "
-                "The mixture counts for less then; it is no fault.",
+                "1 where no mixture of two known distributions, one of each class, describes the scores. "
+                "Precision and recall lean on logistic curves then, which labels decide; it is no fault.",
                 looks.COUNT,
                 0,
                 nothing=_NOTHING,

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from service.assessment.recalibration import FORMS, Form
+from service.assessment_settings import AssessmentSettings, ErrorCosts
 from service.errors import NotKnown
-from service.model_settings import AlertSettings, AssessmentSettings, ErrorCosts
+from service.model_settings import AlertSettings
 from service.performing import FALSE_POSITIVE_RATES, RECALLS, PerformanceSnapshot
 from service.report import words
 from service.report.documents import Interval, Measure, MeasureState, PerformanceSummary, Verdict

@@ -174,7 +174,12 @@ def _finding_count(snapshot: ModelSnapshot) -> int:
 
 
 def _is_watched(settings: ModelSettings) -> bool:
-    return settings.alerts.min_accuracy is not None or settings.alerts.max_ece is not None
+    targets = [one.targets for one in settings.assessments.values() if one.task == "performance"]
+    return (
+        settings.alerts.min_accuracy is not None
+        or settings.alerts.max_ece is not None
+        or any(one is not None and one.model_dump(exclude_none=True) for one in targets)
+    )
 
 
 def _grouping_summary(name: str, grouping: GroupingSnapshot) -> GroupingSummary:
@@ -219,7 +224,7 @@ def _assessment_state(
         task=settings.task,
         metric=settings.metric,
         grouping=state.grouping,
-        policy=settings.policy,
+        policy=words.chooser(settings),
         question=words.question(settings),
         found=words.found(state, grouping, performance, ensemble),
         budget=BudgetState(

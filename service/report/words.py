@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from service.assessment.estimate import Estimate
+from service.assessment_settings import QUALITIES, AssessmentSettings
 from service.assessment_snapshot import AssessmentSnapshot
 from service.ensembles import EnsembleSnapshot
 from service.grouping_snapshot import GroupingSnapshot
-from service.model_settings import QUALITIES, AssessmentSettings
 from service.performing import PerformanceSnapshot
 from service.report.documents import Interval
 
@@ -69,6 +69,11 @@ def question(settings: AssessmentSettings) -> str:
     if settings.task == "ensemble":
         return f"How precise are the ensemble and its members on class {settings.positive_class}?"
     return _ESTIMATED[settings.metric].format(grouping=settings.asked_grouping.replace("_", " "))
+
+
+def chooser(settings: AssessmentSettings) -> str:
+    """Who chooses what is labelled next: a policy, or the plan of an ensemble."""
+    return "planned" if settings.task == "ensemble" else settings.policy
 
 
 def found(

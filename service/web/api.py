@@ -13,18 +13,8 @@ from service import __version__
 from service.assessment.recalibration import FORMS
 from service.errors import NotKnown
 from service.report import groups, performances, states
-from service.report.documents import (
-    Activity,
-    ConfusionMatrix,
-    Document,
-    GroupTable,
-    ModelState,
-    Overview,
-    Problem,
-    Reliability,
-    SortKey,
-    Timeline,
-)
+from service.report.documents import Activity, Document, ModelState, Overview, Problem
+from service.report.group_documents import ConfusionMatrix, GroupTable, Reliability, SortKey, Timeline
 from service.report.performance_documents import PerformanceState, Recalibration
 from service.snapshot import ModelSnapshot
 

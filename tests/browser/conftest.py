@@ -82,6 +82,17 @@ def desk(chromium: Browser) -> Iterator[BrowserContext]:
         yield context
 
 
+def attentive(context: BrowserContext, complaints: list[str]) -> Page:
+    """A window that writes down what the browser complains of."""
+    context.set_default_timeout(_PATIENCE_MS)
+    page = context.new_page()
+    page.on(
+        "console", lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None
+    )
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    return page
+
+
 @pytest.fixture
 def visit(chromium: Browser, desk: BrowserContext, site: Site, complaints: list[str]) -> Iterator[Open]:
     """Opens a place of the page in a window, and waits until its groups are shown."""
@@ -89,13 +100,7 @@ def visit(chromium: Browser, desk: BrowserContext, site: Site, complaints: list[
 
         def visit(place: str = "/", *, url: str = site.url, **options: Any) -> Page:
             context = stack.enter_context(closing(chromium.new_context(**options))) if options else desk
-            context.set_default_timeout(_PATIENCE_MS)
-            page = stack.enter_context(closing(context.new_page()))
-            page.on(
-                "console",
-                lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None,
-            )
-            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page = stack.enter_context(closing(attentive(context, complaints)))
             page.on(
                 "request",
                 lambda sent: None if sent.url.startswith(url + "/") else complaints.append(sent.url),
@@ -119,13 +124,7 @@ def shown(chromium: Browser, desk: BrowserContext) -> Iterator[Shown]:
             server = WebServer(page_app(view), name="page", host="127.0.0.1", port=0)
             stack.callback(server.stop)
             context = stack.enter_context(closing(chromium.new_context(**options))) if options else desk
-            context.set_default_timeout(_PATIENCE_MS)
-            page = stack.enter_context(closing(context.new_page()))
-            page.on(
-                "console",
-                lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None,
-            )
-            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page = stack.enter_context(closing(attentive(context, complaints)))
             page.goto(f"http://127.0.0.1:{server.port}{place}")
             return page
 

@@ -172,6 +172,13 @@ def test_a_target_that_is_known_to_be_missed_is_told_above_all(shown: Shown) -> 
     expect(page).to_have_title("(1) m · Credence")
 
 
+def test_targets_that_are_not_missed_are_told_to_be_watched(shown: Shown) -> None:
+    page = shown(TAKEN)
+    heading = "No target of performance is known to be missed"
+    expect(page.get_by_role("heading", name=heading)).to_be_visible()
+    expect(page.locator("#models .badge")).to_have_text("✓")
+
+
 def test_before_anything_was_learned_the_section_says_so(shown: Shown) -> None:
     page = shown(mail(None))
     expect(page.locator("#performance")).to_contain_text("Nothing was learned yet")

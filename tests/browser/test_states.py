@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+import json
+from http import HTTPStatus
+from typing import Any
+
 from page_site import Shown
-from playwright.sync_api import expect
-from snapshots import BUDGET, snapshot
+from playwright.sync_api import Route, expect
+from snapshots import BUDGET, mail, performance, pooled, snapshot
 
 MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
 STRICT = {"min_accuracy": 0.8, "max_ece": 0.4}
+
+LATER = frozenset({"performances", "members", "missed_targets"})
+"""What the API did not tell from its beginning."""
+
+
+def before_the_upgrade(route: Route) -> None:
+    """Answers as a replica does that knows no performance and no ensemble."""
+    if "/performance/" in route.request.url:
+        route.fulfill(status=HTTPStatus.NOT_FOUND, json={"detail": "Not Found"})
+        return
+    reply = route.fetch()
+    route.fulfill(response=reply, json=without(reply.json(), LATER))
+
+
+def without(told: Any, keys: frozenset[str]) -> Any:
+    """A document without these keys, wherever they stand."""
+    return json.loads(
+        json.dumps(told), object_hook=lambda part: {k: v for k, v in part.items() if k not in keys}
+    )
 
 
 def test_before_the_first_round_the_page_says_that_there_are_no_beliefs(shown: Shown) -> None:
@@ -46,6 +69,16 @@ def test_a_comparison_is_told_in_three_probabilities(shown: Shown) -> None:
     expect(comparison).to_contain_text("dog is less accurate")
 
 
+def test_the_members_of_an_ensemble_are_told_also_on_a_phone(shown: Shown) -> None:
+    page = shown(pooled(), viewport={"width": 360, "height": 740})
+    members = page.get_by_role("table", name="The ensemble and its members by their precision")
+    expect(members.get_by_role("rowheader")).to_have_text(["ensemble", "first", "second"])
+    expect(page.locator("#assessments .card")).to_contain_text("votes · precision of an ensemble")
+    expect(page.locator("#assessments .card")).to_contain_text("· planned")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert members.evaluate("(table) => table.scrollWidth <= table.parentElement.clientWidth")
+
+
 def test_more_groups_are_shown_when_asked_for(shown: Shown) -> None:
     page = shown(snapshot(1, classes=MANY, assessments={}), "/?grouping=class")
     expect(page.locator("tr.row")).to_have_count(100)
@@ -69,3 +102,15 @@ def test_a_request_does_not_tell_a_labeller_what_the_model_said(shown: Shown) ->
 def test_a_budget_that_never_renews_tells_no_time(shown: Shown) -> None:
     page = shown(snapshot(12, alerts={"min_accuracy": 0.9}), "/?grouping=class&group=owl")
     expect(page.locator("#detail")).to_contain_text("When, cannot be told")
+
+
+def test_what_a_replica_does_not_tell_before_its_upgrade_is_left_out(shown: Shown) -> None:
+    page = shown(mail(performance(), alerts={"min_accuracy": 0.5}))
+    expect(page.locator("#performance")).to_be_visible()
+    page.route("**/api/v1/**", before_the_upgrade)
+    page.reload()
+    expect(page.get_by_role("heading", name="Nothing is known to be wrong")).to_be_visible()
+    expect(page.locator("table.groups")).to_be_visible()
+    expect(page.locator("#assessments article")).to_have_count(1)
+    expect(page.locator("#models .badge")).to_have_text("✓")
+    expect(page.locator("#performance")).to_be_hidden()

@@ -11,7 +11,6 @@ from store_site import NOW, Record, Site, message, record
 from service.cells import MISSING, VOTES
 from service.monitor import ModelMonitor
 from service.store.connection import Connection
-from service.store.requests import LabelEvent
 
 COUNT = 2_000
 MEMBERS = ("knn", "bayes", "logistic")
@@ -84,23 +83,7 @@ def answered(site: Site, monitor: ModelMonitor, rounds: int = 20) -> list[int]:
         monitor.refresh(NOW)
         if not monitor.ask(epoch=1, now=NOW).issued["votes"]:
             break
-        opened = site.reader("m").requests().open
-        waiting = [json.loads(text) for text in site.requests("m").outbox().values()]
-        events = [
-            LabelEvent(
-                one["request_id"],
-                one["item_id"],
-                "answer",
-                word(bool(SPAM[int(one["item_id"])])),
-                f"{int(one['item_id']):016x}",
-                NOW,
-                "ana",
-            )
-            for one in waiting
-            if one["request_id"] in opened
-        ]
-        seen += [int(event.item_id) for event in events]
-        site.requests("m").apply(0, events, now=NOW)
+        seen += site.answer("m", lambda item: word(bool(SPAM[item])))
     return seen
 
 

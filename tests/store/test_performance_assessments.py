@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Any
 
@@ -13,7 +12,6 @@ from service.cells import POSITIVE_SCORE
 from service.monitor import ModelMonitor
 from service.performing import PerformanceSnapshot
 from service.store.connection import Connection
-from service.store.requests import LabelEvent
 
 COUNT = 3_000
 RARE = 0.02
@@ -63,23 +61,7 @@ def asked_and_answered(site: Site, monitor: ModelMonitor, rounds: int) -> list[i
         # Nothing is learned in these rounds: it would take its time.
         monitor.refresh(NOW + n / 1_000)
         monitor.ask(epoch=1, now=NOW)
-        opened = site.reader("m").requests().open
-        waiting = [json.loads(text) for text in site.requests("m").outbox().values()]
-        events = [
-            LabelEvent(
-                one["request_id"],
-                one["item_id"],
-                "answer",
-                "spam" if SPAM[int(one["item_id"])] else "ham",
-                f"{int(one['item_id']):016x}",
-                NOW,
-                "ana",
-            )
-            for one in waiting
-            if one["request_id"] in opened
-        ]
-        seen += [int(event.item_id) for event in events]
-        site.requests("m").apply(0, events, now=NOW)
+        seen += site.answer("m", lambda item: "spam" if SPAM[item] else "ham")
     return seen
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,12 @@ import numpy as np
 from service.assessment.member_beliefs import member_beliefs
 from service.assessment.score_bins import UNLABELLED
 from service.assessment.vote_patterns import VotePatterns, allocate
-from service.cells import CellSpace, CombinationDirectory
+from service.assessment_settings import AssessmentSettings
+from service.cells import CellSpace
+from service.combination_directory import CombinationDirectory
 from service.ensembles import EnsembleSnapshot
 from service.ledger import OutcomeLedger
-from service.model_settings import AssessmentSettings, ModelSettings
+from service.model_settings import ModelSettings
 from service.performing import PerformanceFacts, PerformanceSnapshot, assess_performance
 from service.settings import Settings
 from service.shard import Traffic
@@ -177,6 +179,23 @@ def mail(learned: PerformanceSnapshot | None, *, alerts: Any = None, **fields: A
         alerts=alerts or {},
         performances={} if learned is None else {"curve": learned},
     )
+
+
+def pooled() -> ModelSnapshot:
+    """A snapshot of a model whose assessment `votes` is about that ensemble."""
+    taken = snapshot(assessments={"votes": {"budget": BUDGET}})
+    asked = AssessmentSettings.model_validate(
+        {
+            "task": "ensemble",
+            "positive_class": "cat",
+            "members": ["first", "second"],
+            "targets": {"precision": 0.8},
+            "budget": BUDGET,
+        }
+    )
+    state = replace(taken.assessments["votes"], settings=asked)
+    told = replace(ensemble(), missed=np.array([0.1, 0.9999, 0.9]))
+    return replace(taken, assessments={"votes": state}, ensembles={"votes": told})
 
 
 def recalled(there: Known, now: ModelSnapshot, at: float) -> Moment:

@@ -7,16 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.cells import (
-    MISSING,
-    OTHER,
-    VOTES,
-    CellBounds,
-    CellSpace,
-    CombinationDirectory,
-    Ensemble,
-    Grouping,
-)
+from service.cells import MISSING, OTHER, VOTES, CellBounds, CellSpace, Ensemble, Grouping
+from service.combination_directory import CombinationDirectory
 
 EDGES = tuple(i / 10 for i in range(1, 10))
 

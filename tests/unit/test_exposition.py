@@ -15,7 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse_cla
 from snapshots import NOW, ensemble, known, performance, recalled, snapshot
 
 from service.exposition import SnapshotCollector
-from service.metrics import CATALOGUE, SPECS, PipelineMetrics, VendorMetrics
+from service.instruments import PipelineMetrics, VendorMetrics
+from service.metrics import CATALOGUE, SPECS
 from service.snapshot import ModelSnapshot
 
 RENEWING = {"labels": 100, "per_days": 1}

@@ -3,50 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from http.client import HTTPMessage
-from typing import Any
 
 import jsonschema
 import pytest
+from api_client import Client, served
 from snapshots import NOW, mail, performance, snapshot
-
-from service.snapshot import ModelSnapshot
-from service.web.api import SnapshotView
-from service.web.app import WebServer, page_app
 
 LEARNED = performance()
 MODELS = "/api/v1/models"
 
 
-class Client:
-    """Asks a served view."""
-
-    def __init__(self, port: int, board: dict[str, ModelSnapshot]) -> None:
-        self._port = port
-        self.board = board
-
-    def ask(self, path: str, **headers: str) -> tuple[int, Any, HTTPMessage]:
-        """Status, body and headers."""
-        request = urllib.request.Request(f"http://127.0.0.1:{self._port}{path}", headers=headers)
-        try:
-            with urllib.request.urlopen(request, timeout=10) as reply:
-                return reply.status, json.loads(reply.read()), reply.headers
-        except urllib.error.HTTPError as error:
-            body = error.read()
-            return error.code, json.loads(body) if body else None, error.headers
-
-
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    board = {"mail": mail(LEARNED), "young": mail(None), "m": snapshot()}
-    view = SnapshotView(models=[*board, "new"], board=board, tick_seconds=5.0, clock=lambda: NOW + 2)
-    server = WebServer(page_app(view), name="page", host="127.0.0.1", port=0)
-    yield Client(server.port, board)
-    server.stop()
+    with served({"mail": mail(LEARNED), "young": mail(None), "m": snapshot()}) as client:
+        yield client
 
 
 def test_the_performance_is_told_with_curves_and_thresholds(client: Client) -> None:

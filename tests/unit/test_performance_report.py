@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from rich.console import Console
-from snapshots import NOW, mail, performance
+from snapshots import NOW, mail, performance, pooled
 
 from service.assessment.estimate import Band, Estimate
 from service.errors import NotKnown
@@ -261,3 +261,21 @@ def test_the_terminal_says_so_before_anything_was_learned() -> None:
 
 def test_eighty_columns_are_enough_for_the_performance() -> None:
     assert "…" not in printed(TAKEN, 80)
+
+
+def test_a_target_that_few_labels_speak_against_is_no_finding_in_the_terminal() -> None:
+    missed = {"precision": 0.999, "recall": 0.999}
+    assert "! curve" not in printed(mail(dataclasses.replace(performance(5), missed=missed)))
+    assert "! curve" in printed(mail(dataclasses.replace(LEARNED, missed=missed)))
+
+
+def test_a_model_with_targets_is_watched() -> None:
+    for taken, watched in ((TAKEN, True), (mail(LEARNED, targets=None), False)):
+        (told,) = overview(["m"], [taken], tick_seconds=5, now=NOW).models
+        assert told.watched == watched
+
+
+def test_the_terminal_tells_every_member_of_an_ensemble() -> None:
+    shown = printed(pooled()).rstrip()
+    assert "votes: the ensemble and its members" in shown
+    assert [line.split()[0] for line in shown.splitlines()[-3:]] == ["ensemble", "first", "second"]

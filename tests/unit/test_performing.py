@@ -10,9 +10,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from service.assessment.score_bins import NEGATIVE, POSITIVE, UNLABELLED
-from service.cells import CellSpace, CombinationDirectory
+from service.assessment_settings import AssessmentSettings
+from service.cells import CellSpace
+from service.combination_directory import CombinationDirectory
 from service.ledger import OutcomeLedger
-from service.model_settings import AssessmentSettings
 from service.performing import (
     RECALLS,
     PerformanceFacts,

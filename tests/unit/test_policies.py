@@ -28,8 +28,8 @@ from service.assessment.policies import (
     highest,
 )
 from service.assessment.tasks import TASKS, Question, Task
-from service.model_settings import METRICS
-from service.model_settings import Policy as PolicyName
+from service.assessment_settings import METRICS
+from service.assessment_settings import Policy as PolicyName
 
 GROUPS, BINS, CLASSES = 4, 3, 4
 SHARES = np.array([0.4, 0.3, 0.2, 0.1])

@@ -34,7 +34,7 @@ function card(assessment) {
     h(
       "p",
       { class: "over" },
-      `${assessment.name} · ${assessment.task} of ${METRICS[assessment.metric] ?? assessment.metric.replaceAll("_", " ")} · by ${assessment.grouping}`,
+      `${assessment.name} · ${about(assessment)} · by ${assessment.grouping.replaceAll("_", " ").trim()}`,
     ),
     h("h3", {}, assessment.question),
     assessment.found && h("p", { class: "found" }, assessment.found),
@@ -59,11 +59,20 @@ function card(assessment) {
       h(
         "p",
         { class: "note" },
-        `Requests: ${events(assessment.events)} · policy ${assessment.policy.replaceAll("_", " ")}`,
+        `Requests: ${events(assessment.events)} · ${chooser(assessment)}`,
       ),
     ),
   );
 }
+
+/** Its task and metric. @param {any} assessment */
+function about({ task, metric }) {
+  const measured = METRICS[metric] ?? metric.replaceAll("_", " ");
+  return task === "ensemble" ? `${measured} of an ensemble` : `${task} of ${measured}`;
+}
+
+/** Who chooses whom is asked about: a policy, or the plan of an ensemble. @param {any} assessment */
+const chooser = ({ policy }) => (policy === "planned" ? policy : `policy ${policy.replaceAll("_", " ")}`);
 
 /** @param {Record<string, number>} counts */
 function events(counts) {
@@ -133,7 +142,7 @@ function members(told) {
   const targeted = told.some((one) => one.missed !== null);
   return h(
     "table",
-    { class: "ranking" },
+    { class: "ranking members" },
     h("caption", { class: "unseen" }, "The ensemble and its members by their precision"),
     h(
       "thead",

@@ -9,14 +9,15 @@ import { bounds, count, counted, duration, percent, plain, points, probability, 
 const FIRST_ORDER = { group: "asc", accuracy: "asc" };
 const VERDICTS = { meets: ["✓", "meets"], fails: ["▼", "fails"], open: ["?", "open"], none: ["–", "none"] };
 
-/** Whether groups are bins of scores, which models have without being told to. @param {string} by */
-export const isByScore = (by) => by === "score_bin" || by === "positive_score" || by === "votes";
+/** Whether groups differ in accuracy by what tells them apart, scores or votes: nobody has configured them, and no
+ * threshold is theirs. @param {string} by */
+export const isExpectedToDiffer = (by) => by === "score_bin" || by === "positive_score" || by === "votes";
 
-/** The accuracy that groups must have; of bins of scores none, which are as accurate as their scores say.
+/** The accuracy that groups must have; null where they are expected to differ.
  * @param {any} state @param {string} grouping @returns {number | null} */
 export function wantedOf(state, grouping) {
   const { by } = state.groupings.find((/** @type {any} */ one) => one.name === grouping) ?? {};
-  return isByScore(by) ? null : state.thresholds.min_accuracy;
+  return isExpectedToDiffer(by) ? null : state.thresholds.min_accuracy;
 }
 
 /** Columns, in their order. @param {any} state @param {any} table @param {import("./forest.js").Axis} axis */

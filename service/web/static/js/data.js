@@ -1,7 +1,7 @@
 /** Everything that one view shows, read from the API. */
 
 import { get, Missing, modelPath } from "./api.js";
-import { isByScore } from "./columns.js";
+import { isExpectedToDiffer } from "./columns.js";
 
 export const PAGE = 100;
 
@@ -9,13 +9,13 @@ export const PAGE = 100;
 
 /** @param {Place} place @param {number} pages how many pages of groups are shown */
 export async function load(place, pages) {
-  const overview = await get("/models");
+  const overview = overviewOf(await get("/models"));
   const summary =
     overview.models.find((/** @type {any} */ model) => model.model === place.model) ?? overview.models[0];
   const unknown = place.model && summary?.model !== place.model ? `There is no model “${place.model}” here.` : null;
   if (!summary || summary.taken_at === null) return { overview, summary, unknown };
   const path = modelPath(summary.model);
-  const state = await get(path);
+  const state = stateOf(await get(path));
   const linked = unknown ? null : place.grouping;
   const grouping = groupingOf(state, linked);
   const strange =
@@ -31,6 +31,19 @@ export async function load(place, pages) {
   return { overview, summary, unknown: unknown ?? strange, state, table, confusion, activity, performances, detail };
 }
 
+/** Of a replica that is not upgraded yet, with nothing in what it does not tell. @param {any} told */
+const overviewOf = (told) => ({
+  ...told,
+  models: told.models.map((/** @type {any} */ model) => ({ missed_targets: 0, ...model })),
+});
+
+/** The same of one model. @param {any} told */
+const stateOf = (told) => ({
+  performances: [],
+  ...told,
+  assessments: told.assessments.map((/** @type {any} */ assessment) => ({ members: [], ...assessment })),
+});
+
 /** The grouping that is asked for, else the one where something is wrong. @param {any} state @param {string | null} wanted */
 function groupingOf(state, wanted) {
   const names = state.groupings.map((/** @type {any} */ grouping) => grouping.name);
@@ -39,7 +52,7 @@ function groupingOf(state, wanted) {
     (/** @type {any} */ finding) => finding.grouping !== "all" && names.includes(finding.grouping),
   );
   const telling = state.groupings.find(
-    (/** @type {any} */ grouping) => grouping.by !== "all" && !isByScore(grouping.by),
+    (/** @type {any} */ grouping) => grouping.by !== "all" && !isExpectedToDiffer(grouping.by),
   );
   return wrong?.grouping ?? telling?.name ?? names[0] ?? null;
 }

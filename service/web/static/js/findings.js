@@ -1,14 +1,15 @@
 /** What is known to be wrong, in sentences. */
 
-import { isByScore } from "./columns.js";
+import { isExpectedToDiffer } from "./columns.js";
 import { h } from "./dom.js";
 import { span } from "./forest.js";
 import { count, counted, interval, percent, probability, threshold, when } from "./format.js";
-import { missedCount, missedView } from "./performance.js";
+import { hasTargets, missedCount, missedView } from "./performance.js";
 import { address, follow } from "./place.js";
 import { runbookPath } from "./runbooks.js";
 
 const SHOWN = 6;
+const NO_THRESHOLD = "Set alerts.min_accuracy or alerts.max_ece, and groups that cross it are named here.";
 
 /** @param {any} finding */
 const what = (finding) => (finding.kind === "accuracy_low" ? "not accurate enough" : "miscalibrated");
@@ -117,6 +118,13 @@ function calm(state) {
       h("p", {}, "Once predictions of this model arrive, what is known of them stands here."),
     );
   if (unwatched && missed) return null;
+  if (unwatched && hasTargets(state))
+    return h(
+      "div",
+      { class: "calm well" },
+      h("h2", {}, "No target of performance is known to be missed"),
+      h("p", {}, NO_THRESHOLD),
+    );
   return h(
     "div",
     { class: unwatched || missed ? "calm" : "calm well" },
@@ -125,7 +133,7 @@ function calm(state) {
       "p",
       {},
       unwatched
-        ? "Set alerts.min_accuracy or alerts.max_ece, and groups that cross it are named here."
+        ? NO_THRESHOLD
         : `None of ${counted(groups, "group")} is believed with ${threshold(state.thresholds.confidence)} to cross a threshold. ` +
             stillOpen(state),
     ),
@@ -134,7 +142,7 @@ function calm(state) {
 
 /** What people have configured; the others are the same traffic again. @param {any} state */
 function stillOpen(state) {
-  const own = state.groupings.filter((/** @type {any} */ g) => g.open && g.by !== "all" && !isByScore(g.by));
+  const own = state.groupings.filter((/** @type {any} */ g) => g.open && g.by !== "all" && !isExpectedToDiffer(g.by));
   if (!own.length) return "";
   const told = own.map((/** @type {any} */ g) => `${count(g.open)} of ${count(g.groups)} by ${g.name}`).join(", ");
   return `Still open: ${told}; more labels will tell on which side of the threshold.`;

@@ -28,6 +28,12 @@ const MAPS = [
 export const missedOf = (summary) =>
   summary.measures.filter((/** @type {any} */ measure) => measure.verdict === "fails");
 
+/** Whether a target is compared with what is believed. @param {any} state */
+export const hasTargets = (state) =>
+  state.performances.some((/** @type {any} */ summary) =>
+    summary.measures.some((/** @type {any} */ measure) => measure.target !== null),
+  );
+
 /** @param {any} data @param {() => void} redraw draws this section alone */
 export function performanceView(data, redraw) {
   return [
