@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.assessment.estimate import Estimate
+from service.assessment.estimate import Band, Estimate
 from service.assessment.performance import Performance, performance
 from service.assessment.score_bins import UNLABELLED, ScoreBins, bin_scores
 from service.assessment.score_mixture import fit_mixture
@@ -124,6 +124,21 @@ def test_an_estimate_leaves_out_draws_that_say_nothing() -> None:
     assert told.mean == pytest.approx([2.0, np.nan], nan_ok=True)
     assert told.lower == pytest.approx([1.5, np.nan], nan_ok=True)
     assert told.upper == pytest.approx([2.5, np.nan], nan_ok=True)
+
+
+def test_a_curve_leaves_out_draws_that_say_nothing() -> None:
+    draws = np.array([[1.0, np.nan], [2.0, np.nan], [6.0, np.nan], [np.nan, np.nan]])
+    told = Band.of(draws, 0.5)
+    assert told.median == pytest.approx([2.0, np.nan], nan_ok=True)
+    assert told.lower == pytest.approx([1.5, np.nan], nan_ok=True)
+    assert told.upper == pytest.approx([4.0, np.nan], nan_ok=True)
+
+
+def test_no_other_curve_has_less_area_to_the_draws() -> None:
+    draws = np.random.default_rng(0).beta(8, 1, (400, 30))
+    told = Band.of(draws, 0.95).median
+    for other in (draws.mean(axis=0), told + 0.01, told - 0.01):
+        assert np.abs(draws - told).mean() < np.abs(draws - other).mean()
 
 
 def test_weighted_items_count_their_weight() -> None:
