@@ -166,19 +166,6 @@ def draw(
     return Draws(_walk(bounded, chosen, rng), best.log_evidence, float(_WALKERS), count, "walkers")
 
 
-def log_evidence(
-    density: LogDensity,
-    modes: Sequence[Mode],
-    count: int,
-    rng: np.random.Generator,
-    *,
-    lowest: Floats,
-    highest: Floats,
-) -> float:
-    """Logarithm of the density's integral; arguments as of `draw`."""
-    return _proposed(_bounded(density, lowest, highest), density, modes, count, rng).log_evidence
-
-
 def _bounded(density: LogDensity, lowest: Floats, highest: Floats) -> LogDensity:
     def bounded(parameters: Floats) -> Floats:
         inside = np.all((parameters >= lowest) & (parameters <= highest), axis=1)

@@ -47,11 +47,23 @@ def with_lapses(probabilities: Floats, lapses: Floats, prevalence: Floats) -> Fl
     """P(positive) where lapses happen too [..., B].
 
     Args:
-        probabilities: where none do [..., B].
+        probabilities: where none do [..., B]; above 0 afterwards.
+        lapses: shares as in `LAPSES` [..., 2].
+        prevalence: share of the positive items among all [...].
+    """
+    missed, mistaken = lapsing_below(lapses, prevalence), lapses[..., 1]
+    told: Floats = missed[..., None] + (1 - missed - mistaken)[..., None] * probabilities
+    # Without a positive item even one that lapses is improbable, and yet not impossible.
+    return np.maximum(told, np.finfo(np.float64).tiny)
+
+
+def lapsing_below(lapses: Floats, prevalence: Floats) -> Floats:
+    """Share of the items with scores of negative ones that are positive [...].
+
+    Args:
         lapses: shares as in `LAPSES` [..., 2].
         prevalence: share of the positive items among all [...].
     """
     odds = np.minimum(prevalence / np.maximum(1 - prevalence, _MOST_ODDS), _MOST_ODDS)
-    missed, mistaken = lapses[..., 0] * odds, lapses[..., 1]
-    told: Floats = missed[..., None] + (1 - missed - mistaken)[..., None] * probabilities
-    return told
+    below: Floats = lapses[..., 0] * odds
+    return below

@@ -15,8 +15,9 @@ cuts off at 0 or 1, are what they are. Three things differ from the paper:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,9 @@ _SCREENING_SPLITS = (0.6, 0.96)
 _SCREENED, _KEPT = 2, 8
 """Pairs that are looked at closely; and that are looked at again with labels."""
 
+_LEAST_KEPT = 0.2
+"""Share of the draws that must be left when items lapse as labels tell, so that none are made anew."""
+
 _MOST_COUNTED = 10_000.0
 """Of more scores a mixture is not believed, however well it fits: families are not exact to that degree."""
 
@@ -50,12 +54,19 @@ _KS_QUANTILE = 1.36
 _Pair = tuple[Family, Family]
 
 
-@dataclass(frozen=True)
-class _Found:
+class _Found(NamedTuple):
     """A pair of families, and the modes of its posterior."""
 
     pair: _Pair
     modes: Sequence[Mode]
+
+
+class _Drawn(NamedTuple):
+    """A pair of families, and draws of its posterior."""
+
+    pair: _Pair
+    modes: Sequence[Mode]
+    draws: Draws
 
 
 @dataclass(frozen=True)
@@ -64,11 +75,17 @@ class UnlabelledFit:
 
     Attributes:
         ranked: pairs of families by their marginal likelihoods, the highest first.
-        likeliest: the pair of the highest, looked at closely.
+        drawn: the best of them with draws of their posteriors, likewise.
+        share: as which share of their number the scores count.
+        expected: P(positive) of an item of a bin [B], where nothing lapses.
+        separation: which share of the uncertainty about an item's class its score takes away, in [0, 1].
     """
 
     ranked: Sequence[_Pair]
-    likeliest: _Found
+    drawn: Sequence[_Drawn]
+    share: float
+    expected: Floats
+    separation: float
 
 
 @dataclass(frozen=True)
@@ -88,7 +105,7 @@ class MixtureFit:
         misfit_p_value: of the posterior predictive check: how often scores that the mixture makes are as far
             off.
         counted_scores: as how many the scores count.
-        separation: which share of the uncertainty about an item's class its score takes away, in [0, 1].
+        separation: of `UnlabelledFit`.
     """
 
     negative: str
@@ -103,72 +120,95 @@ class MixtureFit:
     separation: float
 
 
-def fit_unlabelled(bins: ScoreBins, *, unit: bool) -> UnlabelledFit:
-    """Rank the pairs of families by scores alone, which takes most of the time of `fit_mixture`.
+def fit_unlabelled(bins: ScoreBins, rng: np.random.Generator, *, draws: int, unit: bool) -> UnlabelledFit:
+    """Learn a mixture from scores alone, which takes most of the time that labels take too.
 
     Args:
         bins: scores; labels are left out.
+        rng: random numbers.
+        draws: of the posterior to make.
         unit: whether the scores are probabilities.
     """
     families = OF_PROBABILITIES if unit else OF_REAL_SCORES
-    alone = bins.resolved(_RESOLUTION).merged(_BINS).without_labels()
-    ranked = _ranked(alone.merged(_SCREENING_BINS), list(product(families, families)))
-    return UnlabelledFit(ranked, _likeliest(alone, ranked))
+    fine = bins.resolved(_RESOLUTION)
+    used = fine.merged(_BINS).without_labels()
+    ranked = _ranked(used.merged(_SCREENING_BINS), list(product(families, families)))
+    found = _closely(used, ranked)
+    mixture = ScoreMixture(used, *found[0].pair)
+    refused = (_KS_QUANTILE / max(mixture.distance(found[0].modes[0].at), _LEAST_MASS)) ** 2
+    share = min(bins.effective, refused, _MOST_COUNTED) / bins.total
+    drawn = _drawn(used, found, share, draws, rng)
+    told = special.expit(_log_odds(fine, drawn[0].pair, drawn[0].draws.parameters))
+    return UnlabelledFit(
+        ranked=ranked,
+        drawn=drawn,
+        share=share,
+        expected=told.mean(axis=0)[_places(fine, bins)],
+        separation=_separation(told, fine.counts / fine.total),
+    )
 
 
 def fit_mixture(
-    bins: ScoreBins,
-    rng: np.random.Generator,
-    *,
-    draws: int,
-    unit: bool,
-    unlabelled: UnlabelledFit | None = None,
+    bins: ScoreBins, unlabelled: UnlabelledFit, rng: np.random.Generator, *, draws: int
 ) -> MixtureFit:
     """Choose the pair of families with the highest marginal likelihood, and learn its parameters.
 
     Args:
         bins: scores with their labels.
+        unlabelled: of the same scores.
         rng: random numbers.
         draws: of the posterior to make.
-        unit: whether the scores are probabilities.
-        unlabelled: of the same scores, if it is known.
     """
-    by_scores = fit_unlabelled(bins, unit=unit) if unlabelled is None else unlabelled
     fine = bins.resolved(_RESOLUTION)
     used = fine.merged(_BINS)
-    chosen = expected = by_scores.likeliest
+    best = unlabelled.drawn[0]
     if bins.label_count:
-        chosen = _likeliest(used, _ranked(used.merged(_SCREENING_BINS), by_scores.ranked[:_KEPT]))
-    pair = chosen.pair
-    mixture = ScoreMixture(used, *pair)
-    distance = mixture.distance(chosen.modes[0].at)
-    refused = (_KS_QUANTILE / max(distance, _LEAST_MASS)) ** 2
-    share = min(bins.effective, refused, _MOST_COUNTED) / bins.total
-    posterior = ScoreMixture(used, *pair, share=share).draw(draws, rng, chosen.modes)
-    evidence = 0.0
-    if bins.label_count:
-        # Knowing the scores alone, another pair may be the likeliest: labels are held to its word.
-        unknowing = ScoreMixture(used.without_labels(), *expected.pair, share=share)
-        evidence = posterior.log_evidence - unknowing.log_evidence(draws // 2, rng, expected.modes)
-    parameters, lapses, gain = mixture.lapsing(posterior.parameters, rng)
+        ranked = _ranked(used.merged(_SCREENING_BINS), unlabelled.ranked[:_KEPT])
+        best = _drawn(used, _closely(used, ranked), unlabelled.share, draws, rng)[0]
+    pair, posterior = best.pair, best.draws
+    lapsed = ScoreMixture(used, *pair, share=unlabelled.share).lapsed(posterior.parameters, rng)
+    if lapsed.kept < _LEAST_KEPT:
+        nearer = ScoreMixture(used, *pair, share=unlabelled.share, lapsing=lapsed.likeliest)
+        posterior = nearer.draw(draws, rng, best.modes)
+        lapsed = nearer.lapsed(posterior.parameters, rng)
     # The bins of the fit are coarser than those in which its word is asked for.
-    everywhere = ScoreMixture(fine, *pair)
-    negative, positive = everywhere.parts(parameters)
-    log_odds = np.log(positive) - np.log(negative)
-    probabilities = with_lapses(special.expit(log_odds), lapses, special.expit(parameters[:, 0]))
+    log_odds = _log_odds(fine, pair, lapsed.parameters)
+    probabilities = with_lapses(
+        special.expit(log_odds), lapsed.lapses, special.expit(lapsed.parameters[:, 0])
+    )
     places = _places(fine, bins)
+    mixture = ScoreMixture(used, *pair)
+    known = posterior.log_evidence + lapsed.log_gain
     return MixtureFit(
         negative=pair[0].name,
         positive=pair[1].name,
         log_odds=log_odds[:, places],
         probabilities=probabilities[:, places],
-        draws=posterior,
-        log_label_evidence=evidence + gain,
-        distance=distance,
-        misfit_p_value=mixture.misfit_p_value(posterior.parameters, rng),
-        counted_scores=share * bins.total,
-        separation=_separation(special.expit(log_odds), fine.counts / fine.total),
+        draws=replace(posterior, effective=posterior.effective * lapsed.kept),
+        log_label_evidence=_label_evidence(used, best, known, unlabelled, rng),
+        distance=mixture.distance(best.modes[0].at),
+        misfit_p_value=mixture.misfit_p_value(lapsed.parameters, rng),
+        counted_scores=unlabelled.share * bins.total,
+        separation=unlabelled.separation,
     )
+
+
+def _label_evidence(
+    bins: ScoreBins, best: _Drawn, evidence: float, unlabelled: UnlabelledFit, rng: np.random.Generator
+) -> float:
+    """Logarithm of the probability of the labels, given the scores.
+
+    The likeliest pair's with both, over that with scores alone, of which another pair may be the likeliest.
+    """
+    if not bins.label_count:
+        return 0.0
+    alone = [each.draws.log_evidence for each in unlabelled.drawn]
+    if best.pair not in [each.pair for each in unlabelled.drawn]:
+        found = _found(bins.without_labels(), best.pair)
+        [drawn] = _drawn(bins.without_labels(), [found], unlabelled.share, len(best.draws.parameters), rng)
+        alone.append(drawn.draws.log_evidence)
+    # Both come of chance; a probability is no more than 1.
+    return min(evidence - max(alone), 0.0)
 
 
 def _ranked(bins: ScoreBins, pairs: Sequence[_Pair]) -> list[_Pair]:
@@ -176,13 +216,33 @@ def _ranked(bins: ScoreBins, pairs: Sequence[_Pair]) -> list[_Pair]:
     return sorted(pairs, key=lambda pair: -_evidence(ScoreMixture(bins, *pair), _SCREENING_SPLITS))
 
 
-def _likeliest(bins: ScoreBins, ranked: Sequence[_Pair]) -> _Found:
-    """The pair of the highest marginal likelihood; only the best in coarse bins are looked at closely."""
-    found = []
-    for pair in ranked[:_SCREENED]:
-        mixture = ScoreMixture(bins, *pair)
-        found.append(_Found(pair, mixture.modes(mixture.starts(_SPLITS))))
-    return max(found, key=lambda each: _highest(ScoreMixture(bins, *each.pair), each.modes))
+def _found(bins: ScoreBins, pair: _Pair) -> _Found:
+    mixture = ScoreMixture(bins, *pair)
+    return _Found(pair, mixture.modes(mixture.starts(_SPLITS)))
+
+
+def _closely(bins: ScoreBins, ranked: Sequence[_Pair]) -> list[_Found]:
+    """The best pairs of those ranked in coarse bins, the likeliest first."""
+    found = [_found(bins, pair) for pair in ranked[:_SCREENED]]
+    return sorted(found, key=lambda each: -_highest(ScoreMixture(bins, *each.pair), each.modes))
+
+
+def _drawn(
+    bins: ScoreBins, found: Sequence[_Found], share: float, draws: int, rng: np.random.Generator
+) -> list[_Drawn]:
+    """Draws of the posteriors of some pairs, the likeliest first."""
+    drawn = [
+        _Drawn(pair, modes, ScoreMixture(bins, *pair, share=share).draw(draws, rng, modes))
+        for pair, modes in found
+    ]
+    return sorted(drawn, key=lambda each: -each.draws.log_evidence)
+
+
+def _log_odds(bins: ScoreBins, pair: _Pair, parameters: Floats) -> Floats:
+    """That an item of a bin is positive [S, B]."""
+    negative, positive = ScoreMixture(bins, *pair).parts(parameters)
+    odds: Floats = np.log(positive) - np.log(negative)
+    return odds
 
 
 def _evidence(mixture: ScoreMixture, splits: Sequence[float]) -> float:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from service.assessment.importance import Draws, Mode, draw, find_modes, log_evidence
-from service.assessment.lapses import LAPSES, LOG_PRIOR, with_lapses
+from service.assessment.importance import Draws, Mode, draw, find_modes
+from service.assessment.lapses import LAPSES, LOG_PRIOR, lapsing_below, with_lapses
 from service.assessment.score_bins import ScoreBins
 from service.assessment.score_families import Family
 
@@ -23,12 +24,31 @@ Floats = npt.NDArray[np.float64]
 _LAPSE = 0.01
 """Share of the items of either kind that lapse, while draws are made that are then weighed anew."""
 
+_LEAST_LAPSE = 1e-6
 _LEAST_MASS = 1e-12
 _SHARE_LIMIT = 14.0
 _DIFFERENCE = 1e-5
 
 _ORDER_CENTRE, _ORDER_SLOPE = 0.6, 500.0
 """A positive item scores higher than a negative one with a probability above this, whatever scores say."""
+
+
+class Lapsing(NamedTuple):
+    """Draws of a posterior in which as many items lapse as the labels tell.
+
+    Attributes:
+        parameters: [S, 5].
+        lapses: shares as in `LAPSES` [S, 2].
+        log_gain: logarithm of how much more probable the labels are than with fixed shares.
+        kept: as which share of the draws with fixed shares these count (Kish).
+        likeliest: shares that lapse of the items with scores of negative ones, and of positive ones.
+    """
+
+    parameters: Floats
+    lapses: Floats
+    log_gain: float
+    kept: float
+    likeliest: tuple[float, float]
 
 
 class ScoreMixture:
@@ -42,10 +62,20 @@ class ScoreMixture:
         negative: family of the negative class.
         positive: family of the positive class.
         share: as which share of their number the scores count.
+        lapsing: fixed shares that lapse, of the items with scores of negative ones, and of positive ones.
     """
 
-    def __init__(self, bins: ScoreBins, negative: Family, positive: Family, *, share: float = 1.0) -> None:
+    def __init__(
+        self,
+        bins: ScoreBins,
+        negative: Family,
+        positive: Family,
+        *,
+        share: float = 1.0,
+        lapsing: tuple[float, float] = (_LAPSE, _LAPSE),
+    ) -> None:
         self._bins, self._negative, self._positive, self._share = bins, negative, positive, share
+        self._lapsing = lapsing
         self._order_slope = max(_ORDER_SLOPE, share * bins.total)
         self._labelled = np.flatnonzero(bins.positives + bins.negatives)
         self.lowest = np.array([-_SHARE_LIMIT, *negative.lowest, *positive.lowest])
@@ -81,14 +111,18 @@ class ScoreMixture:
         density: Floats = self._share * (np.log(together) @ self._bins.counts) + log_prior
         if self._labelled.size:
             at = self._labelled
-            right = _LAPSE + (1 - 2 * _LAPSE) * positive[:, at] / together[:, at]
-            density += self._bins.log_likelihood(right, at)
+            density += self._log_likelihood(positive[:, at] / together[:, at])
         # Jeffreys' Beta(1/2, 1/2) for the share of the positive class, as a density of its log odds.
         log_odds = parameters[:, 0]
         density += 0.5 * (special.log_expit(log_odds) + special.log_expit(-log_odds)) - np.log(np.pi)
         ordered = self._order(negative, positive)
         density += special.log_expit(self._order_slope * (ordered - _ORDER_CENTRE))
         return density
+
+    def _log_likelihood(self, told: Floats) -> Floats:
+        """Of the labels [P], where fixed shares lapse and P(positive) of labelled bins is [P, L] if not."""
+        low, high = self._lapsing
+        return self._bins.log_likelihood(low + (1 - low - high) * told, self._labelled)
 
     def _order(self, negative: Floats, positive: Floats) -> Floats:
         """Probability that a positive item scores higher than a negative one [P]."""
@@ -136,27 +170,17 @@ class ScoreMixture:
             self.log_densities, self._moved(near), count, rng, lowest=self.lowest, highest=self.highest
         )
 
-    def log_evidence(self, count: int, rng: np.random.Generator, near: Sequence[Mode]) -> float:
-        """Logarithm of the marginal likelihood by so many draws, likewise."""
-        return log_evidence(
-            self.log_densities, self._moved(near), count, rng, lowest=self.lowest, highest=self.highest
-        )
-
-    def lapsing(self, parameters: Floats, rng: np.random.Generator) -> tuple[Floats, Floats, float]:
-        """Draws of a posterior in which as many items lapse as the labels tell.
+    def lapsed(self, parameters: Floats, rng: np.random.Generator) -> Lapsing:
+        """Weigh draws anew, with as many items lapsing as the labels tell.
 
         Args:
-            parameters: draws of the posterior in which one share lapses [S, 5].
+            parameters: draws of the posterior with fixed shares [S, 5].
             rng: random numbers.
-
-        Returns:
-            Draws of the parameters [S, 5] and of the shares that lapse [S, 2], and the logarithm of how much
-            more probable the labels are than with one share.
         """
         negative, positive = self.parts(parameters)
         told = (positive / (negative + positive))[:, self._labelled]
         prevalence = special.expit(parameters[:, 0])
-        before = self._bins.log_likelihood(_LAPSE + (1 - 2 * _LAPSE) * told, self._labelled)
+        before = self._log_likelihood(told)
         gains = np.stack(
             [
                 self._bins.log_likelihood(with_lapses(told, lapses, prevalence), self._labelled)
@@ -166,10 +190,18 @@ class ScoreMixture:
             ],
             axis=-1,
         )
-        gain = special.logsumexp(gains) - np.log(len(parameters))
+        weights = special.softmax(special.logsumexp(gains, axis=1))
+        most = LAPSES[int(np.argmax(special.logsumexp(gains, axis=0)))]
+        low = float(lapsing_below(most, weights @ prevalence))
         chosen = rng.choice(gains.size, len(parameters), p=special.softmax(gains).ravel())
         row, lapsing = np.unravel_index(chosen, gains.shape)
-        return parameters[row], LAPSES[lapsing], float(gain)
+        return Lapsing(
+            parameters=parameters[row],
+            lapses=LAPSES[lapsing],
+            log_gain=float(special.logsumexp(gains) - np.log(len(parameters))),
+            kept=float(1 / (len(parameters) * (weights**2).sum())),
+            likeliest=(max(low, _LEAST_LAPSE), float(most[1])),
+        )
 
     def _moved(self, near: Sequence[Mode]) -> list[Mode]:
         return self.modes([mode.at for mode in near])

@@ -6,7 +6,7 @@ Four ways to see the scores are averaged, weighted by how probable each held the
 - `calibrated`: the score is about right as a probability; a logistic curve of its logit corrects it.
 - `mixture`: each class has a distribution of scores, and the scores of all items are the mixture of both
   (`service/assessment/score_mixture.py`).
-- `informed`: a logistic curve again, expected to be like the mixture's.
+- `informed`: a logistic curve again, expected to be like what the mixture tells by the scores alone.
 - `ranked`: a logistic curve of the score's normal quantile among all scores; it trusts nothing but the order.
 
 A mixture of classes that overlap is a guess about labels, however well it fits the scores. So what the
@@ -24,7 +24,7 @@ from scipy import special
 
 from service.assessment.score_bins import ScoreBins
 from service.assessment.score_logistic import LogisticPrior, Transform, fit_logistic, projected
-from service.assessment.score_mixture import MixtureFit, UnlabelledFit, fit_mixture
+from service.assessment.score_mixture import MixtureFit, UnlabelledFit, fit_mixture, fit_unlabelled
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,6 +40,8 @@ _CALIBRATED = LogisticPrior(0.0, 0.5, -0.2, 0.4)
 _STANDARDISED = LogisticPrior(0.0, 2.0, float(np.log(2.0)), 0.6)
 _RANKED = LogisticPrior(-1.0, 1.5, float(np.log(2.0)), 0.6)
 _INFORMED_SCALES = (1.5, 0.5)
+
+_MIXTURE_DRAWS = 600
 
 _NEAR_END = 1e-6
 """Probabilities nearer to 0 or 1 say no more than this."""
@@ -90,12 +92,13 @@ def learn_scores(
         unit: whether the scores are probabilities; else any real numbers that grow with the probability.
         unlabelled: `fit_unlabelled` of the same scores, if it is known.
     """
-    mixture = fit_mixture(bins, rng, draws=max(draws, 600), unit=unit, unlabelled=unlabelled)
+    if unlabelled is None:
+        unlabelled = fit_unlabelled(bins, rng, draws=_MIXTURE_DRAWS, unit=unit)
+    mixture = fit_mixture(bins, unlabelled, rng, draws=max(draws, _MIXTURE_DRAWS))
     of_scores = _logits if unit else _standardising(bins)
     values = of_scores(bins)
-    expected = special.expit(mixture.log_odds).mean(axis=0)
     design, straight = np.column_stack((np.ones_like(values), values)), np.array([0.0, 1.0])
-    offset, slope = projected(design, expected, bins.counts / bins.total, towards=straight)
+    offset, slope = projected(design, unlabelled.expected, bins.counts / bins.total, towards=straight)
     log_slope = float(np.log(max(slope, _LEAST_SLOPE)))
     informed = LogisticPrior(float(offset), _INFORMED_SCALES[0], log_slope, _INFORMED_SCALES[1])
     curves = {

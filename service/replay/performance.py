@@ -32,6 +32,9 @@ RECALLS: Floats = np.linspace(0.005, 0.995, 199)
 AT_THRESHOLD = ("precision", "recall", "f1")
 """What is estimated at the operating threshold."""
 
+_DRAWS = 600
+"""Of the mixture that scores alone tell."""
+
 _ROUNDING = 1e-9
 """An interval whose ends coincide with the truth holds it, however they were added up."""
 
@@ -120,8 +123,10 @@ class PerformanceStudy:
     @property
     def unlabelled(self) -> UnlabelledFit:
         """What the scores tell by themselves."""
-        bins = bin_scores(self.scores.scores, thresholds=(self.threshold,), unit=self.scores.unit)
-        return fit_unlabelled(bins, unit=self.scores.unit)
+        pool = self.scores
+        bins = bin_scores(pool.scores, thresholds=(self.threshold,), unit=pool.unit)
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(pool.positive_class,)))
+        return fit_unlabelled(bins, rng, draws=_DRAWS, unit=pool.unit)
 
     def run(self, labels: int, workers: Workers, progress: Callable[[int], None] | None = None) -> list[Run]:
         """All runs with so many labels."""

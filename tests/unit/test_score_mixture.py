@@ -7,7 +7,7 @@ import pytest
 from scipy import special, stats
 
 from service.assessment.score_bins import UNLABELLED, ScoreBins, bin_scores
-from service.assessment.score_mixture import MixtureFit, fit_mixture
+from service.assessment.score_mixture import MixtureFit, fit_mixture, fit_unlabelled
 
 SHARE, POSITIVES, NEGATIVES = 0.2, stats.beta(8, 2), stats.beta(2, 7)
 
@@ -24,7 +24,8 @@ def separated(count: int = 3_000, *, known: int = 0, seed: int = 0) -> ScoreBins
 
 
 def fitted(bins: ScoreBins, *, unit: bool = True) -> MixtureFit:
-    return fit_mixture(bins, np.random.default_rng(1), draws=600, unit=unit)
+    rng = np.random.default_rng(1)
+    return fit_mixture(bins, fit_unlabelled(bins, rng, draws=600, unit=unit), rng, draws=600)
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +81,33 @@ def test_labels_as_expected_are_more_probable_than_their_opposites() -> None:
     swapped = ScoreBins(bins.edges, bins.scores, bins.counts, bins.negatives, bins.positives)
     assert right.log_label_evidence > -25
     assert fitted(swapped).log_label_evidence < right.log_label_evidence - 40
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_labels_are_never_more_probable_than_sure(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.beta(1, 8, 1_000) if seed else 0.3 * rng.random(800)
+    labels = np.where(np.arange(len(scores)) < 20, 0, UNLABELLED)
+    assert fitted(bin_scores(scores, labels)).log_label_evidence <= 0
+
+
+def test_ten_negative_labels_make_no_mixture_sure() -> None:
+    scores = 0.3 * np.random.default_rng(0).random(800)
+    labels = np.where(np.arange(800) < 10, 0, UNLABELLED)
+    # What a uniform belief about the highest of the scores would make of them, and some more.
+    assert -12 < fitted(bin_scores(scores, labels)).log_label_evidence < 0
+
+
+def test_the_draws_that_are_left_of_many_labels_are_told() -> None:
+    bins = separated(12_000, known=8_000)
+    fit = fitted(bins)
+    different = len(np.unique(fit.probabilities[:, len(bins.counts) // 2]))
+    assert different > 100
+    assert fit.draws.effective < 2 * different
+
+
+def test_the_separation_is_that_of_the_scores_alone() -> None:
+    assert fitted(separated(known=50)).separation == fitted(separated()).separation
 
 
 def test_scores_that_are_cut_off_at_the_ends_are_fitted() -> None:

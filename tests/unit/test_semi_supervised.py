@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from service.assessment.score_bins import UNLABELLED, ScoreBins, bin_scores
+from service.assessment.score_bins import NEGATIVE, UNLABELLED, ScoreBins, bin_scores
+from service.assessment.score_mixture import fit_unlabelled
 from service.assessment.semi_supervised import ScorePosterior, learn_scores
 
 
@@ -96,3 +97,21 @@ def test_margins_are_learnt_too() -> None:
 def test_the_same_seed_tells_the_same() -> None:
     one, other = (learnt(labelled(*two_lumps(1_000), 20)) for _ in range(2))
     assert np.array_equal(one.probabilities, other.probabilities)
+
+
+@pytest.mark.parametrize("top", [0.0, 1e-6, 0.02, 0.1, 0.3])
+def test_negative_labels_of_low_scores_alone_tell_of_few_positive_items(top: float) -> None:
+    scores = top * np.random.default_rng(0).random(800)
+    labels = np.where(np.arange(800) < 10, NEGATIVE, UNLABELLED)
+    posterior = learnt(bin_scores(scores, labels))
+    shares = posterior.probabilities @ posterior.bins.counts / posterior.bins.total
+    assert np.quantile(shares, 0.025) < 0.02
+    assert np.quantile(shares, 0.5) < 0.15
+
+
+def test_scores_by_themselves_may_be_learned_before() -> None:
+    bins = labelled(*two_lumps(1_000), 20)
+    rng = np.random.default_rng(2)
+    told = learn_scores(bins, rng, draws=300, unlabelled=fit_unlabelled(bins, rng, draws=600, unit=True))
+    anew = learnt(bins)
+    assert told.probabilities.mean(axis=0) == pytest.approx(anew.probabilities.mean(axis=0), abs=0.1)
