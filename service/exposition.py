@@ -234,7 +234,7 @@ def _performance_samples(samples: Samples, at: tuple[str, str], performance: Per
             (*at, measure),
             {
                 "credence_performance_target_ratio": target,
-                "credence_performance_target_missed_probability_ratio": performance.missed[measure],
+                "credence_performance_target_missed_probability_ratio": performance.missed.get(measure),
             },
         )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from service.performance_watch import POOLED_SCORES, PerformanceWatch
 from service.performing import PerformanceFacts, performance_facts
 from service.snapshot import ModelSnapshot, take_snapshot
 from service.store.facts import BEGINNING, FactReader, TrafficFacts
+from service.store.records import PoolRecord
 from service.store.requests import RequestStore
 from service.timeline import Timeline, moment, past_moment
 
@@ -93,7 +95,11 @@ class ModelMonitor:
             self._directory = CombinationDirectory(self._space, traffic.combinations)
         self._read_outcomes(self._directory)
         self._traffic = traffic
-        self._performance.look(lambda: self._performance_facts(traffic, now), now=now)
+        self._performance.look(
+            partial(self._reader.pooled_scores, POOLED_SCORES),
+            partial(self._performance_facts, traffic, now),
+            now=now,
+        )
         self._snapshot = take_snapshot(
             model=self.model,
             settings=self._settings,
@@ -126,11 +132,13 @@ class ModelMonitor:
             self._ledger.place(directory)
             self._read_to, complete = page.last, page.complete
 
-    def _performance_facts(self, traffic: TrafficFacts, now: float) -> PerformanceFacts | None:
+    def _performance_facts(
+        self, traffic: TrafficFacts, now: float, pooled: Sequence[PoolRecord]
+    ) -> PerformanceFacts | None:
         return performance_facts(
             self._space,
             traffic,
-            self._reader.pooled_scores(POOLED_SCORES),
+            pooled,
             self._ledger,
             positive=self._settings.positive_class or "",
             decay=self._settings.label_decay_per_second,

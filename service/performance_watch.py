@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from service.errors import Unavailable
 from service.model_settings import ModelSettings
 from service.performing import PerformanceFacts, PerformanceSnapshot, assess_performance
+from service.store.records import PoolRecord
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class PerformanceWatch:
         self._rng = rng
         self._rest_seconds = rest_seconds
         self._failed = failed
+        self._reading: Future[Sequence[PoolRecord]] | None = None
         self._learning: dict[str, Future[PerformanceSnapshot]] = {}
         self._known: dict[str, PerformanceSnapshot] = {}
         self._due_at = -np.inf
@@ -70,23 +72,38 @@ class PerformanceWatch:
         """What was learned last, by assessment; nothing of those of which nothing was learned yet."""
         return dict(self._known)
 
-    def look(self, facts: Callable[[], PerformanceFacts | None], *, now: float) -> None:
+    def look(
+        self,
+        pool: Callable[[], Sequence[PoolRecord]],
+        facts: Callable[[Sequence[PoolRecord]], PerformanceFacts | None],
+        *,
+        now: float,
+    ) -> None:
         """Take what was learned by now, and have it learned anew where that is due.
 
         Args:
-            facts: reads them; called where it is due.
+            pool: reads unlabelled items; called beside the rounds, as payloads come along and take time.
+            facts: makes of them and of what the round knows what is learned from; called in a round.
             now: seconds since the epoch.
 
         Raises:
-            Unavailable: the facts cannot be read now.
+            Unavailable: the pool cannot be read.
         """
         if not self._asked:
             return
         self._take(now)
-        if self._learning or now < self._due_at:
+        if self._learning:
             return
-        self._due_at = now + self._rest_seconds
-        there = self._read(facts)
+        if self._reading is None:
+            if now < self._due_at:
+                return
+            self._due_at = now + self._rest_seconds
+            self._reading = self._executor.submit(pool)
+        if self._reading.done():
+            reading, self._reading = self._reading, None
+            self._learn(self._read(reading, facts), now)
+
+    def _learn(self, there: PerformanceFacts | None, now: float) -> None:
         if there is None:
             return
         for name, settings in self._asked.items():
@@ -95,9 +112,13 @@ class PerformanceWatch:
             )
         self._take(now)
 
-    def _read(self, facts: Callable[[], PerformanceFacts | None]) -> PerformanceFacts | None:
+    def _read(
+        self,
+        pool: Future[Sequence[PoolRecord]],
+        facts: Callable[[Sequence[PoolRecord]], PerformanceFacts | None],
+    ) -> PerformanceFacts | None:
         try:
-            return facts()
+            return facts(pool.result())
         except Unavailable:
             raise
         except Exception:

@@ -69,7 +69,8 @@ class PerformanceSnapshot:
         measures: precision, recall, f1 and false positive rate at the model's threshold, and the prevalence
             of the positive class, by name.
         targets: that are configured, by measure.
-        missed: probability that a target is missed at the model's threshold, by measure.
+        missed: probability that a target is missed at the model's threshold, by measure; nothing of the
+            precision where nothing is called positive.
         curve: precision at `RECALLS` [R].
         roc: recall at `FALSE_POSITIVE_RATES` [R].
         thresholds: how well every threshold does.
@@ -237,6 +238,9 @@ def _worth(balanced: Floats, freshness: Floats, strata: Indices, count: int) -> 
     return balanced * freshness * np.divide(total, squares, out=np.zeros(count), where=squares > 0)[strata]
 
 
+_NOTHING = Estimate(*(np.array(np.nan) for _ in range(3)))
+
+
 def assess_performance(
     facts: PerformanceFacts,
     settings: AssessmentSettings,
@@ -267,6 +271,7 @@ def assess_performance(
     costs = None if settings.error_costs is None else Costs(**settings.error_costs.model_dump())
     at = drawn.nearest(settings.operating_threshold)
     names = ("precision", "recall", "f1", "false_positive_rate")
+    calls = bool(drawn.called[:, at].any())
     everywhere = {name: Estimate.of(getattr(drawn, name), interval) for name in names}
     asked = {} if settings.targets is None else settings.targets.model_dump(exclude_none=True)
     return PerformanceSnapshot(
@@ -278,12 +283,14 @@ def assess_performance(
         scores=int(np.count_nonzero(facts.labels == UNLABELLED)),
         measures={
             **{name: estimate.part(np.array(at)) for name, estimate in everywhere.items()},
+            **({} if calls else {"precision": _NOTHING}),
             "prevalence": Estimate.of(drawn.prevalence, interval),
         },
         targets=asked,
         missed={
             name: float(1 - Target(**{name: wanted}).met(drawn)[:, at].mean())
             for name, wanted in asked.items()
+            if calls or name != "precision"
         },
         curve=Band.of(drawn.precision_at_recall(RECALLS), interval),
         roc=Band.of(drawn.recall_at_false_positive_rate(FALSE_POSITIVE_RATES), interval),

@@ -127,8 +127,12 @@ def performance_sentence(there: PerformanceSnapshot) -> str:
     precision, recall = _precision_and_recall(there)
     on = f"At its threshold of {there.threshold:g}, precision on class {there.positive_class}"
     said = [f"{on} is {precision}, and recall is {recall}."]
-    if there.targets:
-        told = ", and ".join(_target(name, there.targets[name], there.missed[name]) for name in there.targets)
+    if not np.isfinite(there.measures["precision"].mean):
+        said.append("Nothing is called positive there.")
+    if there.missed:
+        told = ", and ".join(
+            _target(name, there.targets[name], missed) for name, missed in there.missed.items()
+        )
         said.append(f"{told[0].upper()}{told[1:]}.")
     if not there.labels:
         said.append("There are no labels yet, so this rests on the scores alone.")

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from service.assessment.estimate import Band, Estimate
 from service.assessment.performance import Performance, performance
 from service.assessment.score_bins import UNLABELLED, ScoreBins, bin_scores
-from service.assessment.score_mixture import fit_mixture
 from service.assessment.semi_supervised import ScorePosterior, learn_scores
 
 RECALLS = np.linspace(0.05, 1, 20)
@@ -22,9 +21,9 @@ def known(probabilities: np.ndarray, bins: ScoreBins, *, draws: int = 300) -> Sc
     return ScorePosterior(bins, np.tile(probabilities, (draws, 1)), {"calibrated": 1.0}, mixture)
 
 
-_SOME_MIXTURE = fit_mixture(
-    bin_scores(np.random.default_rng(0).beta(2, 3, 200)), np.random.default_rng(0), draws=100, unit=True
-)
+_SOME_MIXTURE = learn_scores(
+    bin_scores(np.random.default_rng(0).beta(2, 3, 200)), np.random.default_rng(0)
+).mixture
 
 
 def items(count: int = 2_000, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -123,6 +123,14 @@ def test_a_measure_that_cannot_exist_is_null() -> None:
     assert json.loads(model_state(taken).model_dump_json())["performances"][0]["measures"][1]["value"] is None
 
 
+def test_where_nothing_is_called_positive_no_target_of_precision_is_missed() -> None:
+    nothing = Estimate(*(np.array(np.nan) for _ in range(3)))
+    told = dataclasses.replace(LEARNED, measures={**LEARNED.measures, "precision": nothing}, missed={})
+    taken = mail(told)
+    assert measure(taken, "precision").verdict == "none"
+    assert "Nothing is called positive there." in performance_summaries(taken)[0].sentence
+
+
 def test_the_assessment_asks_and_has_found_something_in_words() -> None:
     (told,) = model_state(TAKEN).assessments
     assert told.question == "What are precision and recall on class spam, at every threshold?"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from typing import Any
 
@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from service.assessment.score_bins import UNLABELLED
+from service.errors import Unavailable
 from service.model_settings import ModelSettings
 from service.performance_watch import InPlace, PerformanceWatch
 from service.performing import PerformanceFacts
+from service.store.records import PoolRecord
 
 NOW = 1_800_000_000.0
 REST = 30.0
@@ -63,25 +65,28 @@ class Watched:
     def look(self, at: float, there: PerformanceFacts | None = None) -> list[str]:
         """What is known after a look."""
 
-        def read() -> PerformanceFacts | None:
+        def read() -> list[PoolRecord]:
             self.reads += 1
-            return facts() if there is None else there
+            return []
 
-        self.watch.look(read, now=NOW + at)
+        self.watch.look(read, lambda _: facts() if there is None else there, now=NOW + at)
         return list(self.watch.known)
 
     def _failed(self) -> None:
         self.failures += 1
 
 
-def test_a_round_does_not_wait_for_it() -> None:
+def test_a_round_waits_neither_for_the_pool_nor_for_learning() -> None:
     later = Later()
     watched = Watched(later)
     assert watched.look(0) == []
+    assert watched.reads == 0
+    later.run()
+    assert watched.reads == 1
     assert watched.look(1) == []
     later.run()
     assert watched.look(2) == ["curve"]
-    assert watched.watch.known["curve"].taken_at == NOW
+    assert watched.watch.known["curve"].taken_at == NOW + 1
 
 
 def test_facts_are_not_read_while_it_learns_nor_while_it_rests() -> None:
@@ -89,12 +94,25 @@ def test_facts_are_not_read_while_it_learns_nor_while_it_rests() -> None:
     watched = Watched(later)
     for at in range(5):
         watched.look(at)
+        later.run()
+    watched.look(2 + REST - 1)
     later.run()
-    watched.look(5)
-    watched.look(5 + REST - 1)
     assert watched.reads == 1
-    watched.look(5 + REST)
+    watched.look(2 + REST)
+    later.run()
     assert watched.reads == 2
+
+
+def test_a_pool_that_is_away_is_told_and_read_again() -> None:
+    watched = Watched(InPlace())
+
+    def away() -> list[PoolRecord]:
+        raise Unavailable("Redis", "it is away")
+
+    with pytest.raises(Unavailable):
+        watched.watch.look(away, lambda _: facts(), now=NOW)
+    assert watched.failures == 0
+    assert watched.look(REST) == ["curve"]
 
 
 def test_every_assessment_of_performance_is_learned() -> None:
@@ -122,7 +140,7 @@ def test_a_failure_is_told_and_what_was_known_stays(caplog: pytest.LogCaptureFix
 
 def test_without_facts_it_rests_and_looks_again() -> None:
     watched = Watched(InPlace())
-    watched.watch.look(lambda: None, now=NOW)
+    watched.watch.look(list, lambda _: None, now=NOW)
     assert watched.look(1) == []
     assert watched.look(REST) == ["curve"]
 
@@ -130,10 +148,10 @@ def test_without_facts_it_rests_and_looks_again() -> None:
 def test_facts_that_cannot_be_read_do_not_end_a_round(caplog: pytest.LogCaptureFixture) -> None:
     watched = Watched(InPlace())
 
-    def broken() -> PerformanceFacts:
+    def broken(_: Sequence[PoolRecord]) -> PerformanceFacts:
         raise IndexError
 
     with caplog.at_level(logging.ERROR):
-        watched.watch.look(broken, now=NOW)
+        watched.watch.look(list, broken, now=NOW)
     assert watched.failures == 1
     assert "cannot be read" in caplog.text

@@ -253,3 +253,11 @@ def test_a_threshold_is_told_with_all_that_happens_there(snapshot: PerformanceSn
         assert told.mean.shape == (count,)
     assert set(snapshot.maps) == {"platt", "beta", "isotonic"}
     assert not snapshot.misfit
+
+
+def test_where_nothing_is_called_positive_there_is_no_precision_to_be_missed() -> None:
+    strict = Mail.stream(threshold=1.0)
+    told = strict.assessed(strict.facts(few_per_cell(strict), np.arange(40)))
+    assert np.isnan(told.measures["precision"].mean)
+    assert told.measures["recall"].mean == 0
+    assert set(told.missed) == {"recall"}

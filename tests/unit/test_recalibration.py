@@ -8,11 +8,10 @@ from scipy import special
 
 from service.assessment.recalibration import FORMS, Form, recalibrate
 from service.assessment.score_bins import bin_scores
-from service.assessment.score_mixture import fit_mixture
 from service.assessment.semi_supervised import ScorePosterior, learn_scores
 
 BINS = bin_scores(np.random.default_rng(0).beta(0.7, 0.7, 3_000))
-MIXTURE = fit_mixture(BINS, np.random.default_rng(0), draws=100, unit=True)
+MIXTURE = learn_scores(BINS, np.random.default_rng(0)).mixture
 
 
 def believed(log_odds: np.ndarray) -> ScorePosterior:
