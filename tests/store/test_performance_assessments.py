@@ -41,12 +41,13 @@ def stream() -> list[Record]:
     ]
 
 
-def watched(connection: Connection, **changes: Any) -> Site:
+def watched(connection: Connection, interval: float = 0.95, **changes: Any) -> Site:
     """With all of the stream taken in."""
     curve = {"task": "performance", "positive_class": "spam", "budget": {"labels": 300}, "max_in_flight": 50}
     settings = {
         "classes": ["ham", "spam"],
         "traffic_half_life_days": None,
+        "interval": interval,
         "assessments": {"curve": curve | changes},
     }
     site = Site(connection, {"m": settings}, bounds={"slots_per_cell": 64})
@@ -78,7 +79,8 @@ def test_rare_high_scores_are_asked_about_far_beyond_their_traffic(connection: C
 
 
 def test_what_is_learned_holds_of_the_traffic(connection: Connection) -> None:
-    site = watched(connection)
+    # Four intervals are to hold at once, whatever labels chance brings.
+    site = watched(connection, interval=0.995)
     monitor = site.monitor("m")
     asked_and_answered(site, monitor, 6)
     told = learned(monitor)
