@@ -224,34 +224,10 @@ def test_what_is_saved_and_how_often_intervals_are_right_is_drawn(tmp_path: Path
     [
         (("--labels", "10,81"), "m0: it calls 60 items class 1, the most labels are 81; lower --labels"),
         (("--positive-class", "2"), "--positive-class: m0 has classes 0 to 1, not 2; choose one of them"),
-        *(
-            (words, f"{words[0]}: the task ensemble does not take it; leave it out")
-            for words in [
-                ("--metric", "accuracy"),
-                ("--policy", "thompson"),
-                ("--prior", "learned"),
-                ("--budget", "50"),
-                ("--threshold", "0"),
-                ("--target", "precision=0.9"),
-                ("--decision-values",),
-                ("--costs", "costs.csv"),
-                ("--superclasses", "classes.json"),
-                ("--extreme", "lowest"),
-                ("--paper",),
-            ]
-        ),
     ],
 )
 def test_what_cannot_be_asked_is_refused(tmp_path: Path, words: tuple[str, ...], problem: str) -> None:
     assert refusal(*saved(tmp_path), *words).startswith(problem)
-
-
-def test_another_task_takes_no_ensemble(tmp_path: Path) -> None:
-    path = saved(tmp_path)[0]
-    options = parsed(path, "--ensemble", path)
-    options.task = "estimation"
-    with pytest.raises(RecordingError, match="--ensemble: the task estimation does not take it"):
-        options.command(options)
 
 
 @pytest.mark.parametrize(
