@@ -211,13 +211,12 @@ def _assessment_samples(
 
 def _performance_samples(samples: Samples, at: tuple[str, str], performance: PerformanceSnapshot) -> None:
     choice = performance.thresholds
-    best = float(choice.thresholds[choice.best])
     _tell(
         samples,
         at,
         {
             "credence_performance_threshold_ratio": performance.threshold,
-            "credence_performance_best_threshold_ratio": best if math.isfinite(best) else None,
+            "credence_performance_best_threshold_ratio": float(choice.thresholds[choice.best]),
             "credence_performance_best_threshold_probability_ratio": float(choice.probability[choice.best]),
             "credence_performance_labels": performance.effective_labels,
             "credence_performance_misfit": float(performance.misfit),

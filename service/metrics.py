@@ -87,7 +87,7 @@ CATALOGUE: tuple[MetricSpec, ...] = (
     MetricSpec("credence_performance_target_ratio", "gauge", "ratio", _MEASURE, "The assessment's configured target of a measure; absent without one."),
     MetricSpec("credence_performance_target_missed_probability_ratio", "gauge", "ratio", _MEASURE, "Posterior probability that the measure misses its target at the classifier's threshold."),
     MetricSpec("credence_performance_threshold_ratio", "gauge", "ratio", _ASSESSMENT, "The classifier's configured threshold."),
-    MetricSpec("credence_performance_best_threshold_ratio", "gauge", "ratio", _ASSESSMENT, "The threshold that meets all targets most probably; absent where it is to call nothing positive."),
+    MetricSpec("credence_performance_best_threshold_ratio", "gauge", "ratio", _ASSESSMENT, "The threshold that meets all targets most probably."),
     MetricSpec("credence_performance_best_threshold_probability_ratio", "gauge", "ratio", _ASSESSMENT, "Posterior probability that it meets them."),
     MetricSpec("credence_performance_labels", "gauge", "labels", _ASSESSMENT, "Labels that the performance was learned from, as many as they are worth after weighting and forgetting."),
     MetricSpec("credence_performance_misfit", "gauge", "", _ASSESSMENT, "1 where no mixture of two distributions that is known, one of each class, describes the scores, else 0; precision and recall then lean on logistic curves, which labels decide."),

@@ -46,10 +46,10 @@ def _numbers() -> list[tuple[Says, str]]:
             Says(
                 "Best threshold",
                 "The score of the positive class from which on to call positive, so that all targets are met "
-                "most probably. None, if that is to call nothing positive.",
+                "most probably.",
                 looks.PLAIN,
                 3,
-                nothing="none",
+                nothing=_NOTHING,
             ),
             shown("credence_performance_best_threshold_ratio", *_AT, by=""),
         ),
@@ -206,7 +206,7 @@ def _thresholds() -> timeseries.Panel:
         Says(
             "Best threshold over time",
             "The model's threshold, the one that meets all targets most probably, and with which probability "
-            "that one does. No best threshold is drawn while it is to call nothing positive.",
+            "that one does.",
             looks.PLAIN,
             3,
             nothing=_NOTHING,

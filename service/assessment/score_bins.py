@@ -176,14 +176,19 @@ def bin_scores(
         unit: whether scores are probabilities; else any real number, such as the margin of a linear machine.
 
     Raises:
-        ValueError: there are no scores, one is not finite or not in [0, 1], or a weight is not positive.
+        ValueError: there are no scores, one is not finite or not in [0, 1]; a label is none of the three; a
+            weight is not positive, that of a label is negative, or one of either is not finite.
     """
     if not len(scores) or not np.all(np.isfinite(scores)):
         raise ValueError("scores must be finite, and there must be some")
     if unit and (scores.min() < 0 or scores.max() > 1):
         raise ValueError("scores must be probabilities, in [0, 1]")
-    if weights is not None and not np.all(weights > 0):
-        raise ValueError("weights must be positive")
+    if labels is not None and not np.all(np.isin(labels, (UNLABELLED, NEGATIVE, POSITIVE))):
+        raise ValueError("labels must be POSITIVE, NEGATIVE or UNLABELLED")
+    if weights is not None and not np.all((weights > 0) & np.isfinite(weights)):
+        raise ValueError("weights must be positive and finite")
+    if label_weights is not None and not np.all((label_weights >= 0) & np.isfinite(label_weights)):
+        raise ValueError("weights of labels must be finite, and none negative")
     order = np.argsort(-scores, kind="stable")
     ordered = scores[order]
     mass = np.ones(len(scores)) if weights is None else weights[order]

@@ -8,6 +8,9 @@ from math import isfinite
 
 from service.assessment.thresholds import Target
 
+INTERVAL = 0.95
+"""Probability inside intervals, unless told."""
+
 _TARGETS = tuple(field.name for field in fields(Target))
 
 
@@ -42,10 +45,10 @@ def counts(text: str) -> tuple[int, ...]:
     return tuple(sorted({positive(part) for part in text.split(",")}))
 
 
-def class_or_all(text: str) -> int | None:
-    """The number of a class; None for all."""
+def class_or_all(text: str) -> int | str:
+    """The number of a class, or `all`."""
     if text == "all":
-        return None
+        return text
     try:
         return natural(text)
     except ArgumentTypeError as error:

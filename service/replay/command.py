@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from service.assessment.priors import FIXED_PRIORS
 from service.assessment.tasks import TASKS
 from service.errors import RecordingError
 from service.replay import ensemble_command, one_class, performance_command
-from service.replay.arguments import natural, positive, share
+from service.replay.arguments import INTERVAL, natural, positive, share
 from service.replay.costs import load_costs
 from service.replay.digits import digits_recordings, digits_voters
 from service.replay.engine import Method
@@ -33,6 +33,7 @@ from service.replay.study import Study, Workers, workers
 from service.replay.summary import Results, summary
 from service.replay.superclasses import load_superclasses
 from service.replay.tables import Table
+from service.replay.taken import ESTIMATION, refuse_what_is_not_taken
 
 Floats = npt.NDArray[np.float64]
 
@@ -62,6 +63,13 @@ examples:
 _LABELS = (50, 100, 200, 500)
 """Numbers of labels after which estimates are looked at, beside 2, 5 and 10 per group."""
 
+# Of options that some task refuses, so that argparse must not fill them in.
+_GROUPING = "predicted_class"
+_BINS = 10
+_BINNING: Literal["equal_width", "equal_size"] = "equal_size"
+_TOP_M, _TOP_M_OF_PAPER = 1, 3
+_REGION = 0.05
+
 
 def add_parser(commands: Any) -> None:
     """Add the command."""
@@ -79,29 +87,31 @@ def add_parser(commands: Any) -> None:
     question = parser.add_argument_group("what is asked")
     question.add_argument(
         "--task",
-        default="estimation",
+        default=ESTIMATION,
         choices=sorted({*(task for task, _ in TASKS), performance_command.TASK, ensemble_command.TASK}),
     )
     question.add_argument("--metric", default=None, choices=sorted({metric for _, metric in TASKS}))
     question.add_argument(
         "--grouping",
-        default="predicted_class",
         choices=["predicted_class", "superclass", "score_bin", "all"],
-        help="what tells groups apart (default: predicted_class)",
+        help=f"what tells groups apart (default: {_GROUPING})",
     )
     question.add_argument("--superclasses", type=Path, metavar="JSON", help="classes of every superclass")
-    question.add_argument("--score-bins", type=positive, default=10, metavar="B", help="default: 10")
+    question.add_argument("--score-bins", type=positive, metavar="B", help=f"default: {_BINS}")
+    question.add_argument("--binning", choices=["equal_width", "equal_size"], help=f"default: {_BINNING}")
     question.add_argument(
-        "--binning", choices=["equal_width", "equal_size"], default="equal_size", help="default: equal_size"
-    )
-    question.add_argument(
-        "--top-m", type=positive, default=1, metavar="M", help="groups to find (default: 1)"
+        "--top-m",
+        type=positive,
+        metavar="M",
+        help=f"groups to find (default: {_TOP_M}; with --paper {_TOP_M_OF_PAPER})",
     )
     question.add_argument("--extreme", choices=["lowest", "highest"], help="default: the worse end")
     question.add_argument(
         "--costs", type=Path, metavar="CSV", help="K rows: cost by true and predicted class"
     )
-    question.add_argument("--region", type=share, default=0.05, help="difference that does not matter")
+    question.add_argument(
+        "--region", type=share, help=f"difference that does not matter (default: {_REGION})"
+    )
     one_class.add_arguments(
         parser,
         {
@@ -117,7 +127,7 @@ def add_parser(commands: Any) -> None:
     size = parser.add_argument_group("how much")
     size.add_argument("--runs", type=positive, default=100, help="independent runs (default: 100)")
     size.add_argument("--budget", type=positive, help="labels of a run (default: by task)")
-    size.add_argument("--interval", type=share, default=0.95, help="probability inside intervals")
+    size.add_argument("--interval", type=share, help=f"probability inside intervals (default: {INTERVAL})")
     size.add_argument("--seed", type=natural, default=0, help="the same seed gives the same figures")
     size.add_argument("--jobs", type=positive, default=1, help="processes (default: 1)")
     output = parser.add_argument_group("output")
@@ -129,7 +139,7 @@ def add_parser(commands: Any) -> None:
 
 def replay(options: argparse.Namespace) -> int:
     """Run the command."""
-    ensemble_command.refuse_other_tasks(options)
+    refuse_what_is_not_taken(options)
     if options.plots:
         _make(options.plots)
     recordings = [recording for name in options.files for recording in _recordings(name, options)]
@@ -184,13 +194,14 @@ def _study(recording: Recording, options: argparse.Namespace) -> Study:
         raise RecordingError("--metric", f"{options.task} knows {known}; choose one of them")
     pool = _pool(recording, options, metric)
     groups = len(pool.names)
-    if options.task == "identification" and options.top_m >= groups:
+    top_m = options.top_m or _TOP_M
+    if options.task == "identification" and top_m >= groups:
         raise RecordingError(
             "--top-m", f"there are {groups} groups with items; look for fewer than that, or group otherwise"
         )
     if options.task == "comparison" and groups < 2:  # noqa: PLR2004 - a pair
         raise RecordingError(recording.name, "it has one group with items; a comparison needs two")
-    estimating = options.task == "estimation"
+    estimating = options.task == ESTIMATION
     per_group = [count * groups for count in (2, 5, 10)]
     at = sorted({*per_group, *_LABELS}) if estimating else []
     if options.budget is not None:
@@ -209,11 +220,11 @@ def _study(recording: Recording, options: argparse.Namespace) -> Study:
         runs=options.runs,
         budget=budget,
         at=tuple(at),
-        top_m=options.top_m,
+        top_m=top_m,
         extreme=options.extreme or ("lowest" if metric == "accuracy" else "highest"),
         costs=_costs(pool, options) if metric == "cost" else None,
-        region=options.region,
-        mass=options.interval,
+        region=options.region or _REGION,
+        mass=options.interval or INTERVAL,
         seed=options.seed,
     )
 
@@ -224,12 +235,13 @@ def _whole(pool: Pool, task: str) -> int:
 
 
 def _pool(recording: Recording, options: argparse.Namespace, metric: str) -> Pool:
-    grouper = Grouper(options.score_bins, options.binning)
-    if metric == "calibration" and options.task == "estimation":
+    grouper = Grouper(options.score_bins or _BINS, options.binning or _BINNING)
+    grouping = options.grouping or _GROUPING
+    if metric == "calibration" and options.task == ESTIMATION:
         return Pool(recording, grouper.bins_alone(recording))
-    if metric in {"confusion", "cost"} and options.grouping != "predicted_class":
+    if metric in {"confusion", "cost"} and grouping != "predicted_class":
         raise RecordingError("--grouping", f"{metric} is known by predicted_class alone; leave it out")
-    if options.grouping == "superclass":
+    if grouping == "superclass":
         if options.superclasses is None:
             raise RecordingError("--superclasses", "the grouping by superclass needs a file; name it")
         return Pool(
@@ -240,7 +252,7 @@ def _pool(recording: Recording, options: argparse.Namespace, metric: str) -> Poo
         "score_bin": grouper.bins_alone,
         "all": grouper.all,
     }
-    return Pool(recording, grouped[options.grouping](recording))
+    return Pool(recording, grouped[grouping](recording))
 
 
 def _costs(pool: Pool, options: argparse.Namespace) -> Floats:
@@ -263,7 +275,7 @@ def _paper(
     superclasses = None
     if options.superclasses is not None:
         superclasses = list(load_superclasses(options.superclasses, recording).values())
-    top_m = options.top_m if options.top_m > 1 else 3
+    top_m = options.top_m or _TOP_M_OF_PAPER
     for experiment in experiments(
         recording, runs=options.runs, seed=options.seed, top_m=top_m, superclasses=superclasses
     ):

@@ -11,9 +11,10 @@ import numpy as np
 from service.assessment.sample_sharing import MOST_MEMBERS
 from service.ensembles import ITSELF
 from service.errors import RecordingError
+from service.replay.arguments import INTERVAL
 from service.replay.ensemble import EnsembleStudy, VotedItems
 from service.replay.ensemble_summary import Found, draw_ensemble, ensemble_summary
-from service.replay.one_class import chosen_class, positive_classes, refuse
+from service.replay.one_class import chosen_class, positive_classes
 from service.replay.progress import Advance
 from service.replay.recording import Recording, load_recording
 from service.replay.study import Workers
@@ -22,12 +23,6 @@ from service.replay.tables import Table
 TASK = "ensemble"
 
 LABELS = (20, 50, 100)
-
-_NOT_TAKEN = (
-    *("metric", "prior", "policy", "budget", "superclasses", "extreme", "costs", "paper"),
-    *("threshold", "target", "decision_values"),
-)
-"""Options of other tasks that would seem to change something."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,16 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="recording of the ensemble's own decision (default: positive is what more than half of the "
         "members call so)",
     )
-
-
-def refuse_other_tasks(options: argparse.Namespace) -> None:
-    """Refuse what only this task takes.
-
-    Raises:
-        RecordingError: it is given with another task.
-    """
-    if options.task != TASK:
-        refuse(options, options.task, ("ensemble",))
 
 
 def ensemble_tables(
@@ -89,7 +74,6 @@ def ensemble_tables(
 
 
 def _studies(recordings: Sequence[Recording], options: argparse.Namespace) -> list[EnsembleStudy]:
-    refuse(options, TASK, _NOT_TAKEN)
     itself = None if options.ensemble is None else load_recording(options.ensemble)
     _same_items([*recordings, *([] if itself is None else [itself])])
     _told_apart(recordings)
@@ -107,7 +91,7 @@ def _studies(recordings: Sequence[Recording], options: argparse.Namespace) -> li
             )
     labels = _labels(pools, options)
     return [
-        EnsembleStudy(items, labels, options.runs, mass=options.interval, seed=options.seed)
+        EnsembleStudy(items, labels, options.runs, mass=options.interval or INTERVAL, seed=options.seed)
         for items in pools
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,48 +98,58 @@ def ensemble_summary(found: Sequence[Found]) -> list[Table]:
             notes=("Separate: a random sample for the ensemble and for each member, none shared.", runs),
         ),
         Table(
-            title=f"{_title(study)}: error of precision, and {100 * study.mass:g} % intervals that hold it",
+            title=f"{_title(study)}: RMSE of precision, x 100; {_intervals(study)} that hold it, %",
             corner="class, labels each",
-            columns=(
-                *("RMSE separate, x 100", "RMSE shared, x 100", "ratio"),
-                *("held separate, %", "held shared, %"),
-            ),
+            columns=("separate", "shared", "ratio", "held separate", "held shared"),
             rows=[(row, _closeness(some, labels)) for row, some, labels in rows],
             notes=("Over the ensemble and all members.", runs),
         ),
         Table(
-            title=f"{_title(study)}: where all items are known one by one",
+            title=f"{_title(study)}: labels saved by mixing, where all items are known one by one, %",
             corner="class, labels each",
-            columns=(*(f"{mixing}, %" for mixing in MIXINGS), *(f"RMSE {mixing}" for mixing in MIXINGS)),
-            rows=[(row, _of_mixings(some, labels)) for row, some, labels in rows],
-            notes=("Labels saved, and RMSE over that of separate samples, by mixing.", runs),
+            columns=MIXINGS,
+            rows=[(row, _saved(some, labels)) for row, some, labels in rows],
+            notes=(runs,),
+        ),
+        Table(
+            title=f"{_title(study)}: RMSE by mixing, over that of separate samples",
+            corner="class, labels each",
+            columns=MIXINGS,
+            rows=[(row, _errors(some, labels)) for row, some, labels in rows],
+            notes=(runs,),
         ),
     ]
-    return tables + [_of_members(study, rows, count) for count in study.labels]
+    return tables + [table for count in study.labels for table in _of_members(study, rows, count)]
 
 
-def _of_members(study: EnsembleStudy, rows: Sequence[_Row], labels: int) -> Table:
-    """The precision of every member, where each has so many labels."""
-    return Table(
-        title=f"{_title(study)}: precision of every member, {labels} labels each, %",
-        corner="class, member",
-        columns=("true", "separate", "shared", "width separate", "width shared"),
-        rows=[
-            (f"{row.rpartition(', ')[0]}, {name}", _of_member(some, labels, member))
-            for row, some, count in rows
-            if count == labels
-            for member, name in enumerate(study.items.members)
-        ],
-        notes=(
-            f"Mean estimates, and mean widths of {100 * study.mass:g} % intervals.",
-            f"{study.runs} runs, seed {study.seed}.",
-        ),
-    )
+def _of_members(study: EnsembleStudy, rows: Sequence[_Row], labels: int) -> Iterator[Table]:
+    """The precision of every member, where each has so many labels; then how wide intervals are."""
+    told = [
+        (f"{row.rpartition(', ')[0]}, {name}", _of_member(some, labels, member))
+        for row, some, count in rows
+        if count == labels
+        for member, name in enumerate(study.items.members)
+    ]
+    for what, columns, part, note in (
+        ("precision of every member", ("true", "separate", "shared"), slice(3), "estimates"),
+        (f"width of {_intervals(study)}", ("separate", "shared"), slice(3, 5), "widths"),
+    ):
+        yield Table(
+            title=f"{_title(study)}: {what}, {labels} labels each, %",
+            corner="class, member",
+            columns=columns,
+            rows=[(row, figures[part]) for row, figures in told],
+            notes=(f"Mean {note} of {study.runs} runs, seed {study.seed}.",),
+        )
 
 
 def _title(study: EnsembleStudy) -> str:
     members = len(study.items.members) - 1
     return f"ensemble of {members} member{'s' if members > 1 else ''}"
+
+
+def _intervals(study: EnsembleStudy) -> str:
+    return f"{100 * study.mass:g} % intervals"
 
 
 def _rows(found: Sequence[Found]) -> list[_Row]:
@@ -150,7 +160,7 @@ def _rows(found: Sequence[Found]) -> list[_Row]:
         for count in labels
     ]
     if len(found) > 1:
-        rows += [(f"mean of {len(found)} classes, {count}", found, count) for count in labels]
+        rows += [(f"mean of all, {count}", found, count) for count in labels]
     return rows
 
 
@@ -165,12 +175,13 @@ def _closeness(found: Sequence[Found], labels: int) -> tuple[Cell, ...]:
     return 100 * separate, 100 * shared, _relative(shared, separate), *held
 
 
-def _of_mixings(found: Sequence[Found], labels: int) -> tuple[Cell, ...]:
+def _saved(found: Sequence[Found], labels: int) -> tuple[Cell, ...]:
+    return tuple(100 * saving(found, mixing, labels) for mixing in MIXINGS)
+
+
+def _errors(found: Sequence[Found], labels: int) -> tuple[Cell, ...]:
     separate = rmse(found, SEPARATE, labels)
-    return (
-        *(100 * saving(found, mixing, labels) for mixing in MIXINGS),
-        *(_relative(rmse(found, mixing, labels), separate) for mixing in MIXINGS),
-    )
+    return tuple(_relative(rmse(found, mixing, labels), separate) for mixing in MIXINGS)
 
 
 def _relative(error: float, separate: float) -> Cell:

@@ -26,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser, labels: Mapping[str, tuple[in
     group.add_argument(
         "--positive-class",
         type=class_or_all,
-        default=argparse.SUPPRESS,
         metavar="K|all",
         help="default: the second of two classes; of more, all in turn",
     )
@@ -39,25 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser, labels: Mapping[str, tuple[in
     )
 
 
-def refuse(options: argparse.Namespace, task: str, names: tuple[str, ...]) -> None:
-    """Refuse options that would seem to change something.
-
-    Args:
-        options: that were given.
-        task: which does not take them.
-        names: of the options as attributes; each is None or False where it is not given.
-
-    Raises:
-        RecordingError: one of them is given.
-    """
-    for name in names:
-        given = getattr(options, name)
-        if given is not None and given is not False:
-            raise RecordingError(
-                f"--{name.replace('_', '-')}", f"the task {task} does not take it; leave it out"
-            )
-
-
 def chosen_class(options: argparse.Namespace, classes: int) -> int | None:
     """Number of the class to take for positive; None for all, one after the other.
 
@@ -65,8 +45,10 @@ def chosen_class(options: argparse.Namespace, classes: int) -> int | None:
         options: that were given.
         classes: how many the recording has.
     """
-    number: int | None = getattr(options, "positive_class", SECOND if classes == TWO_CLASSES else None)
-    return number
+    number: int | str | None = options.positive_class
+    if isinstance(number, int):
+        return number
+    return SECOND if number is None and classes == TWO_CLASSES else None
 
 
 def positive_classes(recording: Recording, options: argparse.Namespace) -> list[int]:

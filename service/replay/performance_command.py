@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator
 
 from service.errors import RecordingError
-from service.replay.arguments import real, target
-from service.replay.one_class import SECOND, TWO_CLASSES, positive_classes, refuse
+from service.replay.arguments import INTERVAL, real, target
+from service.replay.one_class import SECOND, TWO_CLASSES, positive_classes
 from service.replay.performance import BinaryScores, PerformanceStudy
 from service.replay.performance_summary import Found, draw_performance, performance_summary
 from service.replay.progress import Advance
@@ -18,9 +18,6 @@ from service.replay.tables import Table
 TASK = "performance"
 
 LABELS = (10, 20, 50, 100)
-
-_NOT_TAKEN = ("metric", "prior", "policy", "budget")
-"""Options of other tasks that would seem to change something."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +67,6 @@ def performance_tables(
 
 
 def _studies(recording: Recording, options: argparse.Namespace) -> Iterator[PerformanceStudy]:
-    refuse(options, TASK, _NOT_TAKEN)
     labels, threshold = _labels(recording, options), _threshold(options)
     for number in positive_classes(recording, options):
         yield PerformanceStudy(
@@ -79,7 +75,7 @@ def _studies(recording: Recording, options: argparse.Namespace) -> Iterator[Perf
             runs=options.runs,
             threshold=threshold,
             target=options.target,
-            mass=options.interval,
+            mass=options.interval or INTERVAL,
             seed=options.seed,
         )
 

@@ -74,6 +74,10 @@ def test_the_curve_has_a_band_and_the_threshold_in_use_on_it(shown: Shown) -> No
     expect(chart.locator("line.wanted")).to_have_count(2)
 
 
+def test_the_legend_calls_the_line_what_it_is(shown: Shown) -> None:
+    expect(shown(TAKEN).locator("#performance .legend")).to_contain_text("median, with 95 % band")
+
+
 def test_the_slider_starts_at_the_threshold_in_use(shown: Shown) -> None:
     page = shown(TAKEN)
     expect(slider(page)).to_have_value(str(TOLD.operating))

@@ -69,6 +69,20 @@ def test_a_comparison_is_told_in_three_probabilities(shown: Shown) -> None:
     expect(comparison).to_contain_text("dog is less accurate")
 
 
+def test_the_grouping_of_an_assessment_is_called_what_its_configuration_calls_it(shown: Shown) -> None:
+    asked = {"my_group": {"task": "identification", "grouping": "my_group", "budget": BUDGET}}
+    page = shown(snapshot(groupings={"my_group": {"by": "predicted_class"}}, assessments=asked))
+    expect(page.locator("#assessments .card .over")).to_have_text(
+        "my_group · identification of accuracy · by my_group"
+    )
+
+
+def test_a_grouping_of_credence_itself_is_told_in_words(shown: Shown) -> None:
+    expect(shown(mail(performance())).locator("#assessments .card .over")).to_contain_text(
+        "· by positive score"
+    )
+
+
 def test_the_members_of_an_ensemble_are_told_also_on_a_phone(shown: Shown) -> None:
     page = shown(pooled(), viewport={"width": 360, "height": 740})
     members = page.get_by_role("table", name="The ensemble and its members by their precision")

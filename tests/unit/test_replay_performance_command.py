@@ -199,10 +199,6 @@ def test_errors_and_the_curve_of_every_class_are_drawn(tmp_path: Path) -> None:
         (("--labels", "10,81"), "model: it has 80 items, the most labels are 81; lower --labels"),
         (("--positive-class", "2"), "--positive-class: model has classes 0 to 1, not 2; choose one of them"),
         (("--threshold", "1.5"), "--threshold: 1.5 is no probability; give one within 0 and 1"),
-        (("--metric", "accuracy"), "--metric: the task performance does not take it; leave it out"),
-        (("--policy", "thompson"), "--policy: the task performance does not take it; leave it out"),
-        (("--prior", "learned"), "--prior: the task performance does not take it; leave it out"),
-        (("--budget", "50"), "--budget: the task performance does not take it; leave it out"),
         (("--decision-values",), "model: it has no decision values; save them as the array"),
     ],
 )

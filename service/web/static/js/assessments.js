@@ -6,6 +6,11 @@ import { ASSESSMENTS_HELP, help } from "./help.js";
 
 const SHOWN = 6;
 const METRICS = { precision_recall: "precision and recall" };
+/** Those of assessments that have none of their own; all other names are the user's. */
+const GROUPINGS = new Map([
+  ["__votes__", "votes"],
+  ["positive_score", "positive score"],
+]);
 
 /** @param {any} state */
 export function assessmentsView(state) {
@@ -34,7 +39,7 @@ function card(assessment) {
     h(
       "p",
       { class: "over" },
-      `${assessment.name} · ${about(assessment)} · by ${assessment.grouping.replaceAll("_", " ").trim()}`,
+      `${assessment.name} · ${about(assessment)} · by ${GROUPINGS.get(assessment.grouping) ?? assessment.grouping}`,
     ),
     h("h3", {}, assessment.question),
     assessment.found && h("p", { class: "found" }, assessment.found),

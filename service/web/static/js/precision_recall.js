@@ -1,4 +1,4 @@
-/** The precision-recall curve with its band, and what lies on it. */
+/** The precision-recall curve with its band, and thresholds beside it. */
 
 import { bottomAxis, figure, frame, percentAxis } from "./chart.js";
 import { h, s } from "./dom.js";
@@ -132,7 +132,7 @@ function legend(told) {
         s("rect", { class: "band", x: 0, y: 3, width: 24, height: 14 }),
         s("path", { class: "course", d: "M0,10H24" }),
       ),
-      `mean, with ${threshold(told.interval)} interval`,
+      `median, with ${threshold(told.interval)} band`,
     ),
   );
 }
