@@ -154,12 +154,13 @@ def _log_power(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
 
 def _log_integral(alpha: Floats, beta: Floats, end: Floats) -> Floats:
     """Logarithm of the integral of x^(alpha - 1) (1 - x)^(beta - 1) from 0 to `end`."""
-    part = special.betainc(alpha, beta, end)
+    a, b, x = np.atleast_1d(alpha, beta, end)
+    part = special.betainc(a, b, x)
     tiny = part < _UNDERFLOWS
-    found: Floats = special.betaln(alpha, beta) + np.log(np.where(tiny, 1.0, part))
+    found: Floats = special.betaln(a, b) + np.log(np.where(tiny, 1.0, part))
     if np.any(tiny):
-        found[tiny] = _log_tail(alpha[tiny], beta[tiny], end[tiny])
-    return found
+        found[tiny] = _log_tail(a[tiny], b[tiny], x[tiny])
+    return found.reshape(np.shape(end))
 
 
 def _log_tail(alpha: Floats, beta: Floats, end: Floats) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import special
 
 from benchmarks.alarms import (
     ALPHA,
@@ -16,6 +17,7 @@ from benchmarks.alarms import (
     run_length,
 )
 from service.assessment.decline import log_e_declined
+from service.assessment.miscalibration import log_e_miscalibrated
 from service.assessment.sequential import confidence_sequence
 
 GROUPS = 1_000
@@ -73,3 +75,17 @@ def test_a_decline_from_a_known_reference_is_found() -> None:
     evidence = log_e_declined(correct, wrong, np.array(9_200), np.array(800)) >= -np.log(ALPHA)
     assert evidence.any(axis=1).all()
     assert np.mean(evidence.argmax(axis=1)) < 2.5 * least_labels(THRESHOLD - 0.1, ALPHA)
+
+
+def test_few_groups_whose_scores_are_right_ever_seem_miscalibrated() -> None:
+    rng = np.random.default_rng(5)
+    groups, labels = 400, 400
+    scores = special.expit(rng.normal(2, 1, (labels, groups)))
+    correct = rng.random((labels, groups)) < scores
+    which = np.tile(np.arange(groups), (labels, 1))
+    alarmed = np.zeros(groups, np.bool_)
+    for count in range(5, labels + 1, 5):
+        seen = slice(0, count)
+        told = scores[seen].ravel(), correct[seen].ravel(), which[seen].ravel()
+        alarmed |= log_e_miscalibrated(*told, groups) >= -np.log(ALPHA)
+    assert alarmed.mean() <= ALPHA
