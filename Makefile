@@ -70,6 +70,7 @@ benchmarks: $(VENV)/dev.installed  ## measure replays, beliefs, scrapes, curves,
 	$(BIN)/python -m benchmarks.flushes
 	$(BIN)/python -m benchmarks.label_efficiency
 	$(BIN)/python -m benchmarks.sharing
+	$(BIN)/python -m benchmarks.alarms
 
 screenshots: $(VENV)/dev.installed  ## play the demo, and picture its status page in docs/images
 	$(BIN)/python -m docs.screenshots
