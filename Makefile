@@ -62,12 +62,15 @@ docs: $(VENV)/dev.installed   ## write the generated pages anew
 	$(BIN)/python -m deploy.grafana
 	$(BIN)/python -m helm
 
-benchmarks: $(VENV)/dev.installed  ## measure replays, beliefs, scrapes, flushes, label efficiency (minutes); the others: python -m benchmarks.page --run
+benchmarks: $(VENV)/dev.installed  ## measure replays, beliefs, scrapes, curves, flushes, label efficiency (minutes); the others: python -m benchmarks.page --run
 	$(BIN)/python -m benchmarks.replay_speed
 	$(BIN)/python -m benchmarks.beliefs_speed
 	$(BIN)/python -m benchmarks.scrape
+	$(BIN)/python -m benchmarks.curves
 	$(BIN)/python -m benchmarks.flushes
 	$(BIN)/python -m benchmarks.label_efficiency
+	$(BIN)/python -m benchmarks.sharing
+	$(BIN)/python -m benchmarks.alarms
 
 screenshots: $(VENV)/dev.installed  ## play the demo, and picture its status page in docs/images
 	$(BIN)/python -m docs.screenshots

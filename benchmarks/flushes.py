@@ -23,7 +23,7 @@ from consumers.dead_letters import Rejected
 from service.clients import build_redis
 from service.embedded import EmbeddedRedis
 from service.garbage import collect_rarely
-from service.metrics import PipelineMetrics
+from service.instruments import PipelineMetrics
 from service.settings import Settings
 from service.store.connection import Connection
 from service.wiring import prediction_step

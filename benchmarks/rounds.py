@@ -27,7 +27,7 @@ from benchmarks.flushes import NoLetters, Record
 from service.clients import build_redis
 from service.drawing import Pooled
 from service.embedded import EmbeddedRedis
-from service.metrics import PipelineMetrics
+from service.instruments import PipelineMetrics
 from service.monitor import ModelMonitor
 from service.requesting import request_of
 from service.settings import Settings

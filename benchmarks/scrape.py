@@ -17,11 +17,11 @@ from statistics import median
 import numpy as np
 from prometheus_client import CollectorRegistry
 
-from service.cells import CombinationDirectory
+from service.combination_directory import CombinationDirectory
 from service.exposition import SnapshotCollector
 from service.health import Health
+from service.instruments import PipelineMetrics
 from service.ledger import OutcomeLedger
-from service.metrics import PipelineMetrics
 from service.settings import Bounds, Settings
 from service.shard import Traffic
 from service.snapshot import ModelSnapshot, take_snapshot

@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 from kafka import TopicPartition
 
 from consumers.topic_log import TopicLog
-from service.metrics import PipelineMetrics
+from service.instruments import PipelineMetrics
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from consumers.checking import Checked, Floats, Indices, PredictionChecks, payload_text
 from consumers.formats.native import WirePrediction, decode_attributes
-from service.cells import OTHER, CellSpace, Combination
+from service.cells import OTHER, VOTES, CellSpace, Combination, Ensemble
 from service.errors import BadMessage, FlushRefused
 from service.shard import Candidates, Shard
 from service.store.records import PoolRecord, encode_pool_record
@@ -22,6 +22,10 @@ _NONE = -1
 
 _REMEMBERED_BYTES = 4_000_000
 """Length of all texts of attributes whose combinations are remembered, about."""
+
+
+_VOTES = b"\0"
+"""Between the text of attributes, which holds no such byte, and the pattern of votes."""
 
 
 @dataclass
@@ -45,7 +49,7 @@ class Resolved:
 
     Attributes:
         checked: the predictions.
-        attributes: JSON texts of their attributes.
+        attributes: JSON texts of their attributes, with votes behind where these tell groups apart.
         numbers: of their combinations; None where the text is new.
         new: combinations of texts that are new.
     """
@@ -101,6 +105,8 @@ class ModelIngest:
         """Check predictions, and look up their combinations."""
         checked = self.checks.check_all(predictions)
         attributes = list(map(bytes, [p.attributes for p in predictions]))
+        if self.space.ensemble is not None:
+            attributes = self._with_votes(attributes, checked, self.space.ensemble)
         numbers = list(map(self._numbers.get, attributes))
         return Resolved(
             checked, attributes, numbers, self._new_combinations(attributes, numbers, checked.refused)
@@ -116,10 +122,18 @@ class ModelIngest:
         for row, (text, number) in enumerate(zip(attributes, numbers, strict=True)):
             if number is None and text not in new and row not in refused:
                 try:
-                    new[text] = self.space.raw_combination(decode_attributes(text))
+                    new[text] = self.space.raw_combination(_attributes_of(text))
                 except BadMessage as error:
                     refused[row] = error
         return new
+
+    def _with_votes(self, attributes: Sequence[bytes], checked: Checked, ensemble: Ensemble) -> list[bytes]:
+        """The texts of the attributes, with who votes for the positive class behind each."""
+        told = zip(attributes, checked.predictions, checked.classes.tolist(), strict=True)
+        return [
+            text + _VOTES + ensemble.pattern(self.space.classes[index], p.votes or {}).encode()
+            for text, p, index in told
+        ]
 
     def candidates(self, resolved: Resolved, rows: Indices, *, times: Floats, hashes: UInt64s) -> Candidates:
         """Columns to be added to a shard; registers combinations of attribute values that are new.
@@ -240,3 +254,14 @@ class ModelIngest:
         )
         owned.started = True
         owned.confirmed = len(combinations)
+
+
+def _attributes_of(text: bytes) -> dict[str, str]:
+    """Attributes by name, and the pattern of votes if there is one.
+
+    Raises:
+        BadMessage: they are no attributes.
+    """
+    attributes, voted, pattern = text.partition(_VOTES)
+    told = decode_attributes(attributes)
+    return told | {VOTES: pattern.decode()} if voted else told

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from consumers.loop import ConsumerLoop
 from service.errors import Unreadable
 from service.health import Check
-from service.metrics import PipelineMetrics
+from service.instruments import PipelineMetrics
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from consumers.dead_letters import DeadLetterSink, FloodGate, Rejected
 from consumers.formats.native import WireLabel, check_event, decode_label, event_time
 from service.contract import LABEL_TYPE
 from service.errors import BadMessage, FlushRefused
-from service.metrics import PipelineMetrics
+from service.instruments import PipelineMetrics
 from service.signing import verify
 from service.store.asked import request_id_of
 from service.store.requests import LabelEvent, RequestStore

@@ -21,7 +21,7 @@ from consumers.continuity import Continuity, Progress
 from consumers.polling import POLL_MS, Poller, Rebalances
 from consumers.topic_log import TopicLog
 from service.errors import DeadLetterFlood, FlushRefused, Refused, Unavailable, Unreadable
-from service.metrics import PipelineMetrics
+from service.instruments import PipelineMetrics
 
 log = logging.getLogger(__name__)
 

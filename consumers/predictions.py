@@ -24,7 +24,7 @@ from consumers.formats.open_inference import OpenInference
 from consumers.formats.records import DecodedRecords, decode_records, texts_of
 from consumers.ingest import ModelIngest, Resolved
 from service.errors import BadMessage
-from service.metrics import PipelineMetrics
+from service.instruments import PipelineMetrics
 from service.siphash import siphash24
 
 Error = tuple[int, int | None, BadMessage]

@@ -1,6 +1,7 @@
 """Pictures the status page for the documentation: `python -m docs.screenshots [--url http://127.0.0.1:8400]`.
 
-Without a URL it plays the demo, and takes its pictures once the weak camera is found.
+Without a URL it plays the demo, and takes its pictures once the weak camera is found; then it puts a binary
+classifier behind Credence, and pictures its performance.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 
 from PIL import Image
 from playwright.sync_api import Browser, FloatRect, Page, sync_playwright
+
+from docs.spotter import spotter
 
 FOLDER = Path(__file__).parent / "images"
 DEMO_SECONDS = 120
@@ -43,6 +46,8 @@ def main() -> None:
     with demo() as url:
         # A finding is surer, and its history longer, a while after it is first made.
         picture(url, options.folder, settling_seconds=SETTLING_SECONDS)
+    with spotter() as url:
+        picture_performance(url, options.folder)
 
 
 @contextmanager
@@ -71,13 +76,7 @@ def picture(url: str, folder: Path, *, settling_seconds: float = 0.0) -> None:
         folder: where they go.
         settling_seconds: to wait after something is found.
     """
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        raise SystemExit("there is no chromium on the PATH")
-    with (
-        sync_playwright() as playwright,
-        closing(playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])) as browser,
-    ):
+    with chromium() as browser:
         with opened(browser, url, **DESKTOP) as page:
             page.wait_for_timeout(1000 * settling_seconds)
             open_weakest(page)
@@ -90,13 +89,35 @@ def picture(url: str, folder: Path, *, settling_seconds: float = 0.0) -> None:
             save(page, folder / "status-phone.png", "main", "#groups")
 
 
+def picture_performance(url: str, folder: Path) -> None:
+    """Take the pictures of the performance of a binary classifier, at its best threshold."""
+    with chromium() as browser:
+        for scheme in ("light", "dark"):
+            with opened(browser, url, color_scheme=scheme, **DESKTOP) as page:
+                page.get_by_role("button", name="Best").click()
+                save(page, folder / f"performance-{scheme}.png", "#performance", "#performance")
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The machine's own browser."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        raise SystemExit("there is no chromium on the PATH")
+    with (
+        sync_playwright() as playwright,
+        closing(playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])) as browser,
+    ):
+        yield browser
+
+
 @contextmanager
 def opened(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
-    """The page of a model in which something is wrong."""
+    """The page of a model of which something is known to be wrong."""
     with closing(browser.new_context(reduced_motion="reduce", **options)) as context:
         page = context.new_page()
         page.goto(url)
-        page.locator(".finding").first.wait_for(timeout=1000 * FINDING_SECONDS)
+        page.locator(".finding, .missed").first.wait_for(timeout=1000 * FINDING_SECONDS)
         yield page
 
 
@@ -115,10 +136,10 @@ def save(page: Page, path: Path, first: str, last: str) -> None:
     width = (page.viewport_size or DESKTOP["viewport"])["width"]
     clip: FloatRect = {"x": 0, "y": top, "width": width, "height": end["y"] + end["height"] + GAP - top}
     taken = page.screenshot(full_page=True, clip=clip)
-    # A palette makes the file a third as large, and nothing that one could see is lost.
-    Image.open(BytesIO(taken)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(
-        path, optimize=True
-    )
+    # A palette makes the file a third as large, and nothing that one could see is lost: rare colours stay.
+    pixels = Image.open(BytesIO(taken)).convert("RGB")
+    palette = Image.Quantize.MAXCOVERAGE
+    pixels.quantize(COLOURS, method=palette, dither=Image.Dither.NONE).save(path, optimize=True)
     print(f"{path}: {path.stat().st_size // 1024} KiB")
 
 

@@ -7,7 +7,6 @@ one of its parts fails.
 from __future__ import annotations
 
 import logging
-import secrets
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -15,7 +14,6 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from queue import SimpleQueue
 from typing import Any, Literal, TypeVar
 
-import numpy as np
 from kafka.errors import KafkaError
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
@@ -25,16 +23,15 @@ from consumers.loop import ConsumerLoop, Step
 from consumers.topic_log import told
 from service.clients import build_producer, build_redis
 from service.errors import HashKeyChanged, Unavailable
-from service.exposition import SnapshotCollector
 from service.garbage import collect_rarely, keep_freed_memory
-from service.health import Check, Health
-from service.metrics import PipelineMetrics
-from service.scheduler import RequestPublisher, Rounds, start_schedule
+from service.health import Health
+from service.instruments import PipelineMetrics
+from service.round_running import RoundRunner
 from service.settings import HttpSettings, MonitoringSettings, Settings
 from service.snapshot import ModelSnapshot
 from service.store.connection import Connection
 from service.store.keys import ModelKeys
-from service.store.lease import LeaderLease, keep_hash_key, shared_hash_key
+from service.store.lease import keep_hash_key, shared_hash_key
 from service.store.topics import TopicProgress
 from service.vendor_serving import VendorServing
 from service.vendor_settings import VendorApiSettings
@@ -44,10 +41,8 @@ from service.web.monitoring import monitoring_app
 from service.wiring import (
     dead_letters,
     label_step,
-    model_monitor,
     prediction_step,
     reading_consumer,
-    request_stores,
     topic_progress,
 )
 
@@ -65,6 +60,23 @@ _HASH_KEY_SECONDS = 1.0
 
 Made = TypeVar("Made")
 Address = MonitoringSettings | HttpSettings | VendorApiSettings
+
+
+def warn_of_folding(settings: Settings) -> None:
+    """Tell of models whose vote patterns may have no room: once at the start, before anything is lost."""
+    for name in settings.models:
+        space = settings.cell_space(name)
+        if space.votes_may_fold:
+            log.warning(
+                "votes may be folded, and count for no member: raise bounds.cells, or fit "
+                "bounds.attribute_values to the vote patterns and attributes that there are",
+                extra={
+                    "model": name,
+                    "combinations": space.combinations_wanted,
+                    "combinations_limit": space.combination_limit,
+                    "attribute_values": space.bounds.attribute_values,
+                },
+            )
 
 
 class Application:
@@ -112,6 +124,8 @@ class Application:
             OSError: an address cannot be listened on.
         """
         threading.Thread(target=self._await_stop, name="await-stop", daemon=True).start()
+        if "predictions" in self._roles:
+            warn_of_folding(self._settings)
         with ExitStack() as listeners:
             for name, app, at in self._listeners():
                 server = _listen(name, app, at)
@@ -172,12 +186,9 @@ class Application:
             keep_freed_memory()
         for keeper in keepers:
             keeper.start()
-        rounds = self._rounds(hash_key, producer)
-        scheduler = None
-        if rounds is not None:
-            scheduler = start_schedule(
-                rounds, tick_seconds=self._settings.schedule.tick_seconds, on_failure=self._fail
-            )
+        runner = self._runner(hash_key, producer)
+        if runner is not None:
+            runner.start(on_failure=self._fail)
         with self._vendors_served():
             self._health.started()
             if keepers:
@@ -187,9 +198,8 @@ class Application:
             self._health.stopping()
             for keeper in keepers:
                 keeper.join(_JOIN_SECONDS)
-            if scheduler is not None and rounds is not None:
-                scheduler.shutdown(wait=True)
-                rounds.release()
+            if runner is not None:
+                runner.stop()
 
     def _patiently(self, make: Callable[[], Made]) -> Made | None:
         """What `make` gives, tried until Redis and Kafka answer; None when asked to stop before that."""
@@ -279,48 +289,21 @@ class Application:
             stopping=self._stopping,
         )
 
-    def _rounds(self, hash_key: bytes, producer: Any) -> Rounds | None:
+    def _runner(self, hash_key: bytes, producer: Any) -> RoundRunner | None:
         if not self._takes_snapshots:
             return None
-        settings = self._settings
-        seeds = np.random.SeedSequence(settings.seed if settings.seed is not None else secrets.randbits(128))
-        monitors = {
-            name: model_monitor(
-                settings, name, self._connection, hash_key=hash_key, rng=np.random.default_rng(seed)
-            )
-            for name, seed in zip(settings.models, seeds.spawn(len(settings.models)), strict=True)
-        }
-        lease = publisher = None
-        if "schedule" in self._roles:
-            lease = LeaderLease(self._connection, lease_seconds=settings.schedule.lease_seconds)
-            stores = request_stores(settings, self._connection)
-            self._metrics.may_lead({name: model.assessments for name, model in settings.models.items()})
-            publisher = RequestPublisher(
-                producer,
-                settings.kafka.topics.label_requests,
-                stores,
-                self._metrics,
-                vendor_topics={name: v.topic for name, v in settings.vendors.items() if v.topic is not None},
-            )
-        rounds = Rounds(
-            monitors,
+        runner = RoundRunner(
+            self._settings,
+            self._connection,
+            hash_key=hash_key,
+            producer=producer,
             board=self._board,
-            lease=lease,
-            publisher=publisher,
+            registry=self._registry,
             metrics=self._metrics,
             clock=self._clock,
         )
-        self._registry.register(SnapshotCollector(lambda: list(self._board.values())))
-
-        def check() -> Check:
-            fresh = (
-                rounds.last_success is not None
-                and self._clock() - rounds.last_success < 3 * settings.schedule.tick_seconds + 5
-            )
-            return Check("rounds", alive=True, ready=fresh, state="running" if fresh else "waiting")
-
-        self._health.add(check)
-        return rounds
+        self._health.add(runner.check)
+        return runner
 
 
 def _listen(name: str, app: ASGIApp, at: Address) -> WebServer:

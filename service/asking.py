@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from service.assessment.policies import NONE, POLICIES, Policy, Situation
 from service.assessment.tasks import TASKS, Question, Task
+from service.assessment_settings import AssessmentSettings
 from service.grouping_snapshot import GroupingSnapshot
-from service.model_settings import AssessmentSettings
 
 Floats = npt.NDArray[np.float64]
 
@@ -42,7 +42,9 @@ class Standing:
 
 
 def standing(settings: AssessmentSettings, grouping: GroupingSnapshot, in_flight: Floats) -> Standing | None:
-    """The assessment by its beliefs; a copy. None while a group that it compares has no traffic.
+    """The assessment by its beliefs; a copy.
+
+    None while a group that it compares has no traffic, and where labels are planned instead, as of ensembles.
 
     Args:
         settings: the assessment's.
@@ -99,6 +101,8 @@ def _task_of(settings: AssessmentSettings, grouping: GroupingSnapshot) -> Task[A
         settings: the assessment's.
         grouping: the one that labels are asked for.
     """
+    if settings.task == "ensemble":
+        return None
     pair = np.array([0, 1])
     if settings.between is not None:
         if not set(settings.between) <= set(grouping.groups):
@@ -112,6 +116,7 @@ def _task_of(settings: AssessmentSettings, grouping: GroupingSnapshot) -> Task[A
         costs=cost.costs if cost else None,
         pair=pair,
         region=settings.region,
+        positive=grouping.positive,
     )
     return TASKS[settings.task, settings.metric](question)
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from service import asking
 from service.assessment import ranking
 from service.assessment.comparison import mixture_rope_probabilities
-from service.assessment.confusion import Estimate
+from service.assessment.estimate import Estimate
+from service.assessment_settings import AssessmentSettings
 from service.grouping_snapshot import GroupingSnapshot
-from service.model_settings import AssessmentSettings
 from service.store.facts import RequestFacts
 
 Floats = npt.NDArray[np.float64]

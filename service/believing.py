@@ -11,12 +11,13 @@ import numpy.typing as npt
 
 from service.assessment.groups import CellTraffic, Labels, assess_grouping
 from service.assessment.weights import Asked, balance_weights
-from service.cells import ALL, CellSpace
+from service.cells import ALL, POSITIVE_SCORE, CellSpace
 from service.grouping_snapshot import GroupingSnapshot, Pace, confusion_snapshot, grouping_snapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
 from service.store.facts import TrafficFacts
 
+Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 
@@ -156,9 +157,20 @@ def believed_groupings(
             metric_groups=metric_groups,
             told_before=told_before.get(name, ()),
             confusion=confusion,
+            positive=_positive_scores(space, groups, traffic) if name == POSITIVE_SCORE else None,
         )
     _tell_overall(told, settings, known.asked, pace)
     return told
+
+
+def _positive_scores(space: CellSpace, groups: Groups, traffic: TrafficFacts) -> Floats:
+    """Mean score of the positive class in every group [G]."""
+    weights, sums = traffic.traffic.weights, traffic.traffic.score_sums
+    own = space.predicted_positive(len(traffic.combinations))
+    positive = np.bincount(
+        groups.cells, weights=np.where(own, sums, weights - sums), minlength=len(groups.names)
+    )
+    return positive / np.bincount(groups.cells, weights=weights, minlength=len(groups.names))
 
 
 def _tell_overall(

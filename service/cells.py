@@ -3,9 +3,7 @@
 A cell is the finest part of a model's traffic: one combination of the attribute values
 that groupings use, one predicted class (where a grouping is by class), one score bin.
 Cells are numbered `(combination * class_count + class) * bin_count + bin`, so a cell's
-group under any grouping is arithmetic. Combinations are numbered in the order in which
-they were first seen, by one directory per model that all partitions share; number 0 is
-the one in which every attribute is folded into `__other__`.
+group under any grouping is arithmetic. Combinations are numbered by `service/combination_directory.py`.
 """
 
 from __future__ import annotations
@@ -32,8 +30,19 @@ ALL = "all"
 SCORE_BIN = "score_bin"
 """Name of the grouping by score bin."""
 
+POSITIVE_SCORE = "positive_score"
+"""Name of the grouping by the score of a binary classifier's positive class, whichever it predicts."""
+
+VOTES = "__votes__"
+"""Name of the grouping by the votes of an ensemble, and of the attribute that stands for them."""
+
 Combination = tuple[str, ...]
-GroupingKind = Literal["all", "score_bin", "predicted_class", "superclass", "attribute"]
+GroupingKind = Literal[
+    "all", "score_bin", "positive_score", "predicted_class", "superclass", "attribute", "votes"
+]
+
+_BY_ATTRIBUTE = frozenset({"attribute", "votes"})
+_BY_CLASS = frozenset({"predicted_class", "superclass", "positive_score"})
 
 
 @dataclass(frozen=True)
@@ -43,14 +52,46 @@ class Grouping:
     Attributes:
         name: name in configuration, metrics and pages.
         kind: what the partition is by.
-        attribute: for `attribute`, the name of the attribute.
+        attribute: for `attribute`, its name; for `votes`, `VOTES`.
         superclasses: for `superclass`, the superclass of every class.
+        positive: for `positive_score`, the positive one of two classes; score bins are symmetric about 1/2.
     """
 
     name: str
     kind: GroupingKind
     attribute: str = ""
     superclasses: Mapping[str, str] = field(default_factory=dict)
+    positive: str = ""
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """A classifier that pools the votes of others.
+
+    Attributes:
+        members: the others, by name.
+        positive: the class to which their votes are looked at.
+    """
+
+    members: tuple[str, ...]
+    positive: str
+
+    @property
+    def pattern_count(self) -> int:
+        """How many patterns there can be: of the ensemble itself and each member, yes or no."""
+        return int(2 ** (1 + len(self.members)))
+
+    def pattern(self, predicted_class: str, votes: Mapping[str, str]) -> str:
+        """Who says that an item is positive: a digit each, the ensemble itself first; 1 for yes.
+
+        Args:
+            predicted_class: the ensemble's.
+            votes: class that each member predicts; `MISSING` comes out where one is not told.
+        """
+        if not votes.keys() >= set(self.members):
+            return MISSING
+        said = (predicted_class, *(votes[member] for member in self.members))
+        return "".join("1" if name == self.positive else "0" for name in said)
 
 
 @dataclass(frozen=True)
@@ -77,17 +118,19 @@ class CellSpace:
         score_edges: inner edges of the score bins, ascending, in (0, 1).
         groupings: all groupings by name; `all` and `score_bin` are always among them.
         bounds: bounds on cells and attribute values.
+        ensemble: whose votes tell groups apart, if any does.
     """
 
     classes: tuple[str, ...]
     score_edges: tuple[float, ...]
     groupings: Mapping[str, Grouping]
     bounds: CellBounds = CellBounds()
+    ensemble: Ensemble | None = None
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """Names of the attributes that groupings use, sorted."""
-        return tuple(sorted({g.attribute for g in self.groupings.values() if g.kind == "attribute"}))
+        return tuple(sorted({g.attribute for g in self.groupings.values() if g.kind in _BY_ATTRIBUTE}))
 
     @property
     def bin_count(self) -> int:
@@ -97,7 +140,7 @@ class CellSpace:
     @property
     def by_class(self) -> bool:
         """Whether cells are split by predicted class."""
-        return any(g.kind in ("predicted_class", "superclass") for g in self.groupings.values())
+        return any(g.kind in _BY_CLASS for g in self.groupings.values())
 
     @property
     def cells_per_combination(self) -> int:
@@ -108,6 +151,28 @@ class CellSpace:
     def combination_limit(self) -> int:
         """How many combinations fit the bound on cells, the folded one included; at least 1."""
         return max(1, self.bounds.cells // self.cells_per_combination)
+
+    @property
+    def combinations_wanted(self) -> int:
+        """How many combinations there are at the most, were there room for all of them.
+
+        An attribute has as many values as are told apart and `OTHER`, votes have all patterns and `MISSING`.
+        """
+        others = len(self.attributes) - (self.ensemble is not None)
+        votes = 1 if self.ensemble is None else self.ensemble.pattern_count + 1
+        folded = 1
+        return int(votes * (self.bounds.attribute_values + 1) ** others) + folded
+
+    @property
+    def votes_may_fold(self) -> bool:
+        """Whether some predictions may be in no member's sample because the bounds leave no room for them.
+
+        A combination without room is folded as a whole, and its votes with it.
+        """
+        if self.ensemble is None:
+            return False
+        told_apart = self.ensemble.pattern_count + 1 <= self.bounds.attribute_values
+        return not told_apart or self.combinations_wanted > self.combination_limit
 
     def bins(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
         """Score bin of each score [n]; bins are closed on the left, the last one on both sides."""
@@ -124,6 +189,20 @@ class CellSpace:
         rows = combinations * len(self.classes) + classes if self.by_class else combinations
         cells: npt.NDArray[np.intp] = rows * self.bin_count + self.bins(scores)
         return cells
+
+    def telling(
+        self, attributes: Mapping[str, str], predicted_class: str, votes: Mapping[str, str]
+    ) -> Mapping[str, str]:
+        """The attributes of a prediction, with its votes as one where they tell groups apart.
+
+        Args:
+            attributes: of the prediction.
+            predicted_class: by name.
+            votes: class that each member of an ensemble predicts.
+        """
+        if self.ensemble is None:
+            return attributes
+        return {**attributes, VOTES: self.ensemble.pattern(predicted_class, votes)}
 
     def raw_combination(self, attributes: Mapping[str, str]) -> Combination:
         """The attribute values that matter to cells, before any folding but that of over-long values."""
@@ -152,7 +231,12 @@ class CellSpace:
             return [ALL], np.zeros(shape, dtype=np.intp).ravel()
         if chosen.kind == "score_bin":
             return bin_names(self.score_edges), np.broadcast_to(np.arange(self.bin_count), shape).ravel()
-        if chosen.kind == "attribute":
+        if chosen.kind == "positive_score":
+            # Where the other class is predicted with a score of s, that of the positive one is 1 - s.
+            ascending = np.arange(self.bin_count)
+            bins = np.stack([ascending if c == chosen.positive else ascending[::-1] for c in self.classes])
+            return bin_names(self.score_edges), np.broadcast_to(bins, shape).ravel()
+        if chosen.kind in _BY_ATTRIBUTE:
             position = self.attributes.index(chosen.attribute)
             names, codes = _coded([combination[position] for combination in combinations])
             return names, np.broadcast_to(codes[:, None, None], shape).ravel()
@@ -160,6 +244,20 @@ class CellSpace:
             return list(self.classes), np.broadcast_to(np.arange(class_count)[None, :, None], shape).ravel()
         names, codes = _coded([chosen.superclasses[name] for name in self.classes])
         return names, np.broadcast_to(codes[None, :, None], shape).ravel()
+
+    def predicted_positive(self, combinations: int) -> npt.NDArray[np.bool_]:
+        """Whether the class that is to be found is predicted in every cell [cells].
+
+        Args:
+            combinations: how many combinations there are.
+
+        Raises:
+            KeyError: the model has no grouping by the positive class's score.
+        """
+        positive = self.groupings[POSITIVE_SCORE].positive
+        shape = (combinations, len(self.classes), self.bin_count)
+        own = np.array([name == positive for name in self.classes])
+        return np.broadcast_to(own[:, None], shape).ravel()
 
     def fingerprint(self, *parts: object) -> str:
         """Eight hexadecimal digits that differ when cells would mean something else.
@@ -175,6 +273,8 @@ class CellSpace:
                 self.by_class,
                 [self.bounds.cells, self.bounds.attribute_values, self.bounds.attribute_length],
                 parts,
+                # Not where there is none: what was stored before there were ensembles is what it was.
+                *([] if self.ensemble is None else [self.ensemble.members, self.ensemble.positive]),
             ]
         )
         return hashlib.blake2b(described.encode(), digest_size=4).hexdigest()
@@ -191,52 +291,3 @@ def _coded(values: Sequence[str]) -> tuple[list[str], npt.NDArray[np.intp]]:
     names = sorted(set(values))
     index = {name: i for i, name in enumerate(names)}
     return names, np.array([index[value] for value in values], dtype=np.intp)
-
-
-class CombinationDirectory:
-    """A model's numbered combinations of attribute values, bounded.
-
-    Invariants: number 0 is the folded combination; numbers are never reused; once an attribute
-    or the whole directory is full, it stays full.
-    """
-
-    def __init__(self, space: CellSpace, combinations: Sequence[Combination] = ()) -> None:
-        self._space = space
-        self._numbers: dict[Combination, int] = {}
-        self._values: list[set[str]] = [set() for _ in space.attributes]
-        for combination in combinations or [(OTHER,) * len(space.attributes)]:
-            self.append(combination)
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    @property
-    def combinations(self) -> list[Combination]:
-        """All combinations in the order of their numbers."""
-        return list(self._numbers)
-
-    def append(self, combination: Combination) -> int:
-        """Number the next combination; the caller has folded it."""
-        number = self._numbers.setdefault(combination, len(self._numbers))
-        for values, value in zip(self._values, combination, strict=True):
-            values.add(value)
-        return number
-
-    def fold(self, raw: Combination) -> Combination:
-        """The combination that stands for `raw`: itself, or with values folded into `__other__`.
-
-        A value is folded when its attribute already has `attribute_values` others; the whole
-        combination when the directory is full.
-        """
-        limit = self._space.bounds.attribute_values
-        folded = tuple(
-            value if value in values or len(values - {OTHER}) < limit else OTHER
-            for value, values in zip(raw, self._values, strict=True)
-        )
-        if folded in self._numbers or len(self._numbers) < self._space.combination_limit:
-            return folded
-        return (OTHER,) * len(raw)
-
-    def number(self, folded: Combination) -> int | None:
-        """Number of a folded combination, or None when it is not in the directory yet."""
-        return self._numbers.get(folded)

@@ -30,6 +30,7 @@ from service.reference.contract import contract_files
 from service.reference.metrics import metrics_page
 from service.reference.rights import rights_page
 from service.replay.command import add_parser as add_replay_parser
+from service.report.words import chooser, question
 from service.settings import Settings
 from service.settings_file import load_settings
 from service.status import status_view
@@ -204,13 +205,9 @@ def _check(options: argparse.Namespace) -> int:
         for assessment_name, assessment in model.assessments.items():
             budget = assessment.budget
             window = "in all" if budget.per_days is None else f"every {budget.per_days:g} days"
-            goal = (
-                f"finds the {assessment.top_m} group(s) of lowest {assessment.metric}"
-                if assessment.task == "identification"
-                else f"estimates {assessment.metric}"
-            )
             print(
-                f"  assessment {assessment_name}: {goal} by {assessment.grouping} ({assessment.policy}); "
+                f"  assessment {assessment_name}: {question(assessment)} "
+                f"Asks by {assessment.asked_grouping} ({chooser(assessment)}); "
                 f"at most {budget.labels} labels {window}, {assessment.max_in_flight} in flight, "
                 f"{assessment.lease_seconds:g} s to answer, {assessment.max_attempts} attempt(s)"
             )

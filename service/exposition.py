@@ -15,8 +15,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from service.assessment_snapshot import AssessmentSnapshot
+from service.ensembles import EnsembleSnapshot
 from service.grouping_snapshot import GroupingSnapshot
 from service.metrics import SPECS
+from service.performing import PerformanceSnapshot
 from service.snapshot import ModelSnapshot
 from service.told import OTHER, OtherGroups
 
@@ -78,6 +80,10 @@ def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
     )
     for name, grouping in snapshot.groupings.items():
         _grouping_samples(samples, (snapshot.model, name), grouping)
+    for name, performance in snapshot.performances.items():
+        _performance_samples(samples, (snapshot.model, name), performance)
+    for name, ensemble in snapshot.ensembles.items():
+        _ensemble_samples(samples, (snapshot.model, name), ensemble)
     for name, state in snapshot.assessments.items():
         _assessment_samples(samples, (snapshot.model, name), state, snapshot.groupings.get(state.grouping))
 
@@ -201,6 +207,59 @@ def _assessment_samples(
                 "credence_assessment_comparison_above_probability_ratio": state.compared.above,
             },
         )
+
+
+def _performance_samples(samples: Samples, at: tuple[str, str], performance: PerformanceSnapshot) -> None:
+    choice = performance.thresholds
+    _tell(
+        samples,
+        at,
+        {
+            "credence_performance_threshold_ratio": performance.threshold,
+            "credence_performance_best_threshold_ratio": float(choice.thresholds[choice.best]),
+            "credence_performance_best_threshold_probability_ratio": float(choice.probability[choice.best]),
+            "credence_performance_labels": performance.effective_labels,
+            "credence_performance_misfit": float(performance.misfit),
+            "credence_performance_timestamp_seconds": performance.taken_at,
+        },
+    )
+    for measure, estimate in performance.measures.items():
+        ends = {"lower": estimate.lower, "mean": estimate.mean, "upper": estimate.upper}
+        told = {f"credence_performance_{end}_ratio": float(value) for end, value in ends.items()}
+        _tell(samples, (*at, measure), {name: v if math.isfinite(v) else None for name, v in told.items()})
+    for measure, target in performance.targets.items():
+        _tell(
+            samples,
+            (*at, measure),
+            {
+                "credence_performance_target_ratio": target,
+                "credence_performance_target_missed_probability_ratio": performance.missed.get(measure),
+            },
+        )
+
+
+def _ensemble_samples(samples: Samples, at: tuple[str, str], ensemble: EnsembleSnapshot) -> None:
+    beliefs = ensemble.beliefs
+    for name, values in {
+        "credence_ensemble_member_precision_lower_ratio": beliefs.lower,
+        "credence_ensemble_member_precision_mean_ratio": beliefs.mean,
+        "credence_ensemble_member_precision_upper_ratio": beliefs.upper,
+        "credence_ensemble_member_target_missed_probability_ratio": ensemble.missed,
+        "credence_ensemble_member_positive_share_ratio": ensemble.shares,
+        "credence_ensemble_member_labels": ensemble.labels,
+    }.items():
+        _tell_groups(samples, name, at, list(ensemble.members), values)
+    _tell(
+        samples,
+        at,
+        {
+            "credence_ensemble_target_ratio": ensemble.target,
+            "credence_ensemble_wanted_labels": ensemble.wanted,
+            "credence_ensemble_labels": ensemble.asked,
+            "credence_ensemble_needed_labels": ensemble.plan.cost,
+            "credence_ensemble_saving_ratio": ensemble.saving,
+        },
+    )
 
 
 def _tell(samples: Samples, at: tuple[str, ...], values: Mapping[str, float | None]) -> None:

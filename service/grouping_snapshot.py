@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from service.assessment import beta as betas
-from service.assessment.confusion import Confusion, CostBeliefs, Estimate, assess_confusion
+from service.assessment.confusion import Confusion, CostBeliefs, assess_confusion
+from service.assessment.estimate import Estimate
 from service.assessment.groups import GroupingBeliefs, Labels
 from service.assessment.mixture import BetaMixture
 from service.assessment.verdict import labels_to_verdict
@@ -21,6 +22,8 @@ from service.told import OtherGroups, other_groups, told_groups
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
+
+_EXPECTED_TO_DIFFER = frozenset({"score_bin", "positive_score", "votes"})
 
 ECE_LABELS = 2
 """An ECE, which is never believed to be 0, needs so many times the labels that accuracy needs."""
@@ -108,6 +111,8 @@ class GroupingSnapshot:
     """Traffic share of the groups that are low."""
     share_meeting: float
     """Traffic share of the groups that meet the threshold."""
+    positive: Floats | None
+    """Mean score of the positive class, where groups are by it."""
     told: Indices
     """Groups with metrics of their own."""
     other: OtherGroups | None
@@ -139,6 +144,7 @@ def grouping_snapshot(
     metric_groups: int,
     told_before: Collection[str] = (),
     confusion: ConfusionSnapshot | None = None,
+    positive: Floats | None = None,
 ) -> GroupingSnapshot:
     """Intervals and alerts from beliefs.
 
@@ -151,6 +157,7 @@ def grouping_snapshot(
         metric_groups: groups that have metrics of their own, at most.
         told_before: names of those that had them last time.
         confusion: of predicted classes.
+        positive: mean score of the positive class, where groups are by it.
     """
     accuracy_lower, accuracy_upper = _interval(beliefs.accuracy, settings)
     ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
@@ -159,8 +166,8 @@ def grouping_snapshot(
     below = above = verdict_labels = None
     low, meets, miscalibrated = (np.zeros(len(names), dtype=np.bool_) for _ in range(3))
     enough, enough_for_ece = (beliefs.labels >= times * alerts.min_labels for times in (1, ECE_LABELS))
-    # How accurate a score bin is, is its score's affair: a low one is no fault of the model.
-    if alerts.min_accuracy is not None and kind != "score_bin":
+    # How accurate a score bin is, is its score's affair, and a few votes are for what is hard: no fault.
+    if alerts.min_accuracy is not None and kind not in _EXPECTED_TO_DIFFER:
         below = beliefs.accuracy.probability_below(alerts.min_accuracy)
         verdict_labels = labels_to_verdict(
             mean=mean,
@@ -206,6 +213,7 @@ def grouping_snapshot(
         confusion=confusion,
         share_failing=float(beliefs.shares[low].sum()),
         share_meeting=float(beliefs.shares[meets].sum()),
+        positive=positive,
         told=told,
         other=None
         if not rest.size

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import compress, islice
 
 import numpy as np
 import numpy.typing as npt
 
-from service.cells import CellSpace, Combination, CombinationDirectory
+from service.cells import CellSpace, Combination
 from service.columns import GrowingColumns
+from service.combination_directory import CombinationDirectory
 from service.outcome_sums import NO_CLASS, OutcomeSums, sum_keys
 from service.store.facts import OutcomeEntry, Position
 
@@ -46,6 +48,38 @@ _TELLING = ("combination", "predicted", "score", "source", "true_class", "correc
 """Columns that decide on the sum."""
 
 
+@dataclass(frozen=True)
+class ScoredLabels:
+    """Outcomes one by one, as columns [n].
+
+    Attributes:
+        cells: cell of each.
+        predicted: index of the predicted class.
+        scores: of the predicted class.
+        sources: codes of who asked.
+        true_classes: index of the true class.
+        freshness: what forgetting leaves of each.
+    """
+
+    cells: Indices
+    predicted: Indices
+    scores: Floats
+    sources: Indices
+    true_classes: Indices
+    freshness: Floats
+
+    def part(self, which: Flags) -> ScoredLabels:
+        """Some of them."""
+        return ScoredLabels(
+            self.cells[which],
+            self.predicted[which],
+            self.scores[which],
+            self.sources[which],
+            self.true_classes[which],
+            self.freshness[which],
+        )
+
+
 class OutcomeLedger:
     """Folds outcome entries: the last word on an item counts, a retraction removes it.
 
@@ -58,7 +92,8 @@ class OutcomeLedger:
         self._space = space
         self._attributes = space.attributes
         self._class_index = {name: i for i, name in enumerate(space.classes)}
-        self._tells_classes = any(g.kind == "predicted_class" for g in space.groupings.values())
+        by_class = any(g.kind == "predicted_class" for g in space.groupings.values())
+        self._tells_classes = by_class or space.ensemble is not None
         self._rows = GrowingColumns(_COLUMNS)
         self._summed = 0  # rows before this one have been told which sum they count in
         self._stale = 0  # changes since codes were last given anew
@@ -154,6 +189,31 @@ class OutcomeLedger:
         keys = np.fromiter(self._sums, dtype=np.int64, count=len(self._sums))
         return OutcomeSums.of(keys[some], counts[some], freshness[some].astype(np.float64))
 
+    def scored(self, *, at: float, decay: float) -> ScoredLabels:
+        """The outcomes that count, one by one, with the labels that had been given by then.
+
+        Args:
+            at: seconds since the epoch.
+            decay: how fast labels lose weight, 1/s.
+        """
+        rows = self._rows
+        told = (rows["true_class"] != NO_CLASS) & (rows["given_at"] <= at)
+        chosen = np.flatnonzero((rows["sum"] != _NONE) & told)
+        rows_of = {name: rows[name][chosen] for name in ("combination", "predicted", "score", "source")}
+        predicted = rows_of["predicted"].astype(np.intp)
+        cells = self._space.cells(
+            combinations=self._numbers[rows_of["combination"]], classes=predicted, scores=rows_of["score"]
+        )
+        age = np.maximum(at - rows["predicted_at"][chosen], 0.0)
+        return ScoredLabels(
+            cells=cells,
+            predicted=predicted,
+            scores=rows_of["score"],
+            sources=rows_of["source"].astype(np.intp),
+            true_classes=rows["true_class"][chosen].astype(np.intp),
+            freshness=np.exp(-decay * age),
+        )
+
     def given(self, since: float) -> tuple[Floats, Flags]:
         """Labels given from then on: when, and whether they say that the prediction is right [n]."""
         chosen = np.flatnonzero((self._rows["given_at"] >= since) & (self._rows["sum"] != _NONE))
@@ -167,7 +227,10 @@ class OutcomeLedger:
             sequence=[e.position[1] for e in outcomes],
             predicted_at=[fact.predicted_at for fact in facts],
             given_at=[e.label.time for e in outcomes],
-            combination=[self._code(fact.attributes) for fact in facts],
+            combination=[
+                self._code(self._space.telling(fact.attributes, fact.predicted_class, fact.votes))
+                for fact in facts
+            ],
             predicted=[index.get(fact.predicted_class, _NONE) for fact in facts],
             score=[fact.score for fact in facts],
             source=[sources.setdefault((e.assessment, e.fact.grouping), len(sources)) for e in outcomes],

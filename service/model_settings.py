@@ -6,52 +6,17 @@ import itertools
 import math
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from service.cells import ALL, SCORE_BIN
+from service.assessment_settings import AssessmentSettings
+from service.cells import Ensemble
 from service.inference_contract import ATTRIBUTE_PREFIX, TENSOR_RULES, TensorField
+from service.setting_types import ClassName, Frozen, Name, Probability
 
-_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-Name = Annotated[str, Field(pattern=_NAME_PATTERN, max_length=128)]
-# YAML reads 0, 1, 2 as numbers and yes, no as booleans; classes are always text on the wire.
-ClassName = Annotated[
-    str, BeforeValidator(lambda v: str(v) if type(v) is int else v), Field(min_length=1, max_length=256)
-]
 TensorName = Annotated[str, Field(min_length=1, max_length=256)]
-Probability = Annotated[float, Field(ge=0, le=1)]
-PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-Task = Literal["estimation", "identification", "comparison"]
-Metric = Literal["accuracy", "overall_accuracy", "calibration", "confusion", "cost"]
-Extreme = Literal["lowest", "highest"]
-Policy = Literal["thompson", "random", "multiple_play", "top_two", "epsilon_greedy", "bayes_ucb"]
-
-METRICS: dict[Task, tuple[Metric, ...]] = {
-    "estimation": ("accuracy", "overall_accuracy", "calibration", "confusion"),
-    "identification": ("accuracy", "calibration", "cost"),
-    "comparison": ("accuracy",),
-}
-"""What every task can be about."""
-
-QUALITIES: dict[tuple[str, str], str] = {
-    ("accuracy", "lowest"): "least accurate",
-    ("accuracy", "highest"): "most accurate",
-    ("calibration", "highest"): "least calibrated",
-    ("calibration", "lowest"): "best calibrated",
-    ("cost", "highest"): "most costly",
-    ("cost", "lowest"): "least costly",
-}
-"""What an identification looks for, by its metric and end."""
 
 CONFUSION_CLASSES = 1_000
 """Confusion and cost, which take arrays of classes by classes, are known of models with so many at most."""
-
-
-class Frozen(BaseModel):
-    """Cannot be changed, and takes no unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class GroupingSettings(Frozen):
@@ -70,59 +35,6 @@ class GroupingSettings(Frozen):
         if (self.by == "superclass") != (self.superclasses is not None):
             raise ValueError("`superclasses` is given with `by: superclass`, and only then")
         return self
-
-
-class Budget(Frozen):
-    """How many labels an assessment may cost."""
-
-    labels: int = Field(ge=1, description="labels, requests in flight included")
-    per_days: float | None = Field(
-        default=None, gt=0, description="the budget renews after so many days (UTC); never, if absent"
-    )
-
-
-class AssessmentSettings(Frozen):
-    """One standing question about a model."""
-
-    task: Task = Field(
-        default="estimation", description="know every group, find the extreme ones, or compare two groups"
-    )
-    metric: Metric = Field(default="accuracy", description="what is asked about")
-    extreme: Extreme | None = Field(
-        default=None,
-        description="with identification: which end; if absent the worse one: the lowest accuracy, "
-        "the highest calibration error or cost",
-    )
-    top_m: int = Field(default=1, ge=1, description="with identification: how many groups")
-    between: list[ClassName] | None = Field(
-        default=None, min_length=2, max_length=2, description="with comparison: names of the two groups"
-    )
-    region: float = Field(
-        default=0.05, gt=0, lt=1, description="with comparison: difference of accuracies that does not matter"
-    )
-    grouping: Name = Field(
-        default=ALL, description="one of the model's groupings; `all` and `score_bin` are always there"
-    )
-    policy: Policy = Field(default="thompson", description="who is labelled next")
-    budget: Budget
-    max_in_flight: int = Field(default=20, ge=1, description="requests waiting for an answer, at the most")
-    lease_seconds: PositiveSeconds = Field(
-        default=3_600.0, description="time to answer before a request expires"
-    )
-    max_attempts: int = Field(default=2, ge=1, le=100, description="how often one item is asked for")
-    reveal_prediction: bool = Field(
-        default=False, description="show labellers what the model predicted (this sways them)"
-    )
-
-    @property
-    def end(self) -> Extreme:
-        """The end that identification looks for."""
-        return self.extreme or ("lowest" if self.metric == "accuracy" else "highest")
-
-    @property
-    def asked_grouping(self) -> str:
-        """The grouping that labels are asked for: the score bins, where it is overall accuracy."""
-        return SCORE_BIN if self.metric == "overall_accuracy" else self.grouping
 
 
 class AlertSettings(Frozen):
@@ -225,6 +137,19 @@ class ModelSettings(Frozen):
         if isinstance(self.score_bins, int):
             return tuple(i / self.score_bins for i in range(1, max(self.score_bins, 0)))
         return tuple(self.score_bins)
+
+    @property
+    def positive_class(self) -> str | None:
+        """The class to be found, if any assessment asks about performance."""
+        return next((a.positive_class for a in self.assessments.values() if a.task == "performance"), None)
+
+    @property
+    def ensemble(self) -> Ensemble | None:
+        """Whose votes tell groups apart, if any assessment asks about an ensemble."""
+        for asked in self.assessments.values():
+            if asked.task == "ensemble" and asked.members and asked.positive_class is not None:
+                return Ensemble(tuple(asked.members), asked.positive_class)
+        return None
 
     @property
     def traffic_decay_per_second(self) -> float:

@@ -1,53 +1,27 @@
-"""Facts -> snapshot, and, for the leader, snapshot -> label requests."""
+"""One model, round by round: facts -> snapshot, and, for the leader, snapshot -> label requests."""
 
 from __future__ import annotations
 
-import copy
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
-from service.asking import Standing, standing
-from service.assessment.policies import NONE, Situation
-from service.believing import present_groups
-from service.cells import CellSpace, CombinationDirectory
-from service.drawing import Drawer
+from service.cells import CellSpace
+from service.combination_directory import CombinationDirectory
+from service.issuing import RequestIssuer, Round
 from service.ledger import OutcomeLedger
-from service.model_settings import AssessmentSettings, ModelSettings
-from service.requesting import renewal_of, request_of
+from service.model_settings import ModelSettings
+from service.performance_watch import POOLED_SCORES, PerformanceWatch
+from service.performing import PerformanceFacts, performance_facts
 from service.snapshot import ModelSnapshot, take_snapshot
 from service.store.facts import BEGINNING, FactReader, TrafficFacts
-from service.store.requests import Draw, RequestStore
+from service.store.records import PoolRecord
+from service.store.requests import RequestStore
 from service.timeline import Timeline, moment, past_moment
 
 log = logging.getLogger(__name__)
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-
-MOST_REQUESTS_PER_ROUND = 500
-"""Requests that one assessment issues in one round, at the most; the next round goes on."""
-
-
-@dataclass(frozen=True)
-class Round:
-    """What the leader did for one model in one round.
-
-    Attributes:
-        issued: requests issued, per assessment.
-        shortfall: requests that found nothing to draw, per assessment.
-        expired: requests that ended unanswered.
-        reissued: requests that were issued once more.
-    """
-
-    issued: dict[str, int]
-    shortfall: dict[str, int]
-    expired: int
-    reissued: int
 
 
 class ModelMonitor:
@@ -65,6 +39,7 @@ class ModelMonitor:
         metric_groups: groups per grouping that have metrics of their own, at most.
         history_seconds: how far back beliefs are remembered.
         shares: of the vendors that may be asked; empty where there are none.
+        performance: what is believed of it, where that is asked.
     """
 
     def __init__(
@@ -81,18 +56,26 @@ class ModelMonitor:
         metric_groups: int,
         history_seconds: float,
         shares: Mapping[str, float],
+        performance: PerformanceWatch,
     ) -> None:
         self.model = model
         self._settings = settings
         self._space = space
         self._reader = reader
-        self._requests = requests
-        self._slots = slots
-        self._hash_key = hash_key
         self._rng = rng
         self._metric_groups = metric_groups
         self._history_seconds = history_seconds
-        self._shares = shares
+        self._performance = performance
+        self._issuer = RequestIssuer(
+            model,
+            settings,
+            space,
+            requests=requests,
+            slots=slots,
+            hash_key=hash_key,
+            rng=rng,
+            shares=shares,
+        )
         self._timeline = Timeline(history_seconds)
         self._ledger = OutcomeLedger(space)
         self._read_to = BEGINNING
@@ -112,6 +95,11 @@ class ModelMonitor:
             self._directory = CombinationDirectory(self._space, traffic.combinations)
         self._read_outcomes(self._directory)
         self._traffic = traffic
+        self._performance.look(
+            partial(self._reader.pooled_scores, POOLED_SCORES),
+            partial(self._performance_facts, traffic, now),
+            now=now,
+        )
         self._snapshot = take_snapshot(
             model=self.model,
             settings=self._settings,
@@ -125,6 +113,7 @@ class ModelMonitor:
             rng=self._rng,
             before=self._snapshot,
             past=self._timeline.moments,
+            performances=self._performance.known,
         )
         self._timeline.remember(moment(now, self._snapshot.groupings))
         return self._snapshot
@@ -142,6 +131,19 @@ class ModelMonitor:
             self._ledger.forget(page.first)
             self._ledger.place(directory)
             self._read_to, complete = page.last, page.complete
+
+    def _performance_facts(
+        self, traffic: TrafficFacts, now: float, pooled: Sequence[PoolRecord]
+    ) -> PerformanceFacts | None:
+        return performance_facts(
+            self._space,
+            traffic,
+            pooled,
+            self._ledger,
+            positive=self._settings.positive_class or "",
+            decay=self._settings.label_decay_per_second,
+            now=now,
+        )
 
     def recall(self, now: float) -> bool:
         """Compute anew what was believed at one earlier time that is not remembered; whether there was one.
@@ -176,121 +178,4 @@ class ModelMonitor:
             FenceRefused: a newer leader has written.
             Unavailable: Redis cannot answer now.
         """
-        expired, reissued = self._expire(epoch, now)
-        issued: dict[str, int] = {}
-        shortfall: dict[str, int] = {}
-        if self._snapshot is not None and self._traffic is not None:
-            for name, settings in self._settings.assessments.items():
-                issued[name], shortfall[name] = self._ask_for(
-                    name, settings, self._snapshot, self._traffic, epoch=epoch, now=now
-                )
-        return Round(issued, shortfall, expired, reissued)
-
-    def _expire(self, epoch: int, now: float) -> tuple[int, int]:
-        renewals = [
-            renewal_of(due, self._settings.assessments.get(due.open.assessment), shares=self._shares, now=now)
-            for due in self._requests.due(now=now)
-        ]
-        statuses = self._requests.renew(epoch=epoch, renewals=renewals, now=now)
-        return statuses.count("expired"), statuses.count("reissued")
-
-    def _ask_for(
-        self,
-        name: str,
-        settings: AssessmentSettings,
-        snapshot: ModelSnapshot,
-        traffic: TrafficFacts,
-        *,
-        epoch: int,
-        now: float,
-    ) -> tuple[int, int]:
-        state = snapshot.assessments[name]
-        grouping = snapshot.groupings.get(settings.asked_grouping)
-        wanted = min(
-            settings.max_in_flight - state.open_requests,
-            state.budget_remaining,
-            MOST_REQUESTS_PER_ROUND,
-        )
-        stands = standing(settings, grouping, state.in_flight) if grouping and wanted > 0 else None
-        if stands is None:
-            return 0, 0
-        draws = self._draws(name, settings, stands, traffic=traffic, wanted=wanted, now=now)
-        statuses = self._requests.issue(
-            epoch=epoch,
-            assessment=name,
-            window=state.window,
-            budget=settings.budget.labels,
-            now=now,
-            draws=draws,
-        )
-        return statuses.count("issued"), wanted - len(draws)
-
-    def _draws(
-        self,
-        name: str,
-        settings: AssessmentSettings,
-        stands: Standing,
-        *,
-        traffic: TrafficFacts,
-        wanted: int,
-        now: float,
-    ) -> list[Draw]:
-        """As many items as are wanted, or as the pool has: the policy names groups step by step.
-
-        A request, in flight or named in this round, counts as answered with what is expected of it. As many
-        groups are named as labels are wanted, and then their items are drawn, all at once. Where cells turned
-        out empty, their groups wait for the next round, and the next best are named.
-        """
-        groups = present_groups(self._space, settings.asked_grouping, traffic)
-        beliefs, available = stands.situation.beliefs, stands.situation.available
-        drawer = Drawer(self._requests, traffic, self._slots, self._traffic_decay, self._hash_key)
-        draws: list[Draw] = []
-        while len(draws) < wanted:
-            named = self._named(stands, beliefs, available, wanted - len(draws))
-            if not named:
-                break
-            available = available.copy()
-            cells = [self._cell_of(group, groups.cells, traffic.traffic.weights) for group in named]
-            for group, item in zip(named, drawer.draw(cells), strict=True):
-                if item is None:
-                    available[0, group] = False
-                else:
-                    beliefs.expect(np.array([group]))
-                    draws.append(
-                        request_of(
-                            item,
-                            model=self.model,
-                            classes=self._settings.classes,
-                            assessment=name,
-                            settings=settings,
-                            group=groups.names[group],
-                            shares=self._shares,
-                            now=now,
-                        )
-                    )
-        return draws
-
-    def _named(self, stands: Standing, beliefs: Any, available: Flags, count: int) -> list[int]:
-        """So many groups, or fewer where none is available; each counts as answered when it is named."""
-        expected = copy.deepcopy(beliefs)
-        named: list[int] = []
-        while len(named) < count:
-            situation = Situation(expected, stands.situation.weights, available)
-            chosen = stands.policy.choose(stands.task, situation, self._rng)[0]
-            chosen = chosen[chosen != NONE][: count - len(named)]
-            if not chosen.size:
-                break
-            named += chosen.tolist()
-            for group in chosen:
-                expected.expect(np.array([group]))
-        return named
-
-    @property
-    def _traffic_decay(self) -> float:
-        return self._settings.traffic_decay_per_second
-
-    def _cell_of(self, group: int, cell_groups: npt.NDArray[np.intp], weights: Floats) -> int:
-        """A cell of the group, in proportion to traffic."""
-        members = np.flatnonzero(cell_groups == group)
-        cumulative = np.cumsum(weights[members])
-        return int(members[np.searchsorted(cumulative, self._rng.random() * cumulative[-1], side="right")])
+        return self._issuer.play(self._snapshot, self._traffic, epoch=epoch, now=now)

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
+from service.assessment_settings import AssessmentSettings
 from service.assignment import vendor_of
 from service.drawing import Pooled
-from service.model_settings import AssessmentSettings
 from service.store.asked import request_id_of
 from service.store.records import Fact, encode_json, encode_packed
 from service.store.requests import Draw, Due, OpenRequest, Renewal

@@ -25,7 +25,7 @@ from kafka.errors import KafkaError
 from consumers.topic_log import told
 from service.contract import LABEL_REQUEST_TYPE, cloudevents_headers
 from service.errors import FenceRefused, Unavailable
-from service.metrics import PipelineMetrics
+from service.instruments import PipelineMetrics
 from service.monitor import ModelMonitor
 from service.snapshot import ModelSnapshot
 from service.store.lease import LeaderLease

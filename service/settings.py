@@ -6,8 +6,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from service.cells import ALL, SCORE_BIN, CellBounds, CellSpace, Grouping
-from service.model_settings import Frozen, ModelSettings, Name, PositiveSeconds, Probability
+from service.cells import ALL, POSITIVE_SCORE, SCORE_BIN, VOTES, CellBounds, CellSpace, Grouping
+from service.model_settings import ModelSettings
+from service.setting_types import Frozen, Name, PositiveSeconds, Probability
 from service.vendor_settings import VendorApiSettings, VendorName, VendorSettings
 
 
@@ -170,6 +171,11 @@ class ScheduleSettings(Frozen):
         default=15.0, description="a leader that is silent for this long is replaced"
     )
 
+    performance_seconds: PositiveSeconds = Field(
+        default=30.0,
+        description="time between two looks at the performance of binary classifiers, beside the rounds",
+    )
+
     @model_validator(mode="after")
     def _lease_outlives_ticks(self) -> Self:
         if self.lease_seconds < 2 * self.tick_seconds:
@@ -266,6 +272,12 @@ class Settings(Frozen):
         """The cells of one model, from its groupings and the bounds."""
         settings = self.models[model]
         groupings = {ALL: Grouping(ALL, "all"), SCORE_BIN: Grouping(SCORE_BIN, "score_bin")}
+        if settings.positive_class is not None:
+            groupings[POSITIVE_SCORE] = Grouping(
+                POSITIVE_SCORE, "positive_score", positive=settings.positive_class
+            )
+        if settings.ensemble is not None:
+            groupings[VOTES] = Grouping(VOTES, "votes", VOTES)
         for name, grouping in settings.groupings.items():
             superclasses = {c: s for s, members in (grouping.superclasses or {}).items() for c in members}
             groupings[name] = Grouping(name, grouping.by, grouping.attribute or "", superclasses)
@@ -274,4 +286,5 @@ class Settings(Frozen):
             score_edges=settings.score_edges,
             groupings=groupings,
             bounds=CellBounds(self.bounds.cells, self.bounds.attribute_values, self.bounds.attribute_length),
+            ensemble=settings.ensemble,
         )

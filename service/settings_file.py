@@ -14,16 +14,8 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from service.cells import ALL, SCORE_BIN, bin_names
 from service.errors import ConfigurationError
-from service.model_settings import (
-    CONFUSION_CLASSES,
-    METRICS,
-    AssessmentSettings,
-    CostSettings,
-    GroupingSettings,
-    ModelSettings,
-)
+from service.model_problems import model_problems
 from service.security_settings import Problems, redis_problems, security_problems
 from service.settings import Settings
 from service.vendor_problems import vendor_problems
@@ -174,7 +166,7 @@ def _cross_reference_problems(settings: Settings) -> Problems:
     problems = security_problems(settings.kafka.security) + redis_problems(settings.redis)
     problems += _listener_problems(settings)
     for name, model in settings.models.items():
-        found = _model_problems(f"models.{name}", model)
+        found = model_problems(f"models.{name}", model)
         space = settings.cell_space(name)
         if not found and space.cells_per_combination > settings.bounds.cells:
             needed = space.cells_per_combination
@@ -182,8 +174,24 @@ def _cross_reference_problems(settings: Settings) -> Problems:
                 f"model {name!r} needs at least {needed} (classes x score bins); raise it, or use fewer bins"
             )
             found = [("bounds.cells", problem)]
-        problems += found
+        problems += found + _ensemble_problems(settings, name)
     return problems + vendor_problems(settings)
+
+
+def _ensemble_problems(settings: Settings, model: str) -> Problems:
+    ensemble, bounds = settings.models[model].ensemble, settings.bounds
+    if ensemble is None:
+        return []
+    # Rare patterns would be the ones left out, and members err in these.
+    voters = 1 + len(ensemble.members)
+    if 2**voters + 1 > bounds.attribute_values:
+        needed = f"at least {2**voters + 1}, so that all vote patterns of model {model!r} are told apart"
+        return [("bounds.attribute_values", f"must be {needed}")]
+    if voters > bounds.attribute_length:
+        return [
+            ("bounds.attribute_length", f"must be at least {voters}, for vote patterns of model {model!r}")
+        ]
+    return []
 
 
 def _listener_problems(settings: Settings) -> Problems:
@@ -197,124 +205,4 @@ def _listener_problems(settings: Settings) -> Problems:
         if port and port in taken:
             problems.append((f"{name}.port", f"is that of `{taken[port]}`; each has its own"))
         taken[port] = name
-    return problems
-
-
-def _model_problems(at: str, model: ModelSettings) -> Problems:
-    problems = [
-        (f"{at}.groupings.{name}", "this name is taken; `all` and `score_bin` are always there")
-        for name in model.groupings
-        if name in (ALL, SCORE_BIN)
-    ]
-    for name, grouping in model.groupings.items():
-        problems += _superclass_problems(f"{at}.groupings.{name}", model, grouping)
-    if model.costs is not None:
-        problems += _cost_problems(f"{at}.costs", model, model.costs)
-    for name, assessment in model.assessments.items():
-        problems += _assessment_problems(f"{at}.assessments.{name}", model, assessment)
-    return problems
-
-
-def _cost_problems(at: str, model: ModelSettings, costs: CostSettings) -> Problems:
-    problems: Problems = []
-    if all(grouping.by != "predicted_class" for grouping in model.groupings.values()):
-        problems.append((at, "costs are told per predicted class; this model has no grouping by it"))
-    if len(model.classes) > CONFUSION_CLASSES:
-        problems.append((at, f"costs are known of models with at most {CONFUSION_CLASSES:,} classes"))
-    classes, seen = set(model.classes), set()
-    for i, mistake in enumerate(costs.mistakes):
-        pair = mistake.true, mistake.predicted
-        named = {"true": mistake.true, "predicted": mistake.predicted}
-        problems += [
-            (f"{at}.mistakes.{i}.{key}", f"{name!r} is no class of the model")
-            for key, name in named.items()
-            if name not in classes
-        ]
-        if mistake.true == mistake.predicted:
-            problems.append((f"{at}.mistakes.{i}", "a right prediction is no mistake, and costs nothing"))
-        if pair in seen:
-            problems.append((f"{at}.mistakes.{i}", "this mistake has a cost already"))
-        seen.add(pair)
-    return problems
-
-
-def _assessment_problems(at: str, model: ModelSettings, assessment: AssessmentSettings) -> Problems:
-    known = [ALL, SCORE_BIN, *model.groupings]
-    if assessment.grouping not in known:
-        return [
-            (
-                f"{at}.grouping",
-                f"unknown grouping {assessment.grouping!r}; this model has {', '.join(known)}",
-            )
-        ]
-    if assessment.metric not in METRICS[assessment.task]:
-        possible = ", ".join(METRICS[assessment.task])
-        return [(f"{at}.metric", f"{assessment.task} is about one of {possible}")]
-    problems = _metric_problems(at, model, assessment)
-    if assessment.task != "identification" and assessment.extreme is not None:
-        problems.append((f"{at}.extreme", "is given with `task: identification`, and only then"))
-    if (assessment.task == "comparison") != (assessment.between is not None):
-        problems.append((f"{at}.between", "is given with `task: comparison`, and only then"))
-    groups = _group_names(model, assessment.grouping)
-    if assessment.task != "estimation" and groups is not None and len(groups) == 1:
-        problems.append((f"{at}.grouping", f"{assessment.task} needs more than one group"))
-    elif assessment.task == "identification" and groups is not None and assessment.top_m >= len(groups):
-        problems.append((f"{at}.top_m", f"must be below the number of groups, {len(groups)}"))
-    elif assessment.between is not None:
-        problems += _between_problems(f"{at}.between", assessment.between, groups)
-    return problems
-
-
-def _metric_problems(at: str, model: ModelSettings, assessment: AssessmentSettings) -> Problems:
-    metric, grouping = assessment.metric, model.groupings.get(assessment.grouping)
-    if metric == "overall_accuracy" and assessment.grouping != ALL:
-        return [(f"{at}.grouping", f"overall accuracy is of all traffic: `{ALL}`, or left out")]
-    if metric not in ("confusion", "cost"):
-        return []
-    problems = []
-    if grouping is None or grouping.by != "predicted_class":
-        problems.append((f"{at}.grouping", f"{metric} needs a grouping with `by: predicted_class`"))
-    if len(model.classes) > CONFUSION_CLASSES:
-        problems.append(
-            (f"{at}.metric", f"{metric} is known of models with at most {CONFUSION_CLASSES:,} classes")
-        )
-    if metric == "cost" and model.costs is None:
-        problems.append((f"{at}.metric", "cost needs the model's `costs`"))
-    return problems
-
-
-def _between_problems(at: str, between: list[str], groups: list[str] | None) -> Problems:
-    if between[0] == between[1]:
-        return [(at, "the two groups must differ")]
-    return [
-        (at, f"{name!r} is no group of the grouping") for name in between if name not in (groups or between)
-    ]
-
-
-def _group_names(model: ModelSettings, grouping: str) -> list[str] | None:
-    """Names of all groups that a grouping can have; None where traffic decides."""
-    if grouping == ALL:
-        return [ALL]
-    if grouping == SCORE_BIN:
-        return bin_names(model.score_edges)
-    settings = model.groupings[grouping]
-    if settings.by == "attribute":
-        return None
-    return model.classes if settings.by == "predicted_class" else list(settings.superclasses or {})
-
-
-def _superclass_problems(at: str, model: ModelSettings, grouping: GroupingSettings) -> Problems:
-    if grouping.superclasses is None:
-        return []
-    members = [name for names in grouping.superclasses.values() for name in names]
-    problems = [
-        (f"{at}.superclasses", f"{name!r} is no class of the model")
-        for name in dict.fromkeys(members)
-        if name not in model.classes
-    ]
-    problems += [
-        (f"{at}.superclasses", f"class {name!r} stands in {members.count(name)} superclasses, not in one")
-        for name in model.classes
-        if members.count(name) != 1
-    ]
     return problems

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from service.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
-from service.believing import believed_groupings
+from service.believing import believed_groupings, labels_of
 from service.cells import CellSpace
+from service.ensembles import EnsembleSnapshot, ensemble_snapshot
 from service.grouping_snapshot import GroupingSnapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
+from service.performing import PerformanceSnapshot
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.requests import OpenRequest
 from service.timeline import Fault, Moment, Since, faults_since, told_names
@@ -62,6 +66,8 @@ class ModelSnapshot:
         flow: labels over the time that is remembered.
         past: what was believed earlier, oldest first.
         since: since when thresholds that are known to be crossed are known to be.
+        performances: what was learned last of performance, by assessment.
+        ensembles: how ensembles and their members stand, by assessment.
     """
 
     model: str
@@ -82,6 +88,8 @@ class ModelSnapshot:
     flow: LabelFlow
     past: tuple[Moment, ...]
     since: dict[Fault, Since]
+    performances: Mapping[str, PerformanceSnapshot]
+    ensembles: Mapping[str, EnsembleSnapshot]
 
 
 def take_snapshot(
@@ -98,6 +106,7 @@ def take_snapshot(
     rng: np.random.Generator,
     before: ModelSnapshot | None = None,
     past: tuple[Moment, ...] = (),
+    performances: Mapping[str, PerformanceSnapshot] | None = None,
 ) -> ModelSnapshot:
     """Beliefs from facts: a pure function, the same on every replica but for the Monte Carlo draws.
 
@@ -115,6 +124,7 @@ def take_snapshot(
         before: the last snapshot, so that the same groups keep metrics of their own, and what was known
             already is known to be.
         past: what was believed earlier.
+        performances: what was learned last of performance, by assessment.
     """
     told_before = {} if before is None else {n: told_names(g) for n, g in before.groupings.items()}
     groupings = believed_groupings(
@@ -150,7 +160,37 @@ def take_snapshot(
         flow=_flow(ledger, now - history_seconds, now),
         past=past,
         since=faults_since(groupings, before=None if before is None else before.since, past=past, now=now),
+        performances=performances or {},
+        ensembles=_ensembles(settings, space, traffic, ledger, requests, now=now, rng=rng),
     )
+
+
+def _ensembles(
+    settings: ModelSettings,
+    space: CellSpace,
+    traffic: TrafficFacts,
+    ledger: OutcomeLedger,
+    requests: RequestFacts,
+    *,
+    now: float,
+    rng: np.random.Generator,
+) -> dict[str, EnsembleSnapshot]:
+    if space.ensemble is None:
+        return {}
+    known = labels_of(space, ledger, traffic, decay=settings.label_decay_per_second, now=now)
+    found: dict[str, EnsembleSnapshot] = {}
+    for name, asked in settings.assessments.items():
+        waiting = Counter(r.group for r in requests.open.values() if r.assessment == name)
+        told = (
+            ensemble_snapshot(
+                asked, space, traffic, known.labels, in_flight=waiting, rng=rng, interval=settings.interval
+            )
+            if asked.task == "ensemble"
+            else None
+        )
+        if told is not None:
+            found[name] = told
+    return found
 
 
 def _flow(ledger: OutcomeLedger, begin: float, end: float) -> LabelFlow:

@@ -14,12 +14,12 @@ from rich.text import Text
 from service.report.documents import (
     AssessmentState,
     Finding,
-    GroupState,
-    GroupTable,
     Interval,
     ModelState,
+    PerformanceSummary,
     Thresholds,
 )
+from service.report.group_documents import GroupState, GroupTable
 from service.report.groups import group_table
 from service.report.states import model_state
 from service.report.words import percent, probability
@@ -56,6 +56,7 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
     if not state.groupings:
         return [*parts, Text("no traffic yet")]
     parts += _findings(state)
+    parts += [_performance(one) for one in state.performances]
     for grouping in state.groupings:
         told = group_table(snapshot, grouping.name, limit=_MOST_GROUPS)
         parts.append(_grouping_table(told, state.thresholds))
@@ -65,6 +66,7 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
         parts.append(_legend())
     if state.assessments:
         parts.append(_assessment_table(state.assessments))
+    parts += [_member_table(one) for one in state.assessments if one.members]
     return parts
 
 
@@ -82,7 +84,9 @@ def _headline(state: ModelState) -> str:
 def _findings(state: ModelState) -> list[Text]:
     wanted = [w for w in (state.thresholds.min_accuracy, state.thresholds.max_ece) if w is not None]
     if not wanted:
-        return [Text("no threshold is configured (alerts.min_accuracy, alerts.max_ece)", style="dim")]
+        return [
+            Text("no threshold of groups is configured (alerts.min_accuracy, alerts.max_ece)", style="dim")
+        ]
     if not state.findings:
         sure = percent(state.thresholds.confidence)
         return [Text(f"no group is known, with {sure}, to cross a threshold", style="green")]
@@ -96,6 +100,12 @@ def _finding(finding: Finding) -> str:
     if finding.grouping == "all":
         return finding.sentence
     return f"{finding.sentence} It has {percent(finding.share)} of the traffic."
+
+
+def _performance(one: PerformanceSummary) -> Text:
+    """How a binary classifier does; as a finding, where a target is known to be missed."""
+    missed = any(measure.verdict == "fails" for measure in one.measures)
+    return Text(f"{'! ' if missed else ''}{one.name}: {shown(one.sentence)}", style=_FAILED if missed else "")
 
 
 def _grouping_table(told: GroupTable, thresholds: Thresholds) -> Table:
@@ -194,5 +204,21 @@ def _assessment_table(states: list[AssessmentState]) -> Table:
             f"{state.budget.remaining}",
             Text(shown(state.found)),
             Text(shown(", ".join(f"{one.group} {one.probability:.0%}" for one in state.next[:_MOST_NEXT]))),
+        )
+    return table
+
+
+def _member_table(state: AssessmentState) -> Table:
+    table = Table(title=f"\n{state.name}: the ensemble and its members", **_STYLE)
+    table.add_column("member", overflow="fold", min_width=8)
+    for heading in ("precision %", "labels", "calls positive", "target missed"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for member in state.members:
+        table.add_row(
+            Text(shown(member.member)),
+            _percent_interval(member.precision),
+            f"{member.labels:.0f}",
+            f"{member.share:.1%}",
+            "" if member.missed is None else _probability(member.missed),
         )
     return table

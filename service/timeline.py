@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.confusion import Estimate
+from service.assessment.estimate import Estimate
 from service.believing import believed_groupings
 from service.cells import CellSpace
 from service.grouping_snapshot import GroupingSnapshot

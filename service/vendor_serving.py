@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
 from service.clients import build_producer
-from service.metrics import VendorMetrics
+from service.instruments import VendorMetrics
 from service.settings import Settings
 from service.store.connection import Connection
 from service.web.vendors.app import vendor_app

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from service.model_settings import Frozen, Name, PositiveSeconds
+from service.setting_types import Frozen, Name, PositiveSeconds
 
 LABEL_KEY_CHARACTERS = 32
 """A label key has so many characters at least."""

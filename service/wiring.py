@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
@@ -17,10 +18,12 @@ from consumers.ingest import ModelIngest
 from consumers.kafka_dead_letters import KafkaDeadLetters
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
-from service.cells import CellSpace, CombinationDirectory
+from service.cells import CellSpace
 from service.clients import build_consumer
-from service.metrics import PipelineMetrics, VendorMetrics
+from service.combination_directory import CombinationDirectory
+from service.instruments import PipelineMetrics, VendorMetrics
 from service.monitor import ModelMonitor
+from service.performance_watch import InPlace, PerformanceWatch
 from service.settings import Settings
 from service.store.claims import ClaimStore
 from service.store.closed import AskedRequests
@@ -211,9 +214,26 @@ def vendor_desk(
 
 
 def model_monitor(
-    settings: Settings, model: str, connection: Connection, *, hash_key: bytes, rng: np.random.Generator
+    settings: Settings,
+    model: str,
+    connection: Connection,
+    *,
+    hash_key: bytes,
+    rng: np.random.Generator,
+    executor: Executor | None = None,
+    performance_failed: Callable[[], None] = lambda: None,
 ) -> ModelMonitor:
-    """The monitor of one model."""
+    """The monitor of one model.
+
+    Args:
+        settings: of the process.
+        model: its name.
+        connection: to Redis.
+        hash_key: of the pools.
+        rng: random numbers.
+        executor: where performance is learned; within the round if absent.
+        performance_failed: called when that failed.
+    """
     space = settings.cell_space(model)
     keys = model_keys(settings, model, space)
     model_settings = settings.models[model]
@@ -234,4 +254,12 @@ def model_monitor(
         metric_groups=settings.bounds.metric_groups,
         history_seconds=settings.http.history_hours * 3_600,
         shares={name: vendor.share for name, vendor in settings.vendors_of(model).items()},
+        performance=PerformanceWatch(
+            model,
+            model_settings,
+            executor or InPlace(),
+            rng.spawn(1)[0],
+            rest_seconds=settings.schedule.performance_seconds,
+            failed=performance_failed,
+        ),
     )

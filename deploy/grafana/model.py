@@ -6,7 +6,7 @@ from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders import timeseries
 from grafana_foundation_sdk.models import dashboard as kinds
 
-from deploy.grafana import looks, model_groups, model_questions, promql
+from deploy.grafana import looks, model_ensembles, model_groups, model_performance, model_questions, promql
 from deploy.grafana.frame import MODEL, dashboard, variable
 from deploy.grafana.panels import Query, Says, band, number
 from deploy.grafana.promql import age, crossed, shown, shown_rate
@@ -51,6 +51,8 @@ def _variables() -> list[build.QueryVariable]:
         )
         .regex('/^\\{group="(.*)"\\} /')
         .multi(True),
+        model_performance.chosen(),
+        model_ensembles.chosen(),
     ]
 
 
@@ -90,7 +92,8 @@ def model() -> build.Dashboard:
     for panel in _overall():
         board = board.with_panel(panel)
     board = board.with_panel(firing_alerts(_FIRING, width=8, height=8))
-    return model_questions.rows(model_groups.rows(board))
+    board = model_performance.row(model_groups.rows(board))
+    return model_questions.rows(model_ensembles.row(board))
 
 
 def _numbers() -> list[tuple[Says, str]]:

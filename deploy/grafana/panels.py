@@ -157,24 +157,32 @@ def quantile_lines(says: Says, name: str, *, width: int = 8) -> timeseries.Panel
 
 
 def band(
-    says: Says, name: str, matchers: Sequence[str], threshold: str, *, width: int = 8
+    says: Says,
+    name: str,
+    matchers: Sequence[str],
+    threshold: str = "",
+    *,
+    limit: str = "threshold",
+    width: int = 8,
 ) -> timeseries.Panel:
     """A credible interval over time: lower to upper filled, the mean as a line, the threshold dashed.
 
     Args:
         says: what the panel says of itself.
         name: of the metrics, with `{}` for lower, mean and upper.
-        matchers: what chooses one group; the first of them, its model.
-        threshold: the metric of the threshold.
+        matchers: what chooses one group, or one measure.
+        threshold: the metric of the threshold, chosen by as many of these as it has labels; none if empty.
+        limit: what the legend calls the threshold.
         width: of the panel, of 24.
     """
-    queries = [
-        *(Query(promql.shown(name.format(end), *matchers, by=""), end) for end in ("lower", "mean", "upper")),
-        Query(promql.shown(threshold, matchers[0], by=""), "threshold"),
-    ]
+    ends = ("lower", "mean", "upper")
+    queries = [Query(promql.shown(name.format(end), *matchers, by=""), end) for end in ends]
+    if threshold:
+        fitting = promql.fitting(threshold, matchers)
+        queries.append(Query(promql.shown(threshold, *fitting, by=""), limit))
     thin = model.DynamicConfigValue("custom.lineWidth", 1)
     dashed = model.DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [10, 10]})
-    return (
+    panel = (
         lines(says, *queries, width=width)
         .override_by_name("mean", [looks.fixed(looks.BLUE)])
         .override_by_name("lower", [looks.fixed(looks.SKY), thin])
@@ -187,8 +195,8 @@ def band(
                 model.DynamicConfigValue("custom.fillOpacity", 25),
             ],
         )
-        .override_by_name("threshold", [looks.fixed(looks.VERMILLION), dashed])
     )
+    return panel.override_by_name(limit, [looks.fixed(looks.VERMILLION), dashed]) if threshold else panel
 
 
 def bars(says: Says, *queries: Query, width: int = 8, height: int = 8) -> bargauge.Panel:

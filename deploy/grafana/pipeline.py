@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from deploy.grafana import looks, pipeline_flow, pipeline_rounds
+from deploy.grafana import looks, pipeline_flow, pipeline_rounds, pipeline_vendors
 from deploy.grafana.frame import PIPELINE, dashboard
 from deploy.grafana.panels import Query, Says, number
 from deploy.grafana.promql import age, counted, series, shown
@@ -16,13 +16,14 @@ def pipeline() -> build.Dashboard:
         PIPELINE,
         "Credence: pipeline",
         "How Credence itself does: whether it keeps up with Kafka, what it refuses or loses, how long its "
-        "rounds take, and how near its bounds are.",
+        "rounds take, how near its bounds are, and how vendors are served.",
     ).with_row(build.Row("Now"))
     for says, expression in _numbers():
         board = board.with_panel(number(says, Query(expression), width=3))
     board = pipeline_flow.consumers(board.with_row(build.Row("Consumers")))
     board = pipeline_flow.storing(board.with_row(build.Row("Storing, and what went wrong")))
     board = pipeline_rounds.requests(board.with_row(build.Row("Label requests and labels")))
+    board = pipeline_vendors.vendors(board.with_row(build.Row("Vendors")))
     return pipeline_rounds.rounds(board.with_row(build.Row("Rounds, pool and bounds")))
 
 

@@ -7,13 +7,14 @@ would count them once per replica, and a mean of ratios means nothing. What a pr
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from service.metrics import SPECS
 
 FIRING = 'ALERTS{alertstate="firing",alertname=~"Credence.*",job=~"$job|"}'
 """Of the chosen jobs, or of none: that nothing answers at all is told of no job."""
 
-OF_PEOPLE = 'grouping!~"all|score_bin"'
+OF_PEOPLE = 'grouping!~"all|score_bin|positive_score|__votes__"'
 """The groupings that people configured, which are those of the alerts on the accuracy of groups.
 
 Where the model says itself that it is unsure, it is right less often, as it should be.
@@ -36,11 +37,19 @@ def series(name: str, *matchers: str, suffix: str = "") -> str:
     """
     labels = SPECS[name].labels
     for matcher in matchers:
-        label = re.split("[=!]", matcher)[0]
-        if label not in labels:
+        if (label := _label(matcher)) not in labels:
             raise KeyError(f"{name} has no label {label}")
     chosen = ",".join(('job=~"$job"', *matchers))
     return f"{name}{suffix}{{{chosen}}}"
+
+
+def fitting(name: str, matchers: Iterable[str]) -> list[str]:
+    """The matchers on labels that a metric has."""
+    return [matcher for matcher in matchers if _label(matcher) in SPECS[name].labels]
+
+
+def _label(matcher: str) -> str:
+    return re.split("[=!]", matcher)[0]
 
 
 def shown(name: str, *matchers: str, by: str | None = None, over: str = "") -> str:

@@ -124,6 +124,8 @@ def firing_alerts(expression: str, *, width: int = 24, height: int = 6) -> table
         "grouping": "Grouping",
         "group": "Group",
         "assessment": "Assessment",
+        "measure": "Measure",
+        "vendor": "Vendor",
         "job": "Job",
     }
     organize = {

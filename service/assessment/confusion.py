@@ -23,6 +23,7 @@ from service.assessment import beta as betas
 from service.assessment import dirichlet
 from service.assessment.beliefs import AccuracyBeliefs, Outcomes
 from service.assessment.confusion_beliefs import DOUBTS, STRENGTHS, ConfusionBeliefs, joined
+from service.assessment.estimate import Estimate
 from service.assessment.groups import GroupingBeliefs, Labels
 from service.assessment.mixture import BetaMixture
 from service.assessment.priors import FIXED_PRIORS, PriorName
@@ -34,19 +35,6 @@ IntervalKind = Literal["equal_tailed", "highest_density"]
 
 _LEAST = 1e-9
 """Least parameter of a Dirichlet; a class that cannot be has it."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Mean and interval of several numbers, arrays of one shape."""
-
-    lower: Floats
-    mean: Floats
-    upper: Floats
-
-    def part(self, which: Indices) -> Estimate:
-        """Some of the numbers."""
-        return Estimate(self.lower[which], self.mean[which], self.upper[which])
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from service.assessment.beliefs import AccuracyBeliefs
 from service.assessment.bin_beliefs import BinBeliefs
 from service.assessment.comparison import expected_confidence
 from service.assessment.confusion_beliefs import ConfusionBeliefs
+from service.assessment.influence import curve_influence
 from service.assessment.laplace import Cells
 
 Floats = npt.NDArray[np.float64]
@@ -44,6 +45,8 @@ class Question:
         costs: with cost: of every true class, per group [G, K].
         pair: with comparison: the two groups [2], or those of every run [R, 2].
         region: with comparison: difference of accuracies that does not matter.
+        positive: with performance: about the probability of the positive class, per group [G], of groups by
+            the positive class's score, the lowest first.
     """
 
     cells: Cells
@@ -52,6 +55,7 @@ class Question:
     costs: Floats | None = None
     pair: npt.NDArray[np.intp] = field(default_factory=lambda: np.array([0, 1]))
     region: float = 0.05
+    positive: Floats | None = None
 
 
 class Task(Protocol[Believed_contra]):
@@ -131,6 +135,21 @@ class EstimateOverallAccuracy(EstimateAccuracy):
     @property
     def _weights(self) -> Floats:
         return self.question.cells.group_shares**2
+
+
+@dataclass(frozen=True)
+class EstimatePrecisionRecall(EstimateAccuracy):
+    """Reduce the posterior variance of precision and recall at every threshold.
+
+    As for groupwise accuracy, weighted by how much they move with a group's accuracy instead of by traffic:
+    rare groups of high scores decide on the precision. Groups are by the positive class's score.
+    """
+
+    @property
+    def _weights(self) -> Floats:
+        if self.question.positive is None:
+            raise ValueError("precision and recall need the probability of the positive class")
+        return curve_influence(self.question.cells.group_shares, self.question.positive)
 
 
 @dataclass(frozen=True)
@@ -337,6 +356,7 @@ TASKS: dict[tuple[str, str], Callable[[Question], Task[Any]]] = {
     ("identification", "calibration"): IdentifyByCalibration,
     ("identification", "cost"): IdentifyByCost,
     ("comparison", "accuracy"): CompareAccuracy,
+    ("performance", "precision_recall"): EstimatePrecisionRecall,
 }
 """Tasks by (task, metric), as configured."""
 

@@ -186,7 +186,7 @@ _PAGE = """\
 # Configuration
 
 Credence reads one YAML file and the `{prefix}*` environment once, when it starts. This page is made from
-the models that check them: `service/settings.py` and `service/model_settings.py`.
+the models that check them, in `service/settings.py` and the `service/*_settings.py` that it takes together.
 
 ## A complete example
 

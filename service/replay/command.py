@@ -6,32 +6,34 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from service.assessment.policies import POLICIES
 from service.assessment.priors import FIXED_PRIORS
 from service.assessment.tasks import TASKS
 from service.errors import RecordingError
+from service.replay import ensemble_command, one_class, performance_command
+from service.replay.arguments import INTERVAL, natural, positive, share
 from service.replay.costs import load_costs
-from service.replay.digits import digits_recordings
+from service.replay.digits import digits_recordings, digits_voters
 from service.replay.engine import Method
 from service.replay.figures import draw_pool, draw_results
 from service.replay.grouping import Grouper
 from service.replay.paper import OURS, PAPERS, experiments
 from service.replay.pool import Pool
+from service.replay.progress import Advance, progress
 from service.replay.recording import Recording, load_recording
 from service.replay.study import Study, Workers, workers
 from service.replay.summary import Results, summary
 from service.replay.superclasses import load_superclasses
 from service.replay.tables import Table
+from service.replay.taken import ESTIMATION, refuse_what_is_not_taken
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,7 +42,8 @@ Assess recorded predictions offline: label them one by one as a policy wishes, i
 measure how well the method knows the truth after so many labels. Nothing is needed but the file.
 
 FILE is .npz (probabilities [N, K], labels [N]), .csv or .txt (true_class score_0 ... score_K-1 a row), or
-.parquet; or the word `digits`: two classifiers of the handwritten digits that scikit-learn brings along.
+.parquet; or the word `digits`: two classifiers of the handwritten digits that scikit-learn brings along, with
+--task ensemble three. With --task ensemble all files are members of one ensemble, else each is by itself.
 """
 
 EPILOG = """\
@@ -52,11 +55,20 @@ examples:
   credence replay digits                                   groupwise accuracy, by number of labels
   credence replay digits --task identification --runs 50   labels until the least accurate class is found
   credence replay FILE --task identification --metric calibration --top-m 3 --plots figures
+  credence replay FILE --task performance --jobs 4         precision-recall curves from few labels
+  credence replay A.npz B.npz C.npz --task ensemble        members of an ensemble, with labels that they share
   credence replay --paper FILE                             the paper's tables, with your predictions
 """
 
 _LABELS = (50, 100, 200, 500)
 """Numbers of labels after which estimates are looked at, beside 2, 5 and 10 per group."""
+
+# Of options that some task refuses, so that argparse must not fill them in.
+_GROUPING = "predicted_class"
+_BINS = 10
+_BINNING: Literal["equal_width", "equal_size"] = "equal_size"
+_TOP_M, _TOP_M_OF_PAPER = 1, 3
+_REGION = 0.05
 
 
 def add_parser(commands: Any) -> None:
@@ -73,36 +85,51 @@ def add_parser(commands: Any) -> None:
         "--paper", action="store_true", help="make the paper's Tables 3 to 7 and the supplement's 1 to 4"
     )
     question = parser.add_argument_group("what is asked")
-    question.add_argument("--task", default="estimation", choices=sorted({task for task, _ in TASKS}))
+    question.add_argument(
+        "--task",
+        default=ESTIMATION,
+        choices=sorted({*(task for task, _ in TASKS), performance_command.TASK, ensemble_command.TASK}),
+    )
     question.add_argument("--metric", default=None, choices=sorted({metric for _, metric in TASKS}))
     question.add_argument(
         "--grouping",
-        default="predicted_class",
         choices=["predicted_class", "superclass", "score_bin", "all"],
-        help="what tells groups apart (default: predicted_class)",
+        help=f"what tells groups apart (default: {_GROUPING})",
     )
     question.add_argument("--superclasses", type=Path, metavar="JSON", help="classes of every superclass")
-    question.add_argument("--score-bins", type=_positive, default=10, metavar="B", help="default: 10")
+    question.add_argument("--score-bins", type=positive, metavar="B", help=f"default: {_BINS}")
+    question.add_argument("--binning", choices=["equal_width", "equal_size"], help=f"default: {_BINNING}")
     question.add_argument(
-        "--binning", choices=["equal_width", "equal_size"], default="equal_size", help="default: equal_size"
-    )
-    question.add_argument(
-        "--top-m", type=_positive, default=1, metavar="M", help="groups to find (default: 1)"
+        "--top-m",
+        type=positive,
+        metavar="M",
+        help=f"groups to find (default: {_TOP_M}; with --paper {_TOP_M_OF_PAPER})",
     )
     question.add_argument("--extreme", choices=["lowest", "highest"], help="default: the worse end")
     question.add_argument(
         "--costs", type=Path, metavar="CSV", help="K rows: cost by true and predicted class"
     )
-    question.add_argument("--region", type=_share, default=0.05, help="difference that does not matter")
+    question.add_argument(
+        "--region", type=share, help=f"difference that does not matter (default: {_REGION})"
+    )
+    one_class.add_arguments(
+        parser,
+        {
+            performance_command.TASK: performance_command.LABELS,
+            ensemble_command.TASK: ensemble_command.LABELS,
+        },
+    )
+    performance_command.add_arguments(parser)
+    ensemble_command.add_arguments(parser)
     methods = parser.add_argument_group("who answers")
     methods.add_argument("--prior", action="append", choices=["learned", *FIXED_PRIORS], help="repeatable")
     methods.add_argument("--policy", action="append", choices=list(POLICIES), help="repeatable")
     size = parser.add_argument_group("how much")
-    size.add_argument("--runs", type=_positive, default=100, help="independent runs (default: 100)")
-    size.add_argument("--budget", type=_positive, help="labels of a run (default: by task)")
-    size.add_argument("--interval", type=_share, default=0.95, help="probability inside intervals")
-    size.add_argument("--seed", type=_seed, default=0, help="the same seed gives the same figures")
-    size.add_argument("--jobs", type=_positive, default=1, help="processes (default: 1)")
+    size.add_argument("--runs", type=positive, default=100, help="independent runs (default: 100)")
+    size.add_argument("--budget", type=positive, help="labels of a run (default: by task)")
+    size.add_argument("--interval", type=share, help=f"probability inside intervals (default: {INTERVAL})")
+    size.add_argument("--seed", type=natural, default=0, help="the same seed gives the same figures")
+    size.add_argument("--jobs", type=positive, default=1, help="processes (default: 1)")
     output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="print JSON instead of tables")
     output.add_argument("--markdown", action="store_true", help="print Markdown instead of tables")
@@ -112,14 +139,20 @@ def add_parser(commands: Any) -> None:
 
 def replay(options: argparse.Namespace) -> int:
     """Run the command."""
+    refuse_what_is_not_taken(options)
     if options.plots:
         _make(options.plots)
-    recordings = [recording for name in options.files for recording in _recordings(name)]
+    recordings = [recording for name in options.files for recording in _recordings(name, options)]
     tables: list[Table] = []
-    with workers(options.jobs) as crew, _progress(options) as advance:
+    with workers(options.jobs) as crew, progress(for_programs=options.json) as advance:
+        if options.task == ensemble_command.TASK:
+            tables += ensemble_command.ensemble_tables(recordings, options, crew, advance)
+            recordings = []
         for recording in recordings:
             if options.paper:
                 tables += _paper(recording, options, crew, advance)
+            elif options.task == performance_command.TASK:
+                tables += performance_command.performance_tables(recording, options, crew, advance)
             else:
                 study = _study(recording, options)
                 results = _results(study, _methods(options), crew, advance)
@@ -141,8 +174,10 @@ def _make(directory: Path) -> None:
         ) from error
 
 
-def _recordings(name: str) -> list[Recording]:
-    return digits_recordings() if name == "digits" else [load_recording(Path(name))]
+def _recordings(name: str, options: argparse.Namespace) -> list[Recording]:
+    if name == "digits":
+        return digits_voters() if options.task == ensemble_command.TASK else digits_recordings()
+    return [load_recording(Path(name), decision_values=options.decision_values)]
 
 
 def _methods(options: argparse.Namespace) -> list[Method]:
@@ -159,13 +194,14 @@ def _study(recording: Recording, options: argparse.Namespace) -> Study:
         raise RecordingError("--metric", f"{options.task} knows {known}; choose one of them")
     pool = _pool(recording, options, metric)
     groups = len(pool.names)
-    if options.task == "identification" and options.top_m >= groups:
+    top_m = options.top_m or _TOP_M
+    if options.task == "identification" and top_m >= groups:
         raise RecordingError(
             "--top-m", f"there are {groups} groups with items; look for fewer than that, or group otherwise"
         )
     if options.task == "comparison" and groups < 2:  # noqa: PLR2004 - a pair
         raise RecordingError(recording.name, "it has one group with items; a comparison needs two")
-    estimating = options.task == "estimation"
+    estimating = options.task == ESTIMATION
     per_group = [count * groups for count in (2, 5, 10)]
     at = sorted({*per_group, *_LABELS}) if estimating else []
     if options.budget is not None:
@@ -184,11 +220,11 @@ def _study(recording: Recording, options: argparse.Namespace) -> Study:
         runs=options.runs,
         budget=budget,
         at=tuple(at),
-        top_m=options.top_m,
+        top_m=top_m,
         extreme=options.extreme or ("lowest" if metric == "accuracy" else "highest"),
         costs=_costs(pool, options) if metric == "cost" else None,
-        region=options.region,
-        mass=options.interval,
+        region=options.region or _REGION,
+        mass=options.interval or INTERVAL,
         seed=options.seed,
     )
 
@@ -199,12 +235,13 @@ def _whole(pool: Pool, task: str) -> int:
 
 
 def _pool(recording: Recording, options: argparse.Namespace, metric: str) -> Pool:
-    grouper = Grouper(options.score_bins, options.binning)
-    if metric == "calibration" and options.task == "estimation":
+    grouper = Grouper(options.score_bins or _BINS, options.binning or _BINNING)
+    grouping = options.grouping or _GROUPING
+    if metric == "calibration" and options.task == ESTIMATION:
         return Pool(recording, grouper.bins_alone(recording))
-    if metric in {"confusion", "cost"} and options.grouping != "predicted_class":
+    if metric in {"confusion", "cost"} and grouping != "predicted_class":
         raise RecordingError("--grouping", f"{metric} is known by predicted_class alone; leave it out")
-    if options.grouping == "superclass":
+    if grouping == "superclass":
         if options.superclasses is None:
             raise RecordingError("--superclasses", "the grouping by superclass needs a file; name it")
         return Pool(
@@ -215,7 +252,7 @@ def _pool(recording: Recording, options: argparse.Namespace, metric: str) -> Poo
         "score_bin": grouper.bins_alone,
         "all": grouper.all,
     }
-    return Pool(recording, grouped[options.grouping](recording))
+    return Pool(recording, grouped[grouping](recording))
 
 
 def _costs(pool: Pool, options: argparse.Namespace) -> Floats:
@@ -225,7 +262,7 @@ def _costs(pool: Pool, options: argparse.Namespace) -> Floats:
     return np.asarray(matrix.T[pool.predicted], np.float64)
 
 
-def _results(study: Study, methods: Sequence[Method], crew: Workers, advance: _Advance) -> Results:
+def _results(study: Study, methods: Sequence[Method], crew: Workers, advance: Advance) -> Results:
     return {
         method: study.run(method, crew, advance(f"{study.pool.recording.name} {method}", study.runs))
         for method in methods
@@ -233,12 +270,12 @@ def _results(study: Study, methods: Sequence[Method], crew: Workers, advance: _A
 
 
 def _paper(
-    recording: Recording, options: argparse.Namespace, crew: Workers, advance: _Advance
+    recording: Recording, options: argparse.Namespace, crew: Workers, advance: Advance
 ) -> Iterator[Table]:
     superclasses = None
     if options.superclasses is not None:
         superclasses = list(load_superclasses(options.superclasses, recording).values())
-    top_m = options.top_m if options.top_m > 1 else 3
+    top_m = options.top_m or _TOP_M_OF_PAPER
     for experiment in experiments(
         recording, runs=options.runs, seed=options.seed, top_m=top_m, superclasses=superclasses
     ):
@@ -264,57 +301,3 @@ def _print(tables: Sequence[Table], options: argparse.Namespace) -> None:
         console = Console()
         for table in tables:
             console.print(table.rich(), "")
-
-
-_Advance = Callable[[str, int], Callable[[int], None]]
-
-
-@contextmanager
-def _progress(options: argparse.Namespace) -> Iterator[_Advance]:
-    """Progress bars on stderr: what is given starts one, and what it returns advances it."""
-    console = Console(stderr=True)
-    bars = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=options.json and not console.is_terminal,
-    )
-    with bars:
-
-        def start(name: str, runs: int) -> Callable[[int], None]:
-            task = bars.add_task(name, total=runs)
-            return lambda done: bars.advance(task, done)
-
-        yield start
-
-
-def _positive(text: str) -> int:
-    return _at_least(1, text)
-
-
-def _seed(text: str) -> int:
-    return _at_least(0, text)
-
-
-def _at_least(least: int, text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = least - 1
-    if number < least:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of {least} or more")
-    return number
-
-
-def _share(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number between 0 and 1")
-    return number

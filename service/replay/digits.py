@@ -1,17 +1,61 @@
-"""Recordings of two classifiers of handwritten digits, made from the images that scikit-learn has."""
+"""Recordings of classifiers of handwritten digits, made from the images that scikit-learn has."""
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from service.errors import RecordingError
 from service.replay.recording import Recording
+
+Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.intp]
 
 _SEED = 0
 _TRAINING_IMAGES = 150
 """So few that both classifiers err often enough to tell their groups apart."""
 
+VOTERS_TRAINING_IMAGES = 300
+"""So few that digits are confused often enough for members of an ensemble to differ."""
+
 _BRIGHTEST = 16.0
+
+
+class Split(NamedTuple):
+    """All images, and which of them are for training."""
+
+    images: Floats
+    labels: Labels
+    training: Indices
+    rest: Indices
+
+
+def split_digits(training_images: int, rng: np.random.Generator) -> Split:
+    """The images, in a random order, of which so many are for training.
+
+    Raises:
+        RecordingError: scikit-learn is missing.
+    """
+    try:
+        from sklearn.datasets import load_digits  # noqa: PLC0415 - an extra, slow to import
+    except ImportError as error:
+        raise RecordingError(
+            "digits", "these recordings need scikit-learn; run: pip install 'credence[demo]'"
+        ) from error
+    digits = load_digits()
+    order = rng.permutation(len(digits.data))
+    training, rest = order[:training_images], order[training_images:]
+    return Split(digits.data / _BRIGHTEST, digits.target.astype(np.int64), training, rest)
+
+
+def logistic_regression() -> Any:
+    """A classifier of digits that is moderately confident."""
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - an extra, slow to import
+
+    return LogisticRegression(C=5.0, max_iter=1_000)
 
 
 def digits_recordings() -> list[Recording]:
@@ -22,25 +66,43 @@ def digits_recordings() -> list[Recording]:
     Raises:
         RecordingError: scikit-learn is missing.
     """
-    try:
-        from sklearn.datasets import load_digits  # noqa: PLC0415 - an extra, slow to import
-        from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - an extra, slow to import
-        from sklearn.naive_bayes import GaussianNB  # noqa: PLC0415 - an extra, slow to import
-    except ImportError as error:
-        raise RecordingError(
-            "digits", "these recordings need scikit-learn; run: pip install 'credence[demo]'"
-        ) from error
-    digits = load_digits()
-    images, labels = digits.data / _BRIGHTEST, digits.target.astype(np.int64)
-    order = np.random.default_rng(_SEED).permutation(len(images))
-    training, pool = order[:_TRAINING_IMAGES], order[_TRAINING_IMAGES:]
-    classifiers = {
-        "digits_logistic": LogisticRegression(C=5.0, max_iter=1_000),
-        # Pixels that never vary in the training images would else decide alone.
-        "digits_naive_bayes": GaussianNB(var_smoothing=1e-3),
-    }
+    split = split_digits(_TRAINING_IMAGES, np.random.default_rng(_SEED))
+    return _recorded(split, {"digits_logistic": logistic_regression(), "digits_naive_bayes": _naive_bayes()})
+
+
+def digits_voters() -> list[Recording]:
+    """A logistic regression, naive Bayes and the three nearest neighbours: members of an ensemble.
+
+    All are trained on the same few images and recorded on the 1,497 others; they are the same every time.
+
+    Raises:
+        RecordingError: scikit-learn is missing.
+    """
+    split = split_digits(VOTERS_TRAINING_IMAGES, np.random.default_rng(_SEED))
+    from sklearn.neighbors import KNeighborsClassifier  # noqa: PLC0415 - an extra, slow to import
+
+    return _recorded(
+        split,
+        {
+            "digits_logistic": logistic_regression(),
+            "digits_naive_bayes": _naive_bayes(),
+            "digits_neighbours": KNeighborsClassifier(3),
+        },
+    )
+
+
+def _naive_bayes() -> Any:
+    from sklearn.naive_bayes import GaussianNB  # noqa: PLC0415 - an extra, slow to import
+
+    # Pixels that never vary in the training images would else decide alone.
+    return GaussianNB(var_smoothing=1e-3)
+
+
+def _recorded(split: Split, classifiers: dict[str, Any]) -> list[Recording]:
+    """What classifiers say of the images that they were not trained on."""
     recordings = []
     for name, classifier in classifiers.items():
-        classifier.fit(images[training], labels[training])
-        recordings.append(Recording(name, classifier.predict_proba(images[pool]), labels[pool]))
+        classifier.fit(split.images[split.training], split.labels[split.training])
+        probabilities = classifier.predict_proba(split.images[split.rest])
+        recordings.append(Recording(name, probabilities, split.labels[split.rest]))
     return recordings

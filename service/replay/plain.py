@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any, TextIO
@@ -26,14 +27,7 @@ def read_npz(path: Path) -> Columns:
         RecordingError: it is no such archive, or an array is missing or cannot be read.
         OSError: the file cannot be opened.
     """
-    # numpy leaves a file open that it opened itself and could not read.
-    with path.open("rb") as handle:
-        try:
-            archive = np.load(handle, allow_pickle=False)
-        except _UNREADABLE as error:
-            raise _no_archive(path) from error
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise _no_archive(path)
+    with _opened(path) as archive:
         missing = [name for name in ("probabilities", "labels") if name not in archive]
         if missing:
             raise RecordingError(
@@ -47,6 +41,30 @@ def read_npz(path: Path) -> Columns:
             labels=_array(path, archive, "labels"),
             predicted=_array(path, archive, "predicted") if "predicted" in archive else None,
         )
+
+
+def read_decision_values(path: Path) -> npt.NDArray[Any] | None:
+    """Read the array `decision_values`, unchecked; None if there is none.
+
+    Raises:
+        RecordingError: it is no such archive, or the array cannot be read.
+        OSError: the file cannot be opened.
+    """
+    with _opened(path) as archive:
+        return _array(path, archive, "decision_values") if "decision_values" in archive else None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[np.lib.npyio.NpzFile[Any]]:
+    # numpy leaves a file open that it opened itself and could not read.
+    with path.open("rb") as handle:
+        try:
+            archive = np.load(handle, allow_pickle=False)
+        except _UNREADABLE as error:
+            raise _no_archive(path) from error
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise _no_archive(path)
+        yield archive
 
 
 def _no_archive(path: Path) -> RecordingError:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from service.errors import RecordingError
 from service.replay.columns import Columns, Floats, Labels
 from service.replay.parquet import read_parquet
-from service.replay.plain import read_npz, read_text
+from service.replay.plain import read_decision_values, read_npz, read_text
 
 _READERS: dict[str, Callable[[Path], Columns]] = {
     ".npz": read_npz,
@@ -33,12 +34,15 @@ class Recording:
         labels: true class of every item, 0 to K - 1 [N].
         own_predicted: predicted classes [N] where they are not those of the highest probability, as with an
             operating threshold; else None.
+        decision_values: margins of the second of two classes [N], real numbers that grow with its
+            probability; None where none were read.
     """
 
     name: str
     probabilities: Floats
     labels: Labels
     own_predicted: Labels | None = None
+    decision_values: Floats | None = None
 
     @property
     def size(self) -> int:
@@ -72,13 +76,18 @@ class Recording:
         return correct
 
 
-def load_recording(path: Path) -> Recording:
+def load_recording(path: Path, *, decision_values: bool = False) -> Recording:
     """Read a recording in the format that the file's suffix names.
 
-    - `.npz`: arrays `probabilities` [N, K] and `labels` [N], and optionally `predicted` [N].
+    - `.npz`: arrays `probabilities` [N, K] and `labels` [N], and optionally `predicted` [N] and
+      `decision_values` [N].
     - `.csv` or `.txt`: rows of the true class and K probabilities, separated by commas, spaces or tabs.
     - `.parquet`: a column `label`, `labels` or `true_class`; either a column `probabilities` of lists, or
       columns `score_0` to `score_K-1`; and optionally `predicted`.
+
+    Args:
+        path: of the file.
+        decision_values: whether to read them, if the file has any.
 
     Raises:
         RecordingError: the file cannot be used, and why.
@@ -90,9 +99,39 @@ def load_recording(path: Path) -> Recording:
         )
     if not path.is_file():
         raise RecordingError(path, "there is no such file; check the path")
+    values = None
     try:
         columns = read(path)
+        if decision_values and read is read_npz:
+            values = read_decision_values(path)
     except OSError as error:
         raise RecordingError(path, f"it cannot be read ({type(error).__name__}); check the file") from error
     probabilities, labels, predicted = columns.checked()
-    return Recording(path.stem, probabilities, labels, predicted)
+    margins = None if values is None else _checked_margins(path, values, len(labels))
+    return Recording(path.stem, probabilities, labels, predicted, margins)
+
+
+def _checked_margins(path: Path, values: npt.NDArray[Any], size: int) -> Floats:
+    """Decision values [N] of two classes.
+
+    Raises:
+        RecordingError: they cannot be used.
+    """
+    if values.shape != (size,):
+        raise RecordingError(
+            path,
+            f"decision_values must be [{size}], one of every item, but have the shape {list(values.shape)}",
+        )
+    if values.dtype.kind not in "fiu":
+        raise RecordingError(
+            path, f"decision_values are not numbers (their type is {values.dtype}); save them as numbers"
+        )
+    margins: Floats = values.astype(np.float64)
+    if not np.isfinite(margins).all():
+        row = int(np.isfinite(margins).argmin())
+        raise RecordingError(
+            path,
+            f"row {row} (counted from 0): decision_values hold a NaN or an infinity; leave the row out, or "
+            "mend what wrote it",
+        )
+    return margins

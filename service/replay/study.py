@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,8 @@ RUNS_AT_ONCE = 100
 """Runs of one batch: enough that numpy's overhead is shared, few enough that arrays stay in the cache."""
 
 Progress = Callable[[int], None]
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ def _given(costs: Floats | None) -> Floats:
 
 
 class Workers:
-    """Runs batches: here, or in other processes.
+    """Calls functions many times: here, or in other processes.
 
     Args:
         executor: of other processes; None for this one.
@@ -178,18 +180,21 @@ class Workers:
     def __init__(self, executor: ProcessPoolExecutor | None = None) -> None:
         self._executor = executor
 
+    def each(self, function: Callable[..., Found], arguments: Sequence[tuple[Any, ...]]) -> Iterator[Found]:
+        """What a function finds for each of many arguments, in their order."""
+        if self._executor is None:
+            for given in arguments:
+                yield function(*given)
+            return
+        for future in [self._executor.submit(function, *given) for given in arguments]:
+            yield future.result()
+
     def map(self, study: Study, method: Method) -> Iterator[tuple[int, Result]]:
         """Number of runs and result of every batch, in order."""
-        if self._executor is None:
-            for first, runs in study.batches():
-                yield runs, run_batch(study, method, first, runs)
-            return
-        started = [
-            (runs, self._executor.submit(run_batch, study, method, first, runs))
-            for first, runs in study.batches()
-        ]
-        for runs, future in started:
-            yield runs, future.result()
+        batches = study.batches()
+        found = self.each(run_batch, [(study, method, first, runs) for first, runs in batches])
+        for (_, runs), result in zip(batches, found, strict=True):
+            yield runs, result
 
 
 @contextmanager

@@ -5,11 +5,14 @@ Probabilities, shares and accuracies are ratios between 0 and 1. Times are secon
 
 from __future__ import annotations
 
+import math
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.assessment.confusion import Estimate
+from service.assessment.estimate import Estimate
+from service.assessment_settings import Task
+from service.cells import GroupingKind
 
 Seconds = float
 
@@ -28,11 +31,16 @@ class Interval(Document):
     upper: float = Field(description="upper end of the credible interval")
 
     @classmethod
-    def of(cls, told: Estimate, which: int) -> Self:
-        """One of several posteriors."""
+    def of(cls, told: Estimate, which: int | tuple[()] = ()) -> Self:
+        """One of several posteriors, or the only one."""
         return cls(
             lower=float(told.lower[which]), mean=float(told.mean[which]), upper=float(told.upper[which])
         )
+
+    @classmethod
+    def if_any(cls, told: Estimate, which: int | tuple[()] = ()) -> Self | None:
+        """The same; None of what cannot exist."""
+        return cls.of(told, which) if math.isfinite(told.mean[which]) else None
 
 
 class Thresholds(Document):
@@ -81,7 +89,8 @@ class ModelSummary(Document):
     last_label_at: Seconds | None
     accuracy: Interval | None = Field(description="over all traffic; null without traffic")
     finding_count: int = Field(description="thresholds, of all groups, that are known to be crossed")
-    watched: bool = Field(description="whether a threshold is configured")
+    missed_targets: int = Field(description="targets of performance that are known to be missed")
+    watched: bool = Field(description="whether a threshold, or a target of performance, is configured")
     labels_remaining: int = Field(description="left in the budgets of all assessments")
 
 
@@ -98,7 +107,7 @@ class GroupingSummary(Document):
     """One partition of the traffic."""
 
     name: str
-    by: Literal["all", "score_bin", "predicted_class", "superclass", "attribute"]
+    by: GroupingKind
     groups: int = Field(description="groups that have had traffic")
     findings: int = Field(description="thresholds of its groups that are known to be crossed")
     meets: int = Field(description="groups that are known to meet min_accuracy")
@@ -124,6 +133,16 @@ class Comparison(Document):
     above: float = Field(description="probability that the first is more accurate by more than the region")
 
 
+class MemberState(Document):
+    """How one member of an ensemble stands; the first one is the ensemble itself."""
+
+    member: str
+    precision: Interval = Field(description="how many of the items that it calls positive are")
+    share: float = Field(description="of the traffic, that it calls positive")
+    labels: float = Field(description="of such items, as many as they are worth")
+    missed: float | None = Field(description="probability that the target is missed; null without one")
+
+
 class NextGroup(Document):
     """A group that the policy may ask about next."""
 
@@ -138,10 +157,10 @@ class AssessmentState(Document):
     """How one standing question stands."""
 
     name: str
-    task: Literal["estimation", "identification", "comparison"]
+    task: Task
     metric: str
     grouping: str = Field(description="the grouping that labels are asked by")
-    policy: str
+    policy: str = Field(description="who chooses what is labelled next; of an ensemble `planned`")
     question: str = Field(description="what is asked, in words")
     found: str = Field(description="what has been found, in words; empty where nothing can be said")
     budget: BudgetState
@@ -151,7 +170,41 @@ class AssessmentState(Document):
     events: dict[str, int] = Field(description="how often what happened to its requests")
     ranking: list[RankedGroup] = Field(description="of identification: the likeliest groups, at most 20")
     comparison: Comparison | None
+    members: list[MemberState] = Field(description="of an ensemble, itself first")
     next: list[NextGroup] = Field(description="the likeliest groups, at most 10")
+
+
+Verdict = Literal["meets", "fails", "open", "none"]
+Measure = Literal["precision", "recall", "f1", "false_positive_rate", "prevalence"]
+
+
+class MeasureState(Document):
+    """One measure of a binary classifier at its threshold; of prevalence, of the traffic."""
+
+    measure: Measure
+    value: Interval | None = Field(description="null of what cannot exist")
+    target: float | None = Field(
+        description="configured: at least; of the false positive rate at most. Null without one"
+    )
+    missed: float | None = Field(description="probability that the target is missed; null without one")
+    verdict: Verdict = Field(
+        description="whether it meets the target: known with enough labels either way, still open, or none "
+        "without a target"
+    )
+
+
+class PerformanceSummary(Document):
+    """How a binary classifier does, in short."""
+
+    name: str = Field(description="of the assessment")
+    positive_class: str
+    threshold: float = Field(description="from which score of the positive class on the model calls positive")
+    taken_at: Seconds | None = Field(
+        description="when the facts were read that it was learned from; null before the first time"
+    )
+    labels: int = Field(description="that it was learned from")
+    measures: list[MeasureState] = Field(description="empty before the first time")
+    sentence: str = Field(description="the same in words")
 
 
 class ModelState(Document):
@@ -175,126 +228,8 @@ class ModelState(Document):
     findings: list[Finding] = Field(description="those that matter most, at most 50")
     groupings: list[GroupingSummary]
     assessments: list[AssessmentState]
+    performances: list[PerformanceSummary] = Field(description="of every assessment with `task: performance`")
     has_confusion: bool = Field(description="whether there is a confusion matrix to ask for")
-
-
-Verdict = Literal["meets", "fails", "open", "none"]
-
-
-class GroupState(Document):
-    """What is believed of one group."""
-
-    group: str
-    share: float = Field(description="of the model's traffic, recent traffic counting more")
-    score_mean: float = Field(description="what the model itself says of its accuracy")
-    labels_correct: int
-    labels_incorrect: int
-    effective_labels: float = Field(description="what its labels are worth after weighting and forgetting")
-    accuracy: Interval
-    accuracy_below: float | None = Field(description="probability of less than min_accuracy")
-    verdict: Verdict = Field(
-        description="whether it meets min_accuracy: known with enough labels either way, still open, or none "
-        "without a threshold"
-    )
-    verdict_labels: float | None = Field(
-        description="labels still needed for a verdict, in the median of what is believed; null if none is "
-        "wanted, or more than can be told"
-    )
-    verdict_seconds: Seconds | None = Field(
-        description="time to them at the budgets that renew; null if these never suffice, or none renews"
-    )
-    calibration_gap: float = Field(description="mean score less mean accuracy; positive: overconfident")
-    ece: Interval = Field(description="expected calibration error")
-    ece_above: float | None = Field(description="probability of more than max_ece")
-    miscalibrated: bool = Field(description="whether it is known, with enough labels, to have more than that")
-    cost: Interval | None = Field(description="expected cost of a prediction, where costs are configured")
-    low_since: Seconds | None = Field(description="since when it is known to fail, as far as remembered")
-    low_since_or_earlier: bool = Field(description="whether it may have begun before `low_since`")
-
-
-SortKey = Literal["evidence", "accuracy", "group", "share", "labels", "ece", "gap", "cost", "uncertainty"]
-
-
-class GroupTable(Document):
-    """Groups of one grouping, sorted."""
-
-    model: str
-    taken_at: Seconds
-    grouping: str
-    sort: SortKey
-    total: int = Field(description="groups that fit the search")
-    groups: list[GroupState]
-
-
-class ReliabilityBin(Document):
-    """One score bin."""
-
-    lower_edge: float
-    upper_edge: float
-    share: float = Field(description="of the group's traffic")
-    score_mean: float
-    accuracy: Interval
-
-
-class Reliability(Document):
-    """How accurate a group is where the model says so much: the reliability diagram."""
-
-    model: str
-    taken_at: Seconds
-    grouping: str
-    group: str
-    ece: Interval
-    bins: list[ReliabilityBin] = Field(description="those with traffic")
-
-
-class TimelinePoint(Document):
-    """What was believed at one time."""
-
-    time: Seconds
-    accuracy: Interval
-    ece: Interval
-    labels: int
-
-
-class Timeline(Document):
-    """What was believed of a group as time went by, by the labels known then.
-
-    Of large groupings, only groups with metrics of their own are remembered; of others the present is told.
-    """
-
-    model: str
-    grouping: str
-    group: str
-    points: list[TimelinePoint] = Field(description="oldest first")
-
-
-class ConfusionRow(Document):
-    """True classes of what was predicted to be one class."""
-
-    predicted: str
-    share: float = Field(description="of the traffic")
-    effective_labels: float
-    classes: list[Interval] = Field(description="probability of every true class, as listed in `classes`")
-
-
-class FrequentMistake(Document):
-    """One confusion that is met often."""
-
-    predicted: str
-    true: str
-    probability: Interval = Field(description="of the true class, given the predicted one")
-    frequency: float = Field(description="share of all traffic that is confused so, in the mean")
-
-
-class ConfusionMatrix(Document):
-    """What the true class is, given the predicted one."""
-
-    model: str
-    taken_at: Seconds
-    classes: list[str] = Field(description="true classes shown, in the order of the configuration")
-    omitted: int = Field(description="classes that are not shown: those that are confused least")
-    rows: list[ConfusionRow]
-    mistakes: list[FrequentMistake] = Field(description="the most frequent first, at most 20")
 
 
 class RequestState(Document):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.confusion import Estimate
+from service.assessment.estimate import Estimate
 from service.cells import ALL
 from service.grouping_snapshot import GroupingSnapshot
 from service.model_settings import AlertSettings

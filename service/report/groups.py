@@ -7,23 +7,24 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.confusion import Confusion, Estimate
+from service.assessment.confusion import Confusion
+from service.assessment.estimate import Estimate
 from service.errors import NotKnown
 from service.grouping_snapshot import GroupingSnapshot
-from service.report.documents import (
+from service.report.documents import Interval
+from service.report.findings import verdict
+from service.report.group_documents import (
     ConfusionMatrix,
     ConfusionRow,
     FrequentMistake,
     GroupState,
     GroupTable,
-    Interval,
     Reliability,
     ReliabilityBin,
     SortKey,
     Timeline,
     TimelinePoint,
 )
-from service.report.findings import verdict
 from service.snapshot import ModelSnapshot
 from service.timeline import PastGrouping
 

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from service import __version__
+from service.assessment.estimate import Estimate
 from service.assessment_snapshot import AssessmentSnapshot
 from service.cells import ALL
+from service.ensembles import EnsembleSnapshot
 from service.grouping_snapshot import GroupingSnapshot
 from service.model_settings import ModelSettings
+from service.performing import PerformanceSnapshot
 from service.report import words
 from service.report.documents import (
     Activity,
@@ -20,6 +23,7 @@ from service.report.documents import (
     FlowBin,
     GroupingSummary,
     Interval,
+    MemberState,
     ModelState,
     ModelSummary,
     NextGroup,
@@ -30,6 +34,7 @@ from service.report.documents import (
     Thresholds,
 )
 from service.report.findings import finding_count, findings
+from service.report.performances import missed_targets, performance_summaries
 from service.snapshot import ModelSnapshot
 
 _MOST_RANKED = 20
@@ -66,6 +71,7 @@ def _summary(model: str, snapshot: ModelSnapshot | None) -> ModelSummary:
         last_label_at=snapshot.last_label_at if snapshot else None,
         accuracy=_overall_accuracy(snapshot) if snapshot else None,
         finding_count=_finding_count(snapshot) if snapshot else 0,
+        missed_targets=missed_targets(snapshot) if snapshot else 0,
         watched=snapshot is not None and _is_watched(snapshot.settings),
         labels_remaining=sum(state.budget_remaining for state in snapshot.assessments.values())
         if snapshot
@@ -95,9 +101,16 @@ def model_state(snapshot: ModelSnapshot) -> ModelState:
         findings=findings(snapshot),
         groupings=[_grouping_summary(name, grouping) for name, grouping in snapshot.groupings.items()],
         assessments=[
-            _assessment_state(name, state, snapshot.groupings.get(state.grouping))
+            _assessment_state(
+                name,
+                state,
+                snapshot.groupings.get(state.grouping),
+                snapshot.performances.get(name),
+                snapshot.ensembles.get(name),
+            )
             for name, state in snapshot.assessments.items()
         ],
+        performances=performance_summaries(snapshot),
         has_confusion=any(grouping.confusion is not None for grouping in snapshot.groupings.values()),
     )
 
@@ -161,7 +174,12 @@ def _finding_count(snapshot: ModelSnapshot) -> int:
 
 
 def _is_watched(settings: ModelSettings) -> bool:
-    return settings.alerts.min_accuracy is not None or settings.alerts.max_ece is not None
+    targets = [one.targets for one in settings.assessments.values() if one.task == "performance"]
+    return (
+        settings.alerts.min_accuracy is not None
+        or settings.alerts.max_ece is not None
+        or any(one is not None and one.model_dump(exclude_none=True) for one in targets)
+    )
 
 
 def _grouping_summary(name: str, grouping: GroupingSnapshot) -> GroupingSummary:
@@ -194,7 +212,11 @@ def _overall_accuracy(snapshot: ModelSnapshot) -> Interval | None:
 
 
 def _assessment_state(
-    name: str, state: AssessmentSnapshot, grouping: GroupingSnapshot | None
+    name: str,
+    state: AssessmentSnapshot,
+    grouping: GroupingSnapshot | None,
+    performance: PerformanceSnapshot | None,
+    ensemble: EnsembleSnapshot | None,
 ) -> AssessmentState:
     settings = state.settings
     return AssessmentState(
@@ -202,9 +224,9 @@ def _assessment_state(
         task=settings.task,
         metric=settings.metric,
         grouping=state.grouping,
-        policy=settings.policy,
+        policy=words.chooser(settings),
         question=words.question(settings),
-        found=words.found(state, grouping),
+        found=words.found(state, grouping, performance, ensemble),
         budget=BudgetState(
             labels=settings.budget.labels, remaining=state.budget_remaining, renews_at=state.renews_at
         ),
@@ -223,8 +245,24 @@ def _assessment_state(
             within=state.compared.within,
             above=state.compared.above,
         ),
+        members=[] if ensemble is None else _members(ensemble),
         next=[] if grouping is None else _next(state, grouping),
     )
+
+
+def _members(ensemble: EnsembleSnapshot) -> list[MemberState]:
+    beliefs, missed = ensemble.beliefs, ensemble.missed
+    told = Estimate(beliefs.lower, beliefs.mean, beliefs.upper)
+    return [
+        MemberState(
+            member=name,
+            precision=Interval.of(told, m),
+            share=float(ensemble.shares[m]),
+            labels=float(ensemble.labels[m]),
+            missed=None if missed is None or np.isnan(missed[m]) else float(missed[m]),
+        )
+        for m, name in enumerate(ensemble.members)
+    ]
 
 
 def _ranking(state: AssessmentSnapshot) -> list[RankedGroup]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from service.assessment.estimate import Estimate
+from service.assessment_settings import QUALITIES, AssessmentSettings
 from service.assessment_snapshot import AssessmentSnapshot
+from service.ensembles import EnsembleSnapshot
 from service.grouping_snapshot import GroupingSnapshot
-from service.model_settings import QUALITIES, AssessmentSettings
+from service.performing import PerformanceSnapshot
 from service.report.documents import Interval
 
 _ESTIMATED = {
@@ -14,7 +19,10 @@ _ESTIMATED = {
     "confusion": "What is each predicted class really?",
 }
 
+NOTHING_LEARNED = "Nothing was learned yet: there is no traffic, or the first look is still under way."
+
 _NEARLY_CERTAIN = 0.999
+_EVEN = 0.5
 
 
 def percent(ratio: float) -> str:
@@ -56,11 +64,30 @@ def question(settings: AssessmentSettings) -> str:
         if settings.top_m == 1:
             return f"Which {settings.grouping} is the {quality(settings)}?"
         return f"Which {settings.top_m} groups by {settings.grouping} are the {quality(settings)}?"
+    if settings.task == "performance":
+        return f"What are precision and recall on class {settings.positive_class}, at every threshold?"
+    if settings.task == "ensemble":
+        return f"How precise are the ensemble and its members on class {settings.positive_class}?"
     return _ESTIMATED[settings.metric].format(grouping=settings.asked_grouping.replace("_", " "))
 
 
-def found(state: AssessmentSnapshot, grouping: GroupingSnapshot | None) -> str:
+def chooser(settings: AssessmentSettings) -> str:
+    """Who chooses what is labelled next: a policy, or the plan of an ensemble."""
+    return "planned" if settings.task == "ensemble" else settings.policy
+
+
+def found(
+    state: AssessmentSnapshot,
+    grouping: GroupingSnapshot | None,
+    performance: PerformanceSnapshot | None,
+    ensemble: EnsembleSnapshot | None,
+) -> str:
     """What an assessment has found, and how sure it is; empty where nothing can be said."""
+    if performance is not None:
+        precision, recall = _precision_and_recall(performance)
+        return f"Precision {precision}, recall {recall}"
+    if ensemble is not None:
+        return _of_ensemble(ensemble)
     if state.settings.task == "estimation" and grouping is not None:
         return _least_known(state.settings, grouping)
     if state.extreme is not None and len(state.groups):
@@ -78,11 +105,56 @@ def found(state: AssessmentSnapshot, grouping: GroupingSnapshot | None) -> str:
     return ""
 
 
+def _of_ensemble(ensemble: EnsembleSnapshot) -> str:
+    """Which member is least precise, and what sharing labels has saved."""
+    beliefs = ensemble.beliefs
+    least = int(np.argmin(beliefs.mean))
+    told = Interval.of(Estimate(beliefs.lower, beliefs.mean, beliefs.upper), least)
+    said = f"Least precise: {ensemble.members[least]}, {percent_interval(told)}"
+    left = f"{ensemble.plan.cost} labels to go" if ensemble.plan.cost else "every member has labels enough"
+    return f"{said}; {left}; sharing labels saved {percent(max(ensemble.saving, 0.0))}"
+
+
 def _least_known(settings: AssessmentSettings, grouping: GroupingSnapshot) -> str:
     """Which group an estimation knows least."""
     told = grouping.ece if settings.metric == "calibration" else grouping.accuracy
     least = int((told.upper - told.lower).argmax())
     return f"Known least: {grouping.groups[least]}, {percent_interval(Interval.of(told, least))}"
+
+
+def performance_sentence(there: PerformanceSnapshot) -> str:
+    """How a binary classifier does at its threshold."""
+    precision, recall = _precision_and_recall(there)
+    on = f"At its threshold of {there.threshold:g}, precision on class {there.positive_class}"
+    said = [f"{on} is {precision}, and recall is {recall}."]
+    if not np.isfinite(there.measures["precision"].mean):
+        said.append("Nothing is called positive there.")
+    if there.missed:
+        told = ", and ".join(
+            _target(name, there.targets[name], missed) for name, missed in there.missed.items()
+        )
+        said.append(f"{told[0].upper()}{told[1:]}.")
+    if not there.labels:
+        said.append("There are no labels yet, so this rests on the scores alone.")
+    return " ".join(said)
+
+
+def _target(measure: str, wanted: float, missed: float) -> str:
+    """Whether a target is met."""
+    end = "most" if measure == "false_positive_rate" else "least"
+    asked = f"{measure.replace('_', ' ').replace('f1', 'F1')} of at {end} {100 * wanted:g} %"
+    if missed >= _EVEN:
+        return f"{asked} is missed with a probability of {probability(missed)}"
+    return f"{asked} is met with a probability of {probability(1 - missed)}"
+
+
+def _precision_and_recall(there: PerformanceSnapshot) -> tuple[str, str]:
+    precision, recall = (Interval.if_any(there.measures[name]) for name in ("precision", "recall"))
+    return _measured(precision), _measured(recall)
+
+
+def _measured(told: Interval | None) -> str:
+    return "not known" if told is None else percent_interval(told)
 
 
 def why_next(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) -> str:
@@ -97,6 +169,9 @@ def why_next(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) 
         return f"it is the {quality(settings)} with a probability of {sure}"
     if settings.task == "comparison":
         return f"one of the two compared; its accuracy is known to {width:.1f} points"
+    if settings.task == "performance":
+        hang = f"precision and recall hang on how many of these are {settings.positive_class}"
+        return f"{hang}; they have {share} of the traffic"
     if settings.metric == "calibration":
         ece = 100 * (grouping.ece_upper[group] - grouping.ece_lower[group])
         return f"its calibration error is known to {ece:.1f} points, with {share} of the traffic"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import msgspec
@@ -11,7 +12,14 @@ from service.cells import Combination
 from service.shard import Floats, Traffic, merge_probability_sums, merge_traffic
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
-from service.store.records import Fact, Given, decode_fact, decode_given, decode_pool_record
+from service.store.records import (
+    Fact,
+    Given,
+    PoolRecord,
+    decode_fact,
+    decode_given,
+    decode_pool_record,
+)
 from service.store.requests import OpenRequest
 from service.store.shards import (
     TRAFFIC_FIELDS,
@@ -26,6 +34,9 @@ _REPLIES = 4
 _POOL_SAMPLE = 32
 """Items of every shard's pool whose age is looked at."""
 
+
+_SCORES_AT_ONCE = 100
+"""Pool items of which scores are read at once."""
 
 _PAGE = 10_000
 """Entries of the outcome stream that are read at once: a few megabytes, and a few milliseconds of Redis."""
@@ -162,6 +173,30 @@ class FactReader:
                 [(shard.landmark, told) for shard, told in zip(shards, sums, strict=True)], self._decay
             ),
         )
+
+    def pooled_scores(self, most: int) -> list[PoolRecord]:
+        """Some of the pool's items, without payloads: a random sample of every shard's, in no order.
+
+        Args:
+            most: items to read, of all shards together.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        client, keys = self._connection.client, self._keys
+        found: dict[tuple[int, bytes], PoolRecord] = {}
+        with unavailable_when_away():
+            partitions = sorted(int(p) for p in client.smembers(keys.partitions))
+            for partition in partitions:
+                # A few at a time, as payloads come along: neither Redis nor this process holds them all.
+                for _ in range(math.ceil(most / len(partitions) / _SCORES_AT_ONCE)):
+                    reply = client.hrandfield(keys.pool(partition), _SCORES_AT_ONCE, withvalues=True) or []
+                    for slot, record in zip(reply[::2], reply[1::2], strict=True):
+                        told = decode_pool_record(record)
+                        found[partition, slot] = msgspec.structs.replace(told, payload=b"", payload_uri="")
+                    if len(reply) < 2 * _SCORES_AT_ONCE:
+                        break
+        return list(found.values())
 
     def requests(self) -> RequestFacts:
         """Requests in flight, the outbox's size, budgets and tallies.

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from service.cells import Combination, CombinationDirectory
+from service.cells import Combination
+from service.combination_directory import CombinationDirectory
 from service.errors import FlushRefused
 from service.shard import Floats, Pool, Shard, Traffic, gumbel_noise
 from service.siphash import siphash24

@@ -7,23 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import FastAPI, HTTPException, Query, Request, Response
+from fastapi import FastAPI, HTTPException, Path, Query, Request, Response
 
 from service import __version__
+from service.assessment.recalibration import FORMS
 from service.errors import NotKnown
-from service.report import groups, states
-from service.report.documents import (
-    Activity,
-    ConfusionMatrix,
-    Document,
-    GroupTable,
-    ModelState,
-    Overview,
-    Problem,
-    Reliability,
-    SortKey,
-    Timeline,
-)
+from service.report import groups, performances, states
+from service.report.documents import Activity, Document, ModelState, Overview, Problem
+from service.report.group_documents import ConfusionMatrix, GroupTable, Reliability, SortKey, Timeline
+from service.report.performance_documents import PerformanceState, Recalibration
 from service.snapshot import ModelSnapshot
 
 API_PATH = "/api/v1"
@@ -33,7 +25,8 @@ _MOST_CLASSES = 50
 
 _DESCRIPTION = """\
 What Credence believes of deployed classifiers. Every answer about a model is made from its latest snapshot
-and carries an `ETag` that changes with it: ask again with `If-None-Match`, and 304 says that nothing is new.
+and carries an `ETag` that changes with it, or, of performance, with what was learned last: ask again with
+`If-None-Match`, and 304 says that nothing is new.
 """
 
 _UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"model": Problem}}
@@ -71,6 +64,8 @@ class SnapshotView:
 
 Grouping = Annotated[str, Query(description="name of one of the model's groupings")]
 Group = Annotated[str, Query(description="name of one of its groups")]
+Assessed = Annotated[str, Path(description="name of one of the model's assessments of performance")]
+MapForm = Annotated[str, Path(description="of the map", json_schema_extra={"enum": list(FORMS)})]
 
 
 def build_api(view: SnapshotView) -> FastAPI:
@@ -175,18 +170,72 @@ def build_api(view: SnapshotView) -> FastAPI:
     def read_activity(model: str, request: Request) -> Response:
         return _answer(request, view.snapshot(model), states.activity)
 
+    _add_performance(api, view)
     return api
 
 
+def _add_performance(api: FastAPI, view: SnapshotView) -> None:
+    @api.get(
+        "/models/{model}/performance/{assessment}",
+        summary="How a binary classifier does, at every threshold",
+        response_model=PerformanceState,
+        responses=_UNKNOWN,
+    )
+    def read_performance(model: str, assessment: Assessed, request: Request) -> Response:
+        snapshot = view.snapshot(model)
+        return _answer(
+            request,
+            snapshot,
+            lambda taken: performances.performance_state(taken, assessment),
+            made_at=_learned_at(snapshot, assessment),
+        )
+
+    @api.get(
+        "/models/{model}/performance/{assessment}/recalibration/{form}",
+        summary="A map from scores to probabilities, as a file",
+        response_model=Recalibration,
+        responses=_UNKNOWN,
+    )
+    def read_recalibration(model: str, assessment: Assessed, form: MapForm, request: Request) -> Response:
+        snapshot = view.snapshot(model)
+        return _answer(
+            request,
+            snapshot,
+            lambda taken: performances.recalibration(taken, assessment, form),
+            made_at=_learned_at(snapshot, assessment),
+            # Names are of letters, digits, dots, dashes and underscores alone.
+            file=f"{model}-{assessment}-{form}.json",
+        )
+
+
+def _learned_at(snapshot: ModelSnapshot, assessment: str) -> float | None:
+    """When it was learned what is known of the performance, which is more seldom than rounds are."""
+    there = snapshot.performances.get(assessment)
+    return None if there is None else there.taken_at
+
+
 def _answer(
-    request: Request, snapshot: ModelSnapshot, document: Callable[[ModelSnapshot], Document]
+    request: Request,
+    snapshot: ModelSnapshot,
+    document: Callable[[ModelSnapshot], Document],
+    *,
+    made_at: float | None = None,
+    file: str | None = None,
 ) -> Response:
     """The document as JSON, or 304 to those who have it; only then is it not even made.
+
+    Args:
+        request: that is answered.
+        snapshot: of the model.
+        document: what it says.
+        made_at: when what it says was known; when the snapshot was taken, if absent.
+        file: name under which it is saved; shown, if absent.
 
     Raises:
         HTTPException: what is asked for is not there.
     """
-    identity = f"{__version__} {snapshot.taken_at!r} {request.url.path}?{request.url.query}"
+    known_at = snapshot.taken_at if made_at is None else made_at
+    identity = f"{__version__} {known_at!r} {request.url.path}?{request.url.query}"
     headers = {
         "ETag": f'"{hashlib.blake2b(identity.encode(), digest_size=12).hexdigest()}"',
         "Cache-Control": "no-cache",
@@ -197,4 +246,6 @@ def _answer(
         body = document(snapshot).model_dump_json()
     except NotKnown as error:
         raise HTTPException(404, str(error)) from error
+    if file is not None:
+        headers["Content-Disposition"] = f'attachment; filename="{file}"'
     return Response(body, media_type="application/json", headers=headers)

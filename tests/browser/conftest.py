@@ -11,10 +11,14 @@ from typing import Any
 
 import pytest
 from harness import Deployment, Labeller, prediction, wait_for
-from page_site import HOSTILE, Open, Site
+from page_site import HOSTILE, Open, Shown, Site
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from snapshots import NOW
 
 from service.embedded import EmbeddedRedis
+from service.snapshot import ModelSnapshot
+from service.web.api import SnapshotView
+from service.web.app import WebServer, page_app
 
 ASSESSMENTS = (
     "{weakest: {task: identification, grouping: region, budget: {labels: 300}, max_in_flight: 50}, "
@@ -78,6 +82,17 @@ def desk(chromium: Browser) -> Iterator[BrowserContext]:
         yield context
 
 
+def attentive(context: BrowserContext, complaints: list[str]) -> Page:
+    """A window that writes down what the browser complains of."""
+    context.set_default_timeout(_PATIENCE_MS)
+    page = context.new_page()
+    page.on(
+        "console", lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None
+    )
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    return page
+
+
 @pytest.fixture
 def visit(chromium: Browser, desk: BrowserContext, site: Site, complaints: list[str]) -> Iterator[Open]:
     """Opens a place of the page in a window, and waits until its groups are shown."""
@@ -85,13 +100,7 @@ def visit(chromium: Browser, desk: BrowserContext, site: Site, complaints: list[
 
         def visit(place: str = "/", *, url: str = site.url, **options: Any) -> Page:
             context = stack.enter_context(closing(chromium.new_context(**options))) if options else desk
-            context.set_default_timeout(_PATIENCE_MS)
-            page = stack.enter_context(closing(context.new_page()))
-            page.on(
-                "console",
-                lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None,
-            )
-            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page = stack.enter_context(closing(attentive(context, complaints)))
             page.on(
                 "request",
                 lambda sent: None if sent.url.startswith(url + "/") else complaints.append(sent.url),
@@ -101,3 +110,23 @@ def visit(chromium: Browser, desk: BrowserContext, site: Site, complaints: list[
             return page
 
         yield visit
+
+
+@pytest.fixture
+def shown(chromium: Browser, desk: BrowserContext) -> Iterator[Shown]:
+    """Shows a snapshot of model `m`; the page must not complain."""
+    complaints: list[str] = []
+    with ExitStack() as stack:
+
+        def show(taken: ModelSnapshot | None, place: str = "/", **options: Any) -> Page:
+            board = {} if taken is None else {"m": taken}
+            view = SnapshotView(models=["m"], board=board, tick_seconds=1.0, clock=lambda: NOW + 1)
+            server = WebServer(page_app(view), name="page", host="127.0.0.1", port=0)
+            stack.callback(server.stop)
+            context = stack.enter_context(closing(chromium.new_context(**options))) if options else desk
+            page = stack.enter_context(closing(attentive(context, complaints)))
+            page.goto(f"http://127.0.0.1:{server.port}{place}")
+            return page
+
+        yield show
+    assert complaints == []

@@ -17,6 +17,7 @@ HOSTILE = "<img src=x onerror=\"document.title='taken over'\">"
 SURE = 0.998
 
 Open = Callable[..., Page]
+Shown = Callable[..., Page]
 
 
 @dataclass(frozen=True)

@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+import json
+from http import HTTPStatus
+from typing import Any
 
-import pytest
-from playwright.sync_api import BrowserContext, Page, expect
-from snapshots import BUDGET, NOW, snapshot
+from page_site import Shown
+from playwright.sync_api import Route, expect
+from snapshots import BUDGET, mail, performance, pooled, snapshot
 
-from service.snapshot import ModelSnapshot
-from service.web.api import SnapshotView
-from service.web.app import WebServer, page_app
-
-Shown = Callable[..., Page]
 MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
 STRICT = {"min_accuracy": 0.8, "max_ece": 0.4}
 
+LATER = frozenset({"performances", "members", "missed_targets"})
+"""What the API did not tell from its beginning."""
 
-@pytest.fixture
-def shown(desk: BrowserContext) -> Iterator[Shown]:
-    """Shows a snapshot of model `m`; the page must not complain."""
-    complaints: list[str] = []
-    with ExitStack() as stack:
 
-        def show(taken: ModelSnapshot | None, place: str = "/") -> Page:
-            board = {} if taken is None else {"m": taken}
-            view = SnapshotView(models=["m"], board=board, tick_seconds=1.0, clock=lambda: NOW + 1)
-            server = WebServer(page_app(view), name="page", host="127.0.0.1", port=0)
-            stack.callback(server.stop)
-            page = stack.enter_context(closing(desk.new_page()))
-            page.on(
-                "console",
-                lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None,
-            )
-            page.on("pageerror", lambda error: complaints.append(str(error)))
-            page.goto(f"http://127.0.0.1:{server.port}{place}")
-            return page
+def before_the_upgrade(route: Route) -> None:
+    """Answers as a replica does that knows no performance and no ensemble."""
+    if "/performance/" in route.request.url:
+        route.fulfill(status=HTTPStatus.NOT_FOUND, json={"detail": "Not Found"})
+        return
+    reply = route.fetch()
+    route.fulfill(response=reply, json=without(reply.json(), LATER))
 
-        yield show
-    assert complaints == []
+
+def without(told: Any, keys: frozenset[str]) -> Any:
+    """A document without these keys, wherever they stand."""
+    return json.loads(
+        json.dumps(told), object_hook=lambda part: {k: v for k, v in part.items() if k not in keys}
+    )
 
 
 def test_before_the_first_round_the_page_says_that_there_are_no_beliefs(shown: Shown) -> None:
@@ -78,6 +69,30 @@ def test_a_comparison_is_told_in_three_probabilities(shown: Shown) -> None:
     expect(comparison).to_contain_text("dog is less accurate")
 
 
+def test_the_grouping_of_an_assessment_is_called_what_its_configuration_calls_it(shown: Shown) -> None:
+    asked = {"my_group": {"task": "identification", "grouping": "my_group", "budget": BUDGET}}
+    page = shown(snapshot(groupings={"my_group": {"by": "predicted_class"}}, assessments=asked))
+    expect(page.locator("#assessments .card .over")).to_have_text(
+        "my_group · identification of accuracy · by my_group"
+    )
+
+
+def test_a_grouping_of_credence_itself_is_told_in_words(shown: Shown) -> None:
+    expect(shown(mail(performance())).locator("#assessments .card .over")).to_contain_text(
+        "· by positive score"
+    )
+
+
+def test_the_members_of_an_ensemble_are_told_also_on_a_phone(shown: Shown) -> None:
+    page = shown(pooled(), viewport={"width": 360, "height": 740})
+    members = page.get_by_role("table", name="The ensemble and its members by their precision")
+    expect(members.get_by_role("rowheader")).to_have_text(["ensemble", "first", "second"])
+    expect(page.locator("#assessments .card")).to_contain_text("votes · precision of an ensemble")
+    expect(page.locator("#assessments .card")).to_contain_text("· planned")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert members.evaluate("(table) => table.scrollWidth <= table.parentElement.clientWidth")
+
+
 def test_more_groups_are_shown_when_asked_for(shown: Shown) -> None:
     page = shown(snapshot(1, classes=MANY, assessments={}), "/?grouping=class")
     expect(page.locator("tr.row")).to_have_count(100)
@@ -101,3 +116,15 @@ def test_a_request_does_not_tell_a_labeller_what_the_model_said(shown: Shown) ->
 def test_a_budget_that_never_renews_tells_no_time(shown: Shown) -> None:
     page = shown(snapshot(12, alerts={"min_accuracy": 0.9}), "/?grouping=class&group=owl")
     expect(page.locator("#detail")).to_contain_text("When, cannot be told")
+
+
+def test_what_a_replica_does_not_tell_before_its_upgrade_is_left_out(shown: Shown) -> None:
+    page = shown(mail(performance(), alerts={"min_accuracy": 0.5}))
+    expect(page.locator("#performance")).to_be_visible()
+    page.route("**/api/v1/**", before_the_upgrade)
+    page.reload()
+    expect(page.get_by_role("heading", name="Nothing is known to be wrong")).to_be_visible()
+    expect(page.locator("table.groups")).to_be_visible()
+    expect(page.locator("#assessments article")).to_have_count(1)
+    expect(page.locator("#models .badge")).to_have_text("✓")
+    expect(page.locator("#performance")).to_be_hidden()

@@ -30,6 +30,7 @@ from dashboard_queries import (
 )
 from harness import Deploy, Labeller, wait_for
 from monitoring_servers import Prometheus, binary, scrape
+from vendor_labelled import VendorLabelled
 
 from service.errors import EmbeddedServerError
 
@@ -45,16 +46,28 @@ ALERTS = """alerts: {min_accuracy: 0.9, max_ece: 0.01}
     costs: {default: 1, mistakes: [{true: owl, predicted: cat, cost: 5}]}"""
 
 RATE_INTERVAL = "10s"
-# A counter that appears between two scrapes has no rate before it grows, so these are waited for under way.
+# A counter that appears between two scrapes has no rate before it grows, and an alert wants labels enough, so
+# these are waited for under way.
 UNDER_WAY = (
     f"sum(rate(credence_label_delay_seconds_count[{RATE_INTERVAL}])) > 0",
     f"sum(rate(credence_flush_duration_seconds_count[{RATE_INTERVAL}])) > 0",
+    'ALERTS{alertstate="firing",alertname="CredenceGroupAccuracyLow",group="south"}',
 )
 ALL_IS_THERE = (
-    'ALERTS{alertstate="firing",alertname="CredenceGroupAccuracyLow",group="south"}',
     "credence_dead_letters_total",
-    "count(credence_snapshot_timestamp_seconds) == 2",
+    'count(credence_snapshot_timestamp_seconds{model="sorter"}) == 2',
     "credence_requests_oldest_timestamp_seconds",
+)
+OF_VENDORS = (
+    "credence_performance_labels >= 20",
+    "credence_performance_best_threshold_ratio",
+    'measure:credence_performance_target_missed_probability_ratio:evident{measure="recall"}',
+    "model:credence_performance_age_seconds:max < 30",
+    "model:credence_performance_failures:increase5m == 0",
+    'credence_ensemble_member_target_missed_probability_ratio{member="lenient"}',
+    "credence_vendor_api_waits",
+    f"rate(credence_vendor_labels_total[{RATE_INTERVAL}])",
+    f"rate(credence_vendor_claims_total[{RATE_INTERVAL}])",
 )
 
 OF_TARGETS = (
@@ -138,6 +151,7 @@ def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> 
         if os.environ.get("CI") == "true":
             raise
         pytest.skip(str(error))
+    labelled = VendorLabelled(module_deploy)
     deployment = module_deploy(tick=0.5, assessments=ASSESSMENTS)
     before, alerts, after = deployment.config.read_text().partition("alerts: {min_accuracy: 0.8}")
     assert alerts
@@ -146,6 +160,7 @@ def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> 
     folder = tmp_path_factory.mktemp("prometheus")
     with ExitStack() as stack:
         replicas = [stack.enter_context(deployment.process(command)) for command in ("run", "serve")]
+        replicas.append(stack.enter_context(labelled.deployment.process("run")))
         targets = [f"127.0.0.1:{replica.port}" for replica in replicas]
         config = {
             "rule_files": _rules_without_delay(folder),
@@ -157,6 +172,7 @@ def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> 
             wait_for(replica.ready, seconds=40, what="ready")
         deployment.send("predictions", b"{", "a-key")
         deployment.send_predictions(range(600))
+        labelled.send(range(400))
         fresh = itertools.count(600, 10)
 
         def holds_under_way(expression: str) -> bool:
@@ -167,6 +183,13 @@ def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> 
 
         for expression in UNDER_WAY:
             wait_for(partial(holds_under_way, expression), seconds=60, what=expression)
+
+        def vendors_answer(expression: str) -> bool:
+            labelled.answer()
+            return bool(prometheus.query(expression))
+
+        for expression in OF_VENDORS:
+            wait_for(partial(vendors_answer, expression), seconds=60, what=expression)
         for expression in ALL_IS_THERE:
             wait_for(partial(prometheus.query, expression), seconds=60, what=expression)
         yield Scraped(prometheus, since, time.time())
@@ -179,6 +202,14 @@ SCORE_BINS = {
     "model": "sorter",
     "grouping": "score_bin",
     "group": ["[0.5,0.6)", "[0.9,1]"],
+}
+BINARY = {
+    "job": ALL,
+    "model": "mail",
+    "grouping": "all",
+    "group": ["all"],
+    "assessment": "filter",
+    "ensemble": "pool",
 }
 
 
@@ -195,12 +226,25 @@ def _asked_of_a_target(query: DashboardQuery) -> bool:
     return "$grouping" in query.expression and any(name in query.expression for name in OF_TARGETS)
 
 
+def _choices(query: DashboardQuery) -> list[Values]:
+    if _asked_of_performance(query) or _asked_of_an_ensemble(query):
+        return [BINARY]
+    return [REGIONS] if _asked_of_a_target(query) else [REGIONS, SCORE_BINS]
+
+
+def _asked_of_performance(query: DashboardQuery) -> bool:
+    return "$assessment" in query.expression
+
+
+def _asked_of_an_ensemble(query: DashboardQuery) -> bool:
+    return "$ensemble" in query.expression
+
+
 CASES = [
     pytest.param(board, query, chosen, id=f"{query.where}: {chosen['grouping']}")
     for board in BOARDS.values()
     for query in (*panel_queries(board), *annotation_queries(board))
-    for chosen in (REGIONS, SCORE_BINS)
-    if chosen is REGIONS or not _asked_of_a_target(query)
+    for chosen in _choices(query)
 ]
 
 
@@ -228,7 +272,61 @@ def test_two_replicas_are_drawn_as_one(scraped: Scraped, query: DashboardQuery) 
 
 def test_jobs_and_models_are_offered_as_they_are_scraped(scraped: Scraped) -> None:
     assert scraped.options(MODEL_BOARD, "job", REGIONS) == ["credence"]
-    assert scraped.options(MODEL_BOARD, "model", REGIONS) == ["sorter"]
+    assert scraped.options(MODEL_BOARD, "model", REGIONS) == ["mail", "sorter"]
+
+
+def test_assessments_of_performance_are_offered_and_no_others(scraped: Scraped) -> None:
+    assert scraped.options(MODEL_BOARD, "assessment", BINARY) == ["filter"]
+    assert scraped.options(MODEL_BOARD, "assessment", REGIONS) == []
+
+
+def test_assessments_of_ensembles_are_offered_and_no_others(scraped: Scraped) -> None:
+    assert scraped.options(MODEL_BOARD, "ensemble", BINARY) == ["pool"]
+    assert scraped.options(MODEL_BOARD, "ensemble", REGIONS) == []
+
+
+OF_PERFORMANCE = [q for q in panel_queries(MODEL_BOARD) if _asked_of_performance(q)]
+
+
+@pytest.mark.parametrize("query", OF_PERFORMANCE, ids=lambda query: query.where)
+def test_a_model_without_assessment_of_performance_has_nothing_drawn_of_it(
+    scraped: Scraped, query: DashboardQuery
+) -> None:
+    assert scraped.values(MODEL_BOARD, query, {**REGIONS, "assessment": ""}) == []
+
+
+def test_every_measure_of_performance_has_a_row_and_those_with_targets_say_how_likely_they_are_missed(
+    scraped: Scraped,
+) -> None:
+    rows = {
+        query.expression.partition("{")[0].rpartition("_performance_")[2]: len(
+            scraped.values(MODEL_BOARD, query, BINARY)
+        )
+        for query in OF_PERFORMANCE
+        if "by (measure)" in query.expression and query.instant
+    }
+    assert rows == {
+        "lower_ratio": 5,
+        "mean_ratio": 5,
+        "upper_ratio": 5,
+        "target_ratio": 2,
+        "target_missed_probability_ratio": 2,
+    }
+
+
+OF_ENSEMBLES = [q for q in panel_queries(MODEL_BOARD) if _asked_of_an_ensemble(q)]
+
+
+@pytest.mark.parametrize("query", OF_ENSEMBLES, ids=lambda query: query.where)
+def test_a_model_without_an_ensemble_has_nothing_drawn_of_it(scraped: Scraped, query: DashboardQuery) -> None:
+    assert scraped.values(MODEL_BOARD, query, {**REGIONS, "ensemble": ""}) == []
+
+
+def test_every_member_of_an_ensemble_has_a_line_and_a_row(scraped: Scraped) -> None:
+    of_members = [query for query in OF_ENSEMBLES if "by (member)" in query.expression]
+    assert len(of_members) > 6
+    for query in of_members:
+        assert len(scraped.values(MODEL_BOARD, query, BINARY)) == 3
 
 
 def test_groupings_that_people_configured_are_offered_first(scraped: Scraped) -> None:

@@ -87,6 +87,8 @@ def test_old_beliefs_silence_what_is_said_of_their_model_alone(
             alert("CredenceSnapshotStale", "critical", model="m"),
             alert("CredenceModelAccuracyLow", "critical", model="m", grouping="all", group="all"),
             alert("CredenceGroupAccuracyLow", model="m", grouping="region", group="south"),
+            alert("CredencePerformanceTargetMissed", "critical", model="m", assessment="spam", measure="f1"),
+            alert("CredenceEnsembleMemberTargetMissed", model="m", assessment="votes", member="knn"),
             alert("CredenceLabelsStale", model="m"),
             alert("CredenceLabelsStale", model="n"),
             alert("CredenceConsumerLagging", topic="labels"),
@@ -160,8 +162,26 @@ def test_a_message_says_what_where_and_what_to_do(
     [
         (["alertname=CredenceModelAccuracyLow", "severity=critical", "model=m"], "sre-page,model-owner"),
         (["alertname=CredenceGroupAccuracyLow", "severity=warning", "model=m"], "model-owner"),
+        (
+            ["alertname=CredencePerformanceTargetMissed", "severity=critical", "model=m"],
+            "sre-page,model-owner",
+        ),
+        (
+            ["alertname=CredenceEnsembleMemberTargetMissed", "severity=warning", "model=m", "member=knn"],
+            "model-owner",
+        ),
+        (
+            [
+                "alertname=CredenceEnsembleMemberTargetMissed",
+                "severity=warning",
+                "model=m",
+                "member=ensemble",
+            ],
+            "sre-page,model-owner",
+        ),
         (["alertname=CredenceTargetAbsent", "severity=critical"], "sre-page,nobody"),
         (["alertname=CredenceConsumerLagging", "severity=warning"], "sre"),
+        (["alertname=CredenceVendorApiFailing", "severity=warning", "vendor=acme"], "sre"),
         (["alertname=CredencePoolShort", "severity=info", "model=m"], "nobody"),
         (["alertname=SomethingElse", "severity=critical"], "sre"),
     ],

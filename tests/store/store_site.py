@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,11 +20,12 @@ from consumers.formats.open_inference import OpenInference
 from consumers.ingest import ModelIngest
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
-from service.cells import CellSpace, Combination, CombinationDirectory
+from service.cells import CellSpace, Combination
 from service.clients import build_redis
+from service.combination_directory import CombinationDirectory
 from service.embedded import EmbeddedRedis
 from service.errors import FlushRefused, Unavailable
-from service.metrics import PipelineMetrics
+from service.instruments import PipelineMetrics
 from service.monitor import ModelMonitor
 from service.settings import RedisSettings, Settings
 from service.siphash import siphash24
@@ -32,7 +33,7 @@ from service.store.connection import Connection
 from service.store.facts import BEGINNING, FactReader, OutcomeEntry, OutcomePage, Position
 from service.store.keys import ModelKeys
 from service.store.records import Fact, decode_pool_record, encode_json, encode_packed
-from service.store.requests import Draw, IssueStatus, OpenRequest, RequestStore
+from service.store.requests import Draw, IssueStatus, LabelEvent, OpenRequest, RequestStore
 from service.store.shards import DirectoryStore, ShardStore
 from service.wiring import model_keys, model_monitor, request_store
 
@@ -173,6 +174,18 @@ class Site:
         if left := [record for record in records if record.offset >= start]:
             step.process(partition, left, NOW)
         step.flush(partition, NOW)
+
+    def answer(self, model: str, true_class: Callable[[int], str]) -> list[int]:
+        """Answer every open request; the numbers of its items, by which their true classes are told."""
+        opened = self.reader(model).requests().open
+        waiting = [json.loads(text) for text in self.requests(model).outbox().values()]
+        asked = {int(one["item_id"]): one["request_id"] for one in waiting if one["request_id"] in opened}
+        events = [
+            LabelEvent(request, str(item), "answer", true_class(item), f"{item:016x}", NOW, "ana")
+            for item, request in asked.items()
+        ]
+        self.requests(model).apply(0, events, now=NOW)
+        return list(asked)
 
     def facts(self, model: str) -> Facts:
         """Everything that predictions have left in Redis."""

@@ -19,7 +19,8 @@ from service.clients import build_redis
 from service.contract import LabelRequest
 from service.embedded import Child, EmbeddedRedis, _redis_binary, free_port
 from service.errors import FenceRefused
-from service.monitor import ModelMonitor, Round
+from service.issuing import Round
+from service.monitor import ModelMonitor
 from service.settings import RedisSettings
 from service.shard import gumbel_noise
 from service.siphash import siphash24

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from consumers.ingest import ModelIngest
-from service.cells import CellSpace, CombinationDirectory, Grouping
+from service.cells import CellSpace, Grouping
 from service.clients import build_redis
+from service.combination_directory import CombinationDirectory
 from service.settings import RedisSettings
 from service.store.connection import Connection
 from service.store.keys import ModelKeys

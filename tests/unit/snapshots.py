@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from service.cells import CellSpace, CombinationDirectory
+from service.assessment.member_beliefs import member_beliefs
+from service.assessment.score_bins import UNLABELLED
+from service.assessment.vote_patterns import VotePatterns, allocate
+from service.assessment_settings import AssessmentSettings
+from service.cells import CellSpace
+from service.combination_directory import CombinationDirectory
+from service.ensembles import EnsembleSnapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
+from service.performing import PerformanceFacts, PerformanceSnapshot, assess_performance
 from service.settings import Settings
 from service.shard import Traffic
 from service.snapshot import ModelSnapshot, take_snapshot
@@ -35,6 +42,12 @@ ASSESSMENTS: dict[str, Any] = {
     "dearest": {"task": "identification", "metric": "cost", "grouping": "class", "budget": BUDGET},
     "compare": {"task": "comparison", "grouping": "class", "between": ["dog", "cat"], "budget": BUDGET},
     "whole": {"metric": "overall_accuracy", "budget": BUDGET},
+}
+PERFORMANCE: dict[str, Any] = {
+    "task": "performance",
+    "positive_class": "spam",
+    "budget": BUDGET,
+    "targets": {"precision": 0.8, "recall": 0.9},
 }
 
 
@@ -102,6 +115,7 @@ def snapshot(
     metric_groups: int = 200,
     before: ModelSnapshot | None = None,
     past: tuple[Moment, ...] = (),
+    performances: Mapping[str, PerformanceSnapshot] | None = None,
     **model: Any,
 ) -> ModelSnapshot:
     """A snapshot of `known`."""
@@ -120,7 +134,68 @@ def snapshot(
         rng=np.random.default_rng(1),
         before=before,
         past=past,
+        performances=performances,
     )
+
+
+def performance(labelled: int = 100, **fields: Any) -> PerformanceSnapshot:
+    """What is believed of a small classifier of mail, half of whose scores are labelled."""
+    settings = AssessmentSettings.model_validate({**PERFORMANCE, **fields})
+    rng = np.random.default_rng(5)
+    spam = rng.random(200) < 0.4
+    scores = np.where(spam, rng.beta(5, 2, 200), rng.beta(2, 6, 200))
+    labels = np.where(np.arange(200) < labelled, spam, UNLABELLED).astype(np.int64)
+    facts = PerformanceFacts(scores, np.ones(200), labels, np.ones(200))
+    return assess_performance(facts, settings, rng, interval=0.95, now=NOW)
+
+
+def ensemble() -> EnsembleSnapshot:
+    """How an ensemble of two stands whose second member is wrong where it is alone."""
+    allocation = allocate(VotePatterns(np.array([0b111, 0b011, 0b100]), np.array([6.0, 2.0, 2.0]), 3), 50)
+    known, positive = np.array([40.0, 15.0, 10.0]), np.array([38.0, 13.0, 2.0])
+    return EnsembleSnapshot(
+        members=("ensemble", "first", "second"),
+        positive_class="cat",
+        shares=np.array([0.8, 0.8, 0.8]),
+        beliefs=member_beliefs(allocation, known, positive),
+        labels=np.array([55.0, 55.0, 50.0]),
+        missed=np.array([0.1, 0.1, 0.9]),
+        target=0.8,
+        plan=allocation.plan(known, np.random.default_rng(0)),
+        groups=["111", "110", "001"],
+        wanted=50,
+        asked=65.0,
+        alone=140.0,
+    )
+
+
+def mail(learned: PerformanceSnapshot | None, *, alerts: Any = None, **fields: Any) -> ModelSnapshot:
+    """A snapshot of that classifier, whose assessment `curve` has the settings `fields`."""
+    return snapshot(
+        classes=["ham", "spam"],
+        groupings={"class": {"by": "predicted_class"}},
+        costs=None,
+        assessments={"curve": {**PERFORMANCE, **fields}},
+        alerts=alerts or {},
+        performances={} if learned is None else {"curve": learned},
+    )
+
+
+def pooled() -> ModelSnapshot:
+    """A snapshot of a model whose assessment `votes` is about that ensemble."""
+    taken = snapshot(assessments={"votes": {"budget": BUDGET}})
+    asked = AssessmentSettings.model_validate(
+        {
+            "task": "ensemble",
+            "positive_class": "cat",
+            "members": ["first", "second"],
+            "targets": {"precision": 0.8},
+            "budget": BUDGET,
+        }
+    )
+    state = replace(taken.assessments["votes"], settings=asked)
+    told = replace(ensemble(), missed=np.array([0.1, 0.9999, 0.9]))
+    return replace(taken, assessments={"votes": state}, ensembles={"votes": told})
 
 
 def recalled(there: Known, now: ModelSnapshot, at: float) -> Moment:

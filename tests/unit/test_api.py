@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from typing import Any, get_args
 
 import jsonschema
 import pytest
+from api_client import Client, served
 from snapshots import BUDGET, CLASSES, NOW, known, recalled, snapshot
 
-from service.report.documents import SortKey
-from service.snapshot import ModelSnapshot
+from service.report.group_documents import SortKey
 from service.timeline import Moment
-from service.web.api import SnapshotView
-from service.web.app import WebServer, page_app
 
 ALERTS = {"min_accuracy": 0.8, "max_ece": 0.25}
 
@@ -31,37 +26,10 @@ def remembered() -> tuple[Moment, ...]:
 TAKEN = snapshot(alerts=ALERTS, past=remembered())
 
 
-class Client:
-    """Asks a served view."""
-
-    def __init__(self, port: int, board: dict[str, ModelSnapshot]) -> None:
-        self._port = port
-        self.board = board
-
-    def ask(self, path: str, **headers: str) -> tuple[int, Any, dict[str, str]]:
-        """Status, body and headers."""
-        request = urllib.request.Request(f"http://127.0.0.1:{self._port}{path}", headers=headers)
-        try:
-            with urllib.request.urlopen(request, timeout=10) as reply:
-                return reply.status, json.loads(reply.read()), dict(reply.headers)
-        except urllib.error.HTTPError as error:
-            body = error.read()
-            return error.code, json.loads(body) if body else None, dict(error.headers)
-
-    def get(self, path: str) -> Any:
-        """The body of an answer under `/api/v1/models`."""
-        status, body, _ = self.ask(f"/api/v1/models{path}")
-        assert status == 200, body
-        return body
-
-
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    board = {"m": TAKEN}
-    view = SnapshotView(models=["m", "new"], board=board, tick_seconds=5.0, clock=lambda: NOW + 2)
-    server = WebServer(page_app(view), name="page", host="127.0.0.1", port=0)
-    yield Client(server.port, board)
-    server.stop()
+    with served({"m": TAKEN}) as client:
+        yield client
 
 
 def test_all_models_are_listed_those_without_a_snapshot_too(client: Client) -> None:
@@ -282,7 +250,9 @@ def test_the_openapi_document_describes_every_answer(client: Client) -> None:
         "/models/{model}/confusion": "/m/confusion",
         "/models/{model}/activity": "/m/activity",
     }
-    assert set(document["paths"]) == set(asked)
+    of_performance = "/models/{model}/performance/{assessment}"
+    elsewhere = {of_performance, f"{of_performance}/recalibration/{{form}}"}
+    assert set(document["paths"]) == set(asked) | elsewhere
     for template, path in asked.items():
         schema = document["paths"][template]["get"]["responses"]["200"]["content"]["application/json"][
             "schema"

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from service.assessment.groups import CellTraffic, Labels, assess_grouping
 from service.assessment.weights import Asked, balance_weights
 from service.believing import labels_of
-from service.cells import CellSpace, CombinationDirectory, Grouping
+from service.cells import CellSpace, Grouping
+from service.combination_directory import CombinationDirectory
 from service.ledger import OutcomeLedger
 from service.shard import Traffic
 from service.store.facts import OutcomeEntry, TrafficFacts

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.cells import MISSING, OTHER, CellBounds, CellSpace, CombinationDirectory, Grouping
+from service.cells import MISSING, OTHER, VOTES, CellBounds, CellSpace, Ensemble, Grouping
+from service.combination_directory import CombinationDirectory
 
 EDGES = tuple(i / 10 for i in range(1, 10))
 
@@ -116,3 +117,42 @@ def test_a_fingerprint_tells_whether_cells_mean_the_same() -> None:
     others = [space(CellBounds(cells=999)), space(attributes=("region", "device"))]
     assert len({s.fingerprint(16, 7.0) for s in (space(), *others)}) == 3
     assert space().fingerprint(16, 7.0) != space().fingerprint(16, 8.0)
+
+
+def voted(bounds: CellBounds, *attributes: str) -> CellSpace:
+    """Two members and the ensemble: eight patterns; ten cells a combination."""
+    groupings = {VOTES: Grouping(VOTES, "votes", VOTES)}
+    groupings |= {name: Grouping(name, "attribute", attribute=name) for name in attributes}
+    return CellSpace(("cat", "dog"), EDGES, groupings, bounds, Ensemble(("a", "b"), "cat"))
+
+
+def everything(cells: CellSpace, values: int) -> CombinationDirectory:
+    """All patterns, each with so many values of every other attribute."""
+    directory = CombinationDirectory(cells)
+    patterns = [*(f"{number:03b}" for number in range(8)), MISSING]
+    for pattern in patterns:
+        for value in range(values):
+            raw = tuple(pattern if name == VOTES else str(value) for name in cells.attributes)
+            directory.append(directory.fold(raw))
+    return directory
+
+
+@pytest.mark.parametrize(("attributes", "values", "wanted"), [((), 1, 10), (("region",), 12, 9 * 13 + 1)])
+def test_votes_are_kept_where_there_is_room_for_all_combinations(
+    attributes: tuple[str, ...], values: int, wanted: int
+) -> None:
+    enough = voted(CellBounds(cells=10 * wanted, attribute_values=12), *attributes)
+    assert enough.combinations_wanted == wanted
+    assert not enough.votes_may_fold
+    # Values beyond those that are told apart are one more.
+    assert len(everything(enough, values + 5)) == wanted
+    assert voted(CellBounds(cells=10 * wanted - 1, attribute_values=12), *attributes).votes_may_fold
+
+
+def test_votes_are_folded_where_more_patterns_are_than_values_of_an_attribute() -> None:
+    assert not voted(CellBounds(attribute_values=9)).votes_may_fold
+    assert voted(CellBounds(attribute_values=8)).votes_may_fold
+
+
+def test_without_an_ensemble_there_are_no_votes_to_fold() -> None:
+    assert not space(CellBounds(cells=1)).votes_may_fold

@@ -12,20 +12,32 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_classic
-from snapshots import NOW, known, recalled, snapshot
+from snapshots import NOW, ensemble, known, performance, recalled, snapshot
 
 from service.exposition import SnapshotCollector
-from service.metrics import CATALOGUE, SPECS, PipelineMetrics, VendorMetrics
+from service.instruments import PipelineMetrics, VendorMetrics
+from service.metrics import CATALOGUE, SPECS
 from service.snapshot import ModelSnapshot
 
 RENEWING = {"labels": 100, "per_days": 1}
-TAKEN = snapshot(
-    alerts={"min_accuracy": 0.8, "max_ece": 0.1},
-    assessments={
-        "worst": {"task": "identification", "grouping": "class", "budget": RENEWING},
-        "compare": {"task": "comparison", "grouping": "class", "between": ["dog", "cat"], "budget": RENEWING},
-        "whole": {"metric": "overall_accuracy", "budget": RENEWING},
-    },
+LEARNED = performance()
+POOLED = ensemble()
+TAKEN = replace(
+    snapshot(
+        alerts={"min_accuracy": 0.8, "max_ece": 0.1},
+        assessments={
+            "worst": {"task": "identification", "grouping": "class", "budget": RENEWING},
+            "compare": {
+                "task": "comparison",
+                "grouping": "class",
+                "between": ["dog", "cat"],
+                "budget": RENEWING,
+            },
+            "whole": {"metric": "overall_accuracy", "budget": RENEWING},
+        },
+    ),
+    performances={"curve": LEARNED},
+    ensembles={"votes": POOLED},
 )
 
 
@@ -50,6 +62,7 @@ def registry_of(taken: ModelSnapshot) -> CollectorRegistry:
     pipeline.leading(True)
     pipeline.published("m", 1)
     pipeline.draws_short("m", "worst", 1)
+    pipeline.performance_failed("m")
     vendors = VendorMetrics(registry)
     vendors.called("acme", "/models", 200)
     vendors.login_refused()
@@ -88,6 +101,39 @@ def test_every_metric_of_the_catalogue_is_shown_and_no_other() -> None:
 def test_every_metric_has_the_labels_of_the_catalogue() -> None:
     for name, labels in series(registry_of(TAKEN)).items():
         assert labels == {frozenset(SPECS[name].labels)}, name
+
+
+def test_a_measure_of_performance_has_its_interval_and_its_target() -> None:
+    told = values(registry_of(TAKEN).collect())
+
+    def sample(name: str, **labels: str) -> float:
+        at = {"model": "m", "assessment": "curve", **labels}
+        return told[f"credence_performance_{name}", frozenset(at.items())]
+
+    for measure, estimate in LEARNED.measures.items():
+        assert sample("lower_ratio", measure=measure) == pytest.approx(float(estimate.lower))
+        assert sample("upper_ratio", measure=measure) == pytest.approx(float(estimate.upper))
+    assert sample("target_ratio", measure="recall") == 0.9
+    missed = sample("target_missed_probability_ratio", measure="recall")
+    assert missed == pytest.approx(LEARNED.missed["recall"])
+    assert sample("best_threshold_ratio") == LEARNED.thresholds.thresholds[LEARNED.thresholds.best]
+    assert sample("labels") == 100
+
+
+def test_every_member_of_an_ensemble_has_its_precision_and_what_sharing_saved() -> None:
+    told = values(registry_of(TAKEN).collect())
+
+    def sample(name: str, **labels: str) -> float:
+        at = {"model": "m", "assessment": "votes", **labels}
+        return told[f"credence_ensemble_{name}", frozenset(at.items())]
+
+    for position, member in enumerate(POOLED.members):
+        mean = sample("member_precision_mean_ratio", member=member)
+        assert mean == pytest.approx(POOLED.beliefs.mean[position])
+    assert sample("member_target_missed_probability_ratio", member="second") == 0.9
+    assert sample("saving_ratio") == pytest.approx(1 - 65 / 140)
+    assert sample("needed_labels") == POOLED.plan.cost
+    assert (sample("wanted_labels"), sample("labels")) == (50, 65)
 
 
 def test_every_metric_has_the_type_of_the_catalogue() -> None:
@@ -256,6 +302,7 @@ def test_what_a_process_counts_begins_at_zero_before_the_first_event() -> None:
     pipeline.takes_predictions(["m"])
     pipeline.takes_labels(["m"])
     pipeline.may_lead({"m": ["worst"]})
+    pipeline.learns_performance(["m"])
     for name, labels in {
         "credence_predictions_consumed_total": {"model": "m"},
         "credence_labels_consumed_total": {"result": "applied"},
@@ -263,5 +310,6 @@ def test_what_a_process_counts_begins_at_zero_before_the_first_event() -> None:
         "credence_label_delay_seconds_count": {"model": "m"},
         "credence_requests_published_total": {"model": "m"},
         "credence_draws_short_total": {"model": "m", "assessment": "worst"},
+        "credence_performance_failures_total": {"model": "m"},
     }.items():
         assert registry.get_sample_value(name, labels) == 0

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from service.cells import CellSpace, CombinationDirectory, Grouping
+from service.cells import CellSpace, Grouping
+from service.combination_directory import CombinationDirectory
 from service.ledger import RECENT, OutcomeLedger
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given

@@ -92,6 +92,9 @@ EVERY: dict[str, Callable[[int, list[str]], Figure]] = {
     "reliability": lambda count, _names: plots.reliability_diagram(
         np.linspace(0.1, 1, count), np.full(count, 1 / count), intervals(count), (0.1, 0.2, 0.3)
     ),
+    "precision": lambda count, _names: plots.precision_recall(
+        np.linspace(0.1, 1, count), intervals(count), np.full(count, 0.9), mass=0.95
+    ),
     "curves": lambda count, names: plots.curves(
         np.arange(1.0, 6), {name: np.linspace(0, 1, 5) for name in names[:20]}, f"MRR of {count}"
     ),
@@ -111,7 +114,7 @@ def test_names_of_any_characters_are_drawn(plot: str, tmp_path: Path) -> None:
     plots.save(EVERY[plot](len(TRICKY), TRICKY), tmp_path / "plot.png")
 
 
-@pytest.mark.parametrize("plot", [plot for plot in EVERY if plot != "reliability"])
+@pytest.mark.parametrize("plot", [plot for plot in EVERY if plot not in {"reliability", "precision"}])
 def test_names_are_no_formulae(plot: str) -> None:
     figure = EVERY[plot](3, ["a_b", "$x$", "_hidden"])
     figure.draw_without_rendering()

@@ -174,7 +174,9 @@ def certain_recording() -> Recording:
 def test_scores_of_one_and_zero_make_proper_beliefs(asked: tuple[str, str], prior: str) -> None:
     made = certain_recording()
     pool = Pool(made, Grouper(3).by_predicted_class(made))
-    task = TASKS[asked](Question(pool.cells, costs=np.array([[0.0, 1.0], [1.0, 0.0]])))
+    task = TASKS[asked](
+        Question(pool.cells, costs=np.array([[0.0, 1.0], [1.0, 0.0]]), positive=np.array([0.0, 1.0]))
+    )
     beliefs = beliefs_before(prior, task.kind, pool, 2)
     rewards = [
         task.sampled(beliefs, np.random.default_rng(0)),

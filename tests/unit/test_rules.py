@@ -35,10 +35,14 @@ EXPRESSIONS = {rule.get("alert") or rule["record"]: rule["expr"] for rule in RUL
 
 LEVELS = {
     "instance_model": {"namespace", "job", "instance", "model"},
+    "instance_assessment": {"namespace", "job", "instance", "model", "assessment"},
     "job": {"namespace", "job"},
     "model": {"namespace", "job", "model"},
     "grouping": {"namespace", "job", "model", "grouping"},
     "group": {"namespace", "job", "model", "grouping", "group"},
+    "assessment": {"namespace", "job", "model", "assessment"},
+    "measure": {"namespace", "job", "model", "assessment", "measure"},
+    "member": {"namespace", "job", "model", "assessment", "member"},
     "topic": {"namespace", "job", "topic"},
     "topic_reason": {"namespace", "job", "topic", "reason"},
 }

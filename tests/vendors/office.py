@@ -24,7 +24,7 @@ from store_site import NOW, Site, message, outcomes, record, redis_settings
 from service.clients import build_producer, build_redis
 from service.contract import LabelRequest
 from service.embedded import EmbeddedRedis
-from service.metrics import VendorMetrics
+from service.instruments import VendorMetrics
 from service.settings import Settings
 from service.store.connection import Connection
 from service.web.app import WebServer

@@ -8,6 +8,7 @@ from service.replay.plots.drawing import save
 from service.replay.plots.groups import accuracy_against_calibration, difference_density, reliability_diagram
 from service.replay.plots.matrix import confusion
 from service.replay.plots.methods import curves
+from service.replay.plots.precision import precision_recall
 from service.replay.plots.ranking import extreme_probabilities, rank_intervals, ranks_and_extremes
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "curves",
     "difference_density",
     "extreme_probabilities",
+    "precision_recall",
     "rank_intervals",
     "ranks_and_extremes",
     "reliability_diagram",

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import Unavailable
-from service.metrics import VendorMetrics
+from service.instruments import VendorMetrics
 from service.store.idempotency import IdempotencyRecords
 from service.vendor_settings import VendorApiSettings, VendorSettings
 from service.web.guard import internal_error, route_of

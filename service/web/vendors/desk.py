@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from service.errors import Unavailable
-from service.metrics import VendorMetrics
+from service.instruments import VendorMetrics
 from service.store.claims import Changed, Claim, ClaimStatus, ClaimStore, Looked
 from service.store.closed import AskedRequests
 from service.store.idempotency import IdempotencyRecords

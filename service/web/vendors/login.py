@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.metrics import VendorMetrics
+from service.instruments import VendorMetrics
 from service.web.vendors.body import refuse
 from service.web.vendors.buckets import Buckets
 from service.web.vendors.problems import Kind, Refused, later

@@ -5,6 +5,12 @@ import { count, counted, percent, probability, threshold, when } from "./format.
 import { ASSESSMENTS_HELP, help } from "./help.js";
 
 const SHOWN = 6;
+const METRICS = { precision_recall: "precision and recall" };
+/** Those of assessments that have none of their own; all other names are the user's. */
+const GROUPINGS = new Map([
+  ["__votes__", "votes"],
+  ["positive_score", "positive score"],
+]);
 
 /** @param {any} state */
 export function assessmentsView(state) {
@@ -33,12 +39,13 @@ function card(assessment) {
     h(
       "p",
       { class: "over" },
-      `${assessment.name} · ${assessment.task} of ${assessment.metric.replaceAll("_", " ")} · by ${assessment.grouping}`,
+      `${assessment.name} · ${about(assessment)} · by ${GROUPINGS.get(assessment.grouping) ?? assessment.grouping}`,
     ),
     h("h3", {}, assessment.question),
     assessment.found && h("p", { class: "found" }, assessment.found),
     assessment.ranking.length > 0 && ranking(assessment.ranking),
     assessment.comparison && comparison(assessment.comparison),
+    assessment.members.length > 0 && members(assessment.members),
     assessment.next.length > 0 && nextGroups(assessment),
     h(
       "div",
@@ -57,11 +64,20 @@ function card(assessment) {
       h(
         "p",
         { class: "note" },
-        `Requests: ${events(assessment.events)} · policy ${assessment.policy.replaceAll("_", " ")}`,
+        `Requests: ${events(assessment.events)} · ${chooser(assessment)}`,
       ),
     ),
   );
 }
+
+/** Its task and metric. @param {any} assessment */
+function about({ task, metric }) {
+  const measured = METRICS[metric] ?? metric.replaceAll("_", " ");
+  return task === "ensemble" ? `${measured} of an ensemble` : `${task} of ${measured}`;
+}
+
+/** Who chooses whom is asked about: a policy, or the plan of an ensemble. @param {any} assessment */
+const chooser = ({ policy }) => (policy === "planned" ? policy : `policy ${policy.replaceAll("_", " ")}`);
 
 /** @param {Record<string, number>} counts */
 function events(counts) {
@@ -122,6 +138,51 @@ function ranking(ranked) {
             ),
           ),
         ),
+    ),
+  );
+}
+
+/** @param {any[]} told */
+function members(told) {
+  const targeted = told.some((one) => one.missed !== null);
+  return h(
+    "table",
+    { class: "ranking members" },
+    h("caption", { class: "unseen" }, "The ensemble and its members by their precision"),
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        ["Member", "Precision", "Labels", "Calls positive", ...(targeted ? ["Target missed"] : [])].map((title) =>
+          h("th", { scope: "col" }, title),
+        ),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      told.map((one) =>
+        h(
+          "tr",
+          {},
+          h("th", { scope: "row" }, one.member),
+          h(
+            "td",
+            { class: "number" },
+            `${percent(one.precision.mean)} `,
+            h(
+              "span",
+              { class: "bounds" },
+              `[${(100 * one.precision.lower).toFixed(1)}, ${(100 * one.precision.upper).toFixed(1)}]`,
+            ),
+          ),
+          h("td", { class: "number" }, count(Math.round(one.labels))),
+          h("td", { class: "number" }, percent(one.share)),
+          targeted && h("td", { class: "number" }, one.missed === null ? "no label" : probability(one.missed)),
+        ),
+      ),
     ),
   );
 }

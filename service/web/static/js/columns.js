@@ -9,11 +9,15 @@ import { bounds, count, counted, duration, percent, plain, points, probability, 
 const FIRST_ORDER = { group: "asc", accuracy: "asc" };
 const VERDICTS = { meets: ["✓", "meets"], fails: ["▼", "fails"], open: ["?", "open"], none: ["–", "none"] };
 
-/** The accuracy that groups must have; of score bins none, which are as accurate as their scores say.
+/** Whether groups differ in accuracy by what tells them apart, scores or votes: nobody has configured them, and no
+ * threshold is theirs. @param {string} by */
+export const isExpectedToDiffer = (by) => by === "score_bin" || by === "positive_score" || by === "votes";
+
+/** The accuracy that groups must have; null where they are expected to differ.
  * @param {any} state @param {string} grouping @returns {number | null} */
 export function wantedOf(state, grouping) {
   const { by } = state.groupings.find((/** @type {any} */ one) => one.name === grouping) ?? {};
-  return by === "score_bin" ? null : state.thresholds.min_accuracy;
+  return isExpectedToDiffer(by) ? null : state.thresholds.min_accuracy;
 }
 
 /** Columns, in their order. @param {any} state @param {any} table @param {import("./forest.js").Axis} axis */

@@ -1,6 +1,7 @@
 /** Everything that one view shows, read from the API. */
 
 import { get, Missing, modelPath } from "./api.js";
+import { isExpectedToDiffer } from "./columns.js";
 
 export const PAGE = 100;
 
@@ -8,26 +9,40 @@ export const PAGE = 100;
 
 /** @param {Place} place @param {number} pages how many pages of groups are shown */
 export async function load(place, pages) {
-  const overview = await get("/models");
+  const overview = overviewOf(await get("/models"));
   const summary =
     overview.models.find((/** @type {any} */ model) => model.model === place.model) ?? overview.models[0];
   const unknown = place.model && summary?.model !== place.model ? `There is no model “${place.model}” here.` : null;
   if (!summary || summary.taken_at === null) return { overview, summary, unknown };
   const path = modelPath(summary.model);
-  const state = await get(path);
+  const state = stateOf(await get(path));
   const linked = unknown ? null : place.grouping;
   const grouping = groupingOf(state, linked);
   const strange =
     linked && grouping !== linked ? `${summary.model} has no grouping “${linked}”, or no traffic in it yet.` : null;
   const group = strange || unknown || !grouping ? null : place.group;
-  const [table, confusion, activity] = await Promise.all([
+  const [table, confusion, activity, performances] = await Promise.all([
     grouping ? tableOf(path, grouping, place, pages) : null,
     state.has_confusion ? get(`${path}/confusion`, { classes: 12 }).catch(nothing) : null,
     get(`${path}/activity`),
+    performancesOf(path, state),
   ]);
   const detail = group ? await detailOf(path, grouping, group, table) : null;
-  return { overview, summary, unknown: unknown ?? strange, state, table, confusion, activity, detail };
+  return { overview, summary, unknown: unknown ?? strange, state, table, confusion, activity, performances, detail };
 }
+
+/** Of a replica that is not upgraded yet, with nothing in what it does not tell. @param {any} told */
+const overviewOf = (told) => ({
+  ...told,
+  models: told.models.map((/** @type {any} */ model) => ({ missed_targets: 0, ...model })),
+});
+
+/** The same of one model. @param {any} told */
+const stateOf = (told) => ({
+  performances: [],
+  ...told,
+  assessments: told.assessments.map((/** @type {any} */ assessment) => ({ members: [], ...assessment })),
+});
 
 /** The grouping that is asked for, else the one where something is wrong. @param {any} state @param {string | null} wanted */
 function groupingOf(state, wanted) {
@@ -37,7 +52,7 @@ function groupingOf(state, wanted) {
     (/** @type {any} */ finding) => finding.grouping !== "all" && names.includes(finding.grouping),
   );
   const telling = state.groupings.find(
-    (/** @type {any} */ grouping) => grouping.by !== "all" && grouping.by !== "score_bin",
+    (/** @type {any} */ grouping) => grouping.by !== "all" && !isExpectedToDiffer(grouping.by),
   );
   return wrong?.grouping ?? telling?.name ?? names[0] ?? null;
 }
@@ -70,6 +85,17 @@ async function detailOf(path, grouping, group, table) {
     if (error instanceof Missing) return { grouping, group, missing: error.message };
     throw error;
   }
+}
+
+/** @param {string} path @param {any} state */
+async function performancesOf(path, state) {
+  const learned = state.performances.filter((/** @type {any} */ summary) => summary.taken_at !== null);
+  const told = await Promise.all(
+    learned.map((/** @type {any} */ summary) =>
+      get(`${path}/performance/${encodeURIComponent(summary.name)}`).catch(nothing),
+    ),
+  );
+  return told.filter(Boolean);
 }
 
 /** A group that is linked to, but not on the pages shown. @param {string} path @param {string} grouping @param {string} group */

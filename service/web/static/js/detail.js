@@ -48,7 +48,7 @@ function advice(group, state, grouping) {
       `Accuracy is ${interval(group.accuracy)}. ` +
         (wanted === null
           ? "No alerts.min_accuracy is configured, so nobody is told when it is too low."
-          : "Score bins have no threshold of their own: where the model is unsure, it should be right less often."),
+          : "Groups by score or by votes have no threshold of their own: where the model is unsure, it should be right less often."),
     );
   }
   if (group.miscalibrated) {

@@ -89,6 +89,8 @@ function patch(old, node) {
   for (const { name } of [...old.attributes]) {
     if (!node.hasAttribute(name) && !isOwn(old, name)) old.removeAttribute(name);
   }
+  // A slider that was moved minds its attribute no more.
+  if (old instanceof HTMLInputElement && old.type === "range") old.value = node.getAttribute("value") ?? "";
   for (const name of HANDLERS) if (old[name] !== node[name]) old[name] = node[name];
   patchChildren(old, [...node.childNodes]);
 }

@@ -1,12 +1,15 @@
 /** What is known to be wrong, in sentences. */
 
+import { isExpectedToDiffer } from "./columns.js";
 import { h } from "./dom.js";
 import { span } from "./forest.js";
 import { count, counted, interval, percent, probability, threshold, when } from "./format.js";
+import { hasTargets, missedCount, missedView } from "./performance.js";
 import { address, follow } from "./place.js";
 import { runbookPath } from "./runbooks.js";
 
 const SHOWN = 6;
+const NO_THRESHOLD = "Set alerts.min_accuracy or alerts.max_ece, and groups that cross it are named here.";
 
 /** @param {any} finding */
 const what = (finding) => (finding.kind === "accuracy_low" ? "not accurate enough" : "miscalibrated");
@@ -15,7 +18,7 @@ const what = (finding) => (finding.kind === "accuracy_low" ? "not accurate enoug
 export function findingsView(state, go) {
   const found = state.findings;
   const title = h("h1", { id: "model-name", class: "unseen" }, `State of ${state.model}`);
-  if (!found.length) return [title, calm(state)];
+  if (!found.length) return [title, missedView(state), calm(state)];
   const rest = found.slice(SHOWN);
   const more = state.finding_count - SHOWN;
   const card = (/** @type {any} */ finding) => findingCard(state, finding, go);
@@ -31,6 +34,7 @@ export function findingsView(state, go) {
         h("ol", { class: "findings" }, rest.map(card)),
         more > rest.length && h("p", { class: "note" }, "The others stand in the tables of groups below."),
       ),
+    missedView(state),
   ];
 }
 
@@ -103,6 +107,7 @@ function since(finding) {
 /** @param {any} state */
 function calm(state) {
   const { min_accuracy: accuracy, max_ece: ece } = state.thresholds;
+  const missed = missedCount(state) > 0;
   const unwatched = accuracy === null && ece === null;
   const groups = state.groupings.reduce((/** @type {number} */ sum, /** @type {any} */ g) => sum + g.groups, 0);
   if (!groups)
@@ -112,15 +117,23 @@ function calm(state) {
       h("h2", {}, "No traffic has been seen yet"),
       h("p", {}, "Once predictions of this model arrive, what is known of them stands here."),
     );
+  if (unwatched && missed) return null;
+  if (unwatched && hasTargets(state))
+    return h(
+      "div",
+      { class: "calm well" },
+      h("h2", {}, "No target of performance is known to be missed"),
+      h("p", {}, NO_THRESHOLD),
+    );
   return h(
     "div",
-    { class: unwatched ? "calm" : "calm well" },
-    h("h2", {}, unwatched ? "No threshold is configured" : "Nothing is known to be wrong"),
+    { class: unwatched || missed ? "calm" : "calm well" },
+    h("h2", {}, unwatched ? "No threshold is configured" : missed ? "No group is known to be wrong" : "Nothing is known to be wrong"),
     h(
       "p",
       {},
       unwatched
-        ? "Set alerts.min_accuracy or alerts.max_ece, and groups that cross it are named here."
+        ? NO_THRESHOLD
         : `None of ${counted(groups, "group")} is believed with ${threshold(state.thresholds.confidence)} to cross a threshold. ` +
             stillOpen(state),
     ),
@@ -129,7 +142,7 @@ function calm(state) {
 
 /** What people have configured; the others are the same traffic again. @param {any} state */
 function stillOpen(state) {
-  const own = state.groupings.filter((/** @type {any} */ g) => g.open && g.by !== "all" && g.by !== "score_bin");
+  const own = state.groupings.filter((/** @type {any} */ g) => g.open && g.by !== "all" && !isExpectedToDiffer(g.by));
   if (!own.length) return "";
   const told = own.map((/** @type {any} */ g) => `${count(g.open)} of ${count(g.groups)} by ${g.name}`).join(", ");
   return `Still open: ${told}; more labels will tell on which side of the threshold.`;

@@ -18,6 +18,9 @@ const UNITS = /** @type {const} */ ([
 /** @param {number} ratio */
 const hundredths = (ratio) => (100 * ratio).toFixed(1);
 
+/** A sentence of the API, whose numbers are not to be broken. @param {string} text */
+export const prose = (text) => text.replaceAll(" %", `${NBSP}%`);
+
 /** "71.2 %" @param {number} ratio */
 export const percent = (ratio) => `${hundredths(ratio)}${NBSP}%`;
 

@@ -1,6 +1,6 @@
 /** The groups of one grouping: a table that is a forest plot. */
 
-import { columns, header, wantedOf } from "./columns.js";
+import { columns, header, isExpectedToDiffer, wantedOf } from "./columns.js";
 import { detailView } from "./detail.js";
 import { h } from "./dom.js";
 import { axisOf, axisView, forestLegend } from "./forest.js";
@@ -69,7 +69,7 @@ export function groupsView(data, place, go, more) {
 
 /** What people have configured, before what every model has. @param {any[]} groupings */
 function ownFirst(groupings) {
-  const common = (/** @type {any} */ grouping) => grouping.by === "all" || grouping.by === "score_bin";
+  const common = (/** @type {any} */ grouping) => grouping.by === "all" || isExpectedToDiffer(grouping.by);
   return [...groupings.filter((grouping) => !common(grouping)), ...groupings.filter(common)];
 }
 

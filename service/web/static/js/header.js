@@ -9,7 +9,7 @@ const STALE_TICKS = 3;
 /** Links to all models. @param {any} overview @param {string | null} shown @param {(model: string) => void} go */
 export function modelLinks(overview, shown, go) {
   return overview.models.map((/** @type {any} */ summary) => {
-    const wrong = summary.finding_count;
+    const wrong = summary.finding_count + summary.missed_targets;
     const state = wrong ? "fails" : summary.taken_at !== null && summary.watched && summary.accuracy ? "meets" : "waiting";
     const words = wrong ? counted(wrong, "finding") : state === "meets" ? "no findings" : "nothing can be found yet";
     return h(

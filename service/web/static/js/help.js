@@ -58,3 +58,24 @@ export const ASSESSMENTS_HELP = /** @type {Array<[string, string]>} */ ([
   ],
   ["Rank", "Place of the group, counted from 1 at the end that is looked for, with its credible interval."],
 ]);
+
+export const PERFORMANCE_HELP = /** @type {Array<[string, string]>} */ ([
+  ["Precision", "Of the items that are called positive, the share that is."],
+  ["Recall", "Of the items that are positive, the share that is called so."],
+  ["F1", "The harmonic mean of precision and recall."],
+  ["False positive rate", "Of the items that are negative, the share that is called positive."],
+  ["P(all targets met)", "The probability that precision, recall and whatever else has a target reach them all, at this threshold."],
+  ["Threshold", "Items of which the positive class's score is this or more are called positive. Moving the slider changes nothing but what is shown."],
+  [
+    "Best",
+    "The threshold that meets all targets most probably; of equally good ones the cheapest where error costs are configured, else the one of the highest F1.",
+  ],
+  [
+    "How the scores are seen",
+    "calibrated: as about right probabilities. mixture: as those of two classes, each with a distribution. informed: as a curve like the mixture's. ranked: by their order alone. All four are averaged by how well each foretold the labels.",
+  ],
+  [
+    "Maps",
+    "A map tells the probability that an item of a score is positive, with its interval: as Platt's logistic curve, by beta calibration, or as any rising steps. The file says how to apply it elsewhere.",
+  ],
+]);

@@ -9,6 +9,7 @@ import { findingsView } from "./findings.js";
 import { counted, moment, now, tickTimes } from "./format.js";
 import { groupsView } from "./groups.js";
 import { footer, freshness, modelLinks } from "./header.js";
+import { missedCount, performanceView } from "./performance.js";
 import { readPlace, writePlace } from "./place.js";
 import { vitalsView } from "./vitals.js";
 
@@ -90,6 +91,7 @@ function show() {
     findingsView(state, (grouping, group) => go({ grouping, group, search: null }, true, true)),
   );
   update(part("vitals"), vitalsView(state));
+  performance();
   section(
     "groups",
     table &&
@@ -104,6 +106,10 @@ function show() {
   settle(state);
 }
 
+function performance() {
+  section("performance", data.state.performances.length > 0 && performanceView(data, performance));
+}
+
 /** @param {string} id @param {any} content */
 function section(id, content) {
   part(id).hidden = !content;
@@ -112,7 +118,7 @@ function section(id, content) {
 
 /** What follows once all is drawn. @param {any} state */
 function settle(state) {
-  const wrong = state.finding_count;
+  const wrong = state.finding_count + missedCount(state);
   document.title = `${wrong ? `(${wrong}) ` : ""}${state.model} · Credence`;
   if (findingsTold >= 0 && findingsTold !== wrong)
     part("announcer").textContent = wrong ? counted(wrong, "finding") : "No findings";

@@ -1,0 +1,173 @@
+"""A binary classifier that is watched as the service does it, without Kafka and Redis.
+
+Traffic and pool are a shard's, the assessments' policies name the groups to ask by what is believed of them,
+labels stand in a ledger, and `performance_facts` tells what the performance is learned from.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.known_classifiers import Classifier
+from service.asking import standing
+from service.assessment.policies import NONE, Situation
+from service.believing import believed_groupings, present_groups
+from service.cells import Combination
+from service.combination_directory import CombinationDirectory
+from service.ledger import OutcomeLedger
+from service.performance_watch import POOLED_SCORES
+from service.performing import PerformanceSnapshot, assess_performance, performance_facts
+from service.settings import Settings
+from service.shard import Candidates, Pool, Shard, Traffic
+from service.store.facts import OutcomeEntry, TrafficFacts
+from service.store.records import Fact, Given, PoolRecord
+
+Indices = npt.NDArray[np.intp]
+
+NOW = 1_800_000_000.0
+CLASSES = ("ham", "spam")
+REGION = "region"
+
+
+def _settings(threshold: float, regions: int) -> Settings:
+    budget = {"labels": 100_000}
+    curve = {"task": "performance", "positive_class": "spam", "threshold": threshold, "budget": budget}
+    model: dict[str, Any] = {"classes": CLASSES, "assessments": {"curve": curve}}
+    if regions > 1:
+        model["groupings"] = {REGION: {"by": "attribute", "attribute": REGION}}
+        model["assessments"]["weakest"] = {"task": "identification", "grouping": REGION, "budget": budget}
+    return Settings.model_validate({"models": {"mail": model}})
+
+
+class Watched:
+    """Predictions come, and labels are asked for and answered.
+
+    Where a classifier has several regions, an assessment that looks for the weakest asks too, in turn.
+
+    Args:
+        classifier: whose predictions they are.
+        threshold: from which on it calls positive.
+        rng: random numbers.
+    """
+
+    def __init__(self, classifier: Classifier, threshold: float, rng: np.random.Generator) -> None:
+        self._classifier, self._threshold, self._rng = classifier, threshold, rng
+        regions = len(classifier.shifts)
+        settings = _settings(threshold, regions)
+        self._model, self._space = settings.models["mail"], settings.cell_space("mail")
+        self._combinations: list[Combination] = [()] if regions == 1 else [(str(n),) for n in range(regions)]
+        cells = regions * self._space.cells_per_combination
+        self._shard = Shard(
+            next_offset=0,
+            traffic=Traffic.empty(cells),
+            pool=Pool.empty(cells, settings.bounds.slots_per_cell),
+            decay=0.0,
+        )
+        self._ledger = OutcomeLedger(self._space)
+        self._items: dict[int, tuple[PoolRecord, str]] = {}
+        self._labels = 0
+
+    def take_in(self, count: int) -> None:
+        """So many predictions come."""
+        items = self._classifier.items(count, self._rng)
+        called = (items.scores >= self._threshold).astype(np.intp)
+        scores = np.where(called, items.scores, 1 - items.scores)
+        cells = self._space.cells(combinations=items.regions, classes=called, scores=scores)
+        hashes = self._rng.integers(2**63, size=count, dtype=np.uint64)
+        for n, item in enumerate(hashes.tolist()):
+            place = {REGION: str(items.regions[n])}
+            record = PoolRecord(str(item), CLASSES[called[n]], float(scores[n]), NOW, place)
+            self._items[item] = record, CLASSES[int(items.positive[n])]
+        batch = Candidates(cells, called, scores, np.full(count, NOW), hashes, lambda _: b"")
+        self._shard.add(batch, len(self._shard.traffic.counts))
+
+    def ask(self, wanted: int) -> None:
+        """So many labels are asked for, and answered."""
+        assessments = list(self._model.assessments)
+        for turn, name in enumerate(assessments):
+            self._ask_for(name, len(range(turn, wanted, len(assessments))))
+
+    def _ask_for(self, name: str, wanted: int) -> None:
+        settings, traffic = self._model.assessments[name], self._traffic()
+        grouping = believed_groupings(
+            settings=self._model,
+            space=self._space,
+            traffic=traffic,
+            ledger=self._ledger,
+            metric_groups=1,
+            at=NOW,
+            told_before={},
+        )[settings.asked_grouping]
+        stands = standing(settings, grouping, np.zeros(len(grouping.groups)))
+        if stands is None:
+            raise ValueError("nothing can be asked yet")
+        groups = present_groups(self._space, settings.asked_grouping, traffic)
+        beliefs, available = stands.situation.beliefs, stands.situation.available.copy()
+        entries: list[OutcomeEntry] = []
+        while len(entries) < wanted and available.any():
+            situation = Situation(beliefs, stands.situation.weights, available)
+            group = int(stands.policy.choose(stands.task, situation, self._rng)[0, 0])
+            if group == NONE:
+                break
+            item = self._drawn(np.flatnonzero(groups.cells == group))
+            if item is None:
+                available[0, group] = False
+                continue
+            beliefs.expect(np.array([group]))
+            entries.append(self._answered(item, name, settings.asked_grouping, groups.names[group]))
+        self._ledger.fold(entries)
+        self._ledger.place(CombinationDirectory(self._space, self._combinations))
+
+    def _drawn(self, cells: Indices) -> int | None:
+        """An item of one of the cells, in proportion to traffic; it leaves the pool."""
+        weights, pool = self._shard.traffic.weights[cells], self._shard.pool
+        cell = int(self._rng.choice(cells, p=weights / weights.sum()))
+        slot = int(pool.priorities[cell].argmax())
+        if pool.priorities[cell, slot] == -np.inf:
+            return None
+        item = pool.item_hashes[cell, slot]
+        pool.free(cell, slot, item)
+        return int(item)
+
+    def _answered(self, item: int, assessment: str, grouping: str, group: str) -> OutcomeEntry:
+        record, true_class = self._items[item]
+        self._labels += 1
+        position = (1, self._labels)
+        fact = Fact(
+            f"r{item}",
+            record.item_id,
+            grouping,
+            group,
+            record.predicted_class,
+            record.score,
+            record.attributes,
+            NOW,
+            NOW,
+        )
+        return OutcomeEntry(position, position, assessment, fact, Given(true_class, NOW, ""))
+
+    def _traffic(self) -> TrafficFacts:
+        return TrafficFacts(self._combinations, [0], self._shard.traffic, {}, {}, {}, {})
+
+    def believed(self) -> PerformanceSnapshot:
+        """What the service would show now."""
+        pool = self._shard.pool
+        pooled = pool.item_hashes[pool.priorities > -np.inf]
+        looked_at = self._rng.permutation(pooled)[:POOLED_SCORES].tolist()
+        facts = performance_facts(
+            self._space,
+            self._traffic(),
+            [self._items[item][0] for item in looked_at],
+            self._ledger,
+            positive=CLASSES[1],
+            decay=0.0,
+            now=NOW,
+        )
+        if facts is None:
+            raise ValueError("nothing has come yet")
+        return assess_performance(
+            facts, self._model.assessments["curve"], self._rng, interval=self._model.interval, now=NOW
+        )

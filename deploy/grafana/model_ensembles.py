@@ -1,0 +1,197 @@
+"""The row of a model's dashboard about an ensemble and its members; empty for models without one."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.builders import table, timeseries
+from grafana_foundation_sdk.models import dashboard as kinds
+
+from deploy.grafana import looks
+from deploy.grafana.frame import variable
+from deploy.grafana.panels import Query, Says, band, lines, number
+from deploy.grafana.promql import series, shown
+from deploy.grafana.tables import Column, grid
+
+_MODEL = 'model="$model"'
+_AT = (_MODEL, 'assessment="$ensemble"')
+_MEAN = "credence_ensemble_member_precision_mean_ratio"
+_MISSED = "credence_ensemble_member_target_missed_probability_ratio"
+_TARGET = "credence_ensemble_target_ratio"
+_NOTHING = "no assessment of an ensemble"
+
+
+def chosen() -> build.QueryVariable:
+    """The assessment whose ensemble is shown; the variable has no value where there is none."""
+    wanted = series("credence_ensemble_wanted_labels", _MODEL)
+    return variable(
+        "ensemble",
+        "Ensemble",
+        "The assessment whose ensemble and members are shown.",
+        f"label_values({wanted}, assessment)",
+    ).sort(kinds.VariableSort.ALPHABETICAL_ASC)
+
+
+def row(board: build.Dashboard) -> build.Dashboard:
+    """The same dashboard with this row."""
+    board = board.with_row(build.Row("Ensembles"))
+    for says, expression in _numbers():
+        board = board.with_panel(number(says, Query(expression), width=6))
+    for panel in (_members(), _itself(), _precision(), _misses(), _labels(), _costs()):
+        board = board.with_panel(panel)
+    return board
+
+
+def _numbers() -> list[tuple[Says, str]]:
+    return [
+        (
+            Says(
+                "Labels wanted",
+                "Labels that each member is to have, the ensemble itself included.",
+                looks.COUNT,
+                0,
+                nothing=_NOTHING,
+            ),
+            shown("credence_ensemble_wanted_labels", *_AT, by=""),
+        ),
+        (
+            Says(
+                "Labels there",
+                "Labels of items that the ensemble or a member calls positive, each counted once, whoever "
+                "asked for them.",
+                looks.COUNT,
+                0,
+                nothing=_NOTHING,
+            ),
+            shown("credence_ensemble_labels", *_AT, by=""),
+        ),
+        (
+            Says(
+                "Labels to go",
+                "Labels still to be asked for, so that each member has as many as are wanted.",
+                looks.COUNT,
+                0,
+                nothing=_NOTHING,
+            ),
+            shown("credence_ensemble_needed_labels", *_AT, by=""),
+        ),
+        (
+            Says(
+                "Saved by sharing",
+                "Share of the labels that was saved so far, compared with as many for each member, none "
+                "shared. With three members and the ensemble itself, 75 % is the most.",
+                looks.RATIO,
+                1,
+                nothing=_NOTHING,
+            ),
+            shown("credence_ensemble_saving_ratio", *_AT, by=""),
+        ),
+    ]
+
+
+def _members() -> table.Panel:
+    def column(name: str, metric: str, unit: str = looks.RATIO, steps: looks.Steps | None = None) -> Column:
+        return Column(name, shown(metric, *_AT, by="member"), unit, 1, steps)
+
+    return grid(
+        Says(
+            "Members",
+            "Of what each member calls positive, which share is: the credible interval, from lower to "
+            "upper; the probability that this is below the target; the labels behind it, and the share of "
+            "the traffic that the member calls positive. `ensemble` is its own decision.",
+            looks.PLAIN,
+            nothing=_NOTHING,
+        ),
+        {"member": "Member"},
+        [
+            *(
+                column(end.capitalize(), f"credence_ensemble_member_precision_{end}_ratio")
+                for end in ("lower", "mean", "upper")
+            ),
+            column("Missed", _MISSED, steps=looks.PROBABILITY),
+            column("Labels", "credence_ensemble_member_labels", looks.COUNT),
+            column("Called positive", "credence_ensemble_member_positive_share_ratio"),
+        ],
+        sort="Missed",
+    )
+
+
+def _itself() -> timeseries.Panel:
+    return band(
+        Says(
+            "Precision of the ensemble",
+            "Of what the ensemble itself calls positive, which share is: the credible interval, and the "
+            "target.",
+            looks.RATIO,
+            1,
+            nothing=_NOTHING,
+        ),
+        "credence_ensemble_member_precision_{}_ratio",
+        (*_AT, 'member="ensemble"'),
+        _TARGET,
+        limit="target",
+    )
+
+
+def _precision() -> timeseries.Panel:
+    return lines(
+        Says(
+            "Precision of members",
+            "The posterior mean of every member, and the target. How sure it is stands in the table above.",
+            looks.RATIO,
+            1,
+            nothing=_NOTHING,
+        ),
+        Query(shown(_MEAN, *_AT, by="member"), "{{member}}"),
+        Query(shown(_TARGET, *_AT, by=""), "the target"),
+        colours={"the target": looks.VERMILLION},
+    )
+
+
+def _misses() -> timeseries.Panel:
+    return lines(
+        Says(
+            "Evidence against members",
+            "The probability that a member's precision is below the target, and the confidence from which "
+            "it counts as missed.",
+            looks.RATIO,
+            1,
+            nothing="no target is configured",
+            bounds=looks.PROBABLE,
+        ),
+        Query(shown(_MISSED, *_AT, by="member"), "{{member}}"),
+        Query(shown("credence_alert_confidence_ratio", _MODEL, by=""), "counts as missed"),
+        colours={"counts as missed": looks.VERMILLION},
+    )
+
+
+def _labels() -> timeseries.Panel:
+    return lines(
+        Says(
+            "Labels of members",
+            "Labels among the items that each member calls positive, and how many each is to have.",
+            looks.COUNT,
+            0,
+            nothing=_NOTHING,
+        ),
+        Query(shown("credence_ensemble_member_labels", *_AT, by="member"), "{{member}}"),
+        Query(shown("credence_ensemble_wanted_labels", *_AT, by=""), "wanted"),
+        width=12,
+        colours={"wanted": looks.VERMILLION},
+    )
+
+
+def _costs() -> timeseries.Panel:
+    return lines(
+        Says(
+            "Labels asked, and to go",
+            "Labels that serve the ensemble and its members, and those still to be asked for. Labels to go "
+            "grow again when traffic changes, or when old labels are forgotten.",
+            looks.COUNT,
+            0,
+            nothing=_NOTHING,
+        ),
+        Query(shown("credence_ensemble_labels", *_AT, by=""), "there"),
+        Query(shown("credence_ensemble_needed_labels", *_AT, by=""), "to go"),
+        width=12,
+        colours={"there": looks.BLUE, "to go": looks.ORANGE},
+    )

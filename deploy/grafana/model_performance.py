@@ -1,0 +1,224 @@
+"""The row of a model's dashboard about the performance of a binary classifier; empty for all others."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.builders import table, timeseries
+from grafana_foundation_sdk.models import dashboard as kinds
+
+from deploy.grafana import looks
+from deploy.grafana.frame import variable
+from deploy.grafana.panels import Query, Says, band, lines, number
+from deploy.grafana.promql import age, counted, series, shown
+from deploy.grafana.tables import Column, grid
+
+_MODEL = 'model="$model"'
+_AT = (_MODEL, 'assessment="$assessment"')
+_MISSED = "credence_performance_target_missed_probability_ratio"
+_NOTHING = "no assessment of performance"
+_AGE: looks.Steps = ((None, looks.BLUE), (600, looks.ORANGE), (1_800, looks.VERMILLION))
+
+
+def chosen() -> build.QueryVariable:
+    """The assessment whose performance is shown; the variable has no value where there is none."""
+    learned = series("credence_performance_timestamp_seconds", _MODEL)
+    return variable(
+        "assessment",
+        "Performance",
+        "Of a binary classifier, the assessment whose performance is shown.",
+        f"label_values({learned}, assessment)",
+    ).sort(kinds.VariableSort.ALPHABETICAL_ASC)
+
+
+def row(board: build.Dashboard) -> build.Dashboard:
+    """The same dashboard with this row."""
+    board = board.with_row(build.Row("Performance, of binary classifiers"))
+    for says, expression in _numbers():
+        board = board.with_panel(number(says, Query(expression), width=4))
+    for panel in _bands():
+        board = board.with_panel(panel)
+    return board.with_panel(_measures()).with_panel(_misses()).with_panel(_thresholds())
+
+
+def _numbers() -> list[tuple[Says, str]]:
+    return [
+        (
+            Says(
+                "Best threshold",
+                "The score of the positive class from which on to call positive, so that all targets are met "
+                "most probably.",
+                looks.PLAIN,
+                3,
+                nothing=_NOTHING,
+            ),
+            shown("credence_performance_best_threshold_ratio", *_AT, by=""),
+        ),
+        (
+            Says(
+                "Targets met there",
+                "The probability that the best threshold meets all targets. If it is low, no threshold does.",
+                looks.RATIO,
+                1,
+                nothing=_NOTHING,
+            ),
+            shown("credence_performance_best_threshold_probability_ratio", *_AT, by=""),
+        ),
+        (
+            Says(
+                "Labels behind it",
+                "Labels that the performance was learned from, whoever asked for them.",
+                looks.COUNT,
+                0,
+                nothing=_NOTHING,
+            ),
+            shown("credence_performance_labels", *_AT, by=""),
+        ),
+        (
+            Says(
+                "Learned",
+                "Time since the performance was learned. It is learned beside the rounds, again after "
+                "schedule.performance_seconds.",
+                looks.SECONDS,
+                0,
+                nothing=_NOTHING,
+                steps=_AGE,
+            ),
+            age("credence_performance_timestamp_seconds", *_AT, by=""),
+        ),
+        (
+            Says(
+                "Failures to learn",
+                "How often a process failed to learn the performance of this model in the time shown; what "
+                "was known before is shown meanwhile.",
+                looks.COUNT,
+                0,
+                steps=looks.ANY_IS_BAD,
+            ),
+            counted("credence_performance_failures_total", _MODEL),
+        ),
+        (
+            Says(
+                "Misfit",
+                "1 where no mixture of two known distributions, one of each class, describes the scores. "
+                "Precision and recall lean on logistic curves then, which labels decide; it is no fault.",
+                looks.COUNT,
+                0,
+                nothing=_NOTHING,
+                steps=((None, looks.BLUE), (1, looks.ORANGE)),
+            ),
+            shown("credence_performance_misfit", *_AT, by=""),
+        ),
+    ]
+
+
+def _bands() -> list[timeseries.Panel]:
+    name, target = "credence_performance_{}_ratio", "credence_performance_target_ratio"
+    return [
+        band(
+            Says(
+                "Precision",
+                "Of what the model calls positive at its threshold, which share is: the credible interval, "
+                "and the target.",
+                looks.RATIO,
+                1,
+                nothing=_NOTHING,
+            ),
+            name,
+            (*_AT, 'measure="precision"'),
+            target,
+            limit="target",
+        ),
+        band(
+            Says(
+                "Recall",
+                "Of what is positive, which share the model finds at its threshold: the credible interval, "
+                "and the target.",
+                looks.RATIO,
+                1,
+                nothing=_NOTHING,
+            ),
+            name,
+            (*_AT, 'measure="recall"'),
+            target,
+            limit="target",
+        ),
+        band(
+            Says(
+                "Prevalence",
+                "Which share of the traffic is positive, whatever the model calls it: the credible interval. "
+                "When it falls, precision falls with it.",
+                looks.RATIO,
+                1,
+                nothing=_NOTHING,
+            ),
+            name,
+            (*_AT, 'measure="prevalence"'),
+        ),
+    ]
+
+
+def _measures() -> table.Panel:
+    def column(name: str, metric: str, steps: looks.Steps | None = None) -> Column:
+        return Column(name, shown(metric, *_AT, by="measure"), looks.RATIO, 1, steps)
+
+    return grid(
+        Says(
+            "Measures at the model's threshold",
+            "Every measure with its credible interval, from lower to upper; its target, and the probability "
+            "that it misses it. The false positive rate is to be at most its target, all others at least.",
+            looks.PLAIN,
+            nothing=_NOTHING,
+        ),
+        {"measure": "Measure"},
+        [
+            *(
+                column(end.capitalize(), f"credence_performance_{end}_ratio")
+                for end in ("lower", "mean", "upper")
+            ),
+            column("Target", "credence_performance_target_ratio"),
+            column("Missed", _MISSED, looks.PROBABILITY),
+        ],
+        sort="Missed",
+    )
+
+
+def _misses() -> timeseries.Panel:
+    return lines(
+        Says(
+            "Evidence against the targets",
+            "The probability that a measure misses its target at the model's threshold, and the confidence "
+            "from which it counts as missed.",
+            looks.RATIO,
+            1,
+            nothing="no targets are configured",
+            bounds=looks.PROBABLE,
+        ),
+        Query(shown(_MISSED, *_AT, by="measure"), "{{measure}}"),
+        Query(shown("credence_alert_confidence_ratio", _MODEL, by=""), "counts as missed"),
+        width=12,
+        colours={"counts as missed": looks.VERMILLION},
+    )
+
+
+def _thresholds() -> timeseries.Panel:
+    best = "credence_performance_best_threshold"
+    return lines(
+        Says(
+            "Best threshold over time",
+            "The model's threshold, the one that meets all targets most probably, and with which probability "
+            "that one does.",
+            looks.PLAIN,
+            3,
+            nothing=_NOTHING,
+            bounds=looks.PROBABLE,
+        ),
+        Query(shown("credence_performance_threshold_ratio", *_AT, by=""), "the model's threshold"),
+        Query(shown(f"{best}_ratio", *_AT, by=""), "best threshold"),
+        Query(shown(f"{best}_probability_ratio", *_AT, by=""), "probability that it meets all targets"),
+        width=12,
+        colours={
+            "the model's threshold": looks.GREY,
+            "best threshold": looks.BLUE,
+            "probability that it meets all targets": looks.ORANGE,
+        },
+    )

@@ -1,0 +1,110 @@
+"""The row of the pipeline's dashboard about the vendor API; empty where no vendor calls it."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard as build
+
+from deploy.grafana import looks, promql
+from deploy.grafana.panels import Query, Says, lines
+from deploy.grafana.promql import counted_rate, series
+
+_NOTHING = "no vendor calls the vendor API"
+_CALLS = "credence_vendor_api_calls_total"
+_STATUS = {"2xx": looks.BLUE, "4xx": looks.ORANGE, "5xx": looks.VERMILLION}
+
+
+def vendors(board: build.Dashboard) -> build.Dashboard:
+    """Who calls, with which success, and what comes of it."""
+    # Calls without a valid token have no vendor.
+    calls = counted_rate(_CALLS, "vendor", 'vendor!=""')
+    failed = counted_rate(_CALLS, "vendor", 'vendor!=""', 'status="5xx"')
+    return (
+        board.with_panel(
+            lines(
+                Says(
+                    "Calls by status",
+                    "Calls of the vendor API by class of status: 4xx are the caller's to mend, or come too "
+                    "often or too early; 5xx are Credence's, or Kafka or Redis is away.",
+                    looks.PER_SECOND,
+                    3,
+                    nothing=_NOTHING,
+                ),
+                Query(counted_rate(_CALLS, "status"), "{{status}}"),
+                colours=_STATUS,
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Calls that fail",
+                    "Which share of the calls of each vendor is answered with 5xx; such calls are repeated.",
+                    looks.RATIO,
+                    1,
+                    nothing=_NOTHING,
+                    bounds=looks.PROBABLE,
+                ),
+                Query(f"({failed} or 0 * {calls}) / {calls}", "{{vendor}}"),
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Logins refused",
+                    "Calls without a valid token. Many mean that a vendor has an old token, or that somebody "
+                    "tries tokens.",
+                    looks.PER_SECOND,
+                    3,
+                    nothing="no process serves vendors",
+                ),
+                Query(
+                    f"sum(rate({series('credence_vendor_api_logins_refused_total')}[$__rate_interval]))",
+                    "refused",
+                ),
+                colours={"refused": looks.ORANGE},
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Requests claimed",
+                    "Label requests that the vendor API gives out, per hour, repeated ones included.",
+                    looks.PER_HOUR,
+                    1,
+                    nothing=_NOTHING,
+                ),
+                Query(
+                    f"{promql.PER_HOUR} * {counted_rate('credence_vendor_claims_total', 'vendor, model')}",
+                    "{{vendor}} {{model}}",
+                ),
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Labels by vendor",
+                    "Labels of each vendor that the vendor API has written to Kafka, per hour and by kind, "
+                    "repeated ones included.",
+                    looks.PER_HOUR,
+                    1,
+                    nothing=_NOTHING,
+                ),
+                Query(
+                    f"{promql.PER_HOUR} * {counted_rate('credence_vendor_labels_total', 'vendor, kind')}",
+                    "{{vendor}} {{kind}}",
+                ),
+            )
+        )
+        .with_panel(
+            lines(
+                Says(
+                    "Waiting calls",
+                    "Calls of each vendor that wait for label requests, in all processes. That some wait is "
+                    "right; it means that nothing is left to be claimed.",
+                    looks.COUNT,
+                    0,
+                    nothing=_NOTHING,
+                ),
+                Query(f"sum by (vendor) ({series('credence_vendor_api_waits')})", "{{vendor}}"),
+            )
+        )
+    )

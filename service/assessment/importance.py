@@ -1,0 +1,303 @@
+"""Draws of a posterior whose density is known up to a factor: importance sampling around its modes.
+
+Modes are found by L-BFGS-B from several starts, and around each a multivariate t distribution is laid, of
+which draws are made and weighted (Welinder, Welling and Perona, CVPR 2013, section 3.1, equation 8; they take
+one mode, a normal distribution and a diagonal covariance; heavier tails and the whole covariance leave fewer
+draws with nearly all of the weight). Where the draws are worth too few, the proposal is laid anew around what
+they told (adaptive importance sampling; Cappe, Guillin, Marin and Robert, JCGS 2004), and at last walkers go
+through the posterior (affine-invariant stretch moves; Goodman and Weare, CAMCoS 2010).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg, optimize, special
+
+Floats = npt.NDArray[np.float64]
+LogDensity = Callable[[Floats], Floats]
+
+_FREEDOM = 5.0
+"""Degrees of freedom of the proposals: their tails are heavier than any posterior's here."""
+
+_WIDER = 1.2
+"""By how much proposals are wider than the curvature says."""
+
+_MUCH_WIDER = 1.5
+"""By how much they are wider than the draws before say, which may have missed a part."""
+
+_LAYINGS = 3
+"""So often the proposal is laid anew at the most, and once at least.
+
+Many effective draws are no proof: of what a proposal does not reach, its draws tell nothing. What it missed
+shows in the evidence, which grows with a wider one.
+"""
+
+_ENOUGH_SHARE = 0.3
+"""Share of the draws that their effective number must be, so that none are made anew."""
+
+_SETTLED = 0.1
+"""By how much the log evidence may differ from the one before, likewise."""
+
+_LEAST_SHARE = 0.2
+"""Below that share walkers are sent."""
+
+_WITHIN = 8.0
+"""Modes whose log density is further below the highest are of no account."""
+
+_MOST_MODES = 4
+_NEAR = 0.1
+"""Modes whose every parameter is nearer than this are one."""
+
+_STEP = 1e-3
+"""Of finite differences, for second derivatives."""
+
+_LEAST_CURVATURE = 0.1
+"""Along no direction is a proposal wider than about three units."""
+
+_WALKERS, _WALKER_STEPS = 80, 100
+
+
+@dataclass(frozen=True)
+class Mode:
+    """Where a density is locally highest.
+
+    Attributes:
+        at: parameters [D].
+        log_density: there.
+    """
+
+    at: Floats
+    log_density: float
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Draws of a posterior, all of the same weight.
+
+    Attributes:
+        parameters: [S, D].
+        log_evidence: logarithm of the density's integral.
+        effective: as how many independent draws the weighted ones count (Kish's effective sample size) of
+            those that were proposed; of walkers, how many there were.
+        proposed: how many draws that was of.
+        method: how they were made.
+    """
+
+    parameters: Floats
+    log_evidence: float
+    effective: float
+    proposed: int
+    method: Literal["importance sampling", "walkers"]
+
+
+def find_modes(
+    objective: Callable[[Floats], tuple[float, Floats]],
+    starts: Sequence[Floats],
+    *,
+    lowest: Floats,
+    highest: Floats,
+    steps: int = 60,
+) -> list[Mode]:
+    """Local modes, the highest first, found by L-BFGS-B.
+
+    Args:
+        objective: negative log density of parameters [D], and its gradient [D].
+        starts: where to start, each [D].
+        lowest: bounds of the parameters [D].
+        highest: bounds of the parameters [D].
+        steps: to go from each start at the most.
+    """
+    modes: list[Mode] = []
+    for start in starts:
+        inside = np.clip(start, lowest, highest)
+        found = optimize.minimize(
+            objective,
+            inside,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=optimize.Bounds(lowest, highest),
+            options={"maxiter": steps},
+        )
+        if all(np.abs(found.x - mode.at).max() > _NEAR for mode in modes):
+            modes.append(Mode(found.x, -float(found.fun)))
+    modes.sort(key=lambda mode: -mode.log_density)
+    return [mode for mode in modes if mode.log_density > modes[0].log_density - _WITHIN][:_MOST_MODES]
+
+
+def laplace_evidence(density: LogDensity, mode: Mode) -> float:
+    """Logarithm of the density's integral around one mode, as if it were normal there.
+
+    Args:
+        density: log densities [P] of parameters [P, D].
+        mode: around which.
+    """
+    return _Bump.at(density, mode).log_mass
+
+
+def draw(
+    density: LogDensity,
+    modes: Sequence[Mode],
+    count: int,
+    rng: np.random.Generator,
+    *,
+    lowest: Floats,
+    highest: Floats,
+) -> Draws:
+    """Make draws around the modes.
+
+    Args:
+        density: log densities [P] of parameters [P, D]; beyond the bounds it is taken for 0.
+        modes: as `find_modes` returns them; one at least.
+        count: draws to make.
+        rng: random numbers.
+        lowest: bounds of the parameters [D].
+        highest: bounds of the parameters [D].
+    """
+    bounded = _bounded(density, lowest, highest)
+    best = _proposed(bounded, density, modes, count, rng)
+    chosen = best.parameters[rng.choice(count, count, p=best.weights)]
+    if best.effective >= _LEAST_SHARE * count:
+        return Draws(chosen, best.log_evidence, best.effective, count, "importance sampling")
+    return Draws(_walk(bounded, chosen, rng), best.log_evidence, float(_WALKERS), count, "walkers")
+
+
+def _bounded(density: LogDensity, lowest: Floats, highest: Floats) -> LogDensity:
+    def bounded(parameters: Floats) -> Floats:
+        inside = np.all((parameters >= lowest) & (parameters <= highest), axis=1)
+        values = np.full(len(parameters), -np.inf)
+        values[inside] = density(parameters[inside])
+        return values
+
+    return bounded
+
+
+def _proposed(
+    bounded: LogDensity, density: LogDensity, modes: Sequence[Mode], count: int, rng: np.random.Generator
+) -> _Weighted:
+    """Weighted draws of the last proposal that was laid."""
+    found = [_Bump.at(density, mode) for mode in modes]
+    masses = np.array([bump.log_mass for bump in found])
+    shares = 0.9 * special.softmax(masses) + 0.1 / len(found)
+    best = _weighted(bounded, found, shares, count, rng)
+    for _ in range(_LAYINGS):
+        told = [*found, best.summed_up()]
+        before, best = best, _weighted(bounded, told, np.append(0.4 * shares, 0.6), count, rng)
+        settled = abs(best.log_evidence - before.log_evidence) < _SETTLED
+        if settled and best.effective >= _ENOUGH_SHARE * count:
+            break
+    return best
+
+
+@dataclass(frozen=True)
+class _Bump:
+    """One part of a proposal.
+
+    Attributes:
+        centre: [D].
+        root: lower triangular root of its scale matrix [D, D].
+        log_mass: of the density around it.
+    """
+
+    centre: Floats
+    root: Floats
+    log_mass: float
+
+    @classmethod
+    def at(cls, density: LogDensity, mode: Mode) -> _Bump:
+        size = len(mode.at)
+        rows, columns = np.triu_indices(size)
+        steps = np.eye(size) * _STEP
+        first, second = steps[rows], steps[columns]
+        corners = np.concatenate(
+            [
+                mode.at + a + b
+                for a, b in ((first, second), (first, -second), (-first, second), (-first, -second))
+            ]
+        )
+        values = density(corners).reshape(4, -1)
+        curvature = np.zeros((size, size))
+        curvature[rows, columns] = -(values[0] - values[1] - values[2] + values[3]) / (4 * _STEP**2)
+        curvature[columns, rows] = curvature[rows, columns]
+        along, directions = np.linalg.eigh(curvature)
+        along = np.maximum(along, _LEAST_CURVATURE)
+        covariance = (directions / along) @ directions.T
+        log_mass = mode.log_density + size / 2 * np.log(2 * np.pi) - 0.5 * float(np.log(along).sum())
+        return cls(mode.at, np.linalg.cholesky(covariance) * _WIDER, log_mass)
+
+    def log_density(self, parameters: Floats) -> Floats:
+        """Of the t distribution [P]."""
+        size = len(self.centre)
+        standard = linalg.solve_triangular(self.root, (parameters - self.centre).T, lower=True)
+        spread = np.log1p((standard**2).sum(axis=0) / _FREEDOM)
+        constant = special.gammaln((_FREEDOM + size) / 2) - special.gammaln(_FREEDOM / 2)
+        constant -= size / 2 * np.log(_FREEDOM * np.pi) + np.log(np.diag(self.root)).sum()
+        density: Floats = constant - (_FREEDOM + size) / 2 * spread
+        return density
+
+
+@dataclass(frozen=True)
+class _Weighted:
+    """Draws of a proposal [S, D] and their weights [S], which sum to 1."""
+
+    parameters: Floats
+    weights: Floats
+    log_evidence: float
+
+    @property
+    def effective(self) -> float:
+        return 1 / float((self.weights**2).sum())
+
+    def summed_up(self) -> _Bump:
+        centre: Floats = self.weights @ self.parameters
+        off = self.parameters - centre
+        covariance = off.T @ (off * self.weights[:, None]) + 1e-6 * np.eye(len(centre))
+        return _Bump(centre, np.asarray(np.linalg.cholesky(covariance), np.float64) * _MUCH_WIDER, 0.0)
+
+
+def _weighted(
+    density: LogDensity, bumps: Sequence[_Bump], shares: Floats, count: int, rng: np.random.Generator
+) -> _Weighted:
+    shares = shares / shares.sum()
+    which = rng.choice(len(bumps), count, p=shares)
+    size = len(bumps[0].centre)
+    tails = rng.standard_normal((count, size)) / np.sqrt(rng.chisquare(_FREEDOM, count) / _FREEDOM)[:, None]
+    centres, roots = np.stack([b.centre for b in bumps]), np.stack([b.root for b in bumps])
+    parameters: Floats = centres[which] + np.einsum("sij,sj->si", roots[which], tails)
+    parts = [np.log(share) + bump.log_density(parameters) for share, bump in zip(shares, bumps, strict=True)]
+    log_weights = density(parameters) - special.logsumexp(np.stack(parts), axis=0)
+    total = float(special.logsumexp(log_weights))
+    return _Weighted(parameters, np.exp(log_weights - total), total - np.log(count))
+
+
+def _walk(density: LogDensity, starts: Floats, rng: np.random.Generator) -> Floats:
+    """Where walkers from some of the starts [S, D] have come; as many places, of their later steps."""
+    count, size = starts.shape
+    # Two walkers at one place never part, so each starts a little aside.
+    spread = 0.1 * np.maximum(starts.std(axis=0), 1e-3)
+    walkers = starts[rng.choice(count, min(count, _WALKERS), replace=False)]
+    aside = walkers + spread * rng.standard_normal(walkers.shape)
+    inside = np.isfinite(density(aside))
+    walkers[inside] = aside[inside]
+    values = density(walkers)
+    places: list[Floats] = []
+    half = len(walkers) // 2
+    for step in range(_WALKER_STEPS):
+        for moved, others in ((slice(half), slice(half, None)), (slice(half, None), slice(half))):
+            towards = rng.choice(walkers[others], len(walkers[moved]))
+            # Density of the stretch proportional to 1 / sqrt(z) on [1/2, 2] (Goodman and Weare, equation 9).
+            stretch = 0.5 * (1 + rng.random(len(towards))) ** 2
+            proposed = towards + stretch[:, None] * (walkers[moved] - towards)
+            new = density(proposed)
+            odds = (size - 1) * np.log(stretch) + new - values[moved]
+            accepted = np.log(rng.random(len(towards))) < odds
+            walkers[moved] = np.where(accepted[:, None], proposed, walkers[moved])
+            values[moved] = np.where(accepted, new, values[moved])
+        if step >= _WALKER_STEPS // 2:
+            places.append(walkers.copy())
+    kept: Floats = rng.permutation(np.concatenate(places))[:count]
+    return kept

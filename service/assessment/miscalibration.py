@@ -1,0 +1,61 @@
+"""Evidence that scores are not right as probabilities, which may be looked at any time.
+
+The model says of every item how probable it is to be right: that is what is spoken against. A bet on each
+label, at the odds that the model itself offers, is fair if its scores are right; so the wealth of whoever
+bets is a test martingale (Shafer, JRSS A 2021). The bets are those of scores that are corrected by a logistic
+curve, mixed over several corrections, as it is not known which is the right one.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.intp]
+
+_OFFSETS: Final = (-1.0, -0.5, 0.0, 0.5)
+_SLOPES: Final = (0.4, 0.7, 1.0, 1.5)
+_UNCHANGED: Final = (0.0, 1.0)
+
+_CORRECTIONS: Final[Floats] = np.array([each for each in product(_OFFSETS, _SLOPES) if each != _UNCHANGED])
+"""Offsets and slopes of the logit [K, 2], all as probable; more of them are for scores that are too high."""
+
+_NEAR_END: Final = 1e-3
+"""Scores nearer to 0 or 1 are taken for this: a single error of a model that is quite sure proves nothing."""
+
+
+def log_e_miscalibrated(scores: Floats, correct: Flags, groups: Indices, group_count: int) -> Floats:
+    """Logarithm of the evidence that a group's scores are not the probabilities to be right [G].
+
+    The order of labels does not matter, as every correction bets the same, whatever came before.
+
+    Args:
+        scores: of the predicted classes, in [0, 1] [n].
+        correct: whether these are the true ones [n].
+        groups: of every label [n].
+        group_count: G.
+
+    Raises:
+        ValueError: a score is not in [0, 1].
+    """
+    if not np.all((scores >= 0) & (scores <= 1)):
+        raise ValueError("scores must be probabilities, in [0, 1]")
+    told = np.clip(scores, _NEAR_END, 1 - _NEAR_END)
+    logits = special.logit(told)
+    wealth = np.empty((len(_CORRECTIONS), group_count))
+    for number, (offset, slope) in enumerate(_CORRECTIONS):
+        odds = offset + slope * logits
+        ratios = np.where(
+            correct,
+            special.log_expit(odds) - np.log(told),
+            special.log_expit(-odds) - np.log1p(-told),
+        )
+        wealth[number] = np.bincount(groups, weights=ratios, minlength=group_count)
+    evidence: Floats = special.logsumexp(wealth, axis=0) - np.log(len(_CORRECTIONS))
+    return evidence

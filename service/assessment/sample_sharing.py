@@ -1,0 +1,254 @@
+"""Sample sharing: an ensemble and its members evaluated with the same labels, as far as that is no bias.
+
+Every member of an ensemble is judged by a sample of its own: of the items that it calls positive. Sampled
+one by one, M children and their parent (the ensemble's own decision) take M + 1 times as many labels as one
+of them. Most of what one calls positive the others do too, so most labels can serve several.
+
+Source: "How to reduce annotation when evaluating AI systems", on the sampling of ensembles presented at the
+European Conference on Machine Learning: a sample S_P of the parent's positives A_P first, then child by child
+with the positives A_C
+
+- S+, what S_P and A_C share;
+- S-, drawn from A_C without A_P, with |S-| / |S+| = |A_C without A_P| / |A_C and A_P|;
+- S_remain, drawn from the rest of A_C until there are n;
+- all of it mixed: `reshuffle` permutes it, `resample` draws from it with replacement.
+
+It leaves open what children share with one another. A sample made for one child is no random sample of the
+next one's positives, and taking its items with preference would be biased. Here one random order of all
+items decides every draw: a draw "at random from a set" takes the first of the set in this order. Restricted
+to A_P and to its complement the order is uniform, and both restrictions are independent of one another; a
+child's sample is a function of these two and of random numbers apart, which are the same for all children.
+So each child's sample by itself is distributed as if no other child existed, while children take the same
+items wherever they draw from the same places. What sharing changes is only how the estimates of different
+members vary together.
+
+The third mixing, `patterns`, uses the order further. An item's vote pattern is the set of members that call
+it positive; a member takes from every pattern the first n times the pattern's share of its positives,
+rounded at random. The parent then has no special place. But for rounding this takes the fewest labels that
+any scheme can take that uses n different items of each member, all of its positives as likely: an item is
+labelled no more rarely than a member uses it, and so with a probability of n / (the positives of the member
+that has the fewest among those that call it positive), at least.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.intp]
+Masks = npt.NDArray[np.int64]
+Mixing = Literal["reshuffle", "resample", "patterns"]
+
+MOST_MEMBERS = 63
+"""As many bits as a mask has beside its sign."""
+
+
+@dataclass(frozen=True)
+class SharingPlan:
+    """Which items every member's estimate uses, and which of them are to be labelled.
+
+    Attributes:
+        items: of every member, the parent first: positions of items, in mixed order; some repeatedly where
+            they were resampled. Empty for a member that calls nothing positive.
+        to_label: positions of the items that are used and have no label yet, ascending.
+        separate: labels that it would take to sample every member by itself, none of which were there:
+            the sum over members of n, or of all positives where they are fewer.
+    """
+
+    items: tuple[Indices, ...]
+    to_label: Indices
+    separate: int
+
+    @property
+    def cost(self) -> int:
+        """Labels to ask for."""
+        return len(self.to_label)
+
+    @property
+    def saving(self) -> float:
+        """1 - cost / separate; 0 where nothing is called positive."""
+        return 1 - self.cost / self.separate if self.separate else 0.0
+
+    def estimates(self, outcomes: Floats) -> Floats:
+        """Mean outcome over the items of every member [1 + M]; NaN for one that calls nothing positive.
+
+        With the outcome 1 where an item is truly positive this is precision; any quantity of 0 or 1 (or any
+        number) per item does.
+
+        Args:
+            outcomes: of every item [N]; only those of items that are used are read.
+        """
+        return np.array([outcomes[used].mean() if used.size else np.nan for used in self.items])
+
+
+def pattern_masks(votes: Flags) -> Masks:
+    """Vote pattern of every item [N]: bit m is set where member m calls it positive.
+
+    Args:
+        votes: whether a member calls an item positive [N, members].
+
+    Raises:
+        ValueError: votes are not a table of booleans, or have more than `MOST_MEMBERS` columns or none.
+    """
+    if votes.ndim != 2 or votes.dtype != np.bool_:  # noqa: PLR2004 - rows and columns
+        raise ValueError("votes must be a table of booleans, a row an item and a column a member")
+    if not 1 <= votes.shape[1] <= MOST_MEMBERS:
+        raise ValueError(f"an ensemble has 1 to {MOST_MEMBERS} members, its own decision included")
+    return votes @ (np.int64(1) << np.arange(votes.shape[1], dtype=np.int64))
+
+
+def plan_sharing(
+    votes: Flags,
+    n: int,
+    rng: np.random.Generator,
+    *,
+    mixing: Mixing = "reshuffle",
+    labelled: Flags | None = None,
+) -> SharingPlan:
+    """Choose the items by which an ensemble and its members are judged.
+
+    The mean outcome over a member's items is an unbiased estimate of the mean over all its positives,
+    whatever the mixing: exactly, as each of its positives is as likely used as any other. A member with n
+    positives or fewer uses all of them, and its estimate is exact.
+
+    - `reshuffle`: the source's scheme; n items without repeats.
+    - `resample`: the source's scheme; what the child has is drawn n times with replacement, and only what was
+      drawn is labelled. Fewer labels, more error. The parent's own sample is not drawn again.
+    - `patterns`: the same shares of every vote pattern as among the member's positives; n items without
+      repeats. The fewest labels for n different items, and mostly the least error.
+
+    Labels that are there already come first within their vote pattern. This is unbiased if within each
+    pattern they are a random sample, as the labels of earlier plans are, and if how many there are has
+    nothing to do with their outcomes.
+
+    Args:
+        votes: whether a member calls an item positive [N, 1 + M], the parent first. More generally: whether
+            the item is in the set over which the member's metric is taken.
+        n: items that every member's estimate is to have.
+        rng: draws everything.
+        mixing: how a child's sample is made.
+        labelled: whether an item has a label, or a request in flight [N]; none, if absent.
+
+    Raises:
+        ValueError: votes are not a table of booleans or have too many columns; n is below 1; the mixing
+            is none of the three; labelled is not a boolean for every row of votes.
+    """
+    if n < 1:
+        raise ValueError("a sample has one item at least")
+    if mixing not in get_args(Mixing):
+        raise ValueError(f"mixing must be one of {', '.join(get_args(Mixing))}")
+    patterns = pattern_masks(votes)
+    known = np.zeros(len(votes), np.bool_) if labelled is None else labelled
+    if known.shape != patterns.shape or known.dtype != np.bool_:
+        raise ValueError("labelled must be a boolean for every row of votes")
+    order = _random_order(patterns, known, rng)
+    called = votes[order]
+    if mixing == "patterns":
+        samples = _by_patterns(called, patterns[order], n, rng)
+    else:
+        samples = _by_parent(called, n, rng, resample=mixing == "resample")
+    items = tuple(order[places] for places in samples)
+    used = np.zeros(len(votes), np.bool_)
+    used[np.concatenate(items)] = True
+    separate = int(np.minimum(called.sum(axis=0), n).sum())
+    return SharingPlan(items, np.flatnonzero(used & ~known), separate)
+
+
+def _random_order(patterns: Masks, known: Flags, rng: np.random.Generator) -> Indices:
+    """All items in one random order [N], labelled ones ahead of the others of their pattern.
+
+    Which pattern stands where stays as it was drawn: so the order of all items is uniform, if those labelled
+    are a random sample of their pattern.
+    """
+    order = rng.permutation(len(patterns))
+    if known.any():
+        shuffled = patterns[order]
+        places = np.argsort(shuffled, kind="stable")
+        order[places] = order[np.lexsort((~known[order], shuffled))]
+    return order
+
+
+def _by_parent(called: Flags, n: int, rng: np.random.Generator, *, resample: bool) -> list[Indices]:
+    """Places in the random order of every member's sample: the parent's, then each child's from it."""
+    parent = called[:, 0]
+    sample = np.flatnonzero(parent)[:n]
+    shared = np.zeros(len(called), np.bool_)
+    shared[sample] = True
+    samples = [rng.permutation(sample)]
+    seed = int(rng.integers(2**63))
+    for child in called.T[1:]:
+        # The same random numbers for every child: the more alike children are, the more they share.
+        own = np.random.default_rng(seed)
+        both, alone = np.flatnonzero(child & parent), np.flatnonzero(child & ~parent)
+        if len(both) + len(alone) <= n:
+            samples.append(own.permutation(np.concatenate((both, alone))))
+            continue
+        from_both = _from_both(int(shared[both].sum()), len(both), len(alone), n, own)
+        combined = np.concatenate((both[:from_both], alone[: n - from_both]))
+        samples.append(own.choice(combined, n) if resample else own.permutation(combined))
+    return samples
+
+
+def _from_both(shared: int, both: int, alone: int, n: int, rng: np.random.Generator) -> int:
+    """How many of a child's n items are positives of the parent too; the rest are the child's alone.
+
+    If S+ is more than a proportional sample of n would have of these, some of it is left out: so many are
+    taken in proportion, rounded at random. Else S- follows, and S_remain from what is left of both parts.
+
+    |S-| = |S+| alone / both is rounded to s or s + 1. Rounded so that it is right on average, S_remain would
+    not be: how many it has depends on s. With d the fraction that is rounded off and L = both + alone - |S+|
+    - s, every positive of the child is as likely used as any other if s + 1 has the probability
+    d (L - 1) / (d (L - 1) + (1 - d) L): it solves the equality of both parts' chances to be left out.
+
+    Args:
+        shared: |S+|.
+        both: items that child and parent call positive.
+        alone: items that the child alone calls positive.
+        n: below both + alone.
+        rng: rounds and draws.
+    """
+    whole, rest = divmod(n * both, both + alone)
+    fair = whole + int(rng.random() * (both + alone) < rest)
+    if shared * (both + alone) >= n * both:
+        return fair
+    minus, rest = divmod(shared * alone, both)
+    left = both + alone - shared - minus
+    up, down = rest * (left - 1), (both - rest) * left
+    minus += int(rng.random() * (up + down) < up)
+    remain = n - shared - minus
+    return shared + int(rng.hypergeometric(both - shared, alone - minus, remain))
+
+
+def _by_patterns(called: Flags, patterns: Masks, n: int, rng: np.random.Generator) -> list[Indices]:
+    """Places in the random order of every member's sample: its share of every pattern.
+
+    Rounded by systematic sampling, with one start for all members: each pattern gives as many as is fair on
+    average, up or down to the next integer, and members with the same positives take the same items.
+
+    Patterns of which no member needs a whole item are one stratum, of which a member takes the first that are
+    its own. Each rounded by itself, they would be rounded up for different members at different places.
+    """
+    _, first, numbered, sizes = np.unique(
+        patterns, return_index=True, return_inverse=True, return_counts=True
+    )
+    positives = called.sum(axis=0)
+    needed = sizes * np.where(called[first], np.minimum(n / np.maximum(positives, 1), 1.0), 0.0).max(axis=1)
+    # In the order in which they first appear, patterns stay where they are whatever the children's order.
+    strata = np.where(needed < 1, len(called), first)[numbered]
+    start = rng.random()
+    samples = []
+    for member, size in enumerate(positives):
+        places = np.flatnonzero(called[:, member])
+        _, own, held = np.unique(strata[places], return_inverse=True, return_counts=True)
+        ends = np.cumsum(held)
+        # Multiplied first, so that the last quotient is exact, and n items are taken.
+        take = np.diff(np.floor(ends * min(n, size) / max(size, 1) + start), prepend=0.0)
+        rank = np.empty(len(places), np.intp)
+        rank[np.argsort(own, kind="stable")] = np.arange(len(places)) - np.repeat(ends - held, held)
+        samples.append(rng.permutation(places[rank < take[own]]))
+    return samples

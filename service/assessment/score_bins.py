@@ -1,0 +1,244 @@
+"""Scores of a binary classifier in bins, so that a million of them are as quick to evaluate as two thousand.
+
+A score here is that of the *positive* class, whichever class was predicted. Bins follow the ranks: fine
+among the highest scores, where a single item moves the precision, and of equal size further down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.intp]
+
+UNLABELLED, NEGATIVE, POSITIVE = -1, 0, 1
+
+_TOP = 24
+"""So many of the highest ranks have bins of their own."""
+
+
+@dataclass(frozen=True)
+class ScoreBins:
+    """Bins of scores, the lowest first; arrays are [B] but for the edges.
+
+    Attributes:
+        edges: lowest score of every bin but the first [B - 1], ascending.
+        scores: mean score of every bin.
+        counts: items of every bin, labelled ones included; weighted ones count their weight.
+        positives: labels that say so, of every bin.
+        negatives: likewise.
+        low: lowest score that there can be.
+        high: highest.
+        lowest: lowest score that there is; `low`, if that is not told.
+        independent: as how many scores of one weight they count (Kish); all of them, if that is not told.
+    """
+
+    edges: Floats
+    scores: Floats
+    counts: Floats
+    positives: Floats
+    negatives: Floats
+    low: float = 0.0
+    high: float = 1.0
+    lowest: float | None = None
+    independent: float | None = None
+
+    @cached_property
+    def unlabelled(self) -> Floats:
+        """Items without a label, of every bin."""
+        return np.maximum(self.counts - self.positives - self.negatives, 0.0)
+
+    @property
+    def total(self) -> float:
+        """All items."""
+        return float(self.counts.sum())
+
+    @property
+    def label_count(self) -> float:
+        """All labels."""
+        return float(self.positives.sum() + self.negatives.sum())
+
+    @cached_property
+    def positions(self) -> Floats:
+        """Mean scores between the lowest and the highest that there can be, in [0, 1]."""
+        return (self.scores - self.low) / (self.high - self.low)
+
+    @cached_property
+    def edge_positions(self) -> Floats:
+        """Edges between the lowest and the highest score that there can be [B - 1], in [0, 1]."""
+        return (self.edges - self.low) / (self.high - self.low)
+
+    @cached_property
+    def ranks(self) -> Floats:
+        """Share of the items below the middle of every bin, in (0, 1)."""
+        return (np.cumsum(self.counts) - self.counts / 2) / self.total
+
+    @property
+    def effective(self) -> float:
+        """As how many scores of the same weight all count."""
+        return self.total if self.independent is None else min(self.independent, self.total)
+
+    def log_likelihood(self, probabilities: Floats, which: Indices) -> Floats:
+        """Logarithm of the probability of the labels of some bins [...].
+
+        Args:
+            probabilities: P(positive) of an item of each of them [..., L], within (0, 1).
+            which: bins [L].
+        """
+        told: Floats = np.log(probabilities) @ self.positives[which]
+        told += np.log1p(-probabilities) @ self.negatives[which]
+        return told
+
+    @property
+    def _of_all(self) -> tuple[float | None, float | None]:
+        return self.lowest, self.independent
+
+    def without_labels(self) -> ScoreBins:
+        """The same scores, of which nothing is known."""
+        nothing = np.zeros_like(self.counts)
+        return ScoreBins(
+            self.edges, self.scores, self.counts, nothing, nothing, self.low, self.high, *self._of_all
+        )
+
+    def merged(self, most: int) -> ScoreBins:
+        """The same in fewer bins: half of them of equal size, half finer and finer towards the top.
+
+        Args:
+            most: bins to have at the most.
+        """
+        if len(self.counts) <= most:
+            return self
+        half = most // 2
+        even = np.linspace(0, 1, most - half, endpoint=False)
+        top = 1 - np.geomspace(self.counts[-1] / self.total, 1, half, endpoint=False)
+        below = (np.cumsum(self.counts) - self.counts) / self.total
+        starts = np.searchsorted(below, np.concatenate((even, top)) - 1e-12)
+        return self._joined(np.unique(np.append(starts[starts < len(self.counts)], 0)))
+
+    def resolved(self, least: float) -> ScoreBins:
+        """The same without bins whose edges are too close to one another, or to the ends.
+
+        Args:
+            least: distance of positions that can be told apart.
+        """
+        edges = np.clip(self.edge_positions, least, 1 - least)
+        kept = (edges > least) & (edges < 1 - least) & (np.diff(edges, prepend=0.0) > 0)
+        return self._joined(np.append(0, np.flatnonzero(kept) + 1))
+
+    def _joined(self, starts: Integers) -> ScoreBins:
+        def sums(values: Floats) -> Floats:
+            joined: Floats = np.add.reduceat(values, starts)
+            return joined
+
+        counts = sums(self.counts)
+        scores = sums(self.counts * self.scores) / counts
+        edges = self.edges[starts[1:] - 1]
+        return ScoreBins(
+            edges,
+            scores,
+            counts,
+            sums(self.positives),
+            sums(self.negatives),
+            self.low,
+            self.high,
+            *self._of_all,
+        )
+
+
+def bin_scores(
+    scores: Floats,
+    labels: Integers | None = None,
+    *,
+    weights: Floats | None = None,
+    label_weights: Floats | None = None,
+    thresholds: Sequence[float] = (),
+    most: int = 256,
+    unit: bool = True,
+) -> ScoreBins:
+    """Put scores into bins. Equal scores share a bin, and so may near ones.
+
+    Precision and recall at a bin's edge are as exact as without bins; between two edges they are
+    interpolated, so no curve is further off than what one bin holds.
+
+    Args:
+        scores: of the positive class [N].
+        labels: `POSITIVE`, `NEGATIVE` or `UNLABELLED` of every item [N]; none if absent.
+        weights: how many items of the traffic every item stands for [N]; 1 if absent.
+        label_weights: as how many labels that of an item counts [N]; 1 if absent.
+        thresholds: scores that get an edge of their own, if any item is on either side.
+        most: bins to make at the most, the thresholds' aside.
+        unit: whether scores are probabilities; else any real number, such as the margin of a linear machine.
+
+    Raises:
+        ValueError: there are no scores, one is not finite or not in [0, 1]; a label is none of the three; a
+            weight is not positive, that of a label is negative, or one of either is not finite.
+    """
+    if not len(scores) or not np.all(np.isfinite(scores)):
+        raise ValueError("scores must be finite, and there must be some")
+    if unit and (scores.min() < 0 or scores.max() > 1):
+        raise ValueError("scores must be probabilities, in [0, 1]")
+    if labels is not None and not np.all(np.isin(labels, (UNLABELLED, NEGATIVE, POSITIVE))):
+        raise ValueError("labels must be POSITIVE, NEGATIVE or UNLABELLED")
+    if weights is not None and not np.all((weights > 0) & np.isfinite(weights)):
+        raise ValueError("weights must be positive and finite")
+    if label_weights is not None and not np.all((label_weights >= 0) & np.isfinite(label_weights)):
+        raise ValueError("weights of labels must be finite, and none negative")
+    order = np.argsort(-scores, kind="stable")
+    ordered = scores[order]
+    mass = np.ones(len(scores)) if weights is None else weights[order]
+    starts = _starts(ordered, mass, thresholds, most)
+
+    def sums(values: Floats) -> Floats:
+        return np.add.reduceat(values, starts)[::-1]
+
+    counts = sums(mass)
+    known = np.full(len(scores), UNLABELLED) if labels is None else labels[order]
+    worth = np.ones(len(scores)) if label_weights is None else label_weights[order]
+    low, high = (0.0, 1.0) if unit else _range(ordered)
+    return ScoreBins(
+        # The lowest score of a bin is that of its last item, as they fall.
+        edges=ordered[np.append(starts[1:], len(scores)) - 1][::-1][1:],
+        scores=sums(mass * ordered) / counts,
+        counts=counts,
+        positives=sums(np.where(known == POSITIVE, worth, 0.0)),
+        negatives=sums(np.where(known == NEGATIVE, worth, 0.0)),
+        low=low,
+        high=high,
+        lowest=float(ordered[-1]),
+        independent=float(mass.sum() ** 2 / (mass**2).sum()),
+    )
+
+
+def _starts(ordered: Floats, mass: Floats, thresholds: Sequence[float], most: int) -> Integers:
+    """Where bins start among the items, the highest score first."""
+    count = len(ordered)
+    distinct = np.flatnonzero(np.diff(ordered, prepend=np.inf))
+    if len(distinct) <= most:
+        return distinct.astype(np.int64)
+    half = max(most // 2, 1)
+    reached = np.cumsum(mass)
+    shares = np.concatenate(
+        (
+            np.arange(min(_TOP, half)) * reached[-1] / count,
+            np.geomspace(min(_TOP, count) / count, 1, max(half - _TOP, 1), endpoint=False) * reached[-1],
+            np.linspace(0, reached[-1], most - half, endpoint=False),
+        )
+    )
+    wanted = np.searchsorted(reached, shares * (1 + 1e-12), side="right")
+    first = np.searchsorted(-ordered, -ordered[np.minimum(wanted, count - 1)], side="left")
+    below = np.searchsorted(-ordered, -np.asarray(thresholds, np.float64), side="right")
+    starts = np.unique(np.concatenate((first, below)))
+    return starts[starts < count].astype(np.int64)
+
+
+def _range(ordered: Floats) -> tuple[float, float]:
+    """A little more than the scores span, so that none is at an end."""
+    high, low = float(ordered[0]), float(ordered[-1])
+    margin = max((high - low) / 20, np.finfo(float).eps * max(abs(low), abs(high), 1.0))
+    return low - margin, high + margin

@@ -1,0 +1,236 @@
+"""Snapshot -> label requests: the leader's part of a round, of one model."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from service.asking import Standing, standing
+from service.assessment.policies import NONE, Situation
+from service.assessment_settings import AssessmentSettings
+from service.believing import present_groups
+from service.cells import CellSpace
+from service.drawing import Drawer, Pooled
+from service.model_settings import ModelSettings
+from service.requesting import renewal_of, request_of
+from service.snapshot import ModelSnapshot
+from service.store.facts import TrafficFacts
+from service.store.requests import Draw, RequestStore
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+MOST_REQUESTS_PER_ROUND = 500
+"""Requests that one assessment issues in one round, at the most; the next round goes on."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What the leader did for one model in one round.
+
+    Attributes:
+        issued: requests issued, per assessment.
+        shortfall: requests that found nothing to draw, per assessment.
+        expired: requests that ended unanswered.
+        reissued: requests that were issued once more.
+    """
+
+    issued: dict[str, int]
+    shortfall: dict[str, int]
+    expired: int
+    reissued: int
+
+
+class RequestIssuer:
+    """Asks for labels of one model.
+
+    Args:
+        model: its name.
+        settings: its settings.
+        space: its cells.
+        requests: its label requests.
+        slots: pool slots per cell and partition.
+        hash_key: the 16-byte key of the pool's priorities.
+        rng: for Thompson sampling.
+        shares: of the vendors that may be asked; empty where there are none.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        settings: ModelSettings,
+        space: CellSpace,
+        *,
+        requests: RequestStore,
+        slots: int,
+        hash_key: bytes,
+        rng: np.random.Generator,
+        shares: Mapping[str, float],
+    ) -> None:
+        self._model = model
+        self._settings = settings
+        self._space = space
+        self._requests = requests
+        self._slots = slots
+        self._hash_key = hash_key
+        self._rng = rng
+        self._shares = shares
+
+    def play(
+        self, snapshot: ModelSnapshot | None, traffic: TrafficFacts | None, *, epoch: int, now: float
+    ) -> Round:
+        """Expire what is due, then let every assessment ask.
+
+        Args:
+            snapshot: by which; None before the first, when nothing is asked.
+            traffic: the facts that the snapshot was taken from.
+            epoch: the leader's.
+            now: seconds since the epoch.
+
+        Raises:
+            FenceRefused: a newer leader has written.
+            Unavailable: Redis cannot answer now.
+        """
+        expired, reissued = self._expire(epoch, now)
+        issued: dict[str, int] = {}
+        shortfall: dict[str, int] = {}
+        if snapshot is not None and traffic is not None:
+            for name, settings in self._settings.assessments.items():
+                issued[name], shortfall[name] = self._ask_for(
+                    name, settings, snapshot, traffic, epoch=epoch, now=now
+                )
+        return Round(issued, shortfall, expired, reissued)
+
+    def _expire(self, epoch: int, now: float) -> tuple[int, int]:
+        renewals = [
+            renewal_of(due, self._settings.assessments.get(due.open.assessment), shares=self._shares, now=now)
+            for due in self._requests.due(now=now)
+        ]
+        statuses = self._requests.renew(epoch=epoch, renewals=renewals, now=now)
+        return statuses.count("expired"), statuses.count("reissued")
+
+    def _ask_for(
+        self,
+        name: str,
+        settings: AssessmentSettings,
+        snapshot: ModelSnapshot,
+        traffic: TrafficFacts,
+        *,
+        epoch: int,
+        now: float,
+    ) -> tuple[int, int]:
+        state = snapshot.assessments[name]
+        grouping = snapshot.groupings.get(settings.asked_grouping)
+        wanted = min(
+            settings.max_in_flight - state.open_requests,
+            state.budget_remaining,
+            MOST_REQUESTS_PER_ROUND,
+        )
+        ensemble = snapshot.ensembles.get(name)
+        if ensemble is not None and wanted > 0:
+            planned = np.repeat(ensemble.groups, ensemble.plan.more)
+            wanted = min(wanted, len(planned))
+            named = self._rng.permutation(planned)[:wanted].tolist()
+            draws = self._planned(name, settings, named, traffic=traffic, now=now)
+        elif grouping and wanted > 0 and (stands := standing(settings, grouping, state.in_flight)):
+            draws = self._draws(name, settings, stands, traffic=traffic, wanted=wanted, now=now)
+        else:
+            return 0, 0
+        statuses = self._requests.issue(
+            epoch=epoch,
+            assessment=name,
+            window=state.window,
+            budget=settings.budget.labels,
+            now=now,
+            draws=draws,
+        )
+        return statuses.count("issued"), wanted - len(draws)
+
+    def _draws(
+        self,
+        name: str,
+        settings: AssessmentSettings,
+        stands: Standing,
+        *,
+        traffic: TrafficFacts,
+        wanted: int,
+        now: float,
+    ) -> list[Draw]:
+        """As many items as are wanted, or as the pool has: the policy names groups step by step.
+
+        A request, in flight or named in this round, counts as answered with what is expected of it. As many
+        groups are named as labels are wanted, and then their items are drawn, all at once. Where cells turned
+        out empty, their groups wait for the next round, and the next best are named.
+        """
+        groups = present_groups(self._space, settings.asked_grouping, traffic)
+        beliefs, available = stands.situation.beliefs, stands.situation.available
+        drawer = self._drawer(traffic)
+        draws: list[Draw] = []
+        while len(draws) < wanted:
+            named = self._named(stands, beliefs, available, wanted - len(draws))
+            if not named:
+                break
+            available = available.copy()
+            cells = [self._cell_of(group, groups.cells, traffic.traffic.weights) for group in named]
+            for group, item in zip(named, drawer.draw(cells), strict=True):
+                if item is None:
+                    available[0, group] = False
+                else:
+                    beliefs.expect(np.array([group]))
+                    draws.append(self._request(name, settings, item, groups.names[group], now))
+        return draws
+
+    def _planned(
+        self, name: str, settings: AssessmentSettings, named: list[str], *, traffic: TrafficFacts, now: float
+    ) -> list[Draw]:
+        """An item of each named group, but where the pool has none; the next round plans anew."""
+        groups = present_groups(self._space, settings.asked_grouping, traffic)
+        index = {group: i for i, group in enumerate(groups.names)}
+        cells = [self._cell_of(index[group], groups.cells, traffic.traffic.weights) for group in named]
+        found = zip(named, self._drawer(traffic).draw(cells), strict=True)
+        return [self._request(name, settings, item, group, now) for group, item in found if item is not None]
+
+    def _drawer(self, traffic: TrafficFacts) -> Drawer:
+        return Drawer(self._requests, traffic, self._slots, self._traffic_decay, self._hash_key)
+
+    def _request(self, name: str, settings: AssessmentSettings, item: Pooled, group: str, now: float) -> Draw:
+        return request_of(
+            item,
+            model=self._model,
+            classes=self._settings.classes,
+            assessment=name,
+            settings=settings,
+            group=group,
+            shares=self._shares,
+            now=now,
+        )
+
+    def _named(self, stands: Standing, beliefs: Any, available: Flags, count: int) -> list[int]:
+        """So many groups, or fewer where none is available; each counts as answered when it is named."""
+        expected = copy.deepcopy(beliefs)
+        named: list[int] = []
+        while len(named) < count:
+            situation = Situation(expected, stands.situation.weights, available)
+            chosen = stands.policy.choose(stands.task, situation, self._rng)[0]
+            chosen = chosen[chosen != NONE][: count - len(named)]
+            if not chosen.size:
+                break
+            named += chosen.tolist()
+            for group in chosen:
+                expected.expect(np.array([group]))
+        return named
+
+    @property
+    def _traffic_decay(self) -> float:
+        return self._settings.traffic_decay_per_second
+
+    def _cell_of(self, group: int, cell_groups: npt.NDArray[np.intp], weights: Floats) -> int:
+        """A cell of the group, in proportion to traffic."""
+        members = np.flatnonzero(cell_groups == group)
+        cumulative = np.cumsum(weights[members])
+        return int(members[np.searchsorted(cumulative, self._rng.random() * cumulative[-1], side="right")])

@@ -1,0 +1,303 @@
+"""Facts -> what is believed of a binary classifier's performance, and what to do about it (pure).
+
+Items of the pool and labelled ones stand for the traffic of their cells; labels come with the weights of the
+balance heuristic, so it does not matter who asked for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from service.assessment.estimate import Band, Estimate
+from service.assessment.performance import performance
+from service.assessment.recalibration import FORMS, Form, RecalibrationMap, recalibrate
+from service.assessment.score_bins import NEGATIVE, POSITIVE, UNLABELLED, bin_scores
+from service.assessment.score_mixture import MixtureFit
+from service.assessment.semi_supervised import learn_scores
+from service.assessment.thresholds import Costs, Target, ThresholdChoice, choose_threshold
+from service.assessment.weights import Asked, balance_weights, sums
+from service.assessment_settings import AssessmentSettings
+from service.cells import ALL, POSITIVE_SCORE, CellSpace
+from service.combination_directory import CombinationDirectory
+from service.ledger import OutcomeLedger
+from service.store.facts import TrafficFacts
+from service.store.records import PoolRecord
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.intp]
+
+RECALLS = np.linspace(0.01, 1.0, 100)
+FALSE_POSITIVE_RATES = np.linspace(0.0, 1.0, 101)
+
+MISFIT_P_VALUE, MISFIT_DISTANCE = 0.01, 0.02
+"""Scores are told to be no mixture where both say so: of very many scores any is significantly off."""
+
+
+@dataclass(frozen=True)
+class PerformanceFacts:
+    """What the performance is learned from, as columns [n].
+
+    Attributes:
+        scores: of the positive class.
+        weights: how much of the traffic each stands for.
+        labels: `POSITIVE`, `NEGATIVE` or `UNLABELLED`.
+        label_weights: as how many labels each counts.
+    """
+
+    scores: Floats
+    weights: Floats
+    labels: Integers
+    label_weights: Floats
+
+
+@dataclass(frozen=True)
+class PerformanceSnapshot:
+    """What is believed of the performance; arrays are as in `service.assessment.performance`.
+
+    Attributes:
+        taken_at: when the facts were read, seconds since the epoch.
+        positive_class: by name.
+        threshold: from which on the model calls positive.
+        labels: that were known.
+        effective_labels: as how many they count after weighting and forgetting.
+        scores: of unlabelled items that were looked at.
+        measures: precision, recall, f1 and false positive rate at the model's threshold, and the prevalence
+            of the positive class, by name.
+        targets: that are configured, by measure.
+        missed: probability that a target is missed at the model's threshold, by measure; nothing of the
+            precision where nothing is called positive.
+        curve: precision at `RECALLS` [R].
+        roc: recall at `FALSE_POSITIVE_RATES` [R].
+        thresholds: how well every threshold does.
+        at_thresholds: precision, recall and others at every threshold [T], by name.
+        maps: from scores to probabilities, by form.
+        model: name of the way to see the scores that has most of the weight, or `average`.
+        weights: of these ways, by name.
+        mixture: what the mixture of two classes says of itself.
+    """
+
+    taken_at: float
+    positive_class: str
+    threshold: float
+    labels: int
+    effective_labels: float
+    scores: int
+    measures: Mapping[str, Estimate]
+    targets: Mapping[str, float]
+    missed: Mapping[str, float]
+    curve: Band
+    roc: Band
+    thresholds: ThresholdChoice
+    at_thresholds: Mapping[str, Estimate]
+    maps: Mapping[Form, RecalibrationMap]
+    model: str
+    weights: Mapping[str, float]
+    mixture: MixtureFit
+
+    @property
+    def misfit(self) -> bool:
+        """Whether the scores are no mixture of two classes, as far as its families go."""
+        mixture = self.mixture
+        return mixture.misfit_p_value < MISFIT_P_VALUE and mixture.distance > MISFIT_DISTANCE
+
+
+def performance_facts(
+    space: CellSpace,
+    traffic: TrafficFacts,
+    pooled: Sequence[PoolRecord],
+    ledger: OutcomeLedger,
+    *,
+    positive: str,
+    decay: float,
+    now: float,
+) -> PerformanceFacts | None:
+    """What the performance is learned from; None without traffic.
+
+    Args:
+        space: cells of the model.
+        traffic: its traffic.
+        pooled: some of its unlabelled items.
+        ledger: its outcomes, placed in cells.
+        positive: the class to be found.
+        decay: how fast labels lose weight, 1/s.
+        now: seconds since the epoch.
+    """
+    index = space.classes.index(positive)
+    items = _pooled_items(space, traffic, pooled)
+    known = ledger.scored(at=now, decay=decay)
+    # What is in no cell of the traffic tells nothing about it.
+    known = known.part(traffic.traffic.weights[known.cells] > 0)
+    if not traffic.traffic.weights.any():
+        return None
+    asked = [
+        Asked(
+            space.groups(grouping if grouping in space.groupings else ALL, traffic.combinations)[1],
+            np.flatnonzero(known.sources == code),
+        )
+        for code, (_, grouping) in enumerate(ledger.sources)
+    ]
+    balanced = balance_weights(
+        cells=known.cells,
+        freshness=known.freshness,
+        traffic=traffic.traffic.weights,
+        asked=[each for each in asked if each.labels.size],
+    )
+    # A score tells all that the score decides; within one, labels weigh as they were asked for.
+    strata = space.groups(POSITIVE_SCORE, traffic.combinations)[1][known.cells]
+    worth = _worth(balanced, known.freshness, strata, space.bin_count)
+    alone = _cells_alone(traffic, np.concatenate((items.cells, known.cells)))
+    called = space.predicted_positive(len(traffic.combinations))[alone]
+    own = np.concatenate(
+        (
+            _positive(items.scores, items.predicted == index),
+            _positive(known.scores, known.predicted == index),
+            _positive(traffic.traffic.score_sums[alone] / traffic.traffic.weights[alone], called),
+        )
+    )
+    unlabelled = np.full(len(items.cells), UNLABELLED), np.full(len(alone), UNLABELLED)
+    labels = np.where(known.true_classes == index, POSITIVE, NEGATIVE)
+    return PerformanceFacts(
+        scores=np.clip(own, 0.0, 1.0),
+        weights=_stood_for(traffic, np.concatenate((items.cells, known.cells, alone))),
+        labels=np.concatenate((unlabelled[0], labels, unlabelled[1])).astype(np.int64),
+        label_weights=np.concatenate((np.ones(len(items.cells)), worth, np.ones(len(alone)))),
+    )
+
+
+@dataclass(frozen=True)
+class _Items:
+    """Unlabelled items, as columns [n]: their cells, predicted classes by index, and the scores of these."""
+
+    cells: Indices
+    predicted: Indices
+    scores: Floats
+
+
+def _pooled_items(space: CellSpace, traffic: TrafficFacts, pooled: Sequence[PoolRecord]) -> _Items:
+    directory = CombinationDirectory(space, traffic.combinations)
+    classes = {name: i for i, name in enumerate(space.classes)}
+    usable = [
+        (number, classes[record.predicted_class], record.score)
+        for record in pooled
+        if record.predicted_class in classes and (number := _number_of(space, directory, record)) is not None
+    ]
+    columns = np.array(usable, np.float64).reshape(-1, 3)
+    predicted, scores = columns[:, 1].astype(np.intp), columns[:, 2]
+    cells = space.cells(combinations=columns[:, 0].astype(np.intp), classes=predicted, scores=scores)
+    # A cell that the pool knows already, and the traffic as it was read not yet.
+    there = traffic.traffic.weights[cells] > 0
+    return _Items(cells[there], predicted[there], scores[there])
+
+
+def _number_of(space: CellSpace, directory: CombinationDirectory, record: PoolRecord) -> int | None:
+    told = space.telling(record.attributes, record.predicted_class, record.votes)
+    return directory.number(directory.fold(space.raw_combination(told)))
+
+
+def _cells_alone(traffic: TrafficFacts, cells: Indices) -> Indices:
+    """Cells with traffic, but without an item: their mean score stands for it."""
+    weights = traffic.traffic.weights
+    return np.flatnonzero((np.bincount(cells, minlength=len(weights)) == 0) & (weights > 0))
+
+
+def _positive(scores: Floats, called: npt.NDArray[np.bool_]) -> Floats:
+    return np.where(called, scores, 1 - scores)
+
+
+def _stood_for(traffic: TrafficFacts, cells: Indices) -> Floats:
+    """How much each counts [n]: its cell's share of the traffic, shared by all items of the cell.
+
+    All together count as many as they are, and no more than the traffic: few items do not make much
+    traffic's scores known.
+    """
+    weights = traffic.traffic.weights
+    shares = weights[cells] / np.bincount(cells, minlength=len(weights))[cells]
+    total = min(float(traffic.traffic.counts.sum()), float(len(cells)))
+    counted: Floats = shares * (total / float(shares.sum()))
+    return counted
+
+
+def _worth(balanced: Floats, freshness: Floats, strata: Indices, count: int) -> Floats:
+    """As how many labels each counts [n].
+
+    In proportion to its weight, and all of a stratum together as Kish's effective number.
+
+    Args:
+        balanced: weights of the balance heuristic [n].
+        freshness: what forgetting leaves of every label [n].
+        strata: of every label [n].
+        count: of strata.
+    """
+    total = sums(strata, balanced * freshness, count)
+    squares = sums(strata, balanced**2 * freshness, count)
+    return balanced * freshness * np.divide(total, squares, out=np.zeros(count), where=squares > 0)[strata]
+
+
+_NOTHING = Estimate(*(np.array(np.nan) for _ in range(3)))
+
+
+def assess_performance(
+    facts: PerformanceFacts,
+    settings: AssessmentSettings,
+    rng: np.random.Generator,
+    *,
+    interval: float,
+    now: float,
+) -> PerformanceSnapshot:
+    """Learn the performance; the work of a second.
+
+    Args:
+        facts: scores and labels.
+        settings: of the assessment.
+        rng: random numbers.
+        interval: probability inside intervals.
+        now: when the facts were read, seconds since the epoch.
+    """
+    bins = bin_scores(
+        facts.scores,
+        facts.labels,
+        weights=facts.weights,
+        label_weights=facts.label_weights,
+        thresholds=[settings.operating_threshold],
+    )
+    posterior = learn_scores(bins, rng)
+    drawn = performance(posterior, rng, scope="population")
+    target = Target() if settings.targets is None else Target(**settings.targets.model_dump())
+    costs = None if settings.error_costs is None else Costs(**settings.error_costs.model_dump())
+    at = drawn.nearest(settings.operating_threshold)
+    names = ("precision", "recall", "f1", "false_positive_rate")
+    calls = bool(drawn.called[:, at].any())
+    everywhere = {name: Estimate.of(getattr(drawn, name), interval) for name in names}
+    asked = {} if settings.targets is None else settings.targets.model_dump(exclude_none=True)
+    return PerformanceSnapshot(
+        taken_at=now,
+        positive_class=settings.positive_class or "",
+        threshold=settings.operating_threshold,
+        labels=int(np.count_nonzero(facts.labels != UNLABELLED)),
+        effective_labels=float(facts.label_weights[facts.labels != UNLABELLED].sum()),
+        scores=int(np.count_nonzero(facts.labels == UNLABELLED)),
+        measures={
+            **{name: estimate.part(np.array(at)) for name, estimate in everywhere.items()},
+            **({} if calls else {"precision": _NOTHING}),
+            "prevalence": Estimate.of(drawn.prevalence, interval),
+        },
+        targets=asked,
+        missed={
+            name: float(1 - Target(**{name: wanted}).met(drawn)[:, at].mean())
+            for name, wanted in asked.items()
+            if calls or name != "precision"
+        },
+        curve=Band.of(drawn.precision_at_recall(RECALLS), interval),
+        roc=Band.of(drawn.recall_at_false_positive_rate(FALSE_POSITIVE_RATES), interval),
+        thresholds=choose_threshold(drawn, target, costs, mass=interval),
+        at_thresholds=everywhere,
+        maps={form: recalibrate(posterior, form, mass=interval) for form in FORMS},
+        model=posterior.model,
+        weights=posterior.weights,
+        mixture=posterior.mixture,
+    )

@@ -1,0 +1,234 @@
+"""What it costs to know the precision of an ensemble and its members, and how close it comes: many runs.
+
+In every run each member is judged anew in each of these ways, always by as many labels:
+
+- by a random sample of its own, one by one;
+- by the labels that the service would ask for (`service/assessment/vote_patterns.py`);
+- by the mixings of `service/assessment/sample_sharing.py`, which know all items one by one.
+
+The truth is the precision that all labels of the pool tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from service.assessment import beta as betas
+from service.assessment.member_beliefs import member_beliefs
+from service.assessment.sample_sharing import Mixing, pattern_masks, plan_sharing
+from service.assessment.vote_patterns import Allocation, VotePatterns, allocate
+from service.ensembles import ITSELF
+from service.replay.study import Workers
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.intp]
+
+SEPARATE = "separate"
+"""A random sample of every member's own."""
+
+SHARED = "shared"
+"""What the service asks for."""
+
+MIXINGS: tuple[Mixing, ...] = get_args(Mixing)
+
+METHODS = (SEPARATE, SHARED, *MIXINGS)
+
+_JEFFREYS = 0.5
+
+
+@dataclass(frozen=True)
+class VotedItems:
+    """A pool of items, on which an ensemble and its members have voted.
+
+    Attributes:
+        positive_class: number of the class that is looked for.
+        members: names, the ensemble itself first.
+        votes: whether a member calls an item positive [N, members]; each does so of some.
+        positive: whether items truly are [N].
+    """
+
+    positive_class: int
+    members: tuple[str, ...]
+    votes: Flags
+    positive: Flags
+
+    @classmethod
+    def majority(cls, positive_class: int, said: Mapping[str, Flags], positive: Flags) -> VotedItems:
+        """Items that the ensemble calls positive where more than half of its members do; a tie is not.
+
+        Args:
+            positive_class: number of the class.
+            said: whether each member calls items positive [N], by its name.
+            positive: whether they truly are [N].
+        """
+        votes = np.column_stack(list(said.values()))
+        return cls.decided(positive_class, said, 2 * votes.sum(axis=1) > votes.shape[1], positive)
+
+    @classmethod
+    def decided(
+        cls, positive_class: int, said: Mapping[str, Flags], itself: Flags, positive: Flags
+    ) -> VotedItems:
+        """Items of which the ensemble's own decision is known.
+
+        Args:
+            positive_class: number of the class.
+            said: whether each member calls items positive [N], by its name.
+            itself: whether the ensemble does [N].
+            positive: whether they truly are [N].
+        """
+        votes = np.column_stack((itself, *said.values()))
+        return cls(positive_class, (ITSELF, *said), votes, positive)
+
+    @property
+    def called(self) -> Indices:
+        """Items that each member calls positive [members]."""
+        return np.asarray(self.votes.sum(axis=0), np.intp)
+
+    @property
+    def right(self) -> Indices:
+        """Those of them that truly are [members]."""
+        return np.asarray(self.votes[self.positive].sum(axis=0), np.intp)
+
+    @property
+    def truth(self) -> Floats:
+        """Precision of each member [members]."""
+        return self.right / self.called
+
+    @cached_property
+    def patterns(self) -> VotePatterns:
+        """The vote patterns, and how many items have each."""
+        return VotePatterns.of_items(self.votes)
+
+    @cached_property
+    def pattern(self) -> Indices:
+        """Position of every item's pattern among these [N]."""
+        return np.searchsorted(self.patterns.masks, pattern_masks(self.votes)).astype(np.intp)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one method has told in one run.
+
+    Attributes:
+        cost: labels asked for, in all.
+        mean: estimate of every member's precision [members].
+        lower: lower end of its interval.
+        upper: upper end.
+    """
+
+    cost: int
+    mean: Floats
+    lower: Floats
+    upper: Floats
+
+
+Run = Mapping[str, Told]
+"""By method."""
+
+
+@dataclass(frozen=True)
+class EnsembleStudy:
+    """The question, asked of one pool.
+
+    Attributes:
+        items: of the pool.
+        labels: that each member is to have; each number has runs of its own.
+        runs: independent runs of each number.
+        mass: probability inside intervals.
+        seed: of all chance.
+
+    Raises:
+        ValueError: some member calls fewer items positive than it is to have labels.
+    """
+
+    items: VotedItems
+    labels: tuple[int, ...]
+    runs: int
+    mass: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if max(self.labels) > self.items.called.min():
+            raise ValueError("no member can have more labels than items that it calls positive")
+
+    def run(self, labels: int, workers: Workers, progress: Callable[[int], None] | None = None) -> list[Run]:
+        """All runs with so many labels for each member."""
+        found = []
+        for each in workers.each(run_once, [(self, labels, number) for number in range(self.runs)]):
+            found.append(each)
+            if progress is not None:
+                progress(1)
+        return found
+
+
+def run_once(study: EnsembleStudy, labels: int, number: int) -> Run:
+    """One run: a function of its arguments alone, whoever runs it."""
+    items = study.items
+    seed = np.random.SeedSequence(study.seed, spawn_key=(items.positive_class, labels, number))
+    apart, together, *mixing = (np.random.default_rng(child) for child in seed.spawn(len(METHODS)))
+    return {
+        SEPARATE: _separate(study, labels, apart),
+        SHARED: _shared(study, labels, together),
+        **{name: _mixed(study, labels, name, rng) for name, rng in zip(MIXINGS, mixing, strict=True)},
+    }
+
+
+def _separate(study: EnsembleStudy, labels: int, rng: np.random.Generator) -> Told:
+    """Every member by a random sample of its own: all labels are paid for, whatever others know."""
+    right, called = study.items.right, study.items.called
+    positive = rng.hypergeometric(right, called - right, labels).astype(np.float64)
+    counts = np.full(len(called), float(labels))
+    return _by_samples(labels * len(called), counts, positive, study.mass)
+
+
+def _shared(study: EnsembleStudy, labels: int, rng: np.random.Generator) -> Told:
+    """Every member by labels that are planned by vote pattern."""
+    allocation = allocate(study.items.patterns, labels)
+    known, positive = label_as_planned(study.items, allocation, rng)
+    beliefs = member_beliefs(allocation, known, positive, mass=study.mass)
+    return Told(int(known.sum()), beliefs.mean, beliefs.lower, beliefs.upper)
+
+
+def label_as_planned(
+    items: VotedItems, allocation: Allocation, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Labels of every vote pattern, and how many of them say positive [P].
+
+    A thin pattern may be planned more labels than it has items. What then lacks is planned anew, as in the
+    next round of the service. No member is to have more labels than items that it calls positive.
+
+    Args:
+        items: of the pool; which of a pattern are labelled is chance.
+        allocation: what their patterns need.
+        rng: draws everything.
+    """
+    order = rng.permutation(len(items.pattern))
+    order = order[np.argsort(items.pattern[order], kind="stable")]
+    sizes = items.patterns.traffic.astype(np.intp)
+    first = np.cumsum(sizes) - sizes
+    known = np.zeros(len(sizes), np.intp)
+    while (more := allocation.plan(known.astype(np.float64), rng).more).any():
+        known = np.minimum(known + more, sizes)
+    right = np.concatenate(([0], np.cumsum(items.positive[order])))
+    return known.astype(np.float64), (right[first + known] - right[first]).astype(np.float64)
+
+
+def _mixed(study: EnsembleStudy, labels: int, mixing: Mixing, rng: np.random.Generator) -> Told:
+    """Every member by a sample that is shared item by item, taken for a random one of its own."""
+    plan = plan_sharing(study.items.votes, labels, rng, mixing=mixing)
+    counts = np.array([len(used) for used in plan.items], np.float64)
+    positive = np.array([study.items.positive[used].sum() for used in plan.items], np.float64)
+    return _by_samples(plan.cost, counts, positive, study.mass)
+
+
+def _by_samples(cost: int, counts: Floats, positive: Floats, mass: float) -> Told:
+    """What samples tell under Jeffreys' prior, as strong a one as that of shared labels."""
+    alpha, beta = positive + _JEFFREYS, counts - positive + _JEFFREYS
+    return Told(cost, betas.mean(alpha, beta), *betas.interval(alpha, beta, mass))

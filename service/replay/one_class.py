@@ -1,0 +1,75 @@
+"""Options of the tasks that hold one class against all others."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+
+import numpy as np
+
+from service.errors import RecordingError
+from service.replay.arguments import class_or_all, counts
+from service.replay.recording import Recording
+
+TWO_CLASSES = 2
+SECOND = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser, labels: Mapping[str, tuple[int, ...]]) -> None:
+    """Add the options that these tasks share.
+
+    Args:
+        parser: of the command.
+        labels: how many are asked for unless told, by task.
+    """
+    group = parser.add_argument_group(f"of the tasks {' and '.join(labels)}")
+    group.add_argument(
+        "--positive-class",
+        type=class_or_all,
+        metavar="K|all",
+        help="default: the second of two classes; of more, all in turn",
+    )
+    defaults = "; ".join(f"{task} {','.join(map(str, numbers))}" for task, numbers in labels.items())
+    group.add_argument(
+        "--labels",
+        type=counts,
+        metavar="N,...",
+        help=f"how many to ask for, with ensemble for each member (default: {defaults})",
+    )
+
+
+def chosen_class(options: argparse.Namespace, classes: int) -> int | None:
+    """Number of the class to take for positive; None for all, one after the other.
+
+    Args:
+        options: that were given.
+        classes: how many the recording has.
+    """
+    number: int | str | None = options.positive_class
+    if isinstance(number, int):
+        return number
+    return SECOND if number is None and classes == TWO_CLASSES else None
+
+
+def positive_classes(recording: Recording, options: argparse.Namespace) -> list[int]:
+    """Classes to take for positive, one after the other.
+
+    Raises:
+        RecordingError: there is none, or the chosen one cannot be held against others.
+    """
+    chosen = chosen_class(options, recording.classes)
+    counted = np.bincount(recording.labels, minlength=recording.classes)
+    some = (counted > 0) & (counted < recording.size)
+    if chosen is None:
+        if not some.any():
+            raise RecordingError(recording.name, "all items are of one class; record others too")
+        return np.flatnonzero(some).tolist()
+    if chosen >= recording.classes:
+        raise RecordingError(
+            "--positive-class",
+            f"{recording.name} has classes 0 to {recording.classes - 1}, not {chosen}; choose one of them",
+        )
+    if not some[chosen]:
+        share = "all items are" if counted[chosen] else "no item is"
+        raise RecordingError(recording.name, f"{share} of class {chosen}; choose another --positive-class")
+    return [chosen]

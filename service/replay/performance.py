@@ -1,0 +1,243 @@
+"""How well few labels tell the performance of a binary classifier: many runs, held against all labels.
+
+In every run so many items are labelled at random, and the precision-recall curve is estimated twice: from
+these labels alone, and from them and the scores of all items (`service/assessment/semi_supervised.py`). The
+truth is the pool's own curve. So Welinder, Welling and Perona measure it (CVPR 2013, section 4.3): by the
+area between the estimated and the true curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from service.assessment.estimate import Band, Estimate
+from service.assessment.performance import Performance, performance
+from service.assessment.score_bins import UNLABELLED, bin_scores
+from service.assessment.score_mixture import UnlabelledFit, fit_unlabelled
+from service.assessment.semi_supervised import ScorePosterior, learn_scores
+from service.assessment.thresholds import Target, choose_threshold
+from service.replay.study import Workers
+
+Floats = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+
+RECALLS: Floats = np.linspace(0.005, 0.995, 199)
+"""Where curves are compared."""
+
+AT_THRESHOLD = ("precision", "recall", "f1")
+"""What is estimated at the operating threshold."""
+
+_DRAWS = 600
+"""Of the mixture that scores alone tell."""
+
+_ROUNDING = 1e-9
+"""An interval whose ends coincide with the truth holds it, however they were added up."""
+
+
+@dataclass(frozen=True)
+class BinaryScores:
+    """A pool of items, scored for one class.
+
+    Attributes:
+        positive_class: number of the class; all others are negative.
+        scores: of the positive class [N].
+        positive: whether items are of it [N]; some are, and some are not.
+        unit: whether scores are probabilities; else margins.
+    """
+
+    positive_class: int
+    scores: Floats
+    positive: Truths
+    unit: bool = True
+
+    @property
+    def size(self) -> int:
+        """Number of items N."""
+        return len(self.scores)
+
+    @cached_property
+    def truth(self) -> Performance:
+        """What all labels tell; one draw, with every distinct score as a threshold."""
+        bins = bin_scores(self.scores, self.positive.astype(np.int64), most=self.size, unit=self.unit)
+        called, right = (
+            np.append(np.cumsum(counts[::-1])[::-1], 0.0)[None] for counts in (bins.counts, bins.positives)
+        )
+        thresholds = np.concatenate(([bins.low], bins.edges, [np.inf]))
+        return Performance(thresholds, called, right, positives=right[:, 0], items=called[:, 0])
+
+    @cached_property
+    def true_precision(self) -> Floats:
+        """At each of `RECALLS`."""
+        precision: Floats = self.truth.precision_at_recall(RECALLS)[0]
+        return precision
+
+    def position(self, known: Performance, threshold: float) -> int:
+        """Position of a threshold among those of a performance; one below all scores calls all positive."""
+        return 0 if threshold <= self.scores.min() else known.nearest(threshold)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run found.
+
+    Attributes:
+        measures: by name; NaN of what does not exist.
+        band: precision at each of `RECALLS`.
+    """
+
+    measures: Mapping[str, float]
+    band: Band
+
+
+Runs = Mapping[int, Sequence[Run]]
+"""By number of labels."""
+
+
+@dataclass(frozen=True)
+class PerformanceStudy:
+    """The question, asked of one pool.
+
+    Attributes:
+        scores: of the pool's items.
+        labels: how many to ask for; each number has runs of its own.
+        runs: independent runs of each number.
+        threshold: from which on an item is called positive.
+        target: to choose a threshold by; none is chosen without.
+        mass: probability inside intervals.
+        seed: of all chance.
+    """
+
+    scores: BinaryScores
+    labels: tuple[int, ...]
+    runs: int
+    threshold: float
+    target: Target | None = None
+    mass: float = 0.95
+    seed: int = 0
+
+    @property
+    def unlabelled(self) -> UnlabelledFit:
+        """What the scores tell by themselves."""
+        pool = self.scores
+        bins = bin_scores(pool.scores, thresholds=(self.threshold,), unit=pool.unit)
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(pool.positive_class,)))
+        return fit_unlabelled(bins, rng, draws=_DRAWS, unit=pool.unit)
+
+    def run(self, labels: int, workers: Workers, progress: Callable[[int], None] | None = None) -> list[Run]:
+        """All runs with so many labels."""
+        found = []
+        # Scores tell the same in all runs, so that is learned here and not in each.
+        unlabelled = self.unlabelled
+        for each in workers.each(
+            run_once, [(self, unlabelled, labels, number) for number in range(self.runs)]
+        ):
+            found.append(each)
+            if progress is not None:
+                progress(1)
+        return found
+
+
+def run_once(study: PerformanceStudy, unlabelled: UnlabelledFit, labels: int, number: int) -> Run:
+    """One run: a function of its arguments alone, whoever runs it."""
+    pool = study.scores
+    seed = np.random.SeedSequence(study.seed, spawn_key=(pool.positive_class, labels, number))
+    rng = np.random.default_rng(seed)
+    drawn = rng.choice(pool.size, labels, replace=False)
+    known = np.full(pool.size, UNLABELLED)
+    known[drawn] = pool.positive[drawn]
+    bins = bin_scores(pool.scores, known, thresholds=(study.threshold,), unit=pool.unit)
+    posterior = learn_scores(bins, rng, unit=pool.unit, unlabelled=unlabelled)
+    believed = performance(posterior, rng)
+    band = Band.of(believed.precision_at_recall(RECALLS), study.mass)
+    alone = label_only_precision(pool.scores[drawn], pool.positive[drawn], RECALLS)
+    truth, some = pool.true_precision, pool.positive[drawn].any()
+    areas = {"label_only_area": area(alone, truth), "area": area(band.median, truth)}
+    measures = {
+        **areas,
+        # Labels of which none is positive cost labels alone so much that nothing else is seen in a mean.
+        **{f"{name}_if_positive": each if some else np.nan for name, each in areas.items()},
+        "positive_label": float(some),
+        "band_width": float(np.mean(band.upper - band.lower)),
+        "band_coverage": float(_held(band, truth).mean()),
+        **_at_threshold(study, believed),
+        **_making(posterior),
+    }
+    if study.target is not None:
+        measures |= _chosen(pool, study.target, believed)
+    return Run(measures, band)
+
+
+def label_only_precision(scores: Floats, positive: Truths, recalls: Floats) -> Floats:
+    """Precision at every recall, as labelled items alone tell it: steps from one score to the next.
+
+    Each recall takes the highest threshold that reaches it. Without a positive item the precision is 0
+    everywhere.
+
+    Args:
+        scores: of the labelled items [n].
+        positive: whether they are [n].
+        recalls: in (0, 1] [R].
+    """
+    if not positive.any():
+        return np.zeros_like(recalls)
+    order = np.argsort(-scores, kind="stable")
+    last = np.append(np.flatnonzero(np.diff(scores[order])), len(order) - 1)
+    right = np.cumsum(positive[order])[last]
+    # Recalls are compared as counts, of which rounding must not ask for one item more.
+    at = np.searchsorted(right, recalls * right[-1] - _ROUNDING)
+    return np.asarray(right[at] / (last[at] + 1), np.float64)
+
+
+def area(estimated: Floats, true: Floats) -> float:
+    """Area between two curves, each of the precision at each of `RECALLS`."""
+    return float(np.abs(estimated - true).mean())
+
+
+def _held(interval: Estimate | Band, truth: Floats) -> Truths:
+    """Where the interval holds the truth."""
+    held: Truths = (interval.lower - _ROUNDING <= truth) & (truth <= interval.upper + _ROUNDING)
+    return held
+
+
+def _at_threshold(study: PerformanceStudy, believed: Performance) -> dict[str, float]:
+    """Whether intervals at the operating threshold hold the truth; and that of the prevalence."""
+    pool, truth = study.scores, study.scores.truth
+    at, truly_at = (pool.position(each, study.threshold) for each in (believed, truth))
+    held = {}
+    for name in AT_THRESHOLD:
+        true = getattr(truth, name)[0, truly_at]
+        interval = Estimate.of(getattr(believed, name)[:, at], study.mass)
+        held[f"{name}_coverage"] = float(_held(interval, true))
+    if not truth.called[0, truly_at]:
+        # Nothing is called positive, so there is no precision to be right about.
+        held["precision_coverage"] = np.nan
+    prevalence = Estimate.of(believed.prevalence, study.mass)
+    return held | {"prevalence_coverage": float(_held(prevalence, truth.prevalence[0]))}
+
+
+def _making(posterior: ScorePosterior) -> dict[str, float]:
+    """How the estimate came about."""
+    mixture = posterior.mixture
+    return {
+        **{f"weight_{name}": weight for name, weight in posterior.weights.items()},
+        "separation": mixture.separation,
+        "misfit_p_value": mixture.misfit_p_value,
+        "effective_draws": mixture.draws.effective,
+        "walkers": float(mixture.draws.method == "walkers"),
+    }
+
+
+def _chosen(pool: BinaryScores, target: Target, believed: Performance) -> dict[str, float]:
+    """What the chosen threshold promises, and what it keeps."""
+    choice = choose_threshold(believed, target)
+    met = target.met(pool.truth)[0]
+    return {
+        "target_met": float(met[pool.position(pool.truth, choice.thresholds[choice.best])]),
+        "target_promised": float(choice.probability[choice.best]),
+        "target_possible": float(met.any()),
+    }

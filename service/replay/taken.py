@@ -1,0 +1,46 @@
+"""Which options which task takes. One that would change nothing is refused, lest it seem to."""
+
+from __future__ import annotations
+
+import argparse
+
+from service.errors import RecordingError
+from service.replay import ensemble_command, performance_command
+
+ESTIMATION = "estimation"
+
+_OF_GROUPS = (
+    *("metric", "grouping", "superclasses", "score_bins", "binning"),
+    *("prior", "policy", "budget", "interval", "region"),
+)
+_OF_ONE_CLASS = ("positive_class", "labels", "interval")
+
+_TAKEN = {
+    ESTIMATION: _OF_GROUPS,
+    "identification": (*_OF_GROUPS, "top_m", "extreme", "costs"),
+    "comparison": _OF_GROUPS,
+    performance_command.TASK: (*_OF_ONE_CLASS, "threshold", "target", "decision_values"),
+    ensemble_command.TASK: (*_OF_ONE_CLASS, "ensemble"),
+}
+"""By task, beside those that all take, such as --runs."""
+
+_BY_THE_PAPER = ("paper", "superclasses", "top_m")
+"""Its tables are of several tasks, so --paper is in the place of --task."""
+
+
+def refuse_what_is_not_taken(options: argparse.Namespace) -> None:
+    """Refuse options that would seem to change something.
+
+    Args:
+        options: that were given; None or False where one was not.
+
+    Raises:
+        RecordingError: the task does not take one of them.
+    """
+    what, taken = f"the task {options.task}", _TAKEN[options.task]
+    if options.paper and options.task == ESTIMATION:
+        what, taken = "--paper", _BY_THE_PAPER
+    for name in dict.fromkeys(name for names in (_BY_THE_PAPER, *_TAKEN.values()) for name in names):
+        given = getattr(options, name)
+        if name not in taken and given is not None and given is not False:
+            raise RecordingError(f"--{name.replace('_', '-')}", f"{what} does not take it; leave it out")

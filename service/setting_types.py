@@ -1,0 +1,22 @@
+"""What settings are made of: names, numbers in their bounds, and what all of them have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+Name = Annotated[str, Field(pattern=_NAME_PATTERN, max_length=128)]
+# YAML reads 0, 1, 2 as numbers and yes, no as booleans; classes are always text on the wire.
+ClassName = Annotated[
+    str, BeforeValidator(lambda v: str(v) if type(v) is int else v), Field(min_length=1, max_length=256)
+]
+Probability = Annotated[float, Field(ge=0, le=1)]
+PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Frozen(BaseModel):
+    """Cannot be changed, and takes no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")

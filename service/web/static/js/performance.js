@@ -1,0 +1,133 @@
+/** How a binary classifier does at its threshold, and would at every other one. */
+
+import { modelPath } from "./api.js";
+import { h } from "./dom.js";
+import { count, counted, probability, prose, when } from "./format.js";
+import { help, PERFORMANCE_HELP } from "./help.js";
+import { curveView } from "./precision_recall.js";
+import { pickedOf, pickerView } from "./threshold_picker.js";
+
+const WIDE = 900;
+const CURVE_SHARE = 0.56;
+
+const WAYS = {
+  calibrated: "They are believed to be about right as probabilities",
+  mixture: "They are believed to be those of two classes, each with a distribution of its own",
+  informed: "They are believed to rise with the probability as the distributions of two classes say",
+  ranked: "Nothing but their order is believed",
+  average: "No one way of seeing them is believed alone",
+};
+
+const MAPS = [
+  ["platt", "Platt"],
+  ["beta", "Beta"],
+  ["isotonic", "Isotonic"],
+];
+
+/** Measures whose targets are known to be missed. @param {any} summary */
+export const missedOf = (summary) =>
+  summary.measures.filter((/** @type {any} */ measure) => measure.verdict === "fails");
+
+/** Whether a target is compared with what is believed. @param {any} state */
+export const hasTargets = (state) =>
+  state.performances.some((/** @type {any} */ summary) =>
+    summary.measures.some((/** @type {any} */ measure) => measure.target !== null),
+  );
+
+/** @param {any} data @param {() => void} redraw draws this section alone */
+export function performanceView(data, redraw) {
+  return [
+    h("div", { class: "title" }, h("h2", { id: "performance-title" }, "Performance"), help(PERFORMANCE_HELP)),
+    data.state.performances.map((/** @type {any} */ summary) => one(summary, data, redraw)),
+  ];
+}
+
+/** @param {any} summary @param {any} data @param {() => void} redraw */
+function one(summary, data, redraw) {
+  const told = data.performances.find((/** @type {any} */ each) => each.assessment === summary.name);
+  const missed = missedOf(summary).length > 0;
+  return h(
+    "article",
+    { key: summary.name, class: `performance${missed ? " missed" : ""}` },
+    h(
+      "p",
+      { class: "over" },
+      summary.name,
+      told && ` · ${counted(told.labels, "label")} and ${counted(told.scores, "score")} without one · learned `,
+      told && when(told.taken_at),
+    ),
+    h("h3", {}, `Finding ${summary.positive_class}`),
+    h("p", { class: "said" }, missed && mark(), prose(summary.sentence)),
+    told && closer(told, data, redraw),
+  );
+}
+
+const mark = () => h("span", { class: "fails", "aria-hidden": "true" }, "▼ ");
+
+/** @param {any} told @param {any} data @param {() => void} redraw */
+function closer(told, data, redraw) {
+  const picked = pickedOf(told);
+  const width = data.width > WIDE ? data.width * CURVE_SHARE : data.width - 40;
+  return [
+    h("div", { class: "along" }, h("div", {}, curveView({ told, picked, width })), pickerView(told, picked, redraw)),
+    h(
+      "div",
+      { class: "under" },
+      h("div", { class: "seeing" }, h("h4", {}, "How the scores are seen"), seeing(told.seeing)),
+      h("div", { class: "maps" }, h("h4", {}, "Maps from scores to probabilities, as JSON"), downloads(told)),
+    ),
+  ];
+}
+
+/** @param {any} seen */
+function seeing(seen) {
+  const weights = /** @type {Array<[string, number]>} */ (Object.entries(seen.weights)).sort((a, b) => b[1] - a[1]);
+  const listed = weights.map(([way, weight]) => `${way} ${probability(weight)}`).join(", ");
+  return [
+    h("p", {}, `${WAYS[seen.way] ?? seen.way}: ${listed}.`),
+    seen.misfit &&
+      h(
+        "p",
+        { class: "hint" },
+        `The scores do not quite fit a mixture of two classes: ${probability(seen.misfit_p_value)} of such mixtures ` +
+          "are as far off. So scores without a label count for less, and it takes more labels to be as sure.",
+      ),
+  ];
+}
+
+/** @param {any} told */
+function downloads(told) {
+  const path = `/api/v1${modelPath(told.model)}/performance/${encodeURIComponent(told.assessment)}/recalibration`;
+  return h(
+    "p",
+    { class: "actions" },
+    MAPS.map(([form, title]) =>
+      h(
+        "a",
+        { class: "button quiet", href: `${path}/${form}`, download: true },
+        h("span", { class: "unseen" }, "Download "),
+        title,
+      ),
+    ),
+  );
+}
+
+/** Told above all: targets that are known to be missed. @param {any} state */
+export function missedView(state) {
+  const missed = state.performances.filter((/** @type {any} */ summary) => missedOf(summary).length);
+  if (!missed.length) return null;
+  const number = missedCount(state);
+  const words = number === 1 ? "A target of performance is" : `${count(number)} targets of performance are`;
+  return h(
+    "div",
+    { class: "calm missed" },
+    h("h2", { class: "alarm" }, `${words} known to be missed`),
+    missed.map((/** @type {any} */ summary) =>
+      h("p", {}, `${prose(summary.sentence)} `, h("a", { href: "#performance" }, "See what other thresholds would do")),
+    ),
+  );
+}
+
+/** @param {any} state */
+export const missedCount = (state) =>
+  state.performances.reduce((/** @type {number} */ sum, /** @type {any} */ p) => sum + missedOf(p).length, 0);

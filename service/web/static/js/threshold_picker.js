@@ -1,0 +1,165 @@
+/** A slider along the thresholds, and what would happen at each. */
+
+import { h } from "./dom.js";
+import { bounds, percent, plain, probability, threshold } from "./format.js";
+
+const NBSP = "\u00a0";
+const FINE = 0.99;
+const MEASURES = /** @type {const} */ ([
+  ["precision", "Precision"],
+  ["recall", "Recall"],
+  ["f1", "F1"],
+  ["false_positive_rate", "False positive rate"],
+]);
+
+/** What readers picked, by model and assessment: a name, or a score that is looked up as thresholds change.
+ * @type {Map<string, "operating" | "best" | number | null>} */
+const picks = new Map();
+
+/** @param {any} told */
+const keyOf = (told) => `${told.model} ${told.assessment}`;
+
+/** Position of the threshold that is picked; the one in use before any is. @param {any} told @returns {number} */
+export function pickedOf(told) {
+  const pick = picks.get(keyOf(told));
+  if (pick === undefined || pick === "operating") return told.operating;
+  if (pick === "best") return told.best;
+  if (pick === null) return told.thresholds.length - 1;
+  const off = told.thresholds.map((/** @type {any} */ one) => Math.abs((one.threshold ?? Infinity) - pick));
+  return off.indexOf(Math.min(...off));
+}
+
+/** @param {any} told a performance @param {number} picked @param {() => void} redraw */
+export function pickerView(told, picked, redraw) {
+  const at = told.thresholds[picked];
+  const id = `threshold-${told.assessment}`;
+  const pick = (/** @type {"operating" | "best" | number | null} */ what) => {
+    picks.set(keyOf(told), what);
+    redraw();
+  };
+  const slide = (/** @type {any} */ event) => pick(told.thresholds[Number(event.target.value)].threshold);
+  return h(
+    "div",
+    { class: "picker" },
+    h("h4", {}, h("label", { for: id }, "Threshold")),
+    h(
+      "p",
+      { class: "at" },
+      h("output", { for: id, class: "figure" }, scoreOf(told, picked)),
+      " ",
+      standing(told, picked),
+    ),
+    h("input", {
+      id,
+      type: "range",
+      min: 0,
+      max: told.thresholds.length - 1,
+      step: 1,
+      value: picked,
+      "aria-valuetext": spoken(told, picked),
+      oninput: slide,
+    }),
+    h(
+      "p",
+      { class: "actions" },
+      jump("Best", "best", picked === told.best, pick),
+      jump("In use", "operating", picked === told.operating, pick),
+    ),
+    h(
+      "table",
+      { class: "at-threshold" },
+      h("caption", { class: "unseen" }, "What happens at this threshold"),
+      h(
+        "tbody",
+        {},
+        MEASURES.map(([name, title]) => row(title, measured(at[name]), wanted(told, name))),
+        at.met !== null && row("P(all targets met)", h("span", { class: "value" }, probability(at.met)), ""),
+        cost(told, at),
+      ),
+    ),
+    costNote(told),
+  );
+}
+
+/** @param {string} title @param {"operating" | "best"} what @param {boolean} there
+ * @param {(what: "operating" | "best") => void} pick */
+const jump = (title, what, there, pick) =>
+  h(
+    "button",
+    { type: "button", class: "button quiet", "aria-pressed": String(there), onclick: () => pick(what) },
+    title,
+  );
+
+/** A score, with more digits where many are near 0 or 1. @param {number} score */
+function digits(score) {
+  if (score > 0 && score < 1 - FINE) return Number(score.toPrecision(2)).toString();
+  return score > FINE && score < 1 ? Number(score.toFixed(6)).toString() : score.toFixed(3);
+}
+
+/** The threshold in use as it was configured, others as they are. @param {any} told @param {number} picked */
+function scoreOf(told, picked) {
+  if (picked === told.operating) return String(told.threshold);
+  const { threshold: score } = told.thresholds[picked];
+  return score === null ? "none" : digits(score);
+}
+
+/** @param {any} told @param {number} picked */
+function standing(told, picked) {
+  const words = [
+    picked === told.operating && "in use",
+    picked === told.best && "the best",
+    told.thresholds[picked].threshold === null && "nothing is called positive",
+  ].filter(Boolean);
+  return h("span", { class: "note" }, words.join(", "));
+}
+
+/** @param {any} told @param {number} picked */
+function spoken(told, picked) {
+  const at = told.thresholds[picked];
+  const values = MEASURES.slice(0, 2).map(([name, title]) =>
+    at[name] ? `${title.toLowerCase()} ${percent(at[name].mean)}` : "",
+  );
+  return [scoreOf(told, picked), ...values].filter(Boolean).join(", ");
+}
+
+/** @param {string} title @param {any} value @param {string} note */
+const row = (title, value, note) =>
+  h(
+    "tr",
+    {},
+    h("th", { scope: "row" }, title),
+    h("td", {}, value),
+    h("td", { class: "note" }, note),
+  );
+
+/** @param {import("./format.js").Interval | null} value */
+const measured = (value) =>
+  value
+    ? [h("span", { class: "value" }, percent(value.mean)), " ", h("span", { class: "bounds" }, bounds(value))]
+    : "not known";
+
+/** @param {any} told @param {string} name */
+function wanted(told, name) {
+  const { target } = told.measures.find((/** @type {any} */ one) => one.measure === name);
+  if (target === null) return "";
+  return `${name === "false_positive_rate" ? "≤" : "≥"}${NBSP}${threshold(target)}`;
+}
+
+/** @param {any} told @param {any} at */
+function cost(told, at) {
+  if (!told.error_costs.configured) return row("Called wrongly", measured(at.cost), "");
+  const { lower, mean, upper } = at.cost;
+  const value = [
+    h("span", { class: "value" }, plain(mean)),
+    " ",
+    h("span", { class: "bounds" }, `[${plain(lower)}, ${plain(upper)}]`),
+  ];
+  return row("Expected cost", value, "");
+}
+
+/** @param {any} told */
+function costNote(told) {
+  const { configured, false_positive: wrong, false_negative: missed } = told.error_costs;
+  if (!configured) return null;
+  return h("p", { class: "note" }, `Of an item; a false positive costs ${plain(wrong)}, a false negative ${plain(missed)}.`);
+}

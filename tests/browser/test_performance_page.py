@@ -1,0 +1,248 @@
+"""The performance of a binary classifier on the status page."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from looking import FAINT, NAMELESS, SKIPPED_HEADINGS
+from page_site import Shown
+from playwright.sync_api import Locator, Page, expect
+from snapshots import mail, performance
+
+from service.performing import PerformanceSnapshot
+from service.report.performances import performance_state
+
+PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}}
+LEARNED = performance()
+TAKEN = mail(LEARNED)
+TOLD = performance_state(TAKEN, "curve")
+MISSED = mail(
+    dataclasses.replace(
+        LEARNED,
+        missed={"precision": 0.01, "recall": 0.9995},
+        mixture=dataclasses.replace(LEARNED.mixture, misfit_p_value=0.001, distance=0.1),
+    ),
+    alerts={"min_accuracy": 0.5},
+)
+
+
+def slider(page: Page) -> Locator:
+    """The threshold picker."""
+    return page.get_by_role("slider", name="Threshold")
+
+
+def row(page: Page, title: str) -> Locator:
+    """One line of what happens at the threshold that is picked."""
+    return page.locator(".at-threshold tr", has=page.get_by_text(title, exact=True))
+
+
+def percent(ratio: float) -> str:
+    # As the page rounds, halves up.
+    return f"{math.floor(1_000 * ratio + 0.5) / 10:.1f}\N{NO-BREAK SPACE}%"
+
+
+def told(measure: str) -> str:
+    """A measure at the classifier's threshold, as the page has it."""
+    estimate = LEARNED.measures[measure]
+    lower, upper = 100 * float(estimate.lower), 100 * float(estimate.upper)
+    return f"{percent(float(estimate.mean))} [{lower:.1f},\N{NO-BREAK SPACE}{upper:.1f}]"
+
+
+def test_a_sentence_tells_how_the_classifier_does(shown: Shown) -> None:
+    section = shown(TAKEN).get_by_role("region", name="Performance")
+    expect(section.get_by_role("heading", name="Finding spam")).to_be_visible()
+    precision = told("precision").replace("\N{NO-BREAK SPACE}", " ")
+    expect(section).to_contain_text(f"At its threshold of 0.5, precision on class spam is {precision}")
+    missed = 100 * LEARNED.missed["recall"]
+    expect(section).to_contain_text(f"recall of at least 90 % is missed with a probability of {missed:.1f} %")
+
+
+def test_the_curve_has_a_band_and_the_threshold_in_use_on_it(shown: Shown) -> None:
+    chart = shown(TAKEN).locator("#performance figure")
+    expect(chart.get_by_role("img")).to_have_attribute(
+        "aria-label",
+        "Precision-recall curve of class spam; "
+        f"at the threshold that is picked, precision {told('precision')}, recall {told('recall')}",
+    )
+    for mark in ("band", "course", "used", "best", "picked"):
+        expect(chart.locator(f".{mark}")).to_have_count(1)
+    expect(chart.locator("line.wanted")).to_have_count(2)
+
+
+def test_the_legend_calls_the_line_what_it_is(shown: Shown) -> None:
+    expect(shown(TAKEN).locator("#performance .legend")).to_contain_text("median, with 95 % band")
+
+
+def test_the_slider_starts_at_the_threshold_in_use(shown: Shown) -> None:
+    page = shown(TAKEN)
+    expect(slider(page)).to_have_value(str(TOLD.operating))
+    expect(page.locator(".picker output")).to_have_text("0.5")
+    expect(row(page, "Precision")).to_contain_text(told("precision"))
+
+
+def test_the_slider_moves_by_keys_and_tells_what_happens_there(shown: Shown) -> None:
+    page = shown(TAKEN)
+    slider(page).focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+    there = TOLD.thresholds[TOLD.operating + 5]
+    assert there.recall is not None
+    assert there.false_positive_rate is not None
+    assert there.met is not None
+    expect(row(page, "Recall")).to_contain_text(percent(there.recall.mean))
+    expect(row(page, "False positive rate")).to_contain_text(percent(there.false_positive_rate.mean))
+    expect(row(page, "P(all targets met)")).to_contain_text(percent(there.met))
+    expect(row(page, "Called wrongly")).to_contain_text(percent(there.cost.mean))
+    expect(slider(page)).to_be_focused()
+    expect(slider(page)).to_have_attribute(
+        "aria-valuetext",
+        f"{there.threshold:.3f}, precision "
+        f"{percent(there.precision.mean)}, recall {percent(there.recall.mean)}",
+    )  # type: ignore[union-attr]
+
+
+def test_the_slider_moves_the_point_along_the_curve(shown: Shown) -> None:
+    page = shown(TAKEN)
+    point = page.locator("figure .picked")
+    before = float(point.get_attribute("cx") or "nan")
+    slider(page).fill(str(TOLD.operating + 20))
+    expect(point).not_to_have_attribute("cx", str(before))
+    assert float(point.get_attribute("cx") or "nan") < before, "a higher threshold finds fewer"
+
+
+def test_what_is_picked_stays_when_the_page_is_drawn_anew(shown: Shown) -> None:
+    page = shown(TAKEN)
+    slider(page).fill("70")
+    recall = row(page, "Recall").inner_text()
+    page.set_viewport_size({"width": 900, "height": 800})
+    page.wait_for_timeout(1_500)
+    expect(slider(page)).to_have_value("70")
+    expect(row(page, "Recall")).to_have_text(recall, use_inner_text=True)
+
+
+def test_best_jumps_to_the_best_threshold_and_in_use_back(shown: Shown) -> None:
+    page = shown(TAKEN)
+    slider(page).fill("80")
+    page.get_by_role("button", name="Best").click()
+    best = TOLD.thresholds[TOLD.best]
+    assert best.met is not None
+    expect(slider(page)).to_have_value(str(TOLD.best))
+    expect(page.locator(".picker output")).to_have_text(f"{best.threshold:.3f}")
+    expect(row(page, "P(all targets met)")).to_contain_text(percent(best.met))
+    expect(page.get_by_role("button", name="Best")).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="In use").click()
+    expect(slider(page)).to_have_value(str(TOLD.operating))
+
+
+def test_above_all_scores_nothing_is_called_positive(shown: Shown) -> None:
+    page = shown(TAKEN)
+    slider(page).focus()
+    page.keyboard.press("End")
+    expect(page.locator(".picker .at")).to_contain_text("nothing is called positive")
+    expect(row(page, "Recall")).to_contain_text(percent(0.0))
+
+
+@pytest.mark.parametrize("form", ["Platt", "Beta", "Isotonic"])
+def test_every_map_can_be_downloaded(shown: Shown, form: str) -> None:
+    page = shown(TAKEN)
+    with page.expect_download() as started:
+        page.get_by_role("link", name=f"Download {form}").click()
+    assert started.value.suggested_filename == f"m-curve-{form.lower()}.json"
+    told = json.loads(Path(started.value.path()).read_text())
+    assert told["form"] == form.lower()
+    assert len(told["table"]) == len(LEARNED.maps["platt"].scores)
+
+
+def test_how_the_scores_are_seen_is_told_without_a_hint_where_they_fit(shown: Shown) -> None:
+    page = shown(TAKEN)
+    expect(page.locator(".seeing")).to_contain_text("No one way of seeing them is believed alone: informed")
+    expect(page.locator(".hint")).to_have_count(0)
+
+
+def test_scores_that_do_not_fit_come_with_a_hint(shown: Shown) -> None:
+    expect(shown(MISSED).locator(".hint")).to_contain_text("do not quite fit a mixture of two classes")
+
+
+def test_a_target_that_is_known_to_be_missed_is_told_above_all(shown: Shown) -> None:
+    page = shown(MISSED)
+    expect(page.get_by_role("heading", name="A target of performance is known to be missed")).to_be_visible()
+    expect(page.get_by_role("heading", name="No group is known to be wrong")).to_be_visible()
+    expect(page.locator("#models .badge")).to_have_text("1")
+    expect(page).to_have_title("(1) m · Credence")
+
+
+def test_targets_that_are_not_missed_are_told_to_be_watched(shown: Shown) -> None:
+    page = shown(TAKEN)
+    heading = "No target of performance is known to be missed"
+    expect(page.get_by_role("heading", name=heading)).to_be_visible()
+    expect(page.locator("#models .badge")).to_have_text("✓")
+
+
+def test_before_anything_was_learned_the_section_says_so(shown: Shown) -> None:
+    page = shown(mail(None))
+    expect(page.locator("#performance")).to_contain_text("Nothing was learned yet")
+    expect(slider(page)).to_have_count(0)
+
+
+def test_without_labels_the_curve_is_there_and_says_what_it_rests_on(shown: Shown) -> None:
+    page = shown(mail(performance(0)))
+    expect(page.locator("#performance")).to_contain_text("There are no labels yet")
+    expect(page.locator("#performance")).to_contain_text("0 labels and 200 scores without one")
+    expect(page.locator("figure .band").first).to_be_visible()
+
+
+def test_without_targets_nothing_is_said_of_them(shown: Shown) -> None:
+    page = shown(mail(dataclasses.replace(LEARNED, targets={}, missed={}), targets=None))
+    expect(slider(page)).to_be_visible()
+    expect(row(page, "P(all targets met)")).to_have_count(0)
+    expect(page.locator("#performance line.wanted")).to_have_count(0)
+
+
+def test_costs_that_are_configured_are_told_in_their_unit(shown: Shown) -> None:
+    page = shown(mail(LEARNED, error_costs={"false_negative": 10}))
+    expect(page.locator(".picker")).to_contain_text("a false positive costs 1, a false negative 10")
+    there = TOLD.thresholds[TOLD.operating]
+    expect(row(page, "Expected cost")).to_contain_text(f"{there.cost.mean:.3g} [")
+
+
+def test_a_model_that_asks_nothing_of_the_kind_has_no_such_section(shown: Shown) -> None:
+    taken = dataclasses.replace(
+        TAKEN, settings=TAKEN.settings.model_copy(update={"assessments": {}}), assessments={}, performances={}
+    )
+    page = shown(taken)
+    expect(page.locator("#groups")).to_be_visible()
+    expect(page.locator("#performance")).to_be_hidden()
+
+
+def test_scores_of_the_positive_class_are_measured_by_no_threshold(shown: Shown) -> None:
+    page = shown(MISSED, "/?grouping=positive_score")
+    expect(page.get_by_role("button", name="Accuracy")).to_be_visible()
+    expect(page.locator("table.groups")).not_to_contain_text("P(below")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("learned", [LEARNED, MISSED.performances["curve"]], ids=["well", "missed"])
+def test_all_text_stands_out_from_its_ground(shown: Shown, scheme: str, learned: PerformanceSnapshot) -> None:
+    page = shown(mail(learned), color_scheme=scheme)
+    page.get_by_role("button", name="Best").click()
+    seen = page.evaluate(FAINT)
+    assert seen["looked"] > 60
+    assert seen["faint"] == []
+
+
+def test_everything_to_use_has_a_name_and_headings_skip_no_level(shown: Shown) -> None:
+    page = shown(MISSED)
+    slider(page).wait_for()
+    assert page.evaluate(NAMELESS) == []
+    assert page.evaluate(SKIPPED_HEADINGS) == []
+
+
+def test_a_phone_need_not_scroll_sideways(shown: Shown) -> None:
+    page = shown(mail(LEARNED, error_costs={"false_negative": 10}), **PHONE)
+    slider(page).wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["viewport"]["width"]

@@ -1,0 +1,83 @@
+"""A deployment whose one model tells spam from ham, and whose labels come through the vendor API."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import yaml
+from harness import Deploy, Deployment
+from office import TOKENS, VENDORS, Caller
+
+from service.embedded import free_port
+
+MODEL: dict[str, Any] = {
+    "classes": ["spam", "ham"],
+    "assessments": {
+        "filter": {
+            "task": "performance",
+            "positive_class": "spam",
+            "targets": {"precision": 0.7, "recall": 0.7},
+            "budget": {"labels": 200, "per_days": 1},
+            "max_in_flight": 40,
+            "lease_seconds": 60,
+        },
+        "pool": {
+            "task": "ensemble",
+            "positive_class": "spam",
+            "members": ["strict", "lenient"],
+            "member_labels": 20,
+            "targets": {"precision": 0.7},
+            "budget": {"labels": 200, "per_days": 1},
+            "lease_seconds": 60,
+        },
+    },
+}
+
+
+def mail(number: int) -> tuple[dict[str, Any], str]:
+    """The prediction of one mail, and what it is."""
+    rng = random.Random(number)
+    truth = "spam" if rng.random() < 0.3 else "ham"
+    of_spam = rng.betavariate(6, 2) if truth == "spam" else rng.betavariate(2, 7)
+    called = {"predicted_class": "spam", "score": of_spam}
+    if of_spam < 0.5:
+        called = {"predicted_class": "ham", "score": 1 - of_spam}
+    votes = {"strict": "spam" if of_spam >= 0.7 else "ham", "lenient": "spam" if of_spam >= 0.3 else "ham"}
+    return {"model": "mail", "item_id": f"mail-{number:06d}", **called, "votes": votes}, truth
+
+
+class VendorLabelled:
+    """The deployment, and the vendor who labels for it.
+
+    Args:
+        deploy: makes the deployment; its configuration is a file of its own, so that others may follow.
+    """
+
+    def __init__(self, deploy: Deploy) -> None:
+        self.deployment: Deployment = deploy(tick=0.5, partitions=1)
+        self.caller = Caller(free_port(), TOKENS["acme"])
+        document = yaml.safe_load(self.deployment.config.read_text())
+        document["models"] = {"mail": MODEL}
+        document["vendors"] = {"acme": VENDORS["acme"]}
+        document["vendor_api"] = {"port": self.caller.port, "requests_per_second": 500, "burst": 500}
+        document["schedule"]["performance_seconds"] = 1
+        self.deployment.config = Path(self.deployment.folder / "mail.yaml")
+        self.deployment.config.write_text(yaml.safe_dump(document, sort_keys=False))
+
+    def send(self, numbers: range) -> None:
+        """Send the predictions of some mails."""
+        for number in numbers:
+            item, _ = mail(number)
+            self.deployment.send("predictions", json.dumps(item).encode(), item["item_id"])
+        self.deployment.producer.flush()
+
+    def answer(self) -> int:
+        """Have the vendor answer what is there; how many requests that were."""
+        claims = self.caller.claim(20)
+        for claim in claims:
+            _, truth = mail(int(claim["request"]["item_id"].removeprefix("mail-")))
+            self.caller.answer(claim, truth)
+        return len(claims)

@@ -1,0 +1,125 @@
+"""A binary classifier is watched: asked about by score, and its performance learned from the answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from store_site import NOW, Record, Site, message, record
+
+from service.cells import POSITIVE_SCORE
+from service.monitor import ModelMonitor
+from service.performing import PerformanceSnapshot
+from service.store.connection import Connection
+
+COUNT = 3_000
+RARE = 0.02
+
+
+def mail() -> tuple[np.ndarray, np.ndarray]:
+    """Scores of spam, which is rare, and which of them are spam."""
+    rng = np.random.default_rng(3)
+    spam = rng.random(COUNT) < RARE
+    return np.where(spam, rng.beta(6, 3, COUNT), rng.beta(1.5, 6, COUNT)).round(4), spam
+
+
+SCORES, SPAM = mail()
+
+
+def stream() -> list[Record]:
+    return [
+        record(
+            offset,
+            message(
+                offset,
+                predicted_class="spam" if score >= 0.5 else "ham",
+                score=max(score, round(1 - score, 4)),
+            ),
+        )
+        for offset, score in enumerate(SCORES.tolist())
+    ]
+
+
+def watched(connection: Connection, interval: float = 0.95, **changes: Any) -> Site:
+    """With all of the stream taken in."""
+    curve = {"task": "performance", "positive_class": "spam", "budget": {"labels": 300}, "max_in_flight": 50}
+    settings = {
+        "classes": ["ham", "spam"],
+        "traffic_half_life_days": None,
+        "interval": interval,
+        "assessments": {"curve": curve | changes},
+    }
+    site = Site(connection, {"m": settings}, bounds={"slots_per_cell": 64})
+    site.take_in(stream())
+    return site
+
+
+def asked_and_answered(site: Site, monitor: ModelMonitor, rounds: int) -> list[int]:
+    """Numbers of the items that were asked for."""
+    seen: list[int] = []
+    for n in range(rounds):
+        # Nothing is learned in these rounds: it would take its time.
+        monitor.refresh(NOW + n / 1_000)
+        monitor.ask(epoch=1, now=NOW)
+        seen += site.answer("m", lambda item: "spam" if SPAM[item] else "ham")
+    return seen
+
+
+def learned(monitor: ModelMonitor) -> PerformanceSnapshot:
+    return monitor.refresh(NOW + 3_600).performances["curve"]
+
+
+def test_rare_high_scores_are_asked_about_far_beyond_their_traffic(connection: Connection) -> None:
+    site = watched(connection)
+    asked = asked_and_answered(site, site.monitor("m"), 3)
+    assert len(asked) == 150
+    high = Counter(bool(score >= 0.4) for score in SCORES[asked])
+    assert high[True] / len(asked) > 4 * (SCORES >= 0.4).mean()
+
+
+def test_what_is_learned_holds_of_the_traffic(connection: Connection) -> None:
+    # Four intervals are to hold at once, whatever labels chance brings.
+    site = watched(connection, interval=0.995)
+    monitor = site.monitor("m")
+    asked_and_answered(site, monitor, 6)
+    told = learned(monitor)
+    called = SCORES >= 0.5
+    truth = {
+        "precision": SPAM[called].mean(),
+        "recall": called[SPAM].mean(),
+        "prevalence": SPAM.mean(),
+        "false_positive_rate": called[~SPAM].mean(),
+    }
+    assert told.labels > 250
+    for name, value in truth.items():
+        measure = told.measures[name]
+        assert measure.lower <= value <= measure.upper, (name, value, measure)
+
+
+def test_without_a_label_it_is_told_how_unsure_that_is(connection: Connection) -> None:
+    told = watched(connection).monitor("m").refresh(NOW).performances["curve"]
+    assert told.labels == 0
+    assert told.scores > 200
+    assert told.measures["precision"].upper - told.measures["precision"].lower > 0.1
+
+
+def test_other_thresholds_than_the_classifiers_are_told_of(connection: Connection) -> None:
+    site = watched(connection, threshold=0.5, targets={"recall": 0.95})
+    monitor = site.monitor("m")
+    asked_and_answered(site, monitor, 6)
+    told = learned(monitor)
+    best = told.thresholds.thresholds[told.thresholds.best]
+    assert told.missed["recall"] > 0.5
+    assert best < 0.5
+    assert (SCORES[SPAM] >= best).mean() > 0.85
+
+
+def test_groups_by_the_positive_score_are_believed_like_any_other(connection: Connection) -> None:
+    site = watched(connection)
+    monitor = site.monitor("m")
+    asked_and_answered(site, monitor, 2)
+    groups = monitor.refresh(NOW).groupings[POSITIVE_SCORE]
+    assert groups.groups[0] == "[0,0.1)"
+    assert groups.positive is not None
+    assert np.all(np.diff(groups.positive) > 0)

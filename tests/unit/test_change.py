@@ -1,0 +1,63 @@
+"""The e-detector, and when a decline began."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import special
+
+from service.assessment.change import change_point, log_e_detector
+
+ODDS = np.array([1.6, 2.5, 4.0, 8.0])
+"""By how much the odds of an error grow in the declines that are mixed."""
+
+
+def lower(accuracy: float) -> np.ndarray:
+    return np.asarray(special.expit(special.logit(accuracy) - np.log(ODDS)))
+
+
+@given(labels=st.lists(st.booleans(), min_size=1, max_size=30), accuracy=st.floats(0.1, 0.98))
+def test_the_detector_is_the_recursion_of_shiryaev_and_roberts(labels: list[bool], accuracy: float) -> None:
+    sums, told = np.zeros(len(ODDS)), []
+    for label in labels:
+        ratio = lower(accuracy) / accuracy if label else (1 - lower(accuracy)) / (1 - accuracy)
+        sums = (sums + 1) * ratio
+        told.append(np.log(sums.mean()))
+    assert log_e_detector(np.array(labels), accuracy) == pytest.approx(told)
+
+
+def test_a_decline_is_dated() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.concatenate((rng.random(400) < 0.95, rng.random(150) < 0.6))
+    told = change_point(labels, 0.95, 0.95)
+    assert told.earliest <= 400 <= told.latest
+    assert abs(told.after - 400) < 10
+
+
+def test_the_likeliest_beginning_is_inside_its_interval() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        told = change_point(rng.random(60) < 0.8, 0.9, 0.9)
+        assert 0 <= told.earliest <= told.latest < 60
+
+
+def test_labels_that_are_all_wrong_declined_before_the_first() -> None:
+    told = change_point(np.zeros(20, np.bool_), 0.9, 0.9)
+    assert told.after == told.earliest == 0
+
+
+def test_no_labels_date_nothing() -> None:
+    with pytest.raises(ValueError, match="without a label"):
+        change_point(np.zeros(0, np.bool_), 0.9, 0.9)
+
+
+def test_no_labels_are_no_evidence() -> None:
+    assert len(log_e_detector(np.zeros(0, np.bool_), 0.9)) == 0
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 1.0])
+def test_an_accuracy_that_no_label_can_refute_is_refused(accuracy: float) -> None:
+    with pytest.raises(ValueError, match="strictly within 0 and 1"):
+        log_e_detector(np.ones(3, np.bool_), accuracy)

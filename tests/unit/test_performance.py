@@ -1,0 +1,161 @@
+"""Performance at every threshold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.assessment.estimate import Band, Estimate
+from service.assessment.performance import Performance, performance
+from service.assessment.score_bins import UNLABELLED, ScoreBins, bin_scores
+from service.assessment.semi_supervised import ScorePosterior, learn_scores
+
+RECALLS = np.linspace(0.05, 1, 20)
+
+
+def known(probabilities: np.ndarray, bins: ScoreBins, *, draws: int = 300) -> ScorePosterior:
+    """A posterior that is sure of the probability in every bin."""
+    mixture = _SOME_MIXTURE
+    return ScorePosterior(bins, np.tile(probabilities, (draws, 1)), {"calibrated": 1.0}, mixture)
+
+
+_SOME_MIXTURE = learn_scores(
+    bin_scores(np.random.default_rng(0).beta(2, 3, 200)), np.random.default_rng(0)
+).mixture
+
+
+def items(count: int = 2_000, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    scores = rng.beta(0.5, 0.8, count)
+    return scores, (rng.random(count) < scores).astype(np.int64)
+
+
+def evaluated(count: int = 2_000, **options: str) -> Performance:
+    bins = bin_scores(items(count)[0])
+    return performance(known(bins.scores, bins), np.random.default_rng(1), **options)
+
+
+def test_once_all_is_labelled_nothing_is_uncertain() -> None:
+    scores, labels = items()
+    bins = bin_scores(scores, labels)
+    told = performance(known(np.full(len(bins.counts), 0.5), bins), np.random.default_rng(0))
+    for threshold in (0.2, 0.5, 0.9):
+        at = told.nearest(threshold)
+        called = scores >= told.thresholds[at]
+        assert told.precision[:, at] == pytest.approx(labels[called].mean())
+        assert told.recall[:, at] == pytest.approx(labels[called].sum() / labels.sum())
+        assert told.false_positive_rate[:, at] == pytest.approx(
+            1 - (~called & (labels == 0)).sum() / (labels == 0).sum()
+        )
+        wanted = 2 * labels[called].sum() / (called.sum() + labels.sum())
+        assert told.f1[:, at] == pytest.approx(wanted)
+    assert told.prevalence == pytest.approx(labels.mean())
+
+
+@settings(deadline=None)
+@given(st.integers(1, 300), st.integers(0, 1_000))
+def test_laws_of_every_threshold(count: int, seed: int) -> None:
+    bins = bin_scores(items(count, seed=seed)[0], most=32)
+    told = performance(known(bins.scores, bins, draws=20), np.random.default_rng(seed))
+    assert np.all(told.right <= told.called)
+    assert np.all(np.diff(told.called, axis=1) <= 0)
+    assert np.all(told.called[:, 0] == count)
+    assert np.all(told.precision[:, -1] == 1)
+    assert np.allclose(told.precision[:, 0], told.prevalence)
+    some = told.positives > 0
+    assert np.all(told.recall[some, 0] == 1)
+    assert np.all(np.isnan(told.recall[~some]))
+
+
+def test_the_population_is_less_certain_than_the_sample() -> None:
+    scores, labels = items(300)
+    bins = bin_scores(scores, labels)
+    spread = {}
+    for scope in ("sample", "population"):
+        told = performance(known(bins.scores, bins), np.random.default_rng(1), scope=scope)
+        spread[scope] = told.prevalence.std()
+    assert spread["sample"] == 0
+    assert spread["population"] > 0.005
+
+
+def test_of_many_items_sample_and_population_are_the_same() -> None:
+    sample, population = (evaluated(200_000, scope=scope) for scope in ("sample", "population"))
+    assert sample.precision.mean(axis=0)[:-5] == pytest.approx(
+        population.precision.mean(axis=0)[:-5], abs=0.02
+    )
+
+
+@pytest.mark.parametrize(("threshold", "called"), [(0.2, 4), (0.3, 4), (0.35, 3), (0.9, 1), (0.95, 0)])
+def test_a_threshold_calls_positive_what_reaches_it(threshold: float, called: int) -> None:
+    bins = bin_scores(np.array([0.3, 0.4, 0.7, 0.9]), thresholds=[threshold])
+    told = performance(known(bins.scores, bins, draws=2), np.random.default_rng(0))
+    assert np.all(told.called[:, told.nearest(threshold)] == called)
+
+
+def test_precision_at_a_recall_is_that_of_the_threshold_where_it_is_reached() -> None:
+    told = evaluated()
+    for row in range(5):
+        # The highest of those thresholds that reach the same recall.
+        at = np.flatnonzero(told.right[row] == told.right[row, 60])[-1]
+        found = told.precision_at_recall(told.recall[row, [at]])[row]
+        assert found == pytest.approx(told.precision[row, at])
+
+
+def test_all_items_must_be_called_positive_to_miss_none_of_a_classifier_that_guesses() -> None:
+    bins = bin_scores(np.linspace(0, 1, 5_000))
+    told = performance(known(np.full(len(bins.counts), 0.3), bins), np.random.default_rng(0))
+    assert told.precision_at_recall(RECALLS).mean(axis=0) == pytest.approx(0.3, abs=0.03)
+    assert told.recall_at_false_positive_rate(RECALLS).mean(axis=0) == pytest.approx(RECALLS, abs=0.03)
+
+
+def test_a_draw_without_positive_items_has_no_recall() -> None:
+    bins = bin_scores(np.full(10, 0.5), np.zeros(10, np.int64))
+    told = performance(known(np.array([0.5]), bins, draws=3), np.random.default_rng(0))
+    assert np.all(np.isnan(told.precision_at_recall(RECALLS)))
+    assert np.all(np.isnan(Estimate.of(told.recall, 0.9).mean))
+
+
+def test_an_estimate_leaves_out_draws_that_say_nothing() -> None:
+    draws = np.array([[1.0, np.nan], [3.0, np.nan], [np.nan, np.nan]])
+    told = Estimate.of(draws, 0.5)
+    assert told.mean == pytest.approx([2.0, np.nan], nan_ok=True)
+    assert told.lower == pytest.approx([1.5, np.nan], nan_ok=True)
+    assert told.upper == pytest.approx([2.5, np.nan], nan_ok=True)
+
+
+def test_a_curve_leaves_out_draws_that_say_nothing() -> None:
+    draws = np.array([[1.0, np.nan], [2.0, np.nan], [6.0, np.nan], [np.nan, np.nan]])
+    told = Band.of(draws, 0.5)
+    assert told.median == pytest.approx([2.0, np.nan], nan_ok=True)
+    assert told.lower == pytest.approx([1.5, np.nan], nan_ok=True)
+    assert told.upper == pytest.approx([4.0, np.nan], nan_ok=True)
+
+
+def test_no_other_curve_has_less_area_to_the_draws() -> None:
+    draws = np.random.default_rng(0).beta(8, 1, (400, 30))
+    told = Band.of(draws, 0.95).median
+    for other in (draws.mean(axis=0), told + 0.01, told - 0.01):
+        assert np.abs(draws - told).mean() < np.abs(draws - other).mean()
+
+
+def test_weighted_items_count_their_weight() -> None:
+    scores = items(50)[0]
+    bins = bin_scores(scores, weights=np.full(50, 2.5))
+    told = performance(known(bins.scores, bins), np.random.default_rng(0))
+    assert told.called[0, 0] == pytest.approx(125)
+    assert told.positives.mean() == pytest.approx(2.5 * scores.sum(), rel=0.05)
+
+
+def test_labels_narrow_the_band() -> None:
+    scores, labels = items()
+    widths = []
+    for count in (0, 200):
+        told = np.where(np.arange(len(scores)) < count, labels, UNLABELLED)
+        posterior = learn_scores(bin_scores(scores, told), np.random.default_rng(0), draws=200)
+        band = Estimate.of(
+            performance(posterior, np.random.default_rng(0)).precision_at_recall(RECALLS), 0.95
+        )
+        widths.append(float((band.upper - band.lower).mean()))
+    assert widths[1] < widths[0] / 2

@@ -1,0 +1,173 @@
+"""Settings of assessments of performance, and of ensembles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from service.application import warn_of_folding
+from service.cells import MISSING, POSITIVE_SCORE, VOTES, Ensemble
+from service.errors import ConfigurationError
+from service.settings import Bounds, Settings
+from service.settings_file import load_settings
+
+CURVE = {"task": "performance", "positive_class": "spam", "budget": {"labels": 50}}
+
+
+def load(directory: Path, assessments: dict[str, Any], **model: Any) -> Settings:
+    path = directory / "credence.yaml"
+    document = {"models": {"mail": {"classes": ["ham", "spam"], "assessments": assessments, **model}}}
+    path.write_text(yaml.safe_dump(document))
+    return load_settings(path, {})
+
+
+def refused(directory: Path, assessments: dict[str, Any], **model: Any) -> list[tuple[str, str]]:
+    with pytest.raises(ConfigurationError) as caught:
+        load(directory, assessments, **model)
+    return list(caught.value.problems)
+
+
+VOTED = {"task": "ensemble", "positive_class": "spam", "members": ["a", "b"], "budget": {"labels": 50}}
+
+
+def test_an_ensemble_asks_by_its_votes(tmp_path: Path) -> None:
+    settings = load(tmp_path, {"votes": VOTED})
+    assessment = settings.models["mail"].assessments["votes"]
+    assert (assessment.metric, assessment.asked_grouping, assessment.wanted_labels) == (
+        "precision",
+        VOTES,
+        100,
+    )
+    space = settings.cell_space("mail")
+    assert space.groupings[VOTES].attribute == VOTES
+    assert space.ensemble == Ensemble(("a", "b"), "spam")
+
+
+@pytest.mark.parametrize(
+    ("predicted", "votes", "pattern"),
+    [
+        ("spam", {"a": "spam", "b": "ham"}, "110"),
+        ("ham", {"b": "spam", "a": "ham", "c": "spam"}, "001"),
+        ("spam", {"a": "spam"}, MISSING),
+    ],
+)
+def test_a_pattern_tells_who_says_that_it_is_positive(
+    predicted: str, votes: dict[str, str], pattern: str
+) -> None:
+    assert Ensemble(("a", "b"), "spam").pattern(predicted, votes) == pattern
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "told"),
+    [
+        ({"members": ["a", "a"]}, "votes.members", "each once"),
+        ({"members": None}, "votes.members", "each once"),
+        ({"positive_class": "eggs"}, "votes.positive_class", "must be one of the model's classes"),
+        ({"grouping": "score_bin"}, "votes.grouping", "asked about by its votes"),
+        ({"targets": {"recall": 0.9}}, "votes.targets", "precision alone"),
+        ({"threshold": 0.5}, "votes.threshold", "is given with `task: performance"),
+        ({"task": "estimation", "positive_class": None}, "votes.members", "is given with `task: ensemble`"),
+    ],
+)
+def test_what_makes_no_sense_of_an_ensemble_is_refused(
+    tmp_path: Path, changes: dict[str, Any], path: str, told: str
+) -> None:
+    problems = refused(tmp_path, {"votes": VOTED | changes})
+    assert any(at == f"models.mail.assessments.{path}" and told in problem for at, problem in problems), (
+        problems
+    )
+
+
+def test_more_vote_patterns_than_are_told_apart_are_refused(tmp_path: Path) -> None:
+    [(path, told)] = refused(tmp_path, {"votes": VOTED | {"members": ["a", "b", "c", "d", "e"]}})
+    assert path == "bounds.attribute_values"
+    assert "at least 65" in told
+
+
+def test_two_ensembles_of_one_model_are_refused(tmp_path: Path) -> None:
+    problems = refused(tmp_path, {"votes": VOTED, "other": VOTED | {"members": ["a"]}})
+    assert [path for path, _ in problems] == ["models.mail.assessments"]
+
+
+@pytest.mark.parametrize(("cells", "lines"), [(20_000, []), (4_000, ["mail"])])
+def test_the_start_tells_of_models_whose_votes_may_have_no_room(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, cells: int, lines: list[str]
+) -> None:
+    settings = load(tmp_path, {"votes": VOTED}, groupings={"region": {"by": "attribute", "attribute": "r"}})
+    warn_of_folding(settings.model_copy(update={"bounds": Bounds(cells=cells)}))
+    assert [record.__dict__["model"] for record in caplog.records] == lines
+    for record in caplog.records:
+        assert (record.__dict__["combinations"], record.__dict__["combinations_limit"]) == (9 * 51 + 1, 400)
+        assert "raise bounds.cells" in record.message
+
+
+def test_without_an_ensemble_cells_are_stored_as_they_were(tmp_path: Path) -> None:
+    space = load(tmp_path, {}).cell_space("mail")
+    assert space.fingerprint(16, 7.0) == "fe2ef29d"
+
+
+def test_it_asks_by_the_positive_classs_score(tmp_path: Path) -> None:
+    settings = load(tmp_path, {"curve": CURVE})
+    assessment = settings.models["mail"].assessments["curve"]
+    assert (assessment.metric, assessment.asked_grouping) == ("precision_recall", POSITIVE_SCORE)
+    assert settings.cell_space("mail").groupings[POSITIVE_SCORE].positive == "spam"
+
+
+def test_a_model_without_it_has_no_such_grouping(tmp_path: Path) -> None:
+    settings = load(tmp_path, {"plain": {"budget": {"labels": 5}}})
+    assert POSITIVE_SCORE not in settings.cell_space("mail").groupings
+
+
+def test_others_may_ask_by_it_too(tmp_path: Path) -> None:
+    load(tmp_path, {"curve": CURVE, "bins": {"grouping": POSITIVE_SCORE, "budget": {"labels": 5}}})
+
+
+@pytest.mark.parametrize(
+    ("changes", "model", "path", "told"),
+    [
+        ({"positive_class": "eggs"}, {}, "curve.positive_class", "must be one of the model's classes"),
+        ({"positive_class": None}, {}, "curve.positive_class", "must be one of the model's classes"),
+        ({}, {"classes": ["ham", "spam", "eggs"]}, "curve.task", "is of binary classifiers"),
+        ({}, {"score_bins": [0.2, 0.5]}, "curve.task", "symmetric about 1/2"),
+        ({"grouping": "score_bin"}, {}, "curve.grouping", "is of all traffic"),
+        ({"metric": "accuracy"}, {}, "curve.metric", "performance is about one of precision_recall"),
+        ({"task": "estimation"}, {}, "curve.positive_class", "is given with `task: performance"),
+        ({"targets": {"precision": 1.5}}, {}, "curve.targets.precision", "less than or equal to 1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    tmp_path: Path, changes: dict[str, Any], model: dict[str, Any], path: str, told: str
+) -> None:
+    problems = refused(tmp_path, {"curve": CURVE | changes}, **model)
+    assert any(at == f"models.mail.assessments.{path}" and told in problem for at, problem in problems), (
+        problems
+    )
+
+
+def test_two_positive_classes_of_one_model_are_refused(tmp_path: Path) -> None:
+    problems = refused(tmp_path, {"curve": CURVE, "other": CURVE | {"positive_class": "ham"}})
+    assert problems == [
+        ("models.mail.assessments", "the positive class is one and the same for all of a model")
+    ]
+
+
+def test_the_names_of_built_in_groupings_are_taken(tmp_path: Path) -> None:
+    [(path, told)] = refused(tmp_path, {}, groupings={POSITIVE_SCORE: {"by": "predicted_class"}})
+    assert path == f"models.mail.groupings.{POSITIVE_SCORE}"
+    assert "taken" in told
+
+
+def test_a_group_holds_what_either_prediction_says_of_the_positive_class(tmp_path: Path) -> None:
+    space = load(tmp_path, {"curve": CURVE}).cell_space("mail")
+    names, groups = space.groups(POSITIVE_SCORE, [()])
+    cells = space.cells(
+        combinations=np.zeros(4, np.intp),
+        classes=np.array([1, 0, 1, 0]),
+        scores=np.array([0.93, 0.93, 0.41, 0.58]),
+    )
+    assert [names[g] for g in groups[cells]] == ["[0.9,1]", "[0,0.1)", "[0.4,0.5)", "[0.4,0.5)"]
+    assert list(space.predicted_positive(1)[cells]) == [True, False, True, False]

@@ -1,0 +1,103 @@
+"""Options of `credence replay`: what a task would ignore is refused, and nothing else."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+
+import pytest
+
+from service.errors import RecordingError
+from service.replay.command import add_parser
+from service.replay.taken import refuse_what_is_not_taken
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    # Some are what is taken unless told: they were given all the same.
+    "--metric": ("accuracy",),
+    "--grouping": ("predicted_class",),
+    "--superclasses": ("classes.json",),
+    "--score-bins": ("10",),
+    "--binning": ("equal_size",),
+    "--prior": ("learned",),
+    "--policy": ("thompson",),
+    "--budget": ("50",),
+    "--interval": ("0.95",),
+    "--region": ("0.05",),
+    "--top-m": ("1",),
+    "--extreme": ("lowest",),
+    "--costs": ("costs.csv",),
+    "--positive-class": ("all",),
+    "--labels": ("10",),
+    "--threshold": ("0",),
+    "--target": ("precision=0.9",),
+    "--decision-values": (),
+    "--ensemble": ("ensemble.npz",),
+    "--paper": (),
+}
+FOR_ALL = {"--runs", "--seed", "--jobs", "--json", "--markdown", "--plots"}
+OF_GROUPS = {
+    *("--metric", "--grouping", "--superclasses", "--score-bins", "--binning"),
+    *("--prior", "--policy", "--budget", "--interval", "--region"),
+}
+OF_ONE_CLASS = {"--positive-class", "--labels", "--interval"}
+TAKEN = {
+    ("--task", "estimation"): OF_GROUPS | {"--paper"},
+    ("--task", "identification"): OF_GROUPS | {"--top-m", "--extreme", "--costs"},
+    ("--task", "comparison"): OF_GROUPS,
+    ("--task", "performance"): OF_ONE_CLASS | {"--threshold", "--target", "--decision-values"},
+    ("--task", "ensemble"): OF_ONE_CLASS | {"--ensemble"},
+    ("--paper",): {"--paper", "--superclasses", "--top-m"},
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser()
+    add_parser(commands := made.add_subparsers())
+    found: argparse.ArgumentParser = commands.choices["replay"]
+    return found
+
+
+def parsed(words: Iterable[str]) -> argparse.Namespace:
+    return parser().parse_args(["model.npz", *words])
+
+
+def cases(*, taken: bool) -> list[tuple[tuple[str, ...], str]]:
+    return [(asked, option) for asked in TAKEN for option in EXAMPLES if (option in TAKEN[asked]) is taken]
+
+
+def test_every_option_of_a_task_is_tried_here() -> None:
+    told = {word for action in parser()._actions for word in action.option_strings if word.startswith("--")}
+    assert told - FOR_ALL - {"--help", "--task"} == set(EXAMPLES)
+
+
+@pytest.mark.parametrize(("asked", "option"), cases(taken=False))
+def test_an_option_that_would_be_ignored_is_refused(asked: tuple[str, ...], option: str) -> None:
+    what = "--paper" if asked == ("--paper",) else f"the task {asked[1]}"
+    with pytest.raises(RecordingError) as refused:
+        refuse_what_is_not_taken(parsed((*asked, option, *EXAMPLES[option])))
+    assert str(refused.value) == f"{option}: {what} does not take it; leave it out"
+
+
+@pytest.mark.parametrize(("asked", "option"), cases(taken=True))
+def test_an_option_that_a_task_takes_is_taken(asked: tuple[str, ...], option: str) -> None:
+    refuse_what_is_not_taken(parsed((*asked, option, *EXAMPLES[option])))
+
+
+def test_the_paper_is_no_other_task(capsys: pytest.CaptureFixture[str]) -> None:
+    options = parsed(["--paper", "--task", "performance"])
+    with pytest.raises(RecordingError, match="--paper: the task performance does not take it"):
+        options.command(options)
+    assert not capsys.readouterr().out
+
+
+def test_help_tells_what_is_taken_unless_told() -> None:
+    words = " ".join(parser().format_help().split())
+    for told in (
+        "apart (default: predicted_class)",
+        "--score-bins B default: 10",
+        "default: equal_size",
+        "find (default: 1; with --paper 3)",
+        "matter (default: 0.05)",
+        "intervals (default: 0.95)",
+    ):
+        assert told in words
