@@ -44,9 +44,9 @@ check: $(VENV)/dev.installed  ## lint, format, types, import direction, generate
 	$(BIN)/mypy .ci/image_smoke.py .ci/image_site.py .ci/contained.py deploy/image/healthcheck.py
 	$(BIN)/lint-imports
 	$(BIN)/credence contract --check
-	$(BIN)/credence reference configuration --check
-	$(BIN)/credence reference metrics --check
-	$(BIN)/credence reference rights --check
+	$(BIN)/credence describe configuration --check
+	$(BIN)/credence describe metrics --check
+	$(BIN)/credence describe rights --check
 	$(BIN)/python -m deploy.grafana --check
 	$(BIN)/python -m helm --check
 	$(BIN)/python -m benchmarks.page --check
@@ -56,9 +56,9 @@ fuzz: $(VENV)/fuzz.installed  ## give the decoders a million bad inputs (RUNS=10
 
 docs: $(VENV)/dev.installed   ## write the generated pages anew
 	$(BIN)/credence contract
-	$(BIN)/credence reference configuration
-	$(BIN)/credence reference metrics
-	$(BIN)/credence reference rights
+	$(BIN)/credence describe configuration
+	$(BIN)/credence describe metrics
+	$(BIN)/credence describe rights
 	$(BIN)/python -m deploy.grafana
 	$(BIN)/python -m helm
 

@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from helm.schema import SET_BY_CHART, values_schema
 from helm.values import ChartValues
 from service import __version__
-from service.reference.schemas import in_words, table
+from service.describing.schemas import in_words, table
 from service.settings import Settings
 
 CHART = Path(__file__).parent / "credence"

@@ -22,13 +22,13 @@ from service.access import kafka_lines, redis_lines
 from service.application import ALL_ROLES, Application, Role
 from service.clients import build_admin, build_redis
 from service.dead_letter_desk import add_parser as add_dead_letters_parser
+from service.describing.configuration import configuration_page
+from service.describing.contract import contract_files
+from service.describing.metrics import metrics_page
+from service.describing.rights import rights_page
 from service.errors import ConfigurationError, CredenceError, Refused, Unavailable
 from service.layout_desk import add_parser as add_layouts_parser
 from service.logs import configure_logs
-from service.reference.configuration import configuration_page
-from service.reference.contract import contract_files
-from service.reference.metrics import metrics_page
-from service.reference.rights import rights_page
 from service.replay.command import add_parser as add_replay_parser
 from service.report.words import chooser, question
 from service.settings import Settings
@@ -137,15 +137,15 @@ def _parser() -> argparse.ArgumentParser:
     contract.add_argument("directory", nargs="?", type=Path, default=Path("docs/contract"), metavar="DIR")
     _add_check_option(contract)
     contract.set_defaults(command=_contract)
-    reference = commands.add_parser(
-        "reference",
-        help="write a reference page",
+    describe = commands.add_parser(
+        "describe",
+        help="write a page of the docs",
         description="Write docs/configuration.md, docs/metrics.md or docs/rights.md from the code.",
     )
-    reference.add_argument("page", choices=sorted(_PAGES))
-    reference.add_argument("directory", nargs="?", type=Path, default=Path("docs"), metavar="DIR")
-    _add_check_option(reference)
-    reference.set_defaults(command=_reference)
+    describe.add_argument("page", choices=sorted(_PAGES))
+    describe.add_argument("directory", nargs="?", type=Path, default=Path("docs"), metavar="DIR")
+    _add_check_option(describe)
+    describe.set_defaults(command=_describe)
     demo = commands.add_parser(
         "demo",
         help="see it work on a real classifier, with a broker and a Redis of its own",
@@ -325,7 +325,7 @@ def _contract(options: argparse.Namespace) -> int:
     return _write_or_check(options.directory, contract_files(), check=options.check)
 
 
-def _reference(options: argparse.Namespace) -> int:
+def _describe(options: argparse.Namespace) -> int:
     return _write_or_check(
         options.directory, {f"{options.page}.md": _PAGES[options.page]()}, check=options.check
     )

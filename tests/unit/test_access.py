@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from service.access import ROLES, KafkaRight, kafka_lines, kafka_rights, redis_lines, redis_rules
-from service.reference.rights import rights_page
+from service.describing.rights import rights_page
 from service.settings import Settings
 from service.store.connection import commands_of
 

@@ -16,7 +16,7 @@ from helm.pages import CHART, chart_files, values_file
 from helm.schema import SET_BY_CHART, config_schema, values_schema
 from helm.values import ChartValues
 from service import __version__
-from service.reference.configuration import configuration_page
+from service.describing.configuration import configuration_page
 from service.settings import Settings
 
 ROOT = CHART.parents[1]

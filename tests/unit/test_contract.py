@@ -12,20 +12,20 @@ from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from service.contract import EXAMPLES, MESSAGES, Label, Prediction, cloudevents_headers
-from service.inference_contract import (
-    RESPONSE_EXAMPLE,
-    RESPONSE_EXAMPLE_ROWS,
-    TENSOR_RULES,
-    InferenceResponse,
-)
-from service.reference.asyncapi import asyncapi_document
-from service.reference.contract import contract_files
-from service.reference.messages import (
+from service.describing.asyncapi import asyncapi_document
+from service.describing.contract import contract_files
+from service.describing.messages import (
     header_example,
     header_schema,
     message_examples,
     message_schema,
     schema_file,
+)
+from service.inference_contract import (
+    RESPONSE_EXAMPLE,
+    RESPONSE_EXAMPLE_ROWS,
+    TENSOR_RULES,
+    InferenceResponse,
 )
 from service.settings import Topics
 

@@ -12,10 +12,10 @@ import pytest
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from service.cells import ALL, SCORE_BIN
+from service.describing.configuration import configuration_page
+from service.describing.schemas import in_words
 from service.errors import ConfigurationError
 from service.model_settings import ModelSettings, decay_per_second
-from service.reference.configuration import configuration_page
-from service.reference.schemas import in_words
 from service.settings import (
     KafkaSettings,
     RedisSettings,

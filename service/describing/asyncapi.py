@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from service.contract import MESSAGES, Message
-from service.inference_contract import RESPONSE_EXAMPLE, InferenceResponse
-from service.reference.messages import (
+from service.describing.messages import (
     ACROSS_FIELDS,
     DEAD_LETTER_EXAMPLE,
     DEAD_LETTER_HEADERS,
@@ -17,7 +16,8 @@ from service.reference.messages import (
     response_header_example,
     response_header_schema,
 )
-from service.reference.schemas import Schema, schema_of
+from service.describing.schemas import Schema, schema_of
+from service.inference_contract import RESPONSE_EXAMPLE, InferenceResponse
 
 CONTRACT_VERSION = "1.0.0"
 """Counts apart from the package: its first number is the `v1` of the event types."""

@@ -6,7 +6,7 @@ from service.metrics import CATALOGUE
 
 _HEAD = """# Metrics
 
-Made from the catalogue in `service/metrics.py` by `credence reference metrics`; do not edit by hand.
+Made from the catalogue in `service/metrics.py` by `credence describe metrics`; do not edit by hand.
 
 Probabilities, shares and accuracies are ratios between 0 and 1, times are seconds since the epoch.
 `lower` and `upper` are the ends of the credible interval that the model's `interval` asks for.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from service.access import PLAYED_BY, ROLES, RightsRole, kafka_rights, redis_rights, redis_rules
-from service.reference.schemas import table
+from service.describing.schemas import table
 from service.settings import Settings
 
 _VENDORS = {

@@ -16,8 +16,8 @@ from service.contract import (
     PREDICTION_TYPE,
     cloudevents_headers,
 )
+from service.describing.schemas import Schema, schema_of
 from service.inference_contract import RESPONSE_CLOUDEVENTS_VERSIONS, RESPONSE_EXAMPLE, RESPONSE_TYPES
-from service.reference.schemas import Schema, schema_of
 from service.settings import KafkaSettings
 from service.signing import SIGNATURE_HEADER, VENDOR_HEADER
 

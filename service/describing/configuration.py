@@ -15,8 +15,8 @@ import yaml
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
+from service.describing.schemas import Schema, in_words, schema_of, table
 from service.errors import ConfigurationError
-from service.reference.schemas import Schema, in_words, schema_of, table
 from service.settings import Settings
 from service.settings_file import ENVIRONMENT_PREFIX, PLAIN_TEXT_KEYS, RESERVED_VARIABLES, WORD_LIST_KEYS
 

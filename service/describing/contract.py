@@ -9,18 +9,8 @@ from __future__ import annotations
 import time
 
 from service.contract import MESSAGES, PROBABILITY_SUM_TOLERANCE, SCORE_TOLERANCE
-from service.inference_contract import (
-    ATTRIBUTE_PREFIX,
-    ATTRIBUTE_RULE,
-    RESPONSE_CLOUDEVENTS_VERSIONS,
-    RESPONSE_EXAMPLE,
-    RESPONSE_EXAMPLE_ROWS,
-    RESPONSE_TYPES,
-    TENSOR_RULES,
-    InferenceResponse,
-)
-from service.reference.asyncapi import asyncapi_document
-from service.reference.messages import (
+from service.describing.asyncapi import asyncapi_document
+from service.describing.messages import (
     DEAD_LETTER_HEADERS,
     DEFAULTS,
     EVENT_TYPES,
@@ -31,7 +21,17 @@ from service.reference.messages import (
     message_schema,
     schema_file,
 )
-from service.reference.schemas import Schema, in_words, schema_of, table
+from service.describing.schemas import Schema, in_words, schema_of, table
+from service.inference_contract import (
+    ATTRIBUTE_PREFIX,
+    ATTRIBUTE_RULE,
+    RESPONSE_CLOUDEVENTS_VERSIONS,
+    RESPONSE_EXAMPLE,
+    RESPONSE_EXAMPLE_ROWS,
+    RESPONSE_TYPES,
+    TENSOR_RULES,
+    InferenceResponse,
+)
 from service.vendor_settings import VendorApiSettings
 from service.web.vendors.app import build_vendor_api
 from service.web.vendors.waiting import Waits
