@@ -15,7 +15,9 @@ from service.settings import Settings, Topics
 from service.store.connection import commands_of
 from service.store.keys import ModelKeys, epoch_key, hash_key_key, idempotency_key, lease_key, replay_key
 
-RightsRole = Literal["predictions", "labels", "schedule", "serve", "dead-letters", "layouts", "topics"]
+RightsRole = Literal[
+    "predictions", "labels", "schedule", "serve", "dead-letters", "layouts", "reference", "topics"
+]
 ROLES: tuple[RightsRole, ...] = get_args(RightsRole)
 
 PLAYED_BY: dict[RightsRole, str] = {
@@ -25,6 +27,7 @@ PLAYED_BY: dict[RightsRole, str] = {
     "serve": "`credence serve`, `credence status`",
     "dead-letters": "`credence dead-letters`",
     "layouts": "`credence layouts`",
+    "reference": "`credence reference`",
     "topics": "`credence topics create`",
 }
 """Which commands play a role; `credence run` plays the first four."""
@@ -107,7 +110,7 @@ def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
         "schedule": RedisRights(
             commands=frozenset(looks | {"ZRANGEBYSCORE", "HGET", "HDEL"}),
             scripts=("issue_requests", "expire_requests", "hold_lease", "release_lease"),
-            reads=shards,
+            reads=(*shards, keys.reference),
             writes=(
                 *(keys.fence, keys.deadlines, *counted, keys.pool(_ANY), keys.drawn(_ANY), *requested),
                 *(keys.claims, lease_key(prefix), epoch_key(prefix)),
@@ -115,7 +118,7 @@ def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
         ),
         "serve": RedisRights(
             commands=frozenset(looks),
-            reads=(*shards, keys.pool(_ANY), *counted),
+            reads=(*shards, keys.pool(_ANY), *counted, keys.reference),
         ),
         "dead-letters": RedisRights(
             commands=frozenset({"SET", "GET", "MGET"}),
@@ -125,6 +128,11 @@ def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
         "layouts": RedisRights(
             commands=frozenset({"SCAN", "HGET", "HLEN", "UNLINK"}) | _TRANSACTION,
             writes=(*shards, keys.pool(_ANY), keys.drawn(_ANY)),
+            keeps_hash_key=False,
+        ),
+        "reference": RedisRights(
+            commands=frozenset({"HGETALL", "HSET", "DEL"}),
+            writes=(keys.reference,),
             keeps_hash_key=False,
         ),
         "topics": RedisRights(keeps_hash_key=False),
@@ -159,6 +167,7 @@ _KAFKA: dict[RightsRole, _KafkaUse] = {
     "serve": _KafkaUse(),
     "dead-letters": _KafkaUse(reads=("dead_letters",), writes=("predictions", "labels")),
     "layouts": _KafkaUse(),
+    "reference": _KafkaUse(),
     "topics": _KafkaUse(creates=tuple(Topics.model_fields)),
 }
 

@@ -29,6 +29,7 @@ from service.describing.rights import rights_page
 from service.errors import ConfigurationError, CredenceError, Refused, Unavailable
 from service.layout_desk import add_parser as add_layouts_parser
 from service.logs import configure_logs
+from service.reference_desk import add_parser as add_reference_parser
 from service.replay.command import add_parser as add_replay_parser
 from service.report.words import chooser, question
 from service.settings import Settings
@@ -128,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
 
     add_dead_letters_parser(commands, configured)
     add_layouts_parser(commands, configured)
+    add_reference_parser(commands, configured)
     add_replay_parser(commands)
     contract = commands.add_parser(
         "contract",

@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
@@ -25,6 +23,7 @@ from service.settings import Settings
 from service.settings_file import load_settings
 from service.store.connection import Connection
 from service.store.replays import ReplayMarks
+from service.times import HOW_TIMES_ARE_WRITTEN, moment
 
 DESCRIPTION = """\
 Messages that could not be used, from the dead-letter topic.
@@ -34,9 +33,8 @@ Messages that could not be used, from the dead-letter topic.
 each once: it remembers in Redis what it sent. It only tells what it would do unless --yes is given.
 """
 
-EPILOG = """\
-times are ISO 8601 (2026-01-31, 2026-01-31T12:00:00Z; UTC where no offset is given), or how long ago:
-90s, 15m, 2h, 7d
+EPILOG = f"""\
+{HOW_TIMES_ARE_WRITTEN}
 
 examples:
   credence dead-letters list --summary
@@ -44,9 +42,6 @@ examples:
   credence dead-letters replay --reason unknown_class --since 1d           what would be sent
   credence dead-letters replay --reason unknown_class --since 1d --yes     send it
 """
-
-_AGO = re.compile(r"(\d{1,9})([smhd])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 @dataclass(frozen=True)
@@ -132,22 +127,10 @@ def _filter_options() -> argparse.ArgumentParser:
     which.add_argument("--reason", action="append", default=[], help="such as unknown_class; repeatable")
     which.add_argument("--source-topic", metavar="TOPIC", help="topic that the message came from")
     which.add_argument("--partition", type=int, metavar="P", help="partition that it came from")
-    which.add_argument("--since", type=_moment, metavar="TIME", help="written at this time or later")
-    which.add_argument("--until", type=_moment, metavar="TIME", help="written before this time")
+    which.add_argument("--since", type=moment, metavar="TIME", help="written at this time or later")
+    which.add_argument("--until", type=moment, metavar="TIME", help="written before this time")
     which.add_argument("--limit", type=_positive, metavar="N", help="at most so many, the oldest first")
     return options
-
-
-def _moment(text: str) -> float:
-    """Seconds since the epoch."""
-    if ago := _AGO.fullmatch(text):
-        count, unit = ago.groups()
-        return (datetime.now(UTC) - timedelta(**{_UNITS[unit]: int(count)})).timestamp()
-    try:
-        told = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"'{text}' is no time: write 2026-01-31T12:00:00Z or 2h") from error
-    return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
 
 
 def _positive(text: str) -> int:

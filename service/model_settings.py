@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from service.assessment_settings import AssessmentSettings
 from service.cells import Ensemble
 from service.inference_contract import ATTRIBUTE_PREFIX, TENSOR_RULES, TensorField
+from service.reference_settings import ReferenceSettings
 from service.setting_types import ClassName, Frozen, Name, Probability
 
 TensorName = Annotated[str, Field(min_length=1, max_length=256)]
@@ -92,6 +93,7 @@ class ModelSettings(Frozen):
         default_factory=dict, description="standing questions about the model, by name"
     )
     alerts: AlertSettings = AlertSettings()
+    reference: ReferenceSettings = ReferenceSettings()
     costs: CostSettings | None = Field(
         default=None, description="of mistakes, for a model with a grouping by predicted class"
     )

@@ -114,6 +114,7 @@ class ModelMonitor:
             before=self._snapshot,
             past=self._timeline.moments,
             performances=self._performance.known,
+            reference=self._reader.reference(),
         )
         self._timeline.remember(moment(now, self._snapshot.groupings))
         return self._snapshot

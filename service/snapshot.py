@@ -18,6 +18,7 @@ from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
 from service.performing import PerformanceSnapshot
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
+from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
 from service.timeline import Fault, Moment, Since, faults_since, told_names
 
@@ -68,6 +69,7 @@ class ModelSnapshot:
         since: since when thresholds that are known to be crossed are known to be.
         performances: what was learned last of performance, by assessment.
         ensembles: how ensembles and their members stand, by assessment.
+        reference: the window that "now" is compared with, if one was set.
     """
 
     model: str
@@ -90,6 +92,7 @@ class ModelSnapshot:
     since: dict[Fault, Since]
     performances: Mapping[str, PerformanceSnapshot]
     ensembles: Mapping[str, EnsembleSnapshot]
+    reference: ReferenceWindow | None
 
 
 def take_snapshot(
@@ -107,6 +110,7 @@ def take_snapshot(
     before: ModelSnapshot | None = None,
     past: tuple[Moment, ...] = (),
     performances: Mapping[str, PerformanceSnapshot] | None = None,
+    reference: ReferenceWindow | None = None,
 ) -> ModelSnapshot:
     """Beliefs from facts: a pure function, the same on every replica but for the Monte Carlo draws.
 
@@ -125,6 +129,7 @@ def take_snapshot(
             already is known to be.
         past: what was believed earlier.
         performances: what was learned last of performance, by assessment.
+        reference: the window that "now" is compared with, if one was set.
     """
     told_before = {} if before is None else {n: told_names(g) for n, g in before.groupings.items()}
     groupings = believed_groupings(
@@ -162,6 +167,7 @@ def take_snapshot(
         since=faults_since(groupings, before=None if before is None else before.since, past=past, now=now),
         performances=performances or {},
         ensembles=_ensembles(settings, space, traffic, ledger, requests, now=now, rng=rng),
+        reference=reference,
     )
 
 

@@ -20,6 +20,7 @@ from service.store.records import (
     decode_given,
     decode_pool_record,
 )
+from service.store.references import ReferenceStore, ReferenceWindow
 from service.store.requests import OpenRequest
 from service.store.shards import (
     TRAFFIC_FIELDS,
@@ -218,6 +219,14 @@ class FactReader:
             budget={k.decode(): int(v) for k, v in budget.items()},
             tallies={_event_and_assessment(k): int(v) for k, v in tallies.items()},
         )
+
+    def reference(self) -> ReferenceWindow | None:
+        """What "now" is compared with, if a window was set.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        return ReferenceStore(self._connection, self._keys).window()
 
     def outcomes(self, after: Position) -> OutcomePage | None:
         """The next entries of the outcome stream.

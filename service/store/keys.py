@@ -24,6 +24,7 @@ grouping, score bin or half-life starts new ones; `credence layouts remove` remo
 | `P:{m}:budget` | hash | `assessment|window` -> labels used | for ever |
 | `P:{m}:tallies` | hash | `event|assessment` -> how often | for ever |
 | `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack); of a revision also `of`, the id of the outcome that it revises | newest `outcomes`, about |
+| `P:{m}:reference` | hash | `since`, `until`, `set_at` (s; `-inf` since the beginning): the reference, where a window was set | until it is cleared |
 | `P:{m}:fence` | string | highest leader epoch that has written | for ever |
 | `P:{m}:labels:<p>` | hash | of a labels partition: `next_offset`, `topic_id`, `partition_count`, `batches` (applied ever) | for ever |
 | `P:{leader}:lease`, `P:{leader}:epoch` | string | `holder|epoch`; the last epoch given | the lease; for ever |
@@ -135,6 +136,11 @@ class ModelKeys:
     def outcomes(self) -> str:
         """Stream of outcomes."""
         return self._plain("outcomes")
+
+    @property
+    def reference(self) -> str:
+        """Hash with the reference's window."""
+        return self._plain("reference")
 
     @property
     def fence(self) -> str:

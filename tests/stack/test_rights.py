@@ -135,6 +135,12 @@ def test_a_layout_that_is_not_used_is_removed(loop: Roles, server: EmbeddedRedis
     assert old.layout not in loop.command("layouts", "layouts", "list").stdout
 
 
+def test_a_reference_is_set_shown_and_cleared(loop: Roles) -> None:
+    for action in ("set", "show", "clear"):
+        done = loop.command("reference", "reference", action, "sorter")
+        assert (done.returncode, done.stdout[:7]) == (0, "sorter:"), done.stderr
+
+
 @pytest.mark.parametrize("source", ["predictions", "labels"])
 def test_dead_letters_are_sent_back_once_their_rights_are_there(loop: Roles, source: str) -> None:
     topic = getattr(loop.deployment.settings.kafka.topics, source)

@@ -1,0 +1,35 @@
+"""Times on the command line."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from datetime import UTC, datetime, timedelta
+
+HOW_TIMES_ARE_WRITTEN = """\
+times are ISO 8601 (2026-01-31, 2026-01-31T12:00:00Z; UTC where no offset is given), or how long ago:
+90s, 15m, 2h, 7d"""
+
+_AGO = re.compile(r"(\d{1,9})([smhd])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def moment(text: str) -> float:
+    """Seconds since the epoch.
+
+    Raises:
+        argparse.ArgumentTypeError: it is no time.
+    """
+    try:
+        if ago := _AGO.fullmatch(text):
+            count, unit = ago.groups()
+            return (datetime.now(UTC) - timedelta(**{_UNITS[unit]: int(count)})).timestamp()
+        told = datetime.fromisoformat(text)
+    except (ValueError, OverflowError) as error:
+        raise argparse.ArgumentTypeError(f"'{text}' is no time: write 2026-01-31T12:00:00Z or 2h") from error
+    return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+
+
+def in_words(moment: float) -> str:
+    """A moment as it is written on the command line, to the second."""
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
