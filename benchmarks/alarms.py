@@ -9,17 +9,15 @@ ln(1 / alpha) / KL (Wald). The usual rule, by the posterior, stands beside evide
 from __future__ import annotations
 
 import argparse
-import json
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
 from scipy import special
 
 from service.assessment.change import log_e_detector
 from service.assessment.sequential import discoveries, log_e_below
-from service.replay.tables import Table
+from service.replay.tables import Table, print_tables
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -59,15 +57,8 @@ def run_length(limit: int, runs: int, rng: np.random.Generator) -> float:
 
     A run is broken off after ten times the limit, so the mean is told too low.
     """
-    taken = [
-        _first(log_e_detector(outcomes, THRESHOLD) >= np.log(limit))
-        for outcomes in _healthy(limit, runs, rng)
-    ]
-    return float(np.mean(taken))
-
-
-def _healthy(limit: int, runs: int, rng: np.random.Generator) -> list[Flags]:
-    return [rng.random(10 * limit) < THRESHOLD for _ in range(runs)]
+    detectors = [log_e_detector(rng.random(10 * limit) < THRESHOLD, THRESHOLD) for _ in range(runs)]
+    return float(np.mean([_first(detector >= np.log(limit)) for detector in detectors]))
 
 
 def _first(alarms: Flags) -> int:
@@ -193,14 +184,7 @@ def main() -> None:
         of_discoveries(options.runs // 10),
         of_drops(options.runs),
     ]
-    if options.json:
-        print(json.dumps([table.document() for table in tables], indent=2))
-    elif options.markdown:
-        print("\n\n".join(table.markdown() for table in tables))
-    else:
-        console = Console()
-        for table in tables:
-            console.print(table.rich())
+    print_tables(tables, as_json=options.json, as_markdown=options.markdown)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,11 @@ intervals hold the truth. Every ratio is of two figures of the same run of this 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
 
 from service.replay.digits import digits_recordings
 from service.replay.engine import Method
@@ -24,7 +22,7 @@ from service.replay.paper import OURS, PAPERS
 from service.replay.pool import Pool
 from service.replay.recording import Recording, load_recording
 from service.replay.study import Study, Workers, workers
-from service.replay.tables import Table
+from service.replay.tables import Table, print_tables
 
 Floats = npt.NDArray[np.float64]
 
@@ -189,14 +187,7 @@ def main() -> None:
         tables = [
             table for recording in recordings for table in Efficiency(recording, options.runs, crew).tables()
         ]
-    if options.json:
-        print(json.dumps([table.document() for table in tables], indent=2))
-    elif options.markdown:
-        print("\n\n".join(table.markdown() for table in tables))
-    else:
-        console = Console()
-        for table in tables:
-            console.print(table.rich(), "")
+    print_tables(tables, as_json=options.json, as_markdown=options.markdown)
 
 
 if __name__ == "__main__":

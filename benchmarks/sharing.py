@@ -8,20 +8,18 @@ for every member, in closed form. docs/ensembles.md tells what the figures mean.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
 
 from benchmarks.ensembles import Items, Stream, digits, majority, overlapping
 from service.assessment import beta
 from service.assessment.member_beliefs import member_beliefs, post_stratified
 from service.assessment.sample_sharing import Mixing, plan_sharing
 from service.assessment.vote_patterns import VotePatterns, allocate
-from service.replay.tables import Table
+from service.replay.tables import Table, print_tables
 
 Floats = npt.NDArray[np.float64]
 
@@ -148,14 +146,7 @@ def main() -> None:
     options = parser.parse_args()
     # Digits are ten ensembles, streams are thirty: fewer plans of each do.
     tables = [by_overlap(options.runs), of_digits(options.runs // 10), of_posteriors(options.runs // 4)]
-    if options.json:
-        print(json.dumps([table.document() for table in tables], indent=2))
-    elif options.markdown:
-        print("\n\n".join(table.markdown() for table in tables))
-    else:
-        console = Console()
-        for table in tables:
-            console.print(table.rich())
+    print_tables(tables, as_json=options.json, as_markdown=options.markdown)
 
 
 if __name__ == "__main__":

@@ -7,15 +7,13 @@ figures mean.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from rich.console import Console
 
 from benchmarks.known_classifiers import KINDS, MEASURES, Classifier, Truth
 from benchmarks.watched import Watched
-from service.replay.tables import Cell, Table
+from service.replay.tables import Cell, Table, print_tables
 
 LABELS = (20, 50, 200)
 COLUMNS = (*MEASURES, "curve")
@@ -84,13 +82,7 @@ def main() -> None:
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--markdown", action="store_true", help="print Markdown")
     options = parser.parse_args()
-    told = table(options.runs, options.regions)
-    if options.json:
-        print(json.dumps(told.document(), indent=2))
-    elif options.markdown:
-        print(told.markdown())
-    else:
-        Console().print(told.rich())
+    print_tables([table(options.runs, options.regions)], as_json=options.json, as_markdown=options.markdown)
 
 
 if __name__ == "__main__":

@@ -43,49 +43,37 @@ def row(board: build.Dashboard) -> build.Dashboard:
 
 def _numbers() -> list[tuple[Says, str]]:
     return [
-        (
-            Says(
-                "Labels wanted",
-                "Labels that each member is to have, the ensemble itself included.",
-                looks.COUNT,
-                0,
-                nothing=_NOTHING,
-            ),
-            shown("credence_ensemble_wanted_labels", *_AT, by=""),
+        _number(
+            "Labels wanted",
+            "Labels that each member is to have, the ensemble itself included.",
+            "credence_ensemble_wanted_labels",
         ),
-        (
-            Says(
-                "Labels there",
-                "Labels of items that the ensemble or a member calls positive, each counted once, whoever "
-                "asked for them.",
-                looks.COUNT,
-                0,
-                nothing=_NOTHING,
-            ),
-            shown("credence_ensemble_labels", *_AT, by=""),
+        _number(
+            "Labels there",
+            "Labels of items that the ensemble or a member calls positive, each counted once, whoever asked "
+            "for them.",
+            "credence_ensemble_labels",
         ),
-        (
-            Says(
-                "Labels to go",
-                "Labels still to be asked for, so that each member has as many as are wanted.",
-                looks.COUNT,
-                0,
-                nothing=_NOTHING,
-            ),
-            shown("credence_ensemble_needed_labels", *_AT, by=""),
+        _number(
+            "Labels to go",
+            "Labels still to be asked for, so that each member has as many as are wanted.",
+            "credence_ensemble_needed_labels",
         ),
-        (
-            Says(
-                "Saved by sharing",
-                "Share of the labels that was saved so far, compared with as many for each member, none "
-                "shared. With three members and the ensemble itself, 75 % is the most.",
-                looks.RATIO,
-                1,
-                nothing=_NOTHING,
-            ),
-            shown("credence_ensemble_saving_ratio", *_AT, by=""),
+        _number(
+            "Saved by sharing",
+            "Share of the labels that was saved so far, compared with as many for each member, none shared. "
+            "With three members and the ensemble itself, 75 % is the most.",
+            "credence_ensemble_saving_ratio",
+            unit=looks.RATIO,
+            decimals=1,
         ),
     ]
+
+
+def _number(
+    title: str, text: str, metric: str, *, unit: str = looks.COUNT, decimals: int = 0
+) -> tuple[Says, str]:
+    return Says(title, text, unit, decimals, nothing=_NOTHING), shown(metric, *_AT, by="")
 
 
 def _members() -> table.Panel:

@@ -50,16 +50,17 @@ def log_e_declined(
     low, high = np.full(s.shape, _NEAR_END), np.clip(likeliest, _NEAR_END, 1 - _NEAR_END)
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        against = np.log(_OF_REFERENCE) + log_e_is_not(s0, f0, middle)
-        decline = np.log1p(-_OF_REFERENCE) + log_e_below(s, f, middle)
+        against, decline = _weighted(s, f, s0, f0, middle)
         too_low = against > decline
         low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
-    return _mean(s, f, s0, f0, low)
-
-
-def _mean(s: Floats, f: Floats, s0: Floats, f0: Floats, reference: Floats) -> Floats:
-    against = np.log(_OF_REFERENCE) + log_e_is_not(s0, f0, reference)
-    decline = np.log1p(-_OF_REFERENCE) + log_e_below(s, f, reference)
     # Where the two cross neither is more than the least mean, and their sum no less: so the greater is told.
-    greater: Floats = np.maximum(against, decline)
+    greater: Floats = np.maximum(*_weighted(s, f, s0, f0, low))
     return greater
+
+
+def _weighted(s: Floats, f: Floats, s0: Floats, f0: Floats, reference: Floats) -> tuple[Floats, Floats]:
+    """Weighted evidence, as logarithms: against a reference accuracy, and that it is now less than that."""
+    return (
+        np.log(_OF_REFERENCE) + log_e_is_not(s0, f0, reference),
+        np.log1p(-_OF_REFERENCE) + log_e_below(s, f, reference),
+    )

@@ -166,7 +166,8 @@ def fit_mixture(
         ranked = _ranked(used.merged(_SCREENING_BINS), unlabelled.ranked[:_KEPT])
         best = _drawn(used, _closely(used, ranked), unlabelled.share, draws, rng)[0]
     pair, posterior = best.pair, best.draws
-    lapsed = ScoreMixture(used, *pair, share=unlabelled.share).lapsed(posterior.parameters, rng)
+    mixture = ScoreMixture(used, *pair, share=unlabelled.share)
+    lapsed = mixture.lapsed(posterior.parameters, rng)
     if lapsed.kept < _LEAST_KEPT:
         nearer = ScoreMixture(used, *pair, share=unlabelled.share, lapsing=lapsed.likeliest)
         posterior = nearer.draw(draws, rng, best.modes)
@@ -177,7 +178,6 @@ def fit_mixture(
         special.expit(log_odds), lapsed.lapses, special.expit(lapsed.parameters[:, 0])
     )
     places = _places(fine, bins)
-    mixture = ScoreMixture(used, *pair)
     known = posterior.log_evidence + lapsed.log_gain
     return MixtureFit(
         negative=pair[0].name,

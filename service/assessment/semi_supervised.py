@@ -41,7 +41,8 @@ _STANDARDISED = LogisticPrior(0.0, 2.0, float(np.log(2.0)), 0.6)
 _RANKED = LogisticPrior(-1.0, 1.5, float(np.log(2.0)), 0.6)
 _INFORMED_SCALES = (1.5, 0.5)
 
-_MIXTURE_DRAWS = 600
+MIXTURE_DRAWS = 600
+"""Of the mixture, at the least."""
 
 _NEAR_END = 1e-6
 """Probabilities nearer to 0 or 1 say no more than this."""
@@ -93,8 +94,8 @@ def learn_scores(
         unlabelled: `fit_unlabelled` of the same scores, if it is known.
     """
     if unlabelled is None:
-        unlabelled = fit_unlabelled(bins, rng, draws=_MIXTURE_DRAWS, unit=unit)
-    mixture = fit_mixture(bins, unlabelled, rng, draws=max(draws, _MIXTURE_DRAWS))
+        unlabelled = fit_unlabelled(bins, rng, draws=MIXTURE_DRAWS, unit=unit)
+    mixture = fit_mixture(bins, unlabelled, rng, draws=max(draws, MIXTURE_DRAWS))
     of_scores = _logits if unit else _standardising(bins)
     values = of_scores(bins)
     design, straight = np.column_stack((np.ones_like(values), values)), np.array([0.0, 1.0])

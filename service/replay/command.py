@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
@@ -12,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
 
 from service.assessment.policies import POLICIES
 from service.assessment.priors import FIXED_PRIORS
@@ -32,7 +29,7 @@ from service.replay.recording import Recording, load_recording
 from service.replay.study import Study, Workers, workers
 from service.replay.summary import Results, summary
 from service.replay.superclasses import load_superclasses
-from service.replay.tables import Table
+from service.replay.tables import Table, print_tables
 from service.replay.taken import ESTIMATION, refuse_what_is_not_taken
 
 Floats = npt.NDArray[np.float64]
@@ -160,7 +157,7 @@ def replay(options: argparse.Namespace) -> int:
                 if options.plots:
                     draw_results(study, results, options.plots)
                     draw_pool(study, options.plots)
-    _print(tables, options)
+    print_tables(tables, as_json=options.json, as_markdown=options.markdown)
     return 0
 
 
@@ -290,14 +287,3 @@ def _paper(
             if experiment.name == "Table 3":
                 draw_pool(experiment.study, options.plots)
         yield experiment.table(results)
-
-
-def _print(tables: Sequence[Table], options: argparse.Namespace) -> None:
-    if options.json:
-        sys.stdout.write(json.dumps([table.document() for table in tables], indent=2) + "\n")
-    elif options.markdown:
-        sys.stdout.write("\n\n".join(table.markdown() for table in tables) + "\n")
-    else:
-        console = Console()
-        for table in tables:
-            console.print(table.rich(), "")

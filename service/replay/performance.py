@@ -19,7 +19,7 @@ from service.assessment.estimate import Band, Estimate
 from service.assessment.performance import Performance, performance
 from service.assessment.score_bins import UNLABELLED, bin_scores
 from service.assessment.score_mixture import UnlabelledFit, fit_unlabelled
-from service.assessment.semi_supervised import ScorePosterior, learn_scores
+from service.assessment.semi_supervised import MIXTURE_DRAWS, ScorePosterior, learn_scores
 from service.assessment.thresholds import Target, choose_threshold
 from service.replay.study import Workers
 
@@ -31,9 +31,6 @@ RECALLS: Floats = np.linspace(0.005, 0.995, 199)
 
 AT_THRESHOLD = ("precision", "recall", "f1")
 """What is estimated at the operating threshold."""
-
-_DRAWS = 600
-"""Of the mixture that scores alone tell."""
 
 _ROUNDING = 1e-9
 """An interval whose ends coincide with the truth holds it, however they were added up."""
@@ -126,7 +123,7 @@ class PerformanceStudy:
         pool = self.scores
         bins = bin_scores(pool.scores, thresholds=(self.threshold,), unit=pool.unit)
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(pool.positive_class,)))
-        return fit_unlabelled(bins, rng, draws=_DRAWS, unit=pool.unit)
+        return fit_unlabelled(bins, rng, draws=MIXTURE_DRAWS, unit=pool.unit)
 
     def run(self, labels: int, workers: Workers, progress: Callable[[int], None] | None = None) -> list[Run]:
         """All runs with so many labels."""

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import rich.table
+from rich.console import Console
 from rich.markup import escape
 
 Cell = float | None
+
+
+def print_tables(tables: Sequence[Table], *, as_json: bool, as_markdown: bool) -> None:
+    """Print for a program, for a page, or for the terminal.
+
+    Args:
+        tables: in their order.
+        as_json: a list of documents; goes before Markdown.
+        as_markdown: one below the other.
+    """
+    if as_json:
+        sys.stdout.write(json.dumps([table.document() for table in tables], indent=2) + "\n")
+    elif as_markdown:
+        sys.stdout.write("\n\n".join(table.markdown() for table in tables) + "\n")
+    else:
+        console = Console()
+        for table in tables:
+            console.print(table.rich(), "")
 
 
 @dataclass(frozen=True)
