@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 
-_EXPECTED_TO_DIFFER = frozenset({"score_bin", "positive_score", "votes"})
+_EXPECTED_TO_DIFFER = frozenset({"score_bin", "positive_score", "votes", "challenge"})
 
 ECE_LABELS = 2
 """An ECE, which is never believed to be 0, needs so many times the labels that accuracy needs."""
@@ -171,7 +171,8 @@ def grouping_snapshot(
     below = above = verdict_labels = None
     low, meets, miscalibrated = (np.zeros(len(names), dtype=np.bool_) for _ in range(3))
     enough, enough_for_ece = (beliefs.labels >= times * alerts.min_labels for times in (1, ECE_LABELS))
-    # How accurate a score bin is, is its score's affair, and a few votes are for what is hard: no fault.
+    # How accurate a score bin is, is its score's affair, and a few votes are for what is hard, as is what a
+    # challenger sees otherwise: no fault.
     if alerts.min_accuracy is not None and kind not in _EXPECTED_TO_DIFFER:
         below = beliefs.accuracy.probability_below(alerts.min_accuracy)
         verdict_labels = labels_to_verdict(

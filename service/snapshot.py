@@ -12,6 +12,7 @@ import numpy.typing as npt
 from service.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
 from service.believing import believed_groupings, labels_of
 from service.cells import CellSpace
+from service.challenging import ChallengeSnapshot, challenge_snapshot
 from service.ensembles import EnsembleSnapshot, ensemble_snapshot
 from service.grouping_snapshot import GroupingSnapshot
 from service.ledger import OutcomeLedger
@@ -69,6 +70,7 @@ class ModelSnapshot:
         since: since when thresholds that are known to be crossed are known to be.
         performances: what was learned last of performance, by assessment.
         ensembles: how ensembles and their members stand, by assessment.
+        challenges: how challengers stand, by assessment.
         reference: the window that "now" is compared with, if one was set.
     """
 
@@ -92,6 +94,7 @@ class ModelSnapshot:
     since: dict[Fault, Since]
     performances: Mapping[str, PerformanceSnapshot]
     ensembles: Mapping[str, EnsembleSnapshot]
+    challenges: Mapping[str, ChallengeSnapshot]
     reference: ReferenceWindow | None
 
 
@@ -167,6 +170,7 @@ def take_snapshot(
         since=faults_since(groupings, before=None if before is None else before.since, past=past, now=now),
         performances=performances or {},
         ensembles=_ensembles(settings, space, traffic, ledger, requests, now=now, rng=rng),
+        challenges=_challenges(settings, space, traffic, ledger, now=now),
         reference=reference,
     )
 
@@ -197,6 +201,22 @@ def _ensembles(
         if told is not None:
             found[name] = told
     return found
+
+
+def _challenges(
+    settings: ModelSettings, space: CellSpace, traffic: TrafficFacts, ledger: OutcomeLedger, *, now: float
+) -> dict[str, ChallengeSnapshot]:
+    if space.challenge is None:
+        return {}
+    known = labels_of(space, ledger, traffic, decay=settings.label_decay_per_second, now=now)
+    asked = {name: one for name, one in settings.assessments.items() if one.task == "challenge"}
+    told = {
+        name: challenge_snapshot(
+            one, space, traffic, known.labels, ledger, now=now, interval=settings.interval
+        )
+        for name, one in asked.items()
+    }
+    return {name: there for name, there in told.items() if there is not None}
 
 
 def _flow(ledger: OutcomeLedger, begin: float, end: float) -> LabelFlow:

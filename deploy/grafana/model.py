@@ -6,7 +6,15 @@ from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders import timeseries
 from grafana_foundation_sdk.models import dashboard as kinds
 
-from deploy.grafana import looks, model_ensembles, model_groups, model_performance, model_questions, promql
+from deploy.grafana import (
+    looks,
+    model_challenges,
+    model_ensembles,
+    model_groups,
+    model_performance,
+    model_questions,
+    promql,
+)
 from deploy.grafana.frame import MODEL, dashboard, variable
 from deploy.grafana.panels import Query, Says, band, number
 from deploy.grafana.promql import age, crossed, shown, shown_rate
@@ -53,6 +61,7 @@ def _variables() -> list[build.QueryVariable]:
         .multi(True),
         model_performance.chosen(),
         model_ensembles.chosen(),
+        model_challenges.chosen(),
     ]
 
 
@@ -93,7 +102,7 @@ def model() -> build.Dashboard:
         board = board.with_panel(panel)
     board = board.with_panel(firing_alerts(_FIRING, width=8, height=8))
     board = model_performance.row(model_groups.rows(board))
-    return model_questions.rows(model_ensembles.row(board))
+    return model_questions.rows(model_challenges.row(model_ensembles.row(board)))
 
 
 def _numbers() -> list[tuple[Says, str]]:

@@ -11,7 +11,7 @@ const VERDICTS = { meets: ["✓", "meets"], fails: ["▼", "fails"], open: ["?",
 
 /** Whether groups differ in accuracy by what tells them apart, scores or votes: nobody has configured them, and no
  * threshold is theirs. @param {string} by */
-export const isExpectedToDiffer = (by) => by === "score_bin" || by === "positive_score" || by === "votes";
+export const isExpectedToDiffer = (by) => ["score_bin", "positive_score", "votes", "challenge"].includes(by);
 
 /** The accuracy that groups must have; null where they are expected to differ.
  * @param {any} state @param {string} grouping @returns {number | null} */
