@@ -13,6 +13,7 @@ from service.assessment.confusion import Confusion, CostBeliefs, assess_confusio
 from service.assessment.estimate import Estimate
 from service.assessment.groups import GroupingBeliefs, Labels
 from service.assessment.mixture import BetaMixture
+from service.assessment.shrinkage import own_rate, own_share
 from service.assessment.verdict import labels_to_verdict
 from service.cells import GroupingKind
 from service.model_settings import CONFUSION_CLASSES, CostSettings, ModelSettings
@@ -91,6 +92,10 @@ class GroupingSnapshot:
     ece_lower: Floats
     ece_mean: Floats
     ece_upper: Floats
+    own_rate: Floats
+    """Share of the group's own labels that say that it is right; NaN without any."""
+    own_share: Floats
+    """Part of what is believed of its accuracy that comes from them."""
     accuracy_below: Floats | None
     """P(accuracy < the alert threshold), where one is configured; not of score bins."""
     ece_above: Floats | None
@@ -203,6 +208,8 @@ def grouping_snapshot(
         ece_lower=ece_lower,
         ece_mean=beliefs.ece.mean,
         ece_upper=ece_upper,
+        own_rate=own_rate(labels=beliefs.labels, correct=beliefs.correct),
+        own_share=own_share(labels=beliefs.labels, mean=mean, variance=variance),
         accuracy_below=below,
         ece_above=above,
         low=low,
