@@ -16,6 +16,7 @@ from service.assessment.mixture import BetaMixture
 from service.assessment.shrinkage import own_rate, own_share
 from service.assessment.verdict import labels_to_verdict
 from service.cells import GroupingKind
+from service.evidence import EXPECTED_TO_DIFFER, GroupingEvidence
 from service.model_settings import CONFUSION_CLASSES, CostSettings, ModelSettings
 from service.store.facts import TrafficFacts
 from service.told import OtherGroups, other_groups, told_groups
@@ -23,8 +24,6 @@ from service.told import OtherGroups, other_groups, told_groups
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
-
-_EXPECTED_TO_DIFFER = frozenset({"score_bin", "positive_score", "votes"})
 
 ECE_LABELS = 2
 """An ECE, which is never believed to be 0, needs so many times the labels that accuracy needs."""
@@ -118,6 +117,8 @@ class GroupingSnapshot:
     """Traffic share of the groups that meet the threshold."""
     positive: Floats | None
     """Mean score of the positive class, where groups are by it."""
+    evidence: GroupingEvidence | None
+    """What may be looked at any time, where labels were asked for this grouping."""
     told: Indices
     """Groups with metrics of their own."""
     other: OtherGroups | None
@@ -150,6 +151,7 @@ def grouping_snapshot(
     told_before: Collection[str] = (),
     confusion: ConfusionSnapshot | None = None,
     positive: Floats | None = None,
+    evidence: GroupingEvidence | None = None,
 ) -> GroupingSnapshot:
     """Intervals and alerts from beliefs.
 
@@ -163,6 +165,7 @@ def grouping_snapshot(
         told_before: names of those that had them last time.
         confusion: of predicted classes.
         positive: mean score of the positive class, where groups are by it.
+        evidence: about the same groups, where there is any.
     """
     accuracy_lower, accuracy_upper = _interval(beliefs.accuracy, settings)
     ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
@@ -172,7 +175,7 @@ def grouping_snapshot(
     low, meets, miscalibrated = (np.zeros(len(names), dtype=np.bool_) for _ in range(3))
     enough, enough_for_ece = (beliefs.labels >= times * alerts.min_labels for times in (1, ECE_LABELS))
     # How accurate a score bin is, is its score's affair, and a few votes are for what is hard: no fault.
-    if alerts.min_accuracy is not None and kind not in _EXPECTED_TO_DIFFER:
+    if alerts.min_accuracy is not None and kind not in EXPECTED_TO_DIFFER:
         below = beliefs.accuracy.probability_below(alerts.min_accuracy)
         verdict_labels = labels_to_verdict(
             mean=mean,
@@ -193,7 +196,7 @@ def grouping_snapshot(
         mean=mean,
         width=accuracy_upper - accuracy_lower,
         shares=beliefs.shares,
-        crossed=low | miscalibrated,
+        crossed=low | miscalibrated if evidence is None else low | miscalibrated | evidence.alarming,
         limit=metric_groups,
         before=told_before,
     )
@@ -221,6 +224,7 @@ def grouping_snapshot(
         share_failing=float(beliefs.shares[low].sum()),
         share_meeting=float(beliefs.shares[meets].sum()),
         positive=positive,
+        evidence=evidence,
         told=told,
         other=None
         if not rest.size

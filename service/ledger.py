@@ -44,6 +44,9 @@ _COLUMNS = {
 `sum` is which of the sums it counts in: none if it is retracted, or has no cell yet.
 """
 
+_SEQUENCE_BITS = 20
+"""For the sequence number in a token, the milliseconds in front of it: a million entries a millisecond."""
+
 _TELLING = ("combination", "predicted", "score", "source", "true_class", "correct", "alive")
 """Columns that decide on the sum."""
 
@@ -77,6 +80,38 @@ class ScoredLabels:
             self.sources[which],
             self.true_classes[which],
             self.freshness[which],
+        )
+
+
+@dataclass(frozen=True)
+class LabelSequence:
+    """Labels one by one, in the order in which their outcomes came, as columns [n].
+
+    Attributes:
+        tokens: of which each tells the outcome and whether it is right; ascending.
+        cells: cell of each.
+        scores: of the predicted class.
+        correct: whether that is the true class.
+        predicted_at: when it was predicted, seconds since the epoch.
+        given_at: when the label was given; of a corrected one, the first time.
+    """
+
+    tokens: npt.NDArray[np.int64]
+    cells: Indices
+    scores: Floats
+    correct: Flags
+    predicted_at: Floats
+    given_at: Floats
+
+    def part(self, which: Flags | Indices) -> LabelSequence:
+        """Some of them, or in another order."""
+        return LabelSequence(
+            self.tokens[which],
+            self.cells[which],
+            self.scores[which],
+            self.correct[which],
+            self.predicted_at[which],
+            self.given_at[which],
         )
 
 
@@ -212,6 +247,32 @@ class OutcomeLedger:
             sources=rows_of["source"].astype(np.intp),
             true_classes=rows["true_class"][chosen].astype(np.intp),
             freshness=np.exp(-decay * age),
+        )
+
+    def asked_by(self, grouping: str) -> LabelSequence:
+        """The outcomes that count and that a grouping's assessments asked for, one by one.
+
+        Args:
+            grouping: its name.
+        """
+        rows = self._rows
+        asked = np.array([named == grouping for _, named in self._sources], dtype=np.bool_)
+        chosen = np.flatnonzero(rows["sum"] != _NONE)
+        chosen = chosen[asked[rows["source"][chosen]]]
+        correct = rows["correct"][chosen]
+        positions = rows["milliseconds"][chosen] << _SEQUENCE_BITS | rows["sequence"][chosen]
+        cells = self._space.cells(
+            combinations=self._numbers[rows["combination"][chosen]],
+            classes=rows["predicted"][chosen].astype(np.intp),
+            scores=rows["score"][chosen],
+        )
+        return LabelSequence(
+            tokens=positions << 1 | correct,
+            cells=cells,
+            scores=rows["score"][chosen],
+            correct=correct,
+            predicted_at=rows["predicted_at"][chosen],
+            given_at=rows["given_at"][chosen],
         )
 
     def given(self, since: float) -> tuple[Floats, Flags]:

@@ -13,6 +13,7 @@ from service.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
 from service.believing import believed_groupings, labels_of
 from service.cells import CellSpace
 from service.ensembles import EnsembleSnapshot, ensemble_snapshot
+from service.evidence import model_evidence
 from service.grouping_snapshot import GroupingSnapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
@@ -140,6 +141,14 @@ def take_snapshot(
         metric_groups=metric_groups,
         at=now,
         told_before=told_before,
+        evidence=model_evidence(
+            settings=settings,
+            space=space,
+            traffic=traffic,
+            ledger=ledger,
+            reference=reference,
+            before={} if before is None else {n: g.evidence for n, g in before.groupings.items()},
+        ),
     )
     return ModelSnapshot(
         model=model,

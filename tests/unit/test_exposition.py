@@ -25,6 +25,8 @@ POOLED = ensemble()
 TAKEN = replace(
     snapshot(
         alerts={"min_accuracy": 0.8, "max_ece": 0.1},
+        reference={"labels": 20},
+        evidence={"run_length": 10},
         assessments={
             "worst": {"task": "identification", "grouping": "class", "budget": RENEWING},
             "compare": {
