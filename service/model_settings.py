@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from service.assessment_settings import AssessmentSettings
 from service.cells import Ensemble
+from service.drift_settings import DriftSettings
 from service.inference_contract import ATTRIBUTE_PREFIX, TENSOR_RULES, TensorField
 from service.reference_settings import ReferenceSettings
 from service.setting_types import ClassName, Frozen, Name, Probability
@@ -94,6 +95,7 @@ class ModelSettings(Frozen):
     )
     alerts: AlertSettings = AlertSettings()
     reference: ReferenceSettings = ReferenceSettings()
+    drift: DriftSettings = DriftSettings()
     costs: CostSettings | None = Field(
         default=None, description="of mistakes, for a model with a grouping by predicted class"
     )
