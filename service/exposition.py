@@ -15,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from service.assessment_snapshot import AssessmentSnapshot
+from service.drift_exposition import drift_rows
 from service.ensembles import EnsembleSnapshot
 from service.evidence_samples import evidence_samples
 from service.grouping_snapshot import GroupingSnapshot
@@ -83,6 +84,8 @@ def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
     )
     for name, grouping in snapshot.groupings.items():
         _grouping_samples(samples, (snapshot.model, name), grouping)
+    for name, labels, value in drift_rows(snapshot):
+        samples.setdefault(name, []).append((labels, value))
     for name, performance in snapshot.performances.items():
         _performance_samples(samples, (snapshot.model, name), performance)
     for name, ensemble in snapshot.ensembles.items():

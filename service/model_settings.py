@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from service.assessment_settings import AssessmentSettings
 from service.cells import Ensemble
+from service.drift_settings import DriftSettings
 from service.evidence_settings import EvidenceSettings
 from service.inference_contract import ATTRIBUTE_PREFIX, TENSOR_RULES, TensorField
 from service.reference_settings import ReferenceSettings
@@ -96,6 +97,7 @@ class ModelSettings(Frozen):
     alerts: AlertSettings = AlertSettings()
     reference: ReferenceSettings = ReferenceSettings()
     evidence: EvidenceSettings = EvidenceSettings()
+    drift: DriftSettings = DriftSettings()
     costs: CostSettings | None = Field(
         default=None, description="of mistakes, for a model with a grouping by predicted class"
     )
