@@ -224,7 +224,14 @@ def _ensembles(
 ) -> dict[str, EnsembleSnapshot]:
     if space.ensemble is None:
         return {}
-    known = labels_of(space, ledger, traffic, decay=settings.label_decay_per_second, now=now)
+    known = labels_of(
+        space,
+        ledger,
+        traffic,
+        decay=settings.label_decay_per_second,
+        run_length=settings.change_run_length,
+        now=now,
+    )
     found: dict[str, EnsembleSnapshot] = {}
     for name, asked in settings.assessments.items():
         waiting = Counter(r.group for r in requests.open.values() if r.assessment == name)
