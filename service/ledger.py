@@ -52,11 +52,6 @@ _TELLING = ("combination", "predicted", "score", "source", "true_class", "correc
 """Columns that decide on the sum."""
 
 
-_ONE = np.uint64(1)
-_SEQUENCE_BITS = np.uint64(20)
-"""In a mark milliseconds come first; outcomes of one of them are fewer than a million."""
-
-
 @dataclass(frozen=True)
 class ScoredLabels:
     """Outcomes one by one, as columns [n].
@@ -248,7 +243,6 @@ class OutcomeLedger:
         keys = np.fromiter(self._sums, dtype=np.int64, count=len(self._sums))
         cells, sources = (column[rows["sum"][chosen]] for column in cells_and_sources(keys))
         correct = rows["correct"][chosen]
-        place = rows["milliseconds"][chosen].astype(np.uint64) << _SEQUENCE_BITS
         return PlacedOutcomes(
             rows=chosen,
             row_count=len(rows),
@@ -256,7 +250,7 @@ class OutcomeLedger:
             sources=sources,
             correct=correct,
             predicted_at=rows["predicted_at"][chosen],
-            marks=_mixed(place ^ rows["sequence"][chosen].astype(np.uint64) << _ONE ^ correct),
+            marks=_mixed(self._tokens(chosen).astype(np.uint64)),
         )
 
     def scored(self, *, at: float, decay: float) -> ScoredLabels:
@@ -294,21 +288,26 @@ class OutcomeLedger:
         asked = np.array([named == grouping for _, named in self._sources], dtype=np.bool_)
         chosen = np.flatnonzero(rows["sum"] != _NONE)
         chosen = chosen[asked[rows["source"][chosen]]]
-        correct = rows["correct"][chosen]
-        positions = rows["milliseconds"][chosen] << _SEQUENCE_BITS | rows["sequence"][chosen]
         cells = self._space.cells(
             combinations=self._numbers[rows["combination"][chosen]],
             classes=rows["predicted"][chosen].astype(np.intp),
             scores=rows["score"][chosen],
         )
         return LabelSequence(
-            tokens=positions << 1 | correct,
+            tokens=self._tokens(chosen),
             cells=cells,
             scores=rows["score"][chosen],
-            correct=correct,
+            correct=rows["correct"][chosen],
             predicted_at=rows["predicted_at"][chosen],
             given_at=rows["given_at"][chosen],
         )
+
+    def _tokens(self, rows: Indices) -> npt.NDArray[np.int64]:
+        """Which outcome each is, and whether it is right; ascending as they came."""
+        named = self._rows
+        places = named["milliseconds"][rows] << _SEQUENCE_BITS | named["sequence"][rows]
+        tokens: npt.NDArray[np.int64] = places << 1 | named["correct"][rows]
+        return tokens
 
     def given(self, since: float) -> tuple[Floats, Flags]:
         """Labels given from then on: when, and whether they say that the prediction is right [n]."""
