@@ -186,6 +186,7 @@ def believed_groupings(
             told_before=told_before.get(name, ()),
             confusion=confusion,
             positive=_positive_scores(space, groups, traffic) if name == POSITIVE_SCORE else None,
+            relearned=known.relearned.get(name, {}),
         )
     _tell_overall(told, settings, known.asked, pace)
     return told
@@ -214,5 +215,11 @@ def _tell_overall(
         everything = groupings[ALL]
         beliefs = replace(everything.beliefs, accuracy=groupings[most].beliefs.overall)
         groupings[ALL] = grouping_snapshot(
-            everything.groups, everything.kind, beliefs, settings, pace=pace, metric_groups=1
+            everything.groups,
+            everything.kind,
+            beliefs,
+            settings,
+            pace=pace,
+            metric_groups=1,
+            relearned=everything.relearned,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from service.assessment.mixture import BetaMixture
 from service.assessment.verdict import labels_to_verdict
 from service.cells import GroupingKind
 from service.model_settings import CONFUSION_CLASSES, CostSettings, ModelSettings
+from service.relearning import Relearned
 from service.store.facts import TrafficFacts
 from service.told import OtherGroups, other_groups, told_groups
 
@@ -117,6 +118,8 @@ class GroupingSnapshot:
     """Groups with metrics of their own."""
     other: OtherGroups | None
     """The others, if there are any."""
+    relearned: Mapping[str, Relearned]
+    """Groups whose accuracy has changed, by name: labels from before count little."""
 
     @property
     def accuracy(self) -> Estimate:
@@ -145,6 +148,7 @@ def grouping_snapshot(
     told_before: Collection[str] = (),
     confusion: ConfusionSnapshot | None = None,
     positive: Floats | None = None,
+    relearned: Mapping[str, Relearned],
 ) -> GroupingSnapshot:
     """Intervals and alerts from beliefs.
 
@@ -158,6 +162,7 @@ def grouping_snapshot(
         told_before: names of those that had them last time.
         confusion: of predicted classes.
         positive: mean score of the positive class, where groups are by it.
+        relearned: groups whose accuracy has changed, by name.
     """
     accuracy_lower, accuracy_upper = _interval(beliefs.accuracy, settings)
     ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
@@ -224,6 +229,7 @@ def grouping_snapshot(
             ece_above=None if above is None else np.where(enough_for_ece, above, 0.0),
             interval=settings.interval,
         ),
+        relearned=relearned,
     )
 
 
