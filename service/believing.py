@@ -191,6 +191,7 @@ def believed_groupings(
             confusion=confusion,
             positive=_positive_scores(space, groups, traffic) if name == POSITIVE_SCORE else None,
             evidence=proven.get(name),
+            relearned=known.relearned.get(name, {}),
         )
     _tell_overall(told, settings, known.asked, pace)
     return told
@@ -226,4 +227,5 @@ def _tell_overall(
             pace=pace,
             metric_groups=1,
             evidence=everything.evidence,
+            relearned=everything.relearned,
         )

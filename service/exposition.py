@@ -144,7 +144,19 @@ def _columns(grouping: GroupingSnapshot) -> dict[str, Column]:
         "credence_group_effective_labels": beliefs.labels,
         "credence_group_verdict_labels": grouping.verdict_labels,
         "credence_group_verdict_seconds": grouping.verdict_seconds,
+        "credence_group_relearned_timestamp_seconds": _changes(grouping),
     }
+
+
+def _changes(grouping: GroupingSnapshot) -> Column:
+    """When groups changed [G]; NaN of those that did not."""
+    if not grouping.relearned:
+        return None
+    nothing = float("nan")
+    times = (
+        grouping.relearned[name].since if name in grouping.relearned else nothing for name in grouping.groups
+    )
+    return np.fromiter(times, np.float64, count=len(grouping.groups))
 
 
 def _other_samples(samples: Samples, at: tuple[str, str, str], other: OtherGroups) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from service.assessment.verdict import labels_to_verdict
 from service.cells import GroupingKind
 from service.evidence import EXPECTED_TO_DIFFER, GroupingEvidence
 from service.model_settings import CONFUSION_CLASSES, CostSettings, ModelSettings
+from service.relearning import Relearned
 from service.store.facts import TrafficFacts
 from service.told import OtherGroups, other_groups, told_groups
 
@@ -123,6 +124,8 @@ class GroupingSnapshot:
     """Groups with metrics of their own."""
     other: OtherGroups | None
     """The others, if there are any."""
+    relearned: Mapping[str, Relearned]
+    """Groups whose accuracy has changed, by name: labels from before count little."""
 
     @property
     def accuracy(self) -> Estimate:
@@ -152,6 +155,7 @@ def grouping_snapshot(
     confusion: ConfusionSnapshot | None = None,
     positive: Floats | None = None,
     evidence: GroupingEvidence | None = None,
+    relearned: Mapping[str, Relearned],
 ) -> GroupingSnapshot:
     """Intervals and alerts from beliefs.
 
@@ -166,6 +170,7 @@ def grouping_snapshot(
         confusion: of predicted classes.
         positive: mean score of the positive class, where groups are by it.
         evidence: about the same groups, where there is any.
+        relearned: groups whose accuracy has changed, by name.
     """
     accuracy_lower, accuracy_upper = _interval(beliefs.accuracy, settings)
     ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
@@ -235,6 +240,7 @@ def grouping_snapshot(
             ece_above=None if above is None else np.where(enough_for_ece, above, 0.0),
             interval=settings.interval,
         ),
+        relearned=relearned,
     )
 
 

@@ -89,6 +89,7 @@ CATALOGUE: tuple[MetricSpec, ...] = (
     MetricSpec("credence_drift_reference_predictions", "gauge", "predictions", ("model",), "Predictions in the reference; absent while there is none."),
     MetricSpec("credence_drift_recent_predictions", "gauge", "predictions", ("model",), "Predictions that are compared with it: those of the last drift.window_hours, or since the reference."),
     MetricSpec("credence_drift_reference_end_timestamp_seconds", "gauge", "seconds", ("model",), "When the reference ended."),
+    MetricSpec("credence_group_relearned_timestamp_seconds", "gauge", "seconds", _GROUP, "When the first prediction was made after the last change of the group's accuracy, as far as labels tell: those from before count little. Absent where no change is more probable than not, and of `other`."),
     MetricSpec("credence_grouping_groups", "gauge", "groups", _GROUPING, "Groups that have had traffic."),
     MetricSpec("credence_grouping_groups_omitted", "gauge", "groups", _GROUPING, "Groups folded into `other`, as there are more than bounds.metric_groups; the worst, the most uncertain and those that alert are told one by one."),
     MetricSpec("credence_grouping_traffic_share_failing_ratio", "gauge", "ratio", _GROUPING, "Share of the traffic in groups that are known to be below alerts.min_accuracy, those in `other` included; absent without a threshold, and of score bins."),
