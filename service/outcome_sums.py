@@ -55,9 +55,10 @@ class OutcomeSums(NamedTuple):
         """From keys and what was summed up [s]."""
         said = keys & _FIELD
         alone = said & ((1 << _CHALLENGER_BIT) - 1)
+        cells, sources = cells_and_sources(keys)
         return cls(
-            cells=(keys >> 2 * _FIELD_BITS).astype(np.intp),
-            sources=(keys >> _FIELD_BITS & _FIELD).astype(np.intp),
+            cells=cells,
+            sources=sources,
             correct=(alone & 1).astype(np.float64),
             true_classes=(alone >> 1).astype(np.intp) + NO_CLASS,
             counts=counts,
@@ -86,3 +87,8 @@ def sum_keys(
     said = (true_classes.astype(np.int64) - NO_CLASS) << 1 | correct
     said |= challenger.astype(np.int64) << _CHALLENGER_BIT
     return (cells.astype(np.int64) << _FIELD_BITS | sources) << _FIELD_BITS | said
+
+
+def cells_and_sources(keys: Keys) -> tuple[Indices, Indices]:
+    """Cell of every sum, and code of who asked [s]."""
+    return (keys >> 2 * _FIELD_BITS).astype(np.intp), (keys >> _FIELD_BITS & _FIELD).astype(np.intp)

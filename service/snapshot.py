@@ -9,16 +9,21 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from service.asking import Aim
+from service.assessment.drift import aimed_shares
 from service.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
 from service.believing import believed_groupings, labels_of
 from service.cells import CellSpace
 from service.challenging import ChallengeSnapshot, challenge_snapshot
+from service.drifting import ModelDrift, model_drift
 from service.ensembles import EnsembleSnapshot, ensemble_snapshot
+from service.evidence import model_evidence
 from service.grouping_snapshot import GroupingSnapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
 from service.performing import PerformanceSnapshot
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
+from service.store.marks import Marks
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
 from service.timeline import Fault, Moment, Since, faults_since, told_names
@@ -72,6 +77,7 @@ class ModelSnapshot:
         ensembles: how ensembles and their members stand, by assessment.
         challenges: how challengers stand, by assessment.
         reference: the window that "now" is compared with, if one was set.
+        drift: how far recent traffic is from the reference; None while there is no reference.
     """
 
     model: str
@@ -96,6 +102,7 @@ class ModelSnapshot:
     ensembles: Mapping[str, EnsembleSnapshot]
     challenges: Mapping[str, ChallengeSnapshot]
     reference: ReferenceWindow | None
+    drift: ModelDrift | None
 
 
 def take_snapshot(
@@ -114,6 +121,7 @@ def take_snapshot(
     past: tuple[Moment, ...] = (),
     performances: Mapping[str, PerformanceSnapshot] | None = None,
     reference: ReferenceWindow | None = None,
+    marks: Marks | None = None,
 ) -> ModelSnapshot:
     """Beliefs from facts: a pure function, the same on every replica but for the Monte Carlo draws.
 
@@ -133,6 +141,7 @@ def take_snapshot(
         past: what was believed earlier.
         performances: what was learned last of performance, by assessment.
         reference: the window that "now" is compared with, if one was set.
+        marks: of its traffic, read before it.
     """
     told_before = {} if before is None else {n: told_names(g) for n, g in before.groupings.items()}
     groupings = believed_groupings(
@@ -143,6 +152,23 @@ def take_snapshot(
         metric_groups=metric_groups,
         at=now,
         told_before=told_before,
+        evidence=model_evidence(
+            settings=settings,
+            space=space,
+            traffic=traffic,
+            ledger=ledger,
+            reference=reference,
+            before={} if before is None else {n: g.evidence for n, g in before.groupings.items()},
+        ),
+    )
+    drift = model_drift(
+        space=space,
+        settings=settings.drift,
+        traffic=traffic,
+        marks=marks or {},
+        reference=reference,
+        groupings=groupings,
+        now=now,
     )
     return ModelSnapshot(
         model=model,
@@ -159,7 +185,14 @@ def take_snapshot(
         groupings=groupings,
         assessments={
             name: assessment_snapshot(
-                name, assessment, groupings, requests, interval=settings.interval, now=now, rng=rng
+                name,
+                assessment,
+                groupings,
+                requests,
+                interval=settings.interval,
+                now=now,
+                rng=rng,
+                aim=_aim(drift, assessment.asked_grouping, settings.drift.label_share),
             )
             for name, assessment in settings.assessments.items()
         },
@@ -172,7 +205,15 @@ def take_snapshot(
         ensembles=_ensembles(settings, space, traffic, ledger, requests, now=now, rng=rng),
         challenges=_challenges(settings, space, traffic, ledger, now=now),
         reference=reference,
+        drift=drift,
     )
+
+
+def _aim(drift: ModelDrift | None, grouping: str, label_share: float) -> Aim | None:
+    """Where suspicion wants labels of a grouping, if it does."""
+    there = None if drift is None else drift.groupings.get(grouping)
+    shares = None if there is None else aimed_shares(there.suspicion, there.drifted)
+    return None if shares is None else Aim(shares, label_share)
 
 
 def _ensembles(
@@ -187,7 +228,14 @@ def _ensembles(
 ) -> dict[str, EnsembleSnapshot]:
     if space.ensemble is None:
         return {}
-    known = labels_of(space, ledger, traffic, decay=settings.label_decay_per_second, now=now)
+    known = labels_of(
+        space,
+        ledger,
+        traffic,
+        decay=settings.label_decay_per_second,
+        run_length=settings.change_run_length,
+        now=now,
+    )
     found: dict[str, EnsembleSnapshot] = {}
     for name, asked in settings.assessments.items():
         waiting = Counter(r.group for r in requests.open.values() if r.assessment == name)
@@ -208,7 +256,14 @@ def _challenges(
 ) -> dict[str, ChallengeSnapshot]:
     if space.challenge is None:
         return {}
-    known = labels_of(space, ledger, traffic, decay=settings.label_decay_per_second, now=now)
+    known = labels_of(
+        space,
+        ledger,
+        traffic,
+        decay=settings.label_decay_per_second,
+        run_length=settings.change_run_length,
+        now=now,
+    )
     asked = {name: one for name, one in settings.assessments.items() if one.task == "challenge"}
     told = {
         name: challenge_snapshot(

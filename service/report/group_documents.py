@@ -9,6 +9,16 @@ from pydantic import Field
 from service.report.documents import Document, Interval, Seconds, Verdict
 
 
+class Relearning(Document):
+    """A change of a group's accuracy, after which it is learned anew."""
+
+    since: Seconds = Field(
+        description="when the first prediction was made that is likeliest to be from after the change"
+    )
+    labels_before: int = Field(description="from before it, of those that the grouping asked for")
+    kept: float = Field(description="what one of these still counts, at the most")
+
+
 class GroupState(Document):
     """What is believed of one group."""
 
@@ -45,6 +55,10 @@ class GroupState(Document):
     cost: Interval | None = Field(description="expected cost of a prediction, where costs are configured")
     low_since: Seconds | None = Field(description="since when it is known to fail, as far as remembered")
     low_since_or_earlier: bool = Field(description="whether it may have begun before `low_since`")
+    relearned: Relearning | None = Field(
+        description="the last change of its accuracy, if one is more probable than not: labels from before "
+        "count little"
+    )
 
 
 SortKey = Literal["evidence", "accuracy", "group", "share", "labels", "ece", "gap", "cost", "uncertainty"]

@@ -19,6 +19,7 @@ from service.report.group_documents import (
     FrequentMistake,
     GroupState,
     GroupTable,
+    Relearning,
     Reliability,
     ReliabilityBin,
     SortKey,
@@ -113,7 +114,15 @@ def group_state(
         cost=None if cost is None else Interval.of(cost, group),
         low_since=None if begun is None else begun.time,
         low_since_or_earlier=begun is not None and begun.or_earlier,
+        relearned=_relearning(grouping, name),
     )
+
+
+def _relearning(grouping: GroupingSnapshot, name: str) -> Relearning | None:
+    change = grouping.relearned.get(name)
+    if change is None:
+        return None
+    return Relearning(since=change.since, labels_before=change.before, kept=change.kept)
 
 
 def reliability(snapshot: ModelSnapshot, grouping_name: str, group_name: str) -> Reliability:

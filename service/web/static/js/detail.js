@@ -71,6 +71,7 @@ function advice(group, state, grouping) {
       runbook("miscalibrated", grouping),
     ]);
   }
+  if (group.relearned) said.push(relearned(group.relearned));
   const next = state.assessments.flatMap((/** @type {any} */ a) =>
     a.grouping === grouping ? a.next.map((/** @type {any} */ n) => ({ ...n, name: a.name })) : [],
   );
@@ -103,6 +104,15 @@ function failing(group, state, grouping) {
       (missed === null
         ? "."
         : ` and about ${percent(Math.min(1, missed))} of all mistakes. Until it is mended, let people check its predictions, or send them to another model.`),
+  ];
+}
+
+/** @param {any} change after which the group is learned anew */
+function relearned(change) {
+  return [
+    "Its accuracy has changed, probably with predictions of ",
+    when(change.since),
+    `: the ${counted(change.labels_before, "label")} from before count ${percent(change.kept)} each, or less.`,
   ];
 }
 
