@@ -15,7 +15,13 @@ from service.assessment.policies import POLICIES
 from service.assessment.priors import FIXED_PRIORS
 from service.assessment.tasks import TASKS
 from service.errors import RecordingError
-from service.replay import drift_command, ensemble_command, one_class, performance_command
+from service.replay import (
+    challenge_command,
+    drift_command,
+    ensemble_command,
+    one_class,
+    performance_command,
+)
 from service.replay.arguments import INTERVAL, natural, positive, share
 from service.replay.costs import load_costs
 from service.replay.digits import digits_recordings, digits_voters
@@ -40,7 +46,8 @@ measure how well the method knows the truth after so many labels. Nothing is nee
 
 FILE is .npz (probabilities [N, K], labels [N]), .csv or .txt (true_class score_0 ... score_K-1 a row), or
 .parquet; or the word `digits`: two classifiers of the handwritten digits that scikit-learn brings along, with
---task ensemble three. With --task ensemble all files are members of one ensemble, else each is by itself.
+--task ensemble three. With --task ensemble all files are members of one ensemble, with --task challenge there
+are two, the champion first; else each is by itself.
 """
 
 EPILOG = """\
@@ -55,6 +62,7 @@ examples:
   credence replay FILE --task performance --jobs 4         precision-recall curves from few labels
   credence replay digits --task drift --runs 10            how well beliefs follow an accuracy that falls
   credence replay A.npz B.npz C.npz --task ensemble        members of an ensemble, with labels that they share
+  credence replay OLD.npz NEW.npz --task challenge         labels until it is known which is better
   credence replay --paper FILE                             the paper's tables, with your predictions
 """
 
@@ -90,6 +98,7 @@ def add_parser(commands: Any) -> None:
             {
                 *(task for task, _ in TASKS),
                 *(performance_command.TASK, ensemble_command.TASK, drift_command.TASK),
+                challenge_command.TASK,
             }
         ),
     )
@@ -113,7 +122,9 @@ def add_parser(commands: Any) -> None:
         "--costs", type=Path, metavar="CSV", help="K rows: cost by true and predicted class"
     )
     question.add_argument(
-        "--region", type=share, help=f"difference that does not matter (default: {_REGION})"
+        "--region",
+        type=share,
+        help=f"difference that does not matter (default: {_REGION}; {challenge_command.MARGIN} of a challenge)",
     )
     one_class.add_arguments(
         parser,
@@ -151,6 +162,9 @@ def replay(options: argparse.Namespace) -> int:
     with workers(options.jobs) as crew, progress(for_programs=options.json) as advance:
         if options.task == ensemble_command.TASK:
             tables += ensemble_command.ensemble_tables(recordings, options, crew, advance)
+            recordings = []
+        if options.task == challenge_command.TASK:
+            tables += challenge_command.challenge_tables(recordings, options, advance)
             recordings = []
         for recording in recordings:
             if options.paper:

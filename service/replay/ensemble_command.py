@@ -75,7 +75,7 @@ def ensemble_tables(
 
 def _studies(recordings: Sequence[Recording], options: argparse.Namespace) -> list[EnsembleStudy]:
     itself = None if options.ensemble is None else load_recording(options.ensemble)
-    _same_items([*recordings, *([] if itself is None else [itself])])
+    same_items([*recordings, *([] if itself is None else [itself])])
     _told_apart(recordings)
     pools = [_voted(recordings, itself, number) for number in positive_classes(recordings[0], options)]
     if chosen_class(options, recordings[0].classes) is None:
@@ -96,8 +96,12 @@ def _studies(recordings: Sequence[Recording], options: argparse.Namespace) -> li
     ]
 
 
-def _same_items(recordings: Sequence[Recording]) -> None:
-    """Refuse recordings that cannot be of the same items in the same order."""
+def same_items(recordings: Sequence[Recording]) -> None:
+    """Refuse recordings that cannot be of the same items in the same order.
+
+    Raises:
+        RecordingError: they are not.
+    """
     first = recordings[0]
     for other in recordings[1:]:
         for what, one, its in (

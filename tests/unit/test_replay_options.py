@@ -51,6 +51,7 @@ TAKEN = {
     ("--task", "comparison"): OF_GROUPS,
     ("--task", "performance"): OF_ONE_CLASS | {"--threshold", "--target", "--decision-values"},
     ("--task", "ensemble"): OF_ONE_CLASS | {"--ensemble"},
+    ("--task", "challenge"): {"--region", "--interval"},
     ("--task", "drift"): {
         *("--grouping", "--superclasses", "--score-bins", "--binning", "--interval"),
         *("--drift", "--points", "--window", "--half-life", "--run-length"),
@@ -106,7 +107,7 @@ def test_help_tells_what_is_taken_unless_told() -> None:
         "--score-bins B default: 10",
         "default: equal_size",
         "find (default: 1; with --paper 3)",
-        "matter (default: 0.05)",
+        "matter (default: 0.05; 0.01 of a challenge)",
         "intervals (default: 0.95)",
     ):
         assert told in words

@@ -1,0 +1,181 @@
+"""`credence replay --task challenge`: labels until it is known which of two classifiers is better."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from service.assessment.challenge import ChallengeBeliefs, PairedLabels
+from service.errors import RecordingError
+from service.replay.arguments import INTERVAL
+from service.replay.ensemble_command import same_items
+from service.replay.progress import Advance
+from service.replay.recording import Recording
+from service.replay.tables import Cell, Table
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+
+TASK: Final = "challenge"
+MARGIN: Final = 0.01
+AIMED: Final = 0.8
+"""Share of labels that go to disagreements, as in the service."""
+
+_PAIR = 2
+WAYS: Final = ("random", "aimed")
+
+
+class Decided(NamedTuple):
+    """One rule in one run.
+
+    Attributes:
+        labels: until it named a winner; all of them if it never did.
+        named: 1 for the challenger, -1 for the champion, 0 for nobody.
+    """
+
+    labels: int
+    named: int
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Two classifiers of the same items.
+
+    Attributes:
+        champion: whether the first one is right [N].
+        challenger: whether the second one is [N].
+        differ: whether they predict different classes [N].
+        margin: difference of accuracies that does not matter.
+        confidence: of the posterior; 1 less it is the rate at which evidence of either side may err.
+    """
+
+    champion: Flags
+    challenger: Flags
+    differ: Flags
+    margin: float
+    confidence: float
+
+    @property
+    def difference(self) -> float:
+        """Accuracy of the challenger less that of the champion, over all items."""
+        return float(self.challenger.mean() - self.champion.mean())
+
+    @property
+    def winner(self) -> int:
+        """1 for the challenger, -1 for the champion, 0 where they differ by the margin at most."""
+        return int(np.sign(self.difference)) if abs(self.difference) > self.margin else 0
+
+    def run(self, way: str, rng: np.random.Generator) -> tuple[Decided, Decided]:
+        """What posterior and evidence decide, looking after every label of a disagreement.
+
+        Args:
+            way: `random` items, or `aimed` at disagreements; either without repetition.
+            rng: draws items.
+        """
+        items = rng.permutation(len(self.differ))
+        asked = items[self.differ[items]]
+        if way == "random":
+            labels = np.flatnonzero(self.differ[items]) + 1
+        else:
+            labels = np.arange(1, len(asked) + 1) + np.cumsum(rng.geometric(AIMED, len(asked)) - 1)
+        won, lost = self.challenger[asked].cumsum(), self.champion[asked].cumsum()
+        count = np.arange(1, len(asked) + 1)
+        told = ChallengeBeliefs(
+            np.full(len(asked), self.differ.mean()),
+            PairedLabels(
+                won.astype(np.float64), lost.astype(np.float64), (count - won - lost).astype(np.float64)
+            ),
+        )
+        enough = np.log(2 / (1 - self.confidence))
+        return (
+            _decided(
+                labels,
+                told.better(self.margin) >= self.confidence,
+                told.worse(self.margin) >= self.confidence,
+            ),
+            _decided(
+                labels, told.log_e_better(self.margin) >= enough, told.log_e_worse(self.margin) >= enough
+            ),
+        )
+
+
+def challenge_tables(
+    recordings: Sequence[Recording], options: argparse.Namespace, advance: Advance
+) -> list[Table]:
+    """Replay champion and challenger together, and tell what was found.
+
+    Args:
+        recordings: of the champion, and of its challenger.
+        options: that were given.
+        advance: tells how far the runs are.
+
+    Raises:
+        RecordingError: an option or a recording cannot be used for this task.
+    """
+    if len(recordings) != _PAIR:
+        raise RecordingError(
+            TASK, f"it compares two recordings, the champion's first; there are {len(recordings)}"
+        )
+    if options.plots:
+        raise RecordingError("--plots", f"the task {TASK} draws nothing; leave it out")
+    same_items(recordings)
+    first, second = recordings
+    champion, challenger = (each.predicted == each.labels for each in recordings)
+    contest = Contest(
+        champion=champion,
+        challenger=challenger,
+        differ=first.predicted != second.predicted,
+        margin=MARGIN if options.region is None else options.region,
+        confidence=options.interval or INTERVAL,
+    )
+    if not contest.differ.any():
+        raise RecordingError(second.name, f"it predicts what {first.name} does, throughout")
+    tell = advance(f"{first.name}, then {second.name}", options.runs)
+    rows = []
+    found: dict[str, list[tuple[Decided, Decided]]] = {way: [] for way in WAYS}
+    for run in range(options.runs):
+        for number, way in enumerate(WAYS):
+            found[way].append(contest.run(way, np.random.default_rng([options.seed, run, number])))
+        tell(1)
+    for way in WAYS:
+        figures: list[Cell] = []
+        for rule in zip(*found[way], strict=True):
+            figures += _figures(rule, contest.winner)
+        rows.append((way, tuple(figures)))
+    columns = tuple(
+        f"{figure}, by {rule}"
+        for rule in ("posterior", "evidence")
+        for figure in ("labels", "decided %", "wrong %")
+    )
+    said = {1: "The challenger is better", -1: "The champion is better", 0: "Neither is better"}
+    by = f"by {100 * contest.difference:+.2f} points, margin {100 * contest.margin:g}"
+    share = f"{100 * contest.differ.mean():.1f} % of {len(contest.differ):,} items"
+    notes = (
+        f"{said[contest.winner]}: {by}; they disagree on {share}.",
+        "Labels until a winner is named, looking after each; else, until no disagreement is left.",
+        f"{options.runs} runs, seed {options.seed}.",
+    )
+    return [Table(f"{second.name} challenges {first.name}", "items", columns, rows, notes=notes)]
+
+
+def _decided(labels: Indices, better: Flags, worse: Flags) -> Decided:
+    known = better | worse
+    if not known.any():
+        return Decided(int(labels[-1]), 0)
+    first = int(known.argmax())
+    return Decided(int(labels[first]), 1 if better[first] else -1)
+
+
+def _figures(rule: Sequence[Decided], winner: int) -> tuple[float, float, float]:
+    named = np.array([each.named for each in rule])
+    return (
+        float(np.mean([each.labels for each in rule])),
+        100 * float((named != 0).mean()),
+        100 * float(((named != 0) & (named != winner)).mean()),
+    )
