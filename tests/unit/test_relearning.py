@@ -155,6 +155,18 @@ def test_a_memory_changes_nothing_as_labels_come_and_are_corrected() -> None:
     assert look(corrected, BY_CAMERA, memory=memory)[1].factors is None
 
 
+def test_a_memory_holds_what_looks_of_late_have_asked_for() -> None:
+    told, memory = outcomes(11), ChangeMemory()
+    look(told, BY_CAMERA, memory=memory)
+    once = len(memory)
+    assert once == CAMERAS
+    # In turn of now, and of other times.
+    for number in range(40):
+        look(outcomes(12 + number, count=300), BY_CAMERA, memory=memory)
+        look(told, BY_CAMERA, memory=memory)
+        assert len(memory) <= 10 * once
+
+
 def test_no_outcomes_forget_nothing() -> None:
     assert look(outcomes(9, count=0), BY_CAMERA)[1] == Forgotten(None, {})
 
