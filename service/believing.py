@@ -12,6 +12,7 @@ import numpy.typing as npt
 from service.assessment.groups import CellTraffic, Labels, assess_grouping
 from service.assessment.weights import Asked, balance_weights
 from service.cells import ALL, POSITIVE_SCORE, CellSpace
+from service.evidence import GroupingEvidence
 from service.grouping_snapshot import GroupingSnapshot, Pace, confusion_snapshot, grouping_snapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
@@ -128,6 +129,7 @@ def believed_groupings(
     metric_groups: int,
     at: float,
     told_before: Mapping[str, Collection[str]],
+    evidence: Mapping[str, GroupingEvidence] | None = None,
 ) -> dict[str, GroupingSnapshot]:
     """Beliefs about the groups of every grouping that has traffic, by the labels that were there at a time.
 
@@ -139,7 +141,9 @@ def believed_groupings(
         metric_groups: groups per grouping that have metrics of their own, at most.
         at: seconds since the epoch.
         told_before: names of those that had them last time, by grouping.
+        evidence: about the groups of groupings that asked for labels.
     """
+    proven = evidence or {}
     decay = settings.label_decay_per_second
     known = labels_of(space, ledger, traffic, decay=decay, run_length=settings.change_run_length, now=at)
     pace = Pace(
@@ -186,6 +190,7 @@ def believed_groupings(
             told_before=told_before.get(name, ()),
             confusion=confusion,
             positive=_positive_scores(space, groups, traffic) if name == POSITIVE_SCORE else None,
+            evidence=proven.get(name),
             relearned=known.relearned.get(name, {}),
         )
     _tell_overall(told, settings, known.asked, pace)
@@ -221,5 +226,6 @@ def _tell_overall(
             settings,
             pace=pace,
             metric_groups=1,
+            evidence=everything.evidence,
             relearned=everything.relearned,
         )

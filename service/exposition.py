@@ -15,7 +15,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from service.assessment_snapshot import AssessmentSnapshot
+from service.drift_exposition import drift_rows
 from service.ensembles import EnsembleSnapshot
+from service.evidence_samples import evidence_samples
 from service.grouping_snapshot import GroupingSnapshot
 from service.metrics import SPECS
 from service.performing import PerformanceSnapshot
@@ -67,6 +69,8 @@ def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
             "credence_alert_max_ece_ratio": alerts.max_ece,
             "credence_alert_confidence_ratio": alerts.confidence,
             "credence_alert_min_labels": alerts.min_labels,
+            "credence_evidence_alpha_ratio": snapshot.settings.evidence.alpha,
+            "credence_evidence_run_length_labels": snapshot.settings.evidence.run_length,
             "credence_traffic_predictions_total": snapshot.predictions,
             "credence_attribute_combinations": snapshot.combinations,
             "credence_attribute_combinations_limit": snapshot.combination_limit,
@@ -80,6 +84,8 @@ def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
     )
     for name, grouping in snapshot.groupings.items():
         _grouping_samples(samples, (snapshot.model, name), grouping)
+    for name, labels, value in drift_rows(snapshot):
+        samples.setdefault(name, []).append((labels, value))
     for name, performance in snapshot.performances.items():
         _performance_samples(samples, (snapshot.model, name), performance)
     for name, ensemble in snapshot.ensembles.items():
@@ -113,6 +119,8 @@ def _grouping_samples(samples: Samples, at: tuple[str, str], grouping: GroupingS
     )
     if grouping.other is not None:
         _other_samples(samples, (*at, OTHER), grouping.other)
+    for name, labels, value in evidence_samples(grouping):
+        samples.setdefault(name, []).append(((*at, *labels), value))
 
 
 def _columns(grouping: GroupingSnapshot) -> dict[str, Column]:

@@ -45,13 +45,11 @@ _COLUMNS = {
 `sum` is which of the sums it counts in: none if it is retracted, or has no cell yet.
 """
 
+_SEQUENCE_BITS = 20
+"""For the sequence number in a token, the milliseconds in front of it: a million entries a millisecond."""
+
 _TELLING = ("combination", "predicted", "score", "source", "true_class", "correct", "alive")
 """Columns that decide on the sum."""
-
-
-_ONE = np.uint64(1)
-_SEQUENCE_BITS = np.uint64(20)
-"""In a mark milliseconds come first; outcomes of one of them are fewer than a million."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +81,38 @@ class ScoredLabels:
             self.sources[which],
             self.true_classes[which],
             self.freshness[which],
+        )
+
+
+@dataclass(frozen=True)
+class LabelSequence:
+    """Labels one by one, in the order in which their outcomes came, as columns [n].
+
+    Attributes:
+        tokens: of which each tells the outcome and whether it is right; ascending.
+        cells: cell of each.
+        scores: of the predicted class.
+        correct: whether that is the true class.
+        predicted_at: when it was predicted, seconds since the epoch.
+        given_at: when the label was given; of a corrected one, the first time.
+    """
+
+    tokens: npt.NDArray[np.int64]
+    cells: Indices
+    scores: Floats
+    correct: Flags
+    predicted_at: Floats
+    given_at: Floats
+
+    def part(self, which: Flags | Indices) -> LabelSequence:
+        """Some of them, or in another order."""
+        return LabelSequence(
+            self.tokens[which],
+            self.cells[which],
+            self.scores[which],
+            self.correct[which],
+            self.predicted_at[which],
+            self.given_at[which],
         )
 
 
@@ -212,7 +242,6 @@ class OutcomeLedger:
         chosen = np.flatnonzero(counts)
         cells, sources = (column[rows["sum"][chosen]] for column in cells_and_sources(self._sum_keys()))
         correct = rows["correct"][chosen]
-        place = rows["milliseconds"][chosen].astype(np.uint64) << _SEQUENCE_BITS
         return PlacedOutcomes(
             rows=chosen,
             row_count=len(rows),
@@ -220,7 +249,7 @@ class OutcomeLedger:
             sources=sources,
             correct=correct,
             predicted_at=rows["predicted_at"][chosen],
-            marks=_mixed(place ^ rows["sequence"][chosen].astype(np.uint64) << _ONE ^ correct),
+            marks=_mixed(self._tokens(chosen).astype(np.uint64)),
         )
 
     def scored(self, *, at: float, decay: float) -> ScoredLabels:
@@ -247,6 +276,37 @@ class OutcomeLedger:
             true_classes=rows["true_class"][chosen].astype(np.intp),
             freshness=np.exp(-decay * age),
         )
+
+    def asked_by(self, grouping: str) -> LabelSequence:
+        """The outcomes that count and that a grouping's assessments asked for, one by one.
+
+        Args:
+            grouping: its name.
+        """
+        rows = self._rows
+        asked = np.array([named == grouping for _, named in self._sources], dtype=np.bool_)
+        chosen = np.flatnonzero(rows["sum"] != _NONE)
+        chosen = chosen[asked[rows["source"][chosen]]]
+        cells = self._space.cells(
+            combinations=self._numbers[rows["combination"][chosen]],
+            classes=rows["predicted"][chosen].astype(np.intp),
+            scores=rows["score"][chosen],
+        )
+        return LabelSequence(
+            tokens=self._tokens(chosen),
+            cells=cells,
+            scores=rows["score"][chosen],
+            correct=rows["correct"][chosen],
+            predicted_at=rows["predicted_at"][chosen],
+            given_at=rows["given_at"][chosen],
+        )
+
+    def _tokens(self, rows: Indices) -> npt.NDArray[np.int64]:
+        """Which outcome each is, and whether it is right; ascending as they came."""
+        named = self._rows
+        places = named["milliseconds"][rows] << _SEQUENCE_BITS | named["sequence"][rows]
+        tokens: npt.NDArray[np.int64] = places << 1 | named["correct"][rows]
+        return tokens
 
     def given(self, since: float) -> tuple[Floats, Flags]:
         """Labels given from then on: when, and whether they say that the prediction is right [n]."""

@@ -10,6 +10,8 @@ from pydantic import Field, model_validator
 
 from service.assessment_settings import AssessmentSettings
 from service.cells import Ensemble
+from service.drift_settings import DriftSettings
+from service.evidence_settings import EvidenceSettings
 from service.forgetting_settings import ForgettingSettings
 from service.inference_contract import ATTRIBUTE_PREFIX, TENSOR_RULES, TensorField
 from service.reference_settings import ReferenceSettings
@@ -95,6 +97,8 @@ class ModelSettings(Frozen):
     )
     alerts: AlertSettings = AlertSettings()
     reference: ReferenceSettings = ReferenceSettings()
+    evidence: EvidenceSettings = EvidenceSettings()
+    drift: DriftSettings = DriftSettings()
     costs: CostSettings | None = Field(
         default=None, description="of mistakes, for a model with a grouping by predicted class"
     )

@@ -9,15 +9,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from service.asking import Aim
+from service.assessment.drift import aimed_shares
 from service.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
 from service.believing import believed_groupings, labels_of
 from service.cells import CellSpace
+from service.drifting import ModelDrift, model_drift
 from service.ensembles import EnsembleSnapshot, ensemble_snapshot
+from service.evidence import model_evidence
 from service.grouping_snapshot import GroupingSnapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
 from service.performing import PerformanceSnapshot
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
+from service.store.marks import Marks
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
 from service.timeline import Fault, Moment, Since, faults_since, told_names
@@ -70,6 +75,7 @@ class ModelSnapshot:
         performances: what was learned last of performance, by assessment.
         ensembles: how ensembles and their members stand, by assessment.
         reference: the window that "now" is compared with, if one was set.
+        drift: how far recent traffic is from the reference; None while there is no reference.
     """
 
     model: str
@@ -93,6 +99,7 @@ class ModelSnapshot:
     performances: Mapping[str, PerformanceSnapshot]
     ensembles: Mapping[str, EnsembleSnapshot]
     reference: ReferenceWindow | None
+    drift: ModelDrift | None
 
 
 def take_snapshot(
@@ -111,6 +118,7 @@ def take_snapshot(
     past: tuple[Moment, ...] = (),
     performances: Mapping[str, PerformanceSnapshot] | None = None,
     reference: ReferenceWindow | None = None,
+    marks: Marks | None = None,
 ) -> ModelSnapshot:
     """Beliefs from facts: a pure function, the same on every replica but for the Monte Carlo draws.
 
@@ -130,6 +138,7 @@ def take_snapshot(
         past: what was believed earlier.
         performances: what was learned last of performance, by assessment.
         reference: the window that "now" is compared with, if one was set.
+        marks: of its traffic, read before it.
     """
     told_before = {} if before is None else {n: told_names(g) for n, g in before.groupings.items()}
     groupings = believed_groupings(
@@ -140,6 +149,23 @@ def take_snapshot(
         metric_groups=metric_groups,
         at=now,
         told_before=told_before,
+        evidence=model_evidence(
+            settings=settings,
+            space=space,
+            traffic=traffic,
+            ledger=ledger,
+            reference=reference,
+            before={} if before is None else {n: g.evidence for n, g in before.groupings.items()},
+        ),
+    )
+    drift = model_drift(
+        space=space,
+        settings=settings.drift,
+        traffic=traffic,
+        marks=marks or {},
+        reference=reference,
+        groupings=groupings,
+        now=now,
     )
     return ModelSnapshot(
         model=model,
@@ -156,7 +182,14 @@ def take_snapshot(
         groupings=groupings,
         assessments={
             name: assessment_snapshot(
-                name, assessment, groupings, requests, interval=settings.interval, now=now, rng=rng
+                name,
+                assessment,
+                groupings,
+                requests,
+                interval=settings.interval,
+                now=now,
+                rng=rng,
+                aim=_aim(drift, assessment.asked_grouping, settings.drift.label_share),
             )
             for name, assessment in settings.assessments.items()
         },
@@ -168,7 +201,15 @@ def take_snapshot(
         performances=performances or {},
         ensembles=_ensembles(settings, space, traffic, ledger, requests, now=now, rng=rng),
         reference=reference,
+        drift=drift,
     )
+
+
+def _aim(drift: ModelDrift | None, grouping: str, label_share: float) -> Aim | None:
+    """Where suspicion wants labels of a grouping, if it does."""
+    there = None if drift is None else drift.groupings.get(grouping)
+    shares = None if there is None else aimed_shares(there.suspicion, there.drifted)
+    return None if shares is None else Aim(shares, label_share)
 
 
 def _ensembles(

@@ -29,6 +29,13 @@ class GroupState(Document):
     labels_incorrect: int
     effective_labels: float = Field(description="what its labels are worth after weighting and forgetting")
     accuracy: Interval
+    own_rate: float | None = Field(
+        description="how many of its own labels say that it is right, by themselves; null without any"
+    )
+    own_share: float = Field(
+        description="part of `accuracy` that comes from its own labels; the rest is what scores and other "
+        "groups tell"
+    )
     accuracy_below: float | None = Field(description="probability of less than min_accuracy")
     verdict: Verdict = Field(
         description="whether it meets min_accuracy: known with enough labels either way, still open, or none "

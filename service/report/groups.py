@@ -101,6 +101,8 @@ def group_state(
         labels_incorrect=int(grouping.beliefs.labels_incorrect[group]),
         effective_labels=float(beliefs.labels[group]),
         accuracy=Interval.of(grouping.accuracy, group),
+        own_rate=_finite(grouping.own_rate, group),
+        own_share=float(grouping.own_share[group]),
         accuracy_below=None if grouping.accuracy_below is None else float(grouping.accuracy_below[group]),
         verdict=known,
         verdict_labels=_finite(grouping.verdict_labels, group),

@@ -22,6 +22,7 @@ from service.settings import Settings
 from service.shard import Traffic
 from service.snapshot import ModelSnapshot, take_snapshot
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
+from service.store.marks import MarkName, Marks
 from service.store.records import Fact, Given
 from service.store.requests import OpenRequest
 from service.timeline import Moment, past_moment
@@ -126,10 +127,15 @@ def snapshot(
     before: ModelSnapshot | None = None,
     past: tuple[Moment, ...] = (),
     performances: Mapping[str, PerformanceSnapshot] | None = None,
+    marks: Marks | None = None,
+    traffic: Sequence[int] | None = None,
     **model: Any,
 ) -> ModelSnapshot:
-    """A snapshot of `known`."""
+    """A snapshot of `known`, with so many predictions in its cells if that is told."""
     there = known(count, **model)
+    if traffic is not None:
+        counted = replace(there.traffic.traffic, counts=np.array(traffic))
+        there = replace(there, traffic=replace(there.traffic, traffic=counted))
     opened = OpenRequest("whole", "[0.5,1]", {}, "cat", 0.9, 1, NOW - 30)
     return take_snapshot(
         model="m",
@@ -145,7 +151,27 @@ def snapshot(
         before=before,
         past=past,
         performances=performances,
+        marks=marks,
     )
+
+
+MIXED = [100, 900] * len(CLASSES)
+"""Predictions by class and score bin in a reference: nine of ten are sure."""
+
+DROPPED = [100, 900, 600, 400, 100, 900]
+"""The same later, when the classifier is not so sure of dogs any more."""
+
+
+def drifting(recent: Sequence[int] = DROPPED, **model: Any) -> ModelSnapshot:
+    """A snapshot of a model whose predictions of the last hour are compared with those before."""
+    begun = np.array(MIXED)
+    marks = {
+        MarkName("beginning", NOW - 7_200): begun,
+        MarkName("first", NOW - 3_600): 2 * begun,
+        MarkName("recent", NOW - 7_200): begun,
+    }
+    drift = {"reference_predictions": 1_000}
+    return snapshot(marks=marks, traffic=2 * begun + np.array(recent), drift=drift, **model)
 
 
 def performance(labelled: int = 100, **fields: Any) -> PerformanceSnapshot:

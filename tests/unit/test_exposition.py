@@ -12,7 +12,7 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_classic
-from snapshots import NOW, ensemble, known, performance, recalled, snapshot
+from snapshots import NOW, drifting, ensemble, known, performance, recalled, snapshot
 
 from service.exposition import SnapshotCollector
 from service.instruments import PipelineMetrics, VendorMetrics
@@ -23,9 +23,11 @@ RENEWING = {"labels": 100, "per_days": 1}
 LEARNED = performance()
 POOLED = ensemble()
 TAKEN = replace(
-    snapshot(
+    drifting(
         changed="cat",
         alerts={"min_accuracy": 0.8, "max_ece": 0.1},
+        reference={"labels": 20},
+        evidence={"run_length": 10},
         assessments={
             "worst": {"task": "identification", "grouping": "class", "budget": RENEWING},
             "compare": {
@@ -63,6 +65,7 @@ def registry_of(taken: ModelSnapshot) -> CollectorRegistry:
     pipeline.leading(True)
     pipeline.published("m", 1)
     pipeline.draws_short("m", "worst", 1)
+    pipeline.requests_chosen("m", "worst", policy=3, drift=1)
     pipeline.performance_failed("m")
     vendors = VendorMetrics(registry)
     vendors.called("acme", "/models", 200)

@@ -254,6 +254,15 @@ def test_a_missing_key_is_named_by_its_path(tmp_path: Path, text: str, path: str
             model_text(assessments="{q: {budget: {labels: 1, per_days: 0}}}"),
             "models.animals.assessments.q.budget.per_days",
         ),
+        ("models: {m: {classes: [a, b], drift: {window_hours: 0}}}", "models.m.drift.window_hours"),
+        ("models: {m: {classes: [a, b], drift: {window_hours: .inf}}}", "models.m.drift.window_hours"),
+        (
+            "models: {m: {classes: [a, b], drift: {reference_predictions: 0}}}",
+            "models.m.drift.reference_predictions",
+        ),
+        ("models: {m: {classes: [a, b], drift: {max_distance: 0}}}", "models.m.drift.max_distance"),
+        ("models: {m: {classes: [a, b], drift: {max_distance: 1}}}", "models.m.drift.max_distance"),
+        ("models: {m: {classes: [a, b], drift: {label_share: 1.1}}}", "models.m.drift.label_share"),
     ],
 )
 def test_an_impossible_value_is_named_by_its_path(tmp_path: Path, text: str, path: str) -> None:
