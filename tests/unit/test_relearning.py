@@ -51,7 +51,9 @@ def look(
     told: PlacedOutcomes, *groupings: AskedGrouping, memory: ChangeMemory | None = None
 ) -> tuple[np.ndarray, Forgotten]:
     """Factors of all rows, and the rest."""
-    found = forgotten(told, groupings, run_length=RUN_LENGTH, memory=memory or ChangeMemory())
+    found = forgotten(
+        told, groupings, run_length=RUN_LENGTH, memory=ChangeMemory() if memory is None else memory
+    )
     return np.ones(told.row_count) if found.factors is None else found.factors, found
 
 
