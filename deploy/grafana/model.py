@@ -6,7 +6,15 @@ from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders import timeseries
 from grafana_foundation_sdk.models import dashboard as kinds
 
-from deploy.grafana import looks, model_ensembles, model_groups, model_performance, model_questions, promql
+from deploy.grafana import (
+    looks,
+    model_drift,
+    model_ensembles,
+    model_groups,
+    model_performance,
+    model_questions,
+    promql,
+)
 from deploy.grafana.frame import MODEL, dashboard, variable
 from deploy.grafana.panels import Query, Says, band, number
 from deploy.grafana.promql import age, crossed, shown, shown_rate
@@ -92,7 +100,7 @@ def model() -> build.Dashboard:
     for panel in _overall():
         board = board.with_panel(panel)
     board = board.with_panel(firing_alerts(_FIRING, width=8, height=8))
-    board = model_performance.row(model_groups.rows(board))
+    board = model_performance.row(model_drift.row(model_groups.rows(board)))
     return model_questions.rows(model_ensembles.row(board))
 
 
