@@ -45,7 +45,7 @@ ASSESSMENTS = """
 ALERTS = """alerts: {min_accuracy: 0.9, max_ece: 0.01}
     costs: {default: 1, mistakes: [{true: owl, predicted: cat, cost: 5}]}
     # More than is sent at first, so that it takes a time that is known.
-    drift: {reference_predictions: 605}"""
+    drift: {reference_predictions: 1000}"""
 
 RATE_INTERVAL = "10s"
 # A counter that appears between two scrapes has no rate before it grows, and an alert wants labels enough, so
