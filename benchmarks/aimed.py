@@ -20,6 +20,7 @@ from service.asking import Aim, named_groups, standing
 from service.assessment.drift import aimed_shares
 from service.assessment.sequential import log_e_below
 from service.believing import believed_groupings
+from service.cells import Combination
 from service.combination_directory import CombinationDirectory
 from service.drifting import model_drift
 from service.ledger import OutcomeLedger
@@ -112,7 +113,7 @@ class Watched:
             }
         )
         self._model, self._space = settings.models["m"], settings.cell_space("m")
-        self._combinations = [(name,) for name in names]
+        self._combinations: list[Combination] = [(name,) for name in names]
         self._ledger = OutcomeLedger(self._space)
         self._directory = CombinationDirectory(self._space, self._combinations)
         self._counts = np.zeros((question.groups, BINS), np.int64)
