@@ -96,6 +96,7 @@ def test_the_members_of_an_ensemble_are_told_also_on_a_phone(shown: Shown) -> No
 def test_a_group_that_has_drifted_is_named_and_its_scores_are_drawn_then_and_now(shown: Shown) -> None:
     page = shown(drifting(), "/?grouping=class&group=dog")
     expect(page.locator(".drifted")).to_have_count(1)
+    expect(page.get_by_text("groups have drifted from the reference")).to_be_visible()
     expect(page.locator("tr", has=page.locator(".drifted")).first).to_contain_text("dog")
     drift = page.locator("#detail figure", has_text="Drift")
     expect(drift).to_contain_text("has drifted: its scores are farther")
