@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from service.assessment_snapshot import AssessmentSnapshot
 from service.drift_exposition import drift_rows
 from service.ensembles import EnsembleSnapshot
+from service.evidence_samples import evidence_samples
 from service.grouping_snapshot import GroupingSnapshot
 from service.metrics import SPECS
 from service.performing import PerformanceSnapshot
@@ -68,6 +69,8 @@ def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
             "credence_alert_max_ece_ratio": alerts.max_ece,
             "credence_alert_confidence_ratio": alerts.confidence,
             "credence_alert_min_labels": alerts.min_labels,
+            "credence_evidence_alpha_ratio": snapshot.settings.evidence.alpha,
+            "credence_evidence_run_length_labels": snapshot.settings.evidence.run_length,
             "credence_traffic_predictions_total": snapshot.predictions,
             "credence_attribute_combinations": snapshot.combinations,
             "credence_attribute_combinations_limit": snapshot.combination_limit,
@@ -116,6 +119,8 @@ def _grouping_samples(samples: Samples, at: tuple[str, str], grouping: GroupingS
     )
     if grouping.other is not None:
         _other_samples(samples, (*at, OTHER), grouping.other)
+    for name, labels, value in evidence_samples(grouping):
+        samples.setdefault(name, []).append(((*at, *labels), value))
 
 
 def _columns(grouping: GroupingSnapshot) -> dict[str, Column]:
@@ -139,7 +144,19 @@ def _columns(grouping: GroupingSnapshot) -> dict[str, Column]:
         "credence_group_effective_labels": beliefs.labels,
         "credence_group_verdict_labels": grouping.verdict_labels,
         "credence_group_verdict_seconds": grouping.verdict_seconds,
+        "credence_group_relearned_timestamp_seconds": _changes(grouping),
     }
+
+
+def _changes(grouping: GroupingSnapshot) -> Column:
+    """When groups changed [G]; NaN of those that did not."""
+    if not grouping.relearned:
+        return None
+    nothing = float("nan")
+    times = (
+        grouping.relearned[name].since if name in grouping.relearned else nothing for name in grouping.groups
+    )
+    return np.fromiter(times, np.float64, count=len(grouping.groups))
 
 
 def _other_samples(samples: Samples, at: tuple[str, str, str], other: OtherGroups) -> None:

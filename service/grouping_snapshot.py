@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,17 +13,18 @@ from service.assessment.confusion import Confusion, CostBeliefs, assess_confusio
 from service.assessment.estimate import Estimate
 from service.assessment.groups import GroupingBeliefs, Labels
 from service.assessment.mixture import BetaMixture
+from service.assessment.shrinkage import own_rate, own_share
 from service.assessment.verdict import labels_to_verdict
 from service.cells import GroupingKind
+from service.evidence import EXPECTED_TO_DIFFER, GroupingEvidence
 from service.model_settings import CONFUSION_CLASSES, CostSettings, ModelSettings
+from service.relearning import Relearned
 from service.store.facts import TrafficFacts
 from service.told import OtherGroups, other_groups, told_groups
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
-
-_EXPECTED_TO_DIFFER = frozenset({"score_bin", "positive_score", "votes"})
 
 ECE_LABELS = 2
 """An ECE, which is never believed to be 0, needs so many times the labels that accuracy needs."""
@@ -91,6 +92,10 @@ class GroupingSnapshot:
     ece_lower: Floats
     ece_mean: Floats
     ece_upper: Floats
+    own_rate: Floats
+    """Share of the group's own labels that say that it is right; NaN without any."""
+    own_share: Floats
+    """Part of what is believed of its accuracy that comes from them."""
     accuracy_below: Floats | None
     """P(accuracy < the alert threshold), where one is configured; not of score bins."""
     ece_above: Floats | None
@@ -113,10 +118,14 @@ class GroupingSnapshot:
     """Traffic share of the groups that meet the threshold."""
     positive: Floats | None
     """Mean score of the positive class, where groups are by it."""
+    evidence: GroupingEvidence | None
+    """What may be looked at any time, where labels were asked for this grouping."""
     told: Indices
     """Groups with metrics of their own."""
     other: OtherGroups | None
     """The others, if there are any."""
+    relearned: Mapping[str, Relearned]
+    """Groups whose accuracy has changed, by name: labels from before count little."""
 
     @property
     def accuracy(self) -> Estimate:
@@ -145,6 +154,8 @@ def grouping_snapshot(
     told_before: Collection[str] = (),
     confusion: ConfusionSnapshot | None = None,
     positive: Floats | None = None,
+    evidence: GroupingEvidence | None = None,
+    relearned: Mapping[str, Relearned],
 ) -> GroupingSnapshot:
     """Intervals and alerts from beliefs.
 
@@ -158,6 +169,8 @@ def grouping_snapshot(
         told_before: names of those that had them last time.
         confusion: of predicted classes.
         positive: mean score of the positive class, where groups are by it.
+        evidence: about the same groups, where there is any.
+        relearned: groups whose accuracy has changed, by name.
     """
     accuracy_lower, accuracy_upper = _interval(beliefs.accuracy, settings)
     ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
@@ -167,7 +180,7 @@ def grouping_snapshot(
     low, meets, miscalibrated = (np.zeros(len(names), dtype=np.bool_) for _ in range(3))
     enough, enough_for_ece = (beliefs.labels >= times * alerts.min_labels for times in (1, ECE_LABELS))
     # How accurate a score bin is, is its score's affair, and a few votes are for what is hard: no fault.
-    if alerts.min_accuracy is not None and kind not in _EXPECTED_TO_DIFFER:
+    if alerts.min_accuracy is not None and kind not in EXPECTED_TO_DIFFER:
         below = beliefs.accuracy.probability_below(alerts.min_accuracy)
         verdict_labels = labels_to_verdict(
             mean=mean,
@@ -188,7 +201,7 @@ def grouping_snapshot(
         mean=mean,
         width=accuracy_upper - accuracy_lower,
         shares=beliefs.shares,
-        crossed=low | miscalibrated,
+        crossed=low | miscalibrated if evidence is None else low | miscalibrated | evidence.alarming,
         limit=metric_groups,
         before=told_before,
     )
@@ -203,6 +216,8 @@ def grouping_snapshot(
         ece_lower=ece_lower,
         ece_mean=beliefs.ece.mean,
         ece_upper=ece_upper,
+        own_rate=own_rate(labels=beliefs.labels, correct=beliefs.correct),
+        own_share=own_share(labels=beliefs.labels, mean=mean, variance=variance),
         accuracy_below=below,
         ece_above=above,
         low=low,
@@ -214,6 +229,7 @@ def grouping_snapshot(
         share_failing=float(beliefs.shares[low].sum()),
         share_meeting=float(beliefs.shares[meets].sum()),
         positive=positive,
+        evidence=evidence,
         told=told,
         other=None
         if not rest.size
@@ -224,6 +240,7 @@ def grouping_snapshot(
             ece_above=None if above is None else np.where(enough_for_ece, above, 0.0),
             interval=settings.interval,
         ),
+        relearned=relearned,
     )
 
 

@@ -28,6 +28,7 @@ Unit = Literal[
 
 _GROUP = ("model", "grouping", "group")
 _GROUPING = ("model", "grouping")
+_GROUP_EVIDENCE = (*_GROUP, "kind")
 _ASSESSMENT = ("model", "assessment")
 _ASSESSMENT_GROUP = (*_ASSESSMENT, "group")
 _PAIR = (*_ASSESSMENT, "first", "second")
@@ -66,6 +67,16 @@ CATALOGUE: tuple[MetricSpec, ...] = (
     MetricSpec("credence_group_effective_labels", "gauge", "labels", _GROUP, "What the group's labels are worth after weighting and forgetting."),
     MetricSpec("credence_group_verdict_labels", "gauge", "labels", _GROUP, "Labels that the group still needs, in the median of what is believed, until it has alerts.min_labels and is known with alerts.confidence on which side of alerts.min_accuracy it lies; 0 once it is known, absent without a threshold."),
     MetricSpec("credence_group_verdict_seconds", "gauge", "seconds", _GROUP, "Time to that many labels, if all budgets are spent and the group goes on to get its share of the labels; absent without a budget that renews."),
+    MetricSpec("credence_group_evidence_log10", "gauge", "", _GROUP_EVIDENCE, "Evidence against a group that may be looked at any time, by kind: below_threshold, declined (from its reference) or miscalibrated; decimal logarithm of the e-value. Absent where the grouping's assessments have asked for no label of the group. Of `other`, the highest."),
+    MetricSpec("credence_group_evidence_confirmed", "gauge", "", _GROUP_EVIDENCE, "1 where that evidence is taken for true, else 0: among all groups of a grouping that are, a share of credence_evidence_alpha_ratio is false, on average, at the most. Of `other`, 1 if any is."),
+    MetricSpec("credence_group_evidence_labels", "gauge", "labels", _GROUP, "Labels that evidence about the group is made from: those that the grouping's own assessments asked for."),
+    MetricSpec("credence_group_evidence_reference_labels", "gauge", "labels", _GROUP, "Labels of the reference that the group is compared with."),
+    MetricSpec("credence_group_accuracy_always_lower_ratio", "gauge", "ratio", _GROUP, "Lower bound of accuracy that holds at all times at once (a confidence sequence), but with a probability of credence_evidence_alpha_ratio."),
+    MetricSpec("credence_group_accuracy_always_upper_ratio", "gauge", "ratio", _GROUP, "Upper bound of accuracy that holds at all times at once, likewise."),
+    MetricSpec("credence_group_change_log10", "gauge", "", _GROUP, "Evidence that at some label the group became less accurate than its reference, or than alerts.min_accuracy, which it reached there: decimal logarithm of the e-detector over credence_evidence_run_length_labels; an alarm from 0 on. Of `other`, the highest."),
+    MetricSpec("credence_group_change_timestamp_seconds", "gauge", "seconds", _GROUP, "When the first label after that decline was given, as it is likeliest to have begun; absent without an alarm."),
+    MetricSpec("credence_evidence_alpha_ratio", "gauge", "ratio", ("model",), "The configured evidence.alpha."),
+    MetricSpec("credence_evidence_run_length_labels", "gauge", "labels", ("model",), "The configured evidence.run_length."),
     MetricSpec("credence_group_drift_distance_ratio", "gauge", "ratio", (*_GROUP, "mix"), "Jensen-Shannon distance of the group's recent traffic from the reference, as observed, noise included: of its score bins (score), its predicted classes (predicted_class), an attribute's values (attribute:<name>), or an ensemble's votes; 0 is the same, 1 is nothing in common. Absent while there is no reference, and of groups without traffic in it or of late. Of `other`, the highest."),
     MetricSpec("credence_group_drift_suspicion_ratio", "gauge", "ratio", _GROUP, "How far the group's recent traffic surely is from the reference: the distance less what noise could make of it, by the mix that tells most. Of `other`, the highest."),
     MetricSpec("credence_group_drifted", "gauge", "", _GROUP, "1 where that is more than drift.max_distance, else 0. Of `other`, 1 where any of its groups has drifted."),
@@ -78,6 +89,7 @@ CATALOGUE: tuple[MetricSpec, ...] = (
     MetricSpec("credence_drift_reference_predictions", "gauge", "predictions", ("model",), "Predictions in the reference; absent while there is none."),
     MetricSpec("credence_drift_recent_predictions", "gauge", "predictions", ("model",), "Predictions that are compared with it: those of the last drift.window_hours, or since the reference."),
     MetricSpec("credence_drift_reference_end_timestamp_seconds", "gauge", "seconds", ("model",), "When the reference ended."),
+    MetricSpec("credence_group_relearned_timestamp_seconds", "gauge", "seconds", _GROUP, "When the first prediction was made after the last change of the group's accuracy, as far as labels tell: those from before count little. Absent where no change is more probable than not, and of `other`."),
     MetricSpec("credence_grouping_groups", "gauge", "groups", _GROUPING, "Groups that have had traffic."),
     MetricSpec("credence_grouping_groups_omitted", "gauge", "groups", _GROUPING, "Groups folded into `other`, as there are more than bounds.metric_groups; the worst, the most uncertain and those that alert are told one by one."),
     MetricSpec("credence_grouping_traffic_share_failing_ratio", "gauge", "ratio", _GROUPING, "Share of the traffic in groups that are known to be below alerts.min_accuracy, those in `other` included; absent without a threshold, and of score bins."),

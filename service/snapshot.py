@@ -16,6 +16,7 @@ from service.believing import believed_groupings, labels_of
 from service.cells import CellSpace
 from service.drifting import ModelDrift, model_drift
 from service.ensembles import EnsembleSnapshot, ensemble_snapshot
+from service.evidence import model_evidence
 from service.grouping_snapshot import GroupingSnapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
@@ -148,6 +149,14 @@ def take_snapshot(
         metric_groups=metric_groups,
         at=now,
         told_before=told_before,
+        evidence=model_evidence(
+            settings=settings,
+            space=space,
+            traffic=traffic,
+            ledger=ledger,
+            reference=reference,
+            before={} if before is None else {n: g.evidence for n, g in before.groupings.items()},
+        ),
     )
     drift = model_drift(
         space=space,
@@ -215,7 +224,14 @@ def _ensembles(
 ) -> dict[str, EnsembleSnapshot]:
     if space.ensemble is None:
         return {}
-    known = labels_of(space, ledger, traffic, decay=settings.label_decay_per_second, now=now)
+    known = labels_of(
+        space,
+        ledger,
+        traffic,
+        decay=settings.label_decay_per_second,
+        run_length=settings.change_run_length,
+        now=now,
+    )
     found: dict[str, EnsembleSnapshot] = {}
     for name, asked in settings.assessments.items():
         waiting = Counter(r.group for r in requests.open.values() if r.assessment == name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.models import dashboard as model
@@ -58,28 +59,43 @@ def link_to_runbook(alert_field: str) -> dict[str, object]:
     return {"title": "Runbook", "url": f"${{runbooks_url:raw}}/{name}"}
 
 
-class _AlertAnnotation(model.AnnotationQuery):
+class _PrometheusAnnotation(model.AnnotationQuery):
     """Adds what Prometheus' annotations can say and the SDK's type does not know."""
 
+    more: Mapping[str, object] = MappingProxyType({})
+
     def to_json(self) -> dict[str, object]:
-        return super().to_json() | {
-            "titleFormat": "{{alertname}}",
-            "textFormat": "{{model}} {{grouping}} {{group}}",
-            "tagKeys": "severity",
-            "step": "60s",
-        }
+        return super().to_json() | dict(self.more)
 
 
-class _Alerts(build.AnnotationQuery):
-    def __init__(self, expression: str) -> None:
+class _Annotation(build.AnnotationQuery):
+    def __init__(self, name: str, colour: str, expression: str, more: Mapping[str, object]) -> None:
         super().__init__()
-        self._internal = _AlertAnnotation(
-            name="Alerts",
-            datasource=DATASOURCE,
-            enable=True,
-            icon_color=looks.VERMILLION,
-            expr=expression,
+        self._internal = _PrometheusAnnotation(
+            name=name, datasource=DATASOURCE, enable=True, icon_color=colour, expr=expression
         )
+        self._internal.more = more
+
+
+def _alerts(expression: str) -> _Annotation:
+    told = {
+        "titleFormat": "{{alertname}}",
+        "textFormat": "{{model}} {{grouping}} {{group}}",
+        "tagKeys": "severity",
+        "step": "60s",
+    }
+    return _Annotation("Alerts", looks.VERMILLION, expression, told)
+
+
+def _changes(expression: str) -> _Annotation:
+    told = {
+        "titleFormat": "{{group}} became less accurate",
+        "textFormat": "$grouping",
+        # The series' value is the time, in milliseconds.
+        "useValueForTime": True,
+        "step": "60s",
+    }
+    return _Annotation("Changes", looks.PURPLE, expression, told)
 
 
 def dashboard(
@@ -89,6 +105,7 @@ def dashboard(
     variables: Iterable[build.QueryVariable] = (),
     *,
     alerts: str = promql.FIRING,
+    changes: str = "",
 ) -> build.Dashboard:
     """An empty dashboard.
 
@@ -98,6 +115,7 @@ def dashboard(
         description: what it is for.
         variables: more than data source and job.
         alerts: what is shown as annotations.
+        changes: likewise, of which the values are times, in milliseconds; none where it is empty.
     """
     board = (
         build.Dashboard(title)
@@ -160,4 +178,5 @@ def dashboard(
         board = board.link(
             build.DashboardLink(name).type(model.DashboardLinkType.LINK).icon("external link").url(url)
         )
-    return board.annotation(_Alerts(alerts))
+    board = board.annotation(_alerts(alerts))
+    return board.annotation(_changes(changes)) if changes else board

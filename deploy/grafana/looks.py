@@ -19,6 +19,7 @@ GREY = "#8E8E8E"
 
 RATIO = "percentunit"
 SECONDS = "s"
+TIME = "dateTimeAsLocal"
 COUNT = "short"
 PER_SECOND = "suffix: /s"
 PER_HOUR = "suffix: /h"

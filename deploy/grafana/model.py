@@ -10,6 +10,7 @@ from deploy.grafana import (
     looks,
     model_drift,
     model_ensembles,
+    model_evidence,
     model_groups,
     model_performance,
     model_questions,
@@ -74,6 +75,7 @@ def model() -> build.Dashboard:
             "would tell more.",
             _variables(),
             alerts=_FIRING,
+            changes=model_evidence.CHANGES,
         )
         .with_row(build.Row("$model now"))
         .with_panel(
@@ -100,7 +102,8 @@ def model() -> build.Dashboard:
     for panel in _overall():
         board = board.with_panel(panel)
     board = board.with_panel(firing_alerts(_FIRING, width=8, height=8))
-    board = model_performance.row(model_drift.row(model_groups.rows(board)))
+    board = model_drift.row(model_evidence.row(model_groups.rows(board)))
+    board = model_performance.row(board)
     return model_questions.rows(model_ensembles.row(board))
 
 

@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 _OF_REFERENCE: Final = 0.2
 """Weight of the evidence against what the reference is taken for."""
 
-_BISECTIONS: Final = 50
+_BISECTIONS: Final = 40
 _NEAR_END: Final = 1e-9
 
 

@@ -33,7 +33,23 @@ _NEAR_END: Final = 1e-3
 def log_e_miscalibrated(scores: Floats, correct: Flags, groups: Indices, group_count: int) -> Floats:
     """Logarithm of the evidence that a group's scores are not the probabilities to be right [G].
 
-    The order of labels does not matter, as every correction bets the same, whatever came before.
+    Args:
+        scores: of the predicted classes, in [0, 1] [n].
+        correct: whether these are the true ones [n].
+        groups: of every label [n].
+        group_count: G.
+
+    Raises:
+        ValueError: a score is not in [0, 1].
+    """
+    return log_wealth(log_gains(scores, correct, groups, group_count))
+
+
+def log_gains(scores: Floats, correct: Flags, groups: Indices, group_count: int) -> Floats:
+    """What each of the bets has gained in every group, as logarithms [G, K].
+
+    Those of further labels are added. The order of labels does not matter, as every correction bets the same,
+    whatever came before.
 
     Args:
         scores: of the predicted classes, in [0, 1] [n].
@@ -48,7 +64,7 @@ def log_e_miscalibrated(scores: Floats, correct: Flags, groups: Indices, group_c
         raise ValueError("scores must be probabilities, in [0, 1]")
     told = np.clip(scores, _NEAR_END, 1 - _NEAR_END)
     logits = special.logit(told)
-    wealth = np.empty((len(_CORRECTIONS), group_count))
+    gains = np.empty((group_count, len(_CORRECTIONS)))
     for number, (offset, slope) in enumerate(_CORRECTIONS):
         odds = offset + slope * logits
         ratios = np.where(
@@ -56,6 +72,11 @@ def log_e_miscalibrated(scores: Floats, correct: Flags, groups: Indices, group_c
             special.log_expit(odds) - np.log(told),
             special.log_expit(-odds) - np.log1p(-told),
         )
-        wealth[number] = np.bincount(groups, weights=ratios, minlength=group_count)
-    evidence: Floats = special.logsumexp(wealth, axis=0) - np.log(len(_CORRECTIONS))
+        gains[:, number] = np.bincount(groups, weights=ratios, minlength=group_count)
+    return gains
+
+
+def log_wealth(gains: Floats) -> Floats:
+    """Logarithm of the evidence of every group [G], from what each of the bets has gained [G, K]."""
+    evidence: Floats = special.logsumexp(gains, axis=1) - np.log(len(_CORRECTIONS))
     return evidence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from http import HTTPStatus
 from typing import Any
 
@@ -13,7 +14,7 @@ from snapshots import BUDGET, drifting, mail, performance, pooled, snapshot
 MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
 STRICT = {"min_accuracy": 0.8, "max_ece": 0.4}
 
-LATER = frozenset({"performances", "members", "missed_targets", "drift", "drifted", "suspicion"})
+LATER = frozenset({"performances", "members", "missed_targets", "relearned", "drift", "drifted", "suspicion"})
 """What the API did not tell from its beginning."""
 
 
@@ -53,6 +54,14 @@ def test_when_nothing_is_wrong_the_page_is_calm_and_tells_what_is_still_open(sho
     page = shown(snapshot(8, alerts={"min_accuracy": 0.5}))
     expect(page.get_by_role("heading", name="Nothing is known to be wrong")).to_be_visible()
     expect(page.locator(".calm")).to_contain_text("Still open: 3 of 3 by class")
+
+
+def test_a_group_that_changed_says_what_labels_from_before_count(shown: Shown) -> None:
+    page = shown(snapshot(changed="cat"), "/?grouping=class&group=cat")
+    said = re.compile(
+        r"Its accuracy has changed, probably with predictions of .* ago: the \d+\slabels from before count"
+    )
+    expect(page.locator("#detail .next")).to_contain_text(said)
 
 
 def test_costs_are_shown_and_sorted_by(shown: Shown) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import math
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from committed_alerting import ROOT, hurried_rules, routing_to
-from harness import Deploy, Labeller, prediction, wait_for
+from harness import Deploy, Deployment, Labeller, prediction, wait_for
 from monitoring_servers import StartAlertmanager, StartPrometheus, WebhookReceiver, alerting_to, scrape
+
+from service.store.references import ReferenceStore, ReferenceWindow
+from service.wiring import model_keys
 
 ASSESSMENTS = (
     "{regions: {task: estimation, grouping: region, policy: random, budget: {labels: 100000}, "
@@ -29,9 +34,9 @@ def truth_of_a_mended_model(number: int) -> str:
 class Stream:
     """Predictions that keep coming and a labeller who answers, while a test waits for something."""
 
-    def __init__(self, labeller: Labeller, send: Callable[[range], None]) -> None:
-        self.labeller = labeller
-        self._send = send
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
+        self.labeller = Labeller(deployment)
         self._numbers = itertools.count(step=200)
 
     def until(self, condition: Callable[[], Any], *, seconds: float, what: str) -> Any:
@@ -39,7 +44,7 @@ class Stream:
 
         def turn() -> Any:
             number = next(self._numbers)
-            self._send(range(number, number + 200))
+            self.deployment.send_predictions(range(number, number + 200))
             self.labeller.answer()
             return condition()
 
@@ -57,7 +62,7 @@ def stream(
     """A model whose predictions stream through Credence, watched by Prometheus and Alertmanager."""
     alertmanager = start_alertmanager(routing_to(webhook))
     deployment = deploy(assessments=ASSESSMENTS, model=MODEL)
-    streaming = Stream(Labeller(deployment), deployment.send_predictions)
+    streaming = Stream(deployment)
     with deployment.process("run") as process:
         streaming.until(process.ready, seconds=120, what="Credence")
         start_prometheus(
@@ -74,16 +79,25 @@ def stream(
         yield streaming
 
 
-def test_a_region_that_is_bad_is_told_to_its_models_owner_and_once_mended_is_resolved(
+def set_reference(deployment: Deployment) -> None:
+    """What is predicted until now is the reference, as `credence reference set` makes it."""
+    keys = model_keys(deployment.settings, "sorter", deployment.settings.cell_space("sorter"))
+    now = time.time()
+    ReferenceStore(deployment.connection, keys).set(ReferenceWindow(-math.inf, now, now))
+
+
+def test_a_region_that_is_confirmed_to_be_bad_is_told_and_once_mended_is_resolved(
     stream: Stream, webhook: WebhookReceiver
 ) -> None:
+    name = "CredenceGroupAccuracyLowConfirmed"
+
     def notified(status: str) -> list[dict[str, Any]]:
-        return webhook.alerts(status=status, alertname="CredenceGroupAccuracyLow", group="south")
+        return webhook.alerts(status=status, alertname=name, group="south")
 
     firing = stream.until(lambda: notified("firing"), seconds=120, what="the alert")[0]
     assert firing["labels"] == {
-        "alertname": "CredenceGroupAccuracyLow",
-        "severity": "warning",
+        "alertname": name,
+        "severity": "critical",
         "environment": "test",
         "job": "credence",
         "model": "sorter",
@@ -92,13 +106,18 @@ def test_a_region_that_is_bad_is_told_to_its_models_owner_and_once_mended_is_res
     }
     told = firing["annotations"]
     assert "is below alerts.min_accuracy (80%)" in told["description"]
-    assert told["runbook_url"] == "https://credence.example/docs/runbooks/CredenceGroupAccuracyLow"
-    assert (ROOT / "docs/runbooks/CredenceGroupAccuracyLow.md").is_file()
+    assert "5% are false on average" in told["description"]
+    assert told["runbook_url"] == f"https://credence.example/docs/runbooks/{name}"
+    assert (ROOT / f"docs/runbooks/{name}.md").is_file()
     assert told["page_url"] == "https://credence.example/?model=sorter&grouping=region&group=south"
     dashboard = "/d/credence-model?var-model=sorter&var-grouping=region&var-group=south"
     assert told["dashboard_url"].endswith(dashboard)
-    assert {post["path"] for post in webhook.payloads if firing in post["alerts"]} == {"/model-owner"}
 
+    def told_to() -> set[str]:
+        return {post["path"] for post in webhook.payloads if firing in post["alerts"]}
+
+    stream.until(lambda: told_to() == {"/sre-page", "/model-owner"}, seconds=30, what="both receivers")
     stream.labeller.truth = truth_of_a_mended_model
+    set_reference(stream.deployment)
     stream.until(lambda: notified("resolved"), seconds=120, what="the end of the alert")
     assert not webhook.alerts(group="north")

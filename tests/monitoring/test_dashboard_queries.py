@@ -28,7 +28,7 @@ from dashboard_queries import (
     variable_queries,
     variables,
 )
-from harness import Deploy, Labeller, wait_for
+from harness import Deploy, Labeller, prediction, wait_for
 from monitoring_servers import Prometheus, binary, scrape
 from vendor_labelled import VendorLabelled
 
@@ -43,6 +43,8 @@ ASSESSMENTS = """
       both: {task: comparison, grouping: region, between: [north, south], budget: {labels: 500, per_days: 1}}
 """
 ALERTS = """alerts: {min_accuracy: 0.9, max_ece: 0.01}
+    reference: {labels: 5}
+    evidence: {run_length: 10}
     costs: {default: 1, mistakes: [{true: owl, predicted: cat, cost: 5}]}
     # More than is sent at first, so that it takes a time that is known.
     drift: {reference_predictions: 1000}"""
@@ -50,11 +52,16 @@ ALERTS = """alerts: {min_accuracy: 0.9, max_ece: 0.01}
 RATE_INTERVAL = "10s"
 # A counter that appears between two scrapes has no rate before it grows, and an alert wants labels enough, so
 # these are waited for under way.
+GOOD_TIME = 'credence_group_evidence_reference_labels{group="south"} >= 5'
+"""As long as that takes the model is always right, so that it has something to decline from."""
+
 UNDER_WAY = (
     f"sum(rate(credence_label_delay_seconds_count[{RATE_INTERVAL}])) > 0",
     f"sum(rate(credence_flush_duration_seconds_count[{RATE_INTERVAL}])) > 0",
     'ALERTS{alertstate="firing",alertname="CredenceGroupAccuracyLow",group="south"}',
     "credence_group_volume_ratio",
+    'credence_group_change_timestamp_seconds{group="south"}',
+    'credence_group_evidence_labels{group="north"}',
 )
 ALL_IS_THERE = (
     "credence_dead_letters_total",
@@ -79,6 +86,8 @@ OF_TARGETS = (
     "credence_group_verdict_seconds",
     "credence_grouping_traffic_share_",
 )
+
+OF_EVIDENCE = ("credence_group_evidence_", "credence_group_change_", "credence_group_accuracy_always_")
 
 
 @dataclass(frozen=True)
@@ -184,6 +193,9 @@ def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> 
             labeller.answer()
             return bool(prometheus.query(expression))
 
+        truth, labeller.truth = labeller.truth, lambda number: str(prediction(number)["predicted_class"])
+        wait_for(partial(holds_under_way, GOOD_TIME), seconds=60, what=GOOD_TIME)
+        labeller.truth = truth
         for expression in UNDER_WAY:
             wait_for(partial(holds_under_way, expression), seconds=60, what=expression)
 
@@ -232,7 +244,13 @@ def _asked_of_a_target(query: DashboardQuery) -> bool:
 def _choices(query: DashboardQuery) -> list[Values]:
     if _asked_of_performance(query) or _asked_of_an_ensemble(query):
         return [BINARY]
-    return [REGIONS] if _asked_of_a_target(query) else [REGIONS, SCORE_BINS]
+    of_regions = _asked_of_a_target(query) or _asked_of_evidence(query)
+    return [REGIONS] if of_regions else [REGIONS, SCORE_BINS]
+
+
+def _asked_of_evidence(query: DashboardQuery) -> bool:
+    """No assessment of that model asks for labels by score bin."""
+    return any(name in query.expression for name in OF_EVIDENCE)
 
 
 def _asked_of_performance(query: DashboardQuery) -> bool:

@@ -54,13 +54,73 @@ def test_an_alert_on_a_whole_model_silences_that_models_groups_alone(
         alertmanager,
         webhook,
         [
-            alert("CredenceModelAccuracyLow", "critical", model="m", grouping="all", group="all"),
+            alert("CredenceModelAccuracyLow", model="m", grouping="all", group="all"),
             alert("CredenceGroupAccuracyLow", model="m", grouping="region", group="south"),
             alert("CredenceGroupMiscalibrated", model="m", grouping="region", group="south"),
             alert("CredenceLabelsStale", model="m"),
             alert("CredenceGroupAccuracyLow", model="n", grouping="region", group="south"),
         ],
     ) == {"CredenceModelAccuracyLow m", "CredenceLabelsStale m", "CredenceGroupAccuracyLow n"}
+
+
+def test_what_is_confirmed_of_a_group_silences_what_is_probable_of_it_and_of_no_other(
+    alertmanager: Alertmanager, webhook: WebhookReceiver
+) -> None:
+    south, north = ({"model": "m", "grouping": "region", "group": group} for group in ("south", "north"))
+    assert told(
+        alertmanager,
+        webhook,
+        [
+            alert("CredenceGroupAccuracyLowConfirmed", "critical", **south),
+            alert("CredenceGroupAccuracyLow", **south),
+            alert("CredenceGroupMiscalibrationConfirmed", "critical", **south),
+            alert("CredenceGroupMiscalibrated", **south),
+            alert("CredenceGroupChanged", "critical", **south),
+            alert("CredenceGroupDeclineConfirmed", "critical", **south),
+            alert("CredenceGroupAccuracyDropped", **south),
+            alert("CredenceGroupAccuracyDropped", **north),
+        ],
+    ) == {
+        "CredenceGroupAccuracyLowConfirmed m",
+        "CredenceGroupMiscalibrationConfirmed m",
+        "CredenceGroupChanged m",
+        "CredenceGroupAccuracyDropped m",
+    }
+    assert not webhook.alerts(alertname="CredenceGroupAccuracyDropped", group="south")
+
+
+def test_a_model_that_is_probably_inaccurate_silences_nothing_that_is_confirmed(
+    alertmanager: Alertmanager, webhook: WebhookReceiver
+) -> None:
+    assert told(
+        alertmanager,
+        webhook,
+        [
+            alert("CredenceModelAccuracyLow", model="m", grouping="all", group="all"),
+            alert(
+                "CredenceGroupAccuracyLowConfirmed", "critical", model="m", grouping="region", group="south"
+            ),
+            alert("CredenceGroupAccuracyLow", model="m", grouping="region", group="north"),
+        ],
+    ) == {"CredenceModelAccuracyLow m", "CredenceGroupAccuracyLowConfirmed m"}
+
+
+def test_a_model_whose_inaccuracy_is_confirmed_silences_its_groups(
+    alertmanager: Alertmanager, webhook: WebhookReceiver
+) -> None:
+    whole = {"model": "m", "grouping": "all", "group": "all"}
+    south = {"model": "m", "grouping": "region", "group": "south"}
+    assert told(
+        alertmanager,
+        webhook,
+        [
+            alert("CredenceGroupAccuracyLowConfirmed", "critical", **whole),
+            alert("CredenceModelAccuracyLow", **whole),
+            alert("CredenceGroupAccuracyLowConfirmed", "critical", **south),
+            alert("CredenceGroupChanged", "critical", **south),
+        ],
+    ) == {"CredenceGroupAccuracyLowConfirmed m"}
+    assert not webhook.alerts(group="south")
 
 
 def test_scores_that_are_wrong_everywhere_silence_wrong_scores_of_groups_but_not_their_accuracy(
@@ -85,7 +145,7 @@ def test_old_beliefs_silence_what_is_said_of_their_model_alone(
         webhook,
         [
             alert("CredenceSnapshotStale", "critical", model="m"),
-            alert("CredenceModelAccuracyLow", "critical", model="m", grouping="all", group="all"),
+            alert("CredenceModelAccuracyLow", model="m", grouping="all", group="all"),
             alert("CredenceGroupAccuracyLow", model="m", grouping="region", group="south"),
             alert("CredencePerformanceTargetMissed", "critical", model="m", assessment="spam", measure="f1"),
             alert("CredenceEnsembleMemberTargetMissed", model="m", assessment="votes", member="knn"),
@@ -160,7 +220,8 @@ def test_a_message_says_what_where_and_what_to_do(
 @pytest.mark.parametrize(
     ("labels", "receivers"),
     [
-        (["alertname=CredenceModelAccuracyLow", "severity=critical", "model=m"], "sre-page,model-owner"),
+        (["alertname=CredenceModelAccuracyLow", "severity=warning", "model=m"], "model-owner"),
+        (["alertname=CredenceGroupChanged", "severity=critical", "model=m"], "sre-page,model-owner"),
         (["alertname=CredenceGroupAccuracyLow", "severity=warning", "model=m"], "model-owner"),
         (
             ["alertname=CredencePerformanceTargetMissed", "severity=critical", "model=m"],

@@ -62,10 +62,18 @@ class Known:
     ledger: OutcomeLedger
 
 
-def known(count: int = 100, *, traffic: bool = True, given: Sequence[float] = (NOW,), **model: Any) -> Known:
+def known(
+    count: int = 100,
+    *,
+    traffic: bool = True,
+    given: Sequence[float] = (NOW,),
+    changed: str | None = None,
+    **model: Any,
+) -> Known:
     """Facts of a model with so many labels of every predicted class, half of them asked by either of two.
 
-    Labels are given at the times in `given`, in turn.
+    Labels are given at the times in `given`, in turn. Of the class `changed` the first half of predictions is
+    right, and the others are wrong.
     """
     settings = Settings.model_validate(
         {
@@ -87,6 +95,8 @@ def known(count: int = 100, *, traffic: bool = True, given: Sequence[float] = (N
     for i, predicted in enumerate(np.repeat(classes, count).tolist()):
         score = 0.3 + 0.6 * (i % 2)
         right = rng.random() < ACCURACY.get(predicted, 0.9)
+        if predicted == changed:
+            right = i % count < count / 2
         true = predicted if right else "cat" if predicted == "dog" else "dog"
         asked = ("class", predicted) if i % 4 < 2 else ("score_bin", "[0,0.5)")
         time = given[i % len(given)]

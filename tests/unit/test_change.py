@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from service.assessment.change import change_point, log_e_detector
+from service.assessment.change import (
+    advance_detectors,
+    change_point,
+    log_detectors,
+    log_e_detector,
+    no_detectors,
+)
 
 ODDS = np.array([1.6, 2.5, 4.0, 8.0])
 """By how much the odds of an error grow in the declines that are mixed."""
@@ -26,6 +32,22 @@ def test_the_detector_is_the_recursion_of_shiryaev_and_roberts(labels: list[bool
         sums = (sums + 1) * ratio
         told.append(np.log(sums.mean()))
     assert log_e_detector(np.array(labels), accuracy) == pytest.approx(told)
+
+
+@given(labels=st.lists(st.tuples(st.booleans(), st.integers(0, 2)), max_size=40), cut=st.integers(0, 40))
+def test_detectors_of_many_groups_advance_as_each_by_itself(labels: list[tuple[bool, int]], cut: int) -> None:
+    accuracy = np.array([0.6, 0.8, 0.95])
+    sums = no_detectors(3)
+    for part in (labels[:cut], labels[cut:]):
+        in_order = sorted(part, key=lambda label: label[1])
+        correct = np.array([c for c, _ in in_order], dtype=np.bool_)
+        groups = np.array([g for _, g in in_order], dtype=np.intp)
+        sums = advance_detectors(sums, correct, groups, accuracy)
+    found = log_detectors(sums)
+    for group in range(3):
+        own = np.array([c for c, g in labels if g == group], dtype=np.bool_)
+        told = log_e_detector(own, accuracy[group])
+        assert found[group] == (pytest.approx(told[-1]) if len(own) else -np.inf)
 
 
 def test_a_decline_is_dated() -> None:

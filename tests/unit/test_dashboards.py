@@ -141,6 +141,8 @@ def test_every_metric_of_the_catalogue_is_on_a_dashboard_or_left_out_on_purpose(
     left_out = {
         "credence_consumer_record_timestamp_seconds",  # credence_consumer_lag_seconds says it better
         "credence_grouping_groups",  # a bound's neighbour: groups omitted are what matters
+        "credence_evidence_alpha_ratio",  # what is confirmed stands on it already
+        "credence_evidence_run_length_labels",  # likewise, changes
         "credence_outcomes",  # labels by outcome tell the same of every group
     }
     assert set(SPECS) - shown == left_out
@@ -220,12 +222,20 @@ def test_links_between_dashboards_keep_time_and_variables(board: dict[str, Any])
 
 @each_board
 def test_firing_alerts_are_shown_as_annotations_and_in_a_table(board: dict[str, Any]) -> None:
-    (annotation,) = annotation_queries(board)
+    annotation = next(annotation_queries(board))
     assert annotation.expression.startswith('ALERTS{alertstate="firing",alertname=~"Credence.*"')
     assert any(
         panel["type"] == "table" and panel["targets"][0]["expr"] == annotation.expression
         for panel in panels(board)
     )
+
+
+def test_changes_of_a_models_groups_are_annotations_at_their_own_time() -> None:
+    found = BOARDS["credence-model"]["annotations"]["list"][1]
+    assert found["name"] == "Changes"
+    assert found["useValueForTime"] is True
+    assert "credence_group_change_timestamp_seconds" in found["expr"]
+    assert found["expr"].endswith("* 1000")
 
 
 def test_a_query_of_an_unknown_metric_cannot_be_built() -> None:

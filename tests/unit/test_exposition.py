@@ -24,7 +24,10 @@ LEARNED = performance()
 POOLED = ensemble()
 TAKEN = replace(
     drifting(
+        changed="cat",
         alerts={"min_accuracy": 0.8, "max_ece": 0.1},
+        reference={"labels": 20},
+        evidence={"run_length": 10},
         assessments={
             "worst": {"task": "identification", "grouping": "class", "budget": RENEWING},
             "compare": {
@@ -314,3 +317,12 @@ def test_what_a_process_counts_begins_at_zero_before_the_first_event() -> None:
         "credence_performance_failures_total": {"model": "m"},
     }.items():
         assert registry.get_sample_value(name, labels) == 0
+
+
+def test_a_group_that_changed_tells_since_when_it_is_learned_anew() -> None:
+    registry = registry_of(TAKEN)
+    group = {"model": "m", "grouping": "class", "group": "cat"}
+    assert registry.get_sample_value("credence_group_relearned_timestamp_seconds", group) == NOW - 9
+    assert registry.get_sample_value("credence_group_effective_labels", group) < 50
+    other = {**group, "group": "owl"}
+    assert registry.get_sample_value("credence_group_relearned_timestamp_seconds", other) is None

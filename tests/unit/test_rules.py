@@ -40,6 +40,7 @@ LEVELS = {
     "model": {"namespace", "job", "model"},
     "grouping": {"namespace", "job", "model", "grouping"},
     "group": {"namespace", "job", "model", "grouping", "group"},
+    "evidence": {"namespace", "job", "model", "grouping", "group", "kind"},
     "assessment": {"namespace", "job", "model", "assessment"},
     "measure": {"namespace", "job", "model", "assessment", "measure"},
     "member": {"namespace", "job", "model", "assessment", "member"},

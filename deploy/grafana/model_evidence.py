@@ -1,0 +1,127 @@
+"""The row of a model's dashboard about evidence that may be looked at any time, and about changes."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.builders import table, timeseries
+
+from deploy.grafana import looks
+from deploy.grafana.frame import link_to_group
+from deploy.grafana.panels import Query, Says, lines
+from deploy.grafana.promql import shown
+from deploy.grafana.tables import Column, grid
+
+_MODEL = 'model="$model"'
+_ALL_GROUPS = (_MODEL, 'grouping="$grouping"')
+_CHANGED = "credence_group_change_timestamp_seconds"
+_NOTHING = "no assessment asks for labels by this grouping"
+_KINDS = {"below_threshold": "Below target", "declined": "Declined", "miscalibrated": "Miscalibrated"}
+
+CHANGES = f"{shown(_CHANGED, *_ALL_GROUPS, by='group')} * 1000"
+"""When groups of the chosen grouping became less accurate, in milliseconds, as annotations want it."""
+
+
+def row(board: build.Dashboard) -> build.Dashboard:
+    """The same dashboard with this row."""
+    board = board.with_row(build.Row("Evidence about $grouping, which may be looked at any time"))
+    return board.with_panel(_confirmed()).with_panel(_e_values()).with_panel(_bounds()).with_panel(_changes())
+
+
+def _confirmed() -> table.Panel:
+    return grid(
+        Says(
+            "What is confirmed, by group",
+            "1 where evidence confirms that a group is below alerts.min_accuracy, less accurate than its "
+            "reference, or miscalibrated. Of those that are confirmed a share of evidence.alpha is false on "
+            "average, at the most, however often one looks. `Changed` is from when on a group has been less "
+            "accurate.",
+            looks.PLAIN,
+            nothing=_NOTHING,
+        ),
+        {"group": "Group"},
+        [
+            *(
+                Column(
+                    title,
+                    _group("credence_group_evidence_confirmed", _of(kind)),
+                    looks.PLAIN,
+                    0,
+                    looks.ANY_IS_BAD,
+                )
+                for kind, title in _KINDS.items()
+            ),
+            Column("Changed", f"{_group(_CHANGED)} * 1000", looks.TIME),
+            Column("Labels", _group("credence_group_evidence_labels"), looks.COUNT, 0),
+            Column("Of the reference", _group("credence_group_evidence_reference_labels"), looks.COUNT, 0),
+        ],
+        links={"Group": link_to_group("Group")},
+        sort="Below target",
+    )
+
+
+def _e_values() -> timeseries.Panel:
+    return lines(
+        Says(
+            "E-values against $grouping",
+            "Decimal logarithm of the highest e-values, at most five of each kind: 2 is evidence of a "
+            "hundred to one. A single group needs one over evidence.alpha, one of many groups more.",
+            looks.PLAIN,
+            2,
+            nothing=_NOTHING,
+        ),
+        *(
+            Query(
+                f"topk(5, {_group('credence_group_evidence_log10', _of(kind))})",
+                f"{title.lower()}: {{{{group}}}}",
+            )
+            for kind, title in _KINDS.items()
+        ),
+        width=8,
+        height=9,
+    )
+
+
+def _bounds() -> timeseries.Panel:
+    return lines(
+        Says(
+            "Accuracy that is sure at all times",
+            "Bounds that hold the accuracy at all times at once, the five lowest of each.",
+            looks.RATIO,
+            1,
+            nothing=_NOTHING,
+        ),
+        *(
+            Query(
+                f"bottomk(5, {_group(f'credence_group_accuracy_always_{end}_ratio')})",
+                f"{end}: {{{{group}}}}",
+            )
+            for end in ("lower", "upper")
+        ),
+        width=8,
+        height=9,
+    )
+
+
+def _changes() -> timeseries.Panel:
+    return lines(
+        Says(
+            "Changes of $grouping",
+            "Decimal logarithm of the e-detector over evidence.run_length, of the five groups where it is "
+            "highest: from 0 on a decline is announced. One of so many labels announces one that is none, on "
+            "average, or fewer.",
+            looks.PLAIN,
+            2,
+            nothing=_NOTHING,
+        ),
+        Query(f"topk(5, {_group('credence_group_change_log10')})", "{{group}}"),
+        width=8,
+        height=9,
+    )
+
+
+def _of(kind: str) -> str:
+    return f'kind="{kind}"'
+
+
+def _group(name: str, *matchers: str) -> str:
+    return shown(name, *_ALL_GROUPS, *matchers, by="group")

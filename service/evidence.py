@@ -1,0 +1,263 @@
+"""Facts -> evidence about the groups of a grouping, which may be looked at any time (pure).
+
+Only labels that a grouping's own assessments asked for say something here: within its groups they are a
+random sample, whatever the policy, which evidence needs. They count in the order in which their outcomes
+came. A label never loses weight with age.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from service.assessment.change import change_point
+from service.assessment.group_evidence import GroupedLabels, GroupEvidence, assess_evidence
+from service.assessment.sequential import discoveries
+from service.cells import CellSpace, GroupingKind
+from service.ledger import LabelSequence, OutcomeLedger
+from service.model_settings import ModelSettings
+from service.store.facts import TrafficFacts
+from service.store.references import ReferenceWindow
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.intp]
+Tokens = npt.NDArray[np.int64]
+
+EvidenceKind = Literal["below_threshold", "declined", "miscalibrated"]
+"""What evidence tells of a group."""
+
+KINDS: tuple[EvidenceKind, ...] = ("below_threshold", "declined", "miscalibrated")
+
+EXPECTED_TO_DIFFER = frozenset({"score_bin", "positive_score", "votes"})
+"""Kinds of groupings whose groups are accurate as their scores or votes are: a threshold is none for them."""
+
+_CHANGE_MASS = 0.9
+"""Probability inside the interval of a change's time."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """When a group became less accurate than its reference, or than a threshold that it reached there.
+
+    Attributes:
+        at: when the first label after it was given, seconds since the epoch.
+        earliest: the same, of the lower end of its interval.
+        latest: of the upper end.
+        predicted_at: when that label's item was predicted.
+        labels: since then.
+    """
+
+    at: float
+    earliest: float
+    latest: float
+    predicted_at: float
+    labels: int
+
+
+@dataclass(frozen=True)
+class GroupingEvidence:
+    """What labels say against the groups of one grouping; arrays are [G].
+
+    Attributes:
+        groups: their names.
+        known: evidence as logarithms, and bounds.
+        log_e: logarithm of the e-value of every kind; NaN where there is none.
+        confirmed: whether it is taken for true, by e-BH over all groups.
+        log_change: logarithm of the e-detector over the run length, an alarm from 0 on; NaN where there
+            is none.
+        changes: those that alarm, by group.
+        alpha: the expected share of false ones among those confirmed.
+        run_length: labels until the detector's first false alarm, on average, or more.
+        tokens: of the labels that this is made from, group by group.
+        lengths: how many of these each group has.
+        reference: the window that was set, if any.
+    """
+
+    groups: list[str]
+    known: GroupEvidence
+    log_e: Mapping[EvidenceKind, Floats]
+    confirmed: Mapping[EvidenceKind, Flags]
+    log_change: Floats
+    changes: Mapping[int, Change]
+    alpha: float
+    run_length: float
+    tokens: Tokens
+    lengths: Indices
+    reference: ReferenceWindow | None
+
+    @property
+    def changed(self) -> Flags:
+        """Whether the detector alarms."""
+        found = np.zeros(len(self.groups), dtype=np.bool_)
+        found[list(self.changes)] = True
+        return found
+
+    @property
+    def alarming(self) -> Flags:
+        """Whether anything is confirmed, or has changed."""
+        found: Flags = np.logical_or.reduce([*self.confirmed.values(), self.changed])
+        return found
+
+
+def model_evidence(
+    *,
+    settings: ModelSettings,
+    space: CellSpace,
+    traffic: TrafficFacts,
+    ledger: OutcomeLedger,
+    reference: ReferenceWindow | None,
+    before: Mapping[str, GroupingEvidence | None],
+) -> dict[str, GroupingEvidence]:
+    """Evidence about every grouping that has traffic and asked for labels.
+
+    Args:
+        settings: of the model.
+        space: its cells.
+        traffic: its traffic, which tells what groups there are.
+        ledger: its outcomes, placed in cells.
+        reference: the window that "now" is compared with, if one was set.
+        before: what was known last time, by grouping, so that only what has changed is computed.
+    """
+    found: dict[str, GroupingEvidence] = {}
+    for name in sorted({grouping for _, grouping in ledger.sources} & set(space.groupings)):
+        names, cells = space.groups(name, traffic.combinations)
+        present = np.bincount(cells, weights=traffic.traffic.counts, minlength=len(names)) > 0
+        numbers = np.where(present, np.cumsum(present) - 1, -1)
+        groups = [group for group, there in zip(names, present, strict=True) if there]
+        labels = ledger.asked_by(name)
+        of_labels = numbers[cells[labels.cells]]
+        here = of_labels >= 0
+        if here.any():
+            found[name] = grouping_evidence(
+                groups,
+                space.groupings[name].kind,
+                labels.part(here),
+                of_labels[here],
+                settings=settings,
+                reference=reference,
+                before=before.get(name),
+            )
+    return found
+
+
+def grouping_evidence(
+    names: list[str],
+    kind: GroupingKind,
+    labels: LabelSequence,
+    groups: Indices,
+    *,
+    settings: ModelSettings,
+    reference: ReferenceWindow | None,
+    before: GroupingEvidence | None,
+) -> GroupingEvidence:
+    """Evidence about the groups of one grouping.
+
+    With a window, the reference is what was predicted in it, and evidence begins anew with what was predicted
+    after it. Without one it is the first labels of every group, which count for what is asked of the group
+    itself as well.
+
+    Args:
+        names: of the groups [G].
+        kind: what the grouping is by.
+        labels: that the grouping asked for, in the order in which they came [n].
+        groups: of every label [n].
+        settings: of the model.
+        reference: the window that was set, if any.
+        before: what was known last time, if anything was.
+    """
+    alpha, run_length = settings.evidence.alpha, settings.evidence.run_length
+    if reference is not None:
+        kept = labels.predicted_at >= reference.since
+        labels, groups = labels.part(kept), groups[kept]
+    # Of 16 bits, which are sorted faster.
+    order = np.argsort(groups.astype(np.uint16) if len(names) <= 1 << 16 else groups, kind="stable")
+    labels, groups = labels.part(order), groups[order]
+    lengths = np.bincount(groups, minlength=len(names))
+    if reference is None:
+        rank = np.arange(len(groups)) - (np.cumsum(lengths) - lengths)[groups]
+        then, counted = rank < settings.reference.labels, np.ones(len(groups), dtype=np.bool_)
+    else:
+        then = labels.predicted_at < reference.until
+        counted = ~then
+    columns = GroupedLabels(groups, labels.tokens, labels.scores, labels.correct, then, counted)
+    known, seen = _carried_over(names, columns, lengths, before, reference)
+    known = assess_evidence(
+        columns,
+        seen=seen,
+        before=known,
+        threshold=_threshold(kind, settings),
+        alpha=alpha,
+        fixed=reference is None,
+    )
+    log_e: dict[EvidenceKind, Floats] = {
+        "below_threshold": known.below,
+        "declined": known.declined,
+        "miscalibrated": known.miscalibrated,
+    }
+    log_change = known.detector - np.log(run_length)
+    return GroupingEvidence(
+        groups=names,
+        known=known,
+        log_e=log_e,
+        confirmed={name: discoveries(values, alpha) for name, values in log_e.items()},
+        log_change=log_change,
+        changes={
+            group: _change(labels.part((groups == group) & ~then), _rate(known, group))
+            for group in np.flatnonzero(log_change >= 0).tolist()
+        },
+        alpha=alpha,
+        run_length=run_length,
+        tokens=labels.tokens,
+        lengths=lengths,
+        reference=reference,
+    )
+
+
+def _threshold(kind: GroupingKind, settings: ModelSettings) -> float | None:
+    least = settings.alerts.min_accuracy
+    # Nothing is less accurate than 0, and a single error tells that 1 is not reached.
+    return least if least is not None and 0 < least < 1 and kind not in EXPECTED_TO_DIFFER else None
+
+
+def _carried_over(
+    names: list[str],
+    labels: GroupedLabels,
+    lengths: Indices,
+    before: GroupingEvidence | None,
+    reference: ReferenceWindow | None,
+) -> tuple[GroupEvidence, Indices]:
+    """What is known already of every group, and how many of its first labels that is from [G]."""
+    count = len(names)
+    # How sure a reference's bound has to be depends on how many groups there are.
+    if before is None or before.reference != reference or before.groups != names:
+        return GroupEvidence.none(count), np.zeros(count, dtype=np.intp)
+    seen = before.lengths.copy()
+    begins, began = np.cumsum(lengths) - lengths, np.cumsum(before.lengths) - before.lengths
+    rank = np.arange(len(labels.groups)) - begins[labels.groups]
+    told = rank < seen[labels.groups]
+    at = began[labels.groups[told]] + rank[told]
+    same = np.bincount(labels.groups[told], weights=labels.tokens[told] == before.tokens[at], minlength=count)
+    seen[same != seen] = 0
+    return before.known, seen
+
+
+def _rate(known: GroupEvidence, group: int) -> float:
+    """How accurate the group was in the reference; never 0 or 1 (Jeffreys)."""
+    return float((known.reference_correct[group] + 0.5) / (known.reference_labels[group] + 1))
+
+
+def _change(labels: LabelSequence, accuracy: float) -> Change:
+    point = change_point(labels.correct, accuracy, _CHANGE_MASS)
+    at, earliest, latest = labels.given_at[[point.after, point.earliest, point.latest]].tolist()
+    return Change(
+        at=at,
+        earliest=earliest,
+        latest=latest,
+        predicted_at=float(labels.predicted_at[point.after]),
+        labels=len(labels.correct) - point.after,
+    )
