@@ -112,6 +112,7 @@ class GroupingSummary(Document):
     findings: int = Field(description="thresholds of its groups that are known to be crossed")
     meets: int = Field(description="groups that are known to meet min_accuracy")
     open: int = Field(description="groups of which it is not known whether they do")
+    drifted: int = Field(description="groups whose traffic has drifted from the reference")
 
 
 class RankedGroup(Document):
@@ -207,6 +208,17 @@ class PerformanceSummary(Document):
     sentence: str = Field(description="the same in words")
 
 
+class DriftSummary(Document):
+    """How recent traffic is compared with the reference, without labels."""
+
+    max_distance: float = Field(description="drift.max_distance of the configuration")
+    reference_predictions: int | None = Field(description="in the reference; null while there is none")
+    reference_until: Seconds | None = Field(description="when it ended; null while there is none")
+    recent_predictions: int | None = Field(description="that are compared with it; null likewise")
+    drifted_groups: int = Field(description="groups, of all groupings, that have drifted")
+    sentence: str = Field(description="the same in words")
+
+
 class ModelState(Document):
     """Everything of one model but its groups."""
 
@@ -229,6 +241,7 @@ class ModelState(Document):
     groupings: list[GroupingSummary]
     assessments: list[AssessmentState]
     performances: list[PerformanceSummary] = Field(description="of every assessment with `task: performance`")
+    drift: DriftSummary
     has_confusion: bool = Field(description="whether there is a confusion matrix to ask for")
 
 

@@ -53,6 +53,11 @@ class GroupState(Document):
     ece_above: float | None = Field(description="probability of more than max_ece")
     miscalibrated: bool = Field(description="whether it is known, with enough labels, to have more than that")
     cost: Interval | None = Field(description="expected cost of a prediction, where costs are configured")
+    drifted: bool | None = Field(
+        description="whether its recent traffic is surely farther from the reference than "
+        "drift.max_distance; null while there is no reference"
+    )
+    suspicion: float | None = Field(description="how far it surely is; null likewise")
     low_since: Seconds | None = Field(description="since when it is known to fail, as far as remembered")
     low_since_or_earlier: bool = Field(description="whether it may have begun before `low_since`")
     relearned: Relearning | None = Field(
@@ -61,7 +66,9 @@ class GroupState(Document):
     )
 
 
-SortKey = Literal["evidence", "accuracy", "group", "share", "labels", "ece", "gap", "cost", "uncertainty"]
+SortKey = Literal[
+    "evidence", "accuracy", "group", "share", "labels", "ece", "gap", "cost", "uncertainty", "drift"
+]
 
 
 class GroupTable(Document):

@@ -9,12 +9,12 @@ from typing import Any
 
 from page_site import Shown
 from playwright.sync_api import Route, expect
-from snapshots import BUDGET, mail, performance, pooled, snapshot
+from snapshots import BUDGET, drifting, mail, performance, pooled, snapshot
 
 MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
 STRICT = {"min_accuracy": 0.8, "max_ece": 0.4}
 
-LATER = frozenset({"performances", "members", "missed_targets", "relearned"})
+LATER = frozenset({"performances", "members", "missed_targets", "relearned", "drift", "drifted", "suspicion"})
 """What the API did not tell from its beginning."""
 
 
@@ -100,6 +100,22 @@ def test_the_members_of_an_ensemble_are_told_also_on_a_phone(shown: Shown) -> No
     expect(page.locator("#assessments .card")).to_contain_text("· planned")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert members.evaluate("(table) => table.scrollWidth <= table.parentElement.clientWidth")
+
+
+def test_a_group_that_has_drifted_is_named_and_its_scores_are_drawn_then_and_now(shown: Shown) -> None:
+    page = shown(drifting(), "/?grouping=class&group=dog")
+    expect(page.locator(".drifted")).to_have_count(1)
+    expect(page.get_by_text("groups have drifted from the reference")).to_be_visible()
+    expect(page.locator("tr", has=page.locator(".drifted")).first).to_contain_text("dog")
+    drift = page.locator("#detail figure", has_text="Drift")
+    expect(drift).to_contain_text("has drifted: its scores are farther")
+    expect(drift.locator("rect.lately")).to_have_count(2)
+
+
+def test_without_a_reference_no_drift_is_drawn(shown: Shown) -> None:
+    page = shown(snapshot(), "/?grouping=class&group=dog")
+    expect(page.locator("#detail")).to_contain_text("Reliability")
+    expect(page.locator("#detail figure", has_text="Drift")).to_have_count(0)
 
 
 def test_more_groups_are_shown_when_asked_for(shown: Shown) -> None:
