@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from service.report.documents import Document, Interval, Seconds, Verdict
+from service.report.evidence_documents import GroupEvidenceState
 
 
 class GroupState(Document):
@@ -36,6 +37,9 @@ class GroupState(Document):
     ece_above: float | None = Field(description="probability of more than max_ece")
     miscalibrated: bool = Field(description="whether it is known, with enough labels, to have more than that")
     cost: Interval | None = Field(description="expected cost of a prediction, where costs are configured")
+    evidence: GroupEvidenceState | None = Field(
+        description="that may be looked at any time; null of a grouping that no assessment asks labels for"
+    )
     low_since: Seconds | None = Field(description="since when it is known to fail, as far as remembered")
     low_since_or_earlier: bool = Field(description="whether it may have begun before `low_since`")
 

@@ -12,6 +12,7 @@ from service.assessment.estimate import Estimate
 from service.errors import NotKnown
 from service.grouping_snapshot import GroupingSnapshot
 from service.report.documents import Interval
+from service.report.evidence import group_evidence
 from service.report.findings import verdict
 from service.report.group_documents import (
     ConfusionMatrix,
@@ -109,6 +110,7 @@ def group_state(
         ece_above=None if grouping.ece_above is None else float(grouping.ece_above[group]),
         miscalibrated=bool(grouping.miscalibrated[group]),
         cost=None if cost is None else Interval.of(cost, group),
+        evidence=group_evidence(grouping_name, grouping, group, snapshot.settings),
         low_since=None if begun is None else begun.time,
         low_since_or_earlier=begun is not None and begun.or_earlier,
     )

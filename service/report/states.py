@@ -33,6 +33,7 @@ from service.report.documents import (
     RequestState,
     Thresholds,
 )
+from service.report.evidence import changes
 from service.report.findings import finding_count, findings
 from service.report.performances import missed_targets, performance_summaries
 from service.snapshot import ModelSnapshot
@@ -99,6 +100,7 @@ def model_state(snapshot: ModelSnapshot) -> ModelState:
         ece=None if everything is None else Interval.of(everything.ece, 0),
         finding_count=_finding_count(snapshot),
         findings=findings(snapshot),
+        changes=changes(snapshot),
         groupings=[_grouping_summary(name, grouping) for name, grouping in snapshot.groupings.items()],
         assessments=[
             _assessment_state(

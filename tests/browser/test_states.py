@@ -13,7 +13,7 @@ from snapshots import BUDGET, mail, performance, pooled, snapshot
 MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
 STRICT = {"min_accuracy": 0.8, "max_ece": 0.4}
 
-LATER = frozenset({"performances", "members", "missed_targets"})
+LATER = frozenset({"performances", "members", "missed_targets", "evidence", "changes", "confirmed"})
 """What the API did not tell from its beginning."""
 
 
@@ -53,6 +53,26 @@ def test_when_nothing_is_wrong_the_page_is_calm_and_tells_what_is_still_open(sho
     page = shown(snapshot(8, alerts={"min_accuracy": 0.5}))
     expect(page.get_by_role("heading", name="Nothing is known to be wrong")).to_be_visible()
     expect(page.locator(".calm")).to_contain_text("Still open: 3 of 3 by class")
+
+
+WATCHED: Any = {"alerts": STRICT, "reference": {"labels": 20}, "evidence": {"run_length": 10}}
+
+
+def test_what_evidence_confirms_has_a_badge_and_is_told_with_its_strength(shown: Shown) -> None:
+    page = shown(snapshot(200, **WATCHED), "/?grouping=class&group=dog")
+    expect(page.locator("tr.row", has_text="dog").locator(".proven")).to_have_text("confirmed")
+    expect(page.locator(".finding .proven").first).to_have_text("confirmed")
+    expect(page.locator("#detail")).to_contain_text("Evidence confirms that its accuracy is below 80 %: 10^")
+    expect(page.locator("tr.row", has_text="dog").locator(".forest .always")).to_have_count(1)
+
+
+def test_a_decline_is_told_with_its_time(shown: Shown) -> None:
+    taken = snapshot(100, **WATCHED)
+    evidence = taken.groupings["class"].evidence
+    assert evidence is not None
+    declined = evidence.groups[next(iter(evidence.changes))]
+    page = shown(taken, f"/?grouping=class&group={declined}")
+    expect(page.locator("#detail")).to_contain_text("It has been less accurate since about")
 
 
 def test_costs_are_shown_and_sorted_by(shown: Shown) -> None:

@@ -2,7 +2,7 @@
 
 import { wantedOf } from "./columns.js";
 import { h } from "./dom.js";
-import { counted, duration, interval, percent, points, probability, threshold, when } from "./format.js";
+import { counted, duration, interval, moment, percent, points, probability, threshold, when } from "./format.js";
 import { runbookPath } from "./runbooks.js";
 import { reliabilityView } from "./reliability.js";
 import { timelineView } from "./timeline.js";
@@ -25,7 +25,7 @@ export function detailView(group, detail, data) {
     ),
     detail && !detail.missing
       ? [
-          timelineView(detail.timeline, wantedOf(state, table.grouping), wide ? inside * 0.56 : inside),
+          timelineView(detail.timeline, wantedOf(state, table.grouping), group.evidence?.change, wide ? inside * 0.56 : inside),
           reliabilityView(detail.reliability, wide ? inside * 0.4 : inside),
         ]
       : h("p", { class: "empty" }, detail?.missing ?? "Loading …"),
@@ -58,6 +58,7 @@ function advice(group, state, grouping) {
       runbook("miscalibrated", grouping),
     ]);
   }
+  said.push(...evident(group.evidence));
   const next = state.assessments.flatMap((/** @type {any} */ a) =>
     a.grouping === grouping ? a.next.map((/** @type {any} */ n) => ({ ...n, name: a.name })) : [],
   );
@@ -69,6 +70,20 @@ function advice(group, state, grouping) {
         ".",
       ),
     );
+  return said;
+}
+
+/** @param {any} evidence */
+function evident(evidence) {
+  if (!evidence) return [];
+  const said = evidence.sentences.length ? [evidence.sentences.join(" ")] : [];
+  if (evidence.change) {
+    const { at, earliest, latest, labels } = evidence.change;
+    said.push(
+      `It has been less accurate since about ${moment(at)}, probably between ${moment(earliest)} and ${moment(latest)}: ` +
+        `${counted(labels, "label")} ago.`,
+    );
+  }
   return said;
 }
 
