@@ -5,6 +5,10 @@ BIN := $(VENV)/bin
 D3 ?= 7.9.0
 RUNS ?= 1000000
 SEEDS ?= 50
+WORKERS ?= 4
+# Tests wait more than they compute, so more of them run at once than there are cores. Those of one file stay
+# together, and share its servers. One thread each, or the workers' linear algebra gets in one another's way.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-stack fuzz soak reliability check docs benchmarks screenshots vendor clean
@@ -15,15 +19,17 @@ help:            ## show this list
 demo: $(VENV)/demo.installed  ## see it work: a real classifier, a real broker, a real Redis (DEMO_SECONDS=90)
 	$(BIN)/credence demo
 
-test: $(VENV)/dev.installed   ## run all tests but tests/stack and tests/faults, the loop over real wire protocols included
-	$(BIN)/pytest
+test: $(VENV)/dev.installed   ## run all tests but tests/stack and tests/faults, the loop over real wire protocols included (WORKERS=4)
+	$(PYTEST)
 
 test-stack: $(VENV)/dev.installed  ## run what needs Apache Kafka (Java 17, Maven) and a Redis Cluster too (redis-server)
-	$(BIN)/pytest --broker apache tests/stack tests/loop
-	$(BIN)/pytest --redis cluster tests/store tests/dead_letters/test_replay.py
+	$(BIN)/python tests/stack/kafka_distribution.py
+	$(PYTEST) --broker apache tests/stack tests/loop
+	$(PYTEST) --redis cluster tests/store tests/dead_letters/test_replay.py
 
 # Folders of trials that pass are removed: a long soak would fill the disk with them.
-TRIALS := $(BIN)/pytest -rs -o tmp_path_retention_policy=failed --fault-records build/faults.jsonl
+# Trials stand alone, each by its own record.
+TRIALS := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist load -rs -o tmp_path_retention_policy=failed --fault-records build/faults.jsonl
 
 soak: $(VENV)/dev.installed  ## try compositions of faults: as many seeds as SEEDS=500 says, or SEEDS=100..199
 	$(TRIALS) --basetemp build/soak tests/faults/test_seeds.py --seeds $(SEEDS)

@@ -28,7 +28,8 @@ from service.errors import EmbeddedServerError
 _START_SECONDS = 20.0
 _STOP_SECONDS = 5.0
 _PR_SET_PDEATHSIG = 1
-_SERVER_PORTS = range(16_000, 32_000)
+SERVER_PORTS = range(16_000, 32_000)
+"""That servers are given. Of processes that start and stop servers at once each needs some of its own."""
 _GIVEN_OUT: set[int] = set()
 """Ports that were given out: between then and its start a server does not listen on its own yet."""
 
@@ -59,7 +60,7 @@ def free_port() -> int:
     port, and be connected to itself.
     """
     while True:
-        port = _SERVER_PORTS.start + secrets.randbelow(len(_SERVER_PORTS))
+        port = secrets.choice(SERVER_PORTS)
         if port in _GIVEN_OUT:
             continue
         with socket.socket() as listener:

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from typing import TypeVar
 
+import hypothesis
 import pytest
 from apache_kafka import ApacheKafka
 from harness import Deploy, Deployment
@@ -19,6 +20,7 @@ from redis_cluster import EmbeddedRedisCluster
 from store_site import redis_settings
 from wires import Wires
 
+from service import embedded
 from service.clients import build_redis
 from service.embedded import EmbeddedBroker, EmbeddedRedis
 from service.errors import EmbeddedServerError
@@ -34,6 +36,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--redis", choices=["standalone", "cluster"], default="standalone", help="the Redis that tests run on"
     )
+
+
+def pytest_configure() -> None:
+    # A server that a test stops for a while must find its port free when it comes back.
+    worker, workers = os.environ.get("PYTEST_XDIST_WORKER"), os.environ.get("PYTEST_XDIST_WORKER_COUNT")
+    if worker and workers:
+        embedded.SERVER_PORTS = embedded.SERVER_PORTS[int(worker.removeprefix("gw")) :: int(workers)]
+    # Examples that take long on a busy machine say nothing of the code.
+    hypothesis.settings.register_profile("unhurried", deadline=None)
+    hypothesis.settings.load_profile("unhurried")
 
 
 def _running(make: Callable[[], Server]) -> Iterator[Server]:

@@ -15,7 +15,7 @@ from properties import decoders_agree_with_the_contract, decoders_stand, headers
 from consumers.formats.native import decode_label, decode_predictions
 from service.errors import BadMessage
 
-quickly = settings(derandomize=True, deadline=None, max_examples=300)
+quickly = settings(derandomize=True, max_examples=300)
 scripts = st.binary(max_size=120).map(mutators.Scripted)
 
 

@@ -83,7 +83,6 @@ def check_taken_in(site: Site, batch: Sequence[Record]) -> None:
 
 quickly = settings(
     derandomize=True,
-    deadline=None,
     max_examples=25,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -350,7 +350,6 @@ labels = st.builds(
 
 @settings(
     derandomize=True,
-    deadline=None,
     max_examples=60,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

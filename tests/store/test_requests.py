@@ -327,7 +327,6 @@ def test_pooled_records_are_read_by_partition_and_slot(site: Site) -> None:
 
 @settings(
     derandomize=True,
-    deadline=None,
     max_examples=40,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

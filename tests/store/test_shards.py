@@ -45,7 +45,6 @@ PARTITIONS = (0, 1)
 
 seeded = settings(
     derandomize=True,
-    deadline=None,
     max_examples=40,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

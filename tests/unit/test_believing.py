@@ -94,7 +94,7 @@ def one_by_one(entries: list[OutcomeEntry], traffic: TrafficFacts, *, decay: flo
     )
 
 
-@settings(derandomize=True, deadline=None, max_examples=25)
+@settings(derandomize=True, max_examples=25)
 @given(
     seed=st.integers(0, 2**32),
     count=st.integers(0, 400),

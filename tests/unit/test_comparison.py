@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
@@ -82,7 +82,6 @@ def test_two_certain_groups_are_where_they_are() -> None:
     assert probabilities((2.0, 1e-9), (1e-9, 2.0), 0.5) == pytest.approx([0, 0, 1], abs=1e-8)
 
 
-@settings(deadline=None)
 @given(pairs, pairs, regions)
 def test_they_sum_to_one(first: Pair, second: Pair, region: float) -> None:
     found = probabilities(first, second, region)
@@ -90,7 +89,6 @@ def test_they_sum_to_one(first: Pair, second: Pair, region: float) -> None:
     assert found.sum() == pytest.approx(1, abs=1e-9)
 
 
-@settings(deadline=None)
 @given(pairs, pairs, regions)
 def test_they_swap_where_the_groups_swap(first: Pair, second: Pair, region: float) -> None:
     # One integrates the density of the one group, the other that of the other.
@@ -98,7 +96,6 @@ def test_they_swap_where_the_groups_swap(first: Pair, second: Pair, region: floa
     np.testing.assert_allclose(found, swapped[::-1], atol=1e-9)
 
 
-@settings(deadline=None)
 @given(pairs, pairs, regions, regions)
 def test_a_wider_region_holds_more(first: Pair, second: Pair, one: float, two: float) -> None:
     narrow, wide = (probabilities(first, second, region) for region in sorted((one, two)))
@@ -106,7 +103,6 @@ def test_a_wider_region_holds_more(first: Pair, second: Pair, one: float, two: f
     assert (wide[[0, 2]] <= narrow[[0, 2]] + 1e-9).all()
 
 
-@settings(deadline=None)
 @given(proper_pairs, proper_pairs, st.floats(0.01, 0.5))
 def test_fewer_nodes_are_less_exact_within_bounds(first: Pair, second: Pair, region: float) -> None:
     exact = probabilities(first, second, region)
@@ -124,7 +120,6 @@ def test_pairs_broadcast_and_are_each_their_own() -> None:
         np.testing.assert_allclose(found[i, j], one, atol=1e-13)
 
 
-@settings(deadline=None)
 @given(pairs, pairs, st.floats(0, 1), st.floats(0, 1), st.floats(0.01, 0.3))
 def test_the_expected_confidence_is_that_of_the_beliefs_after_the_label(
     first: Pair, second: Pair, p: float, q: float, region: float
@@ -143,7 +138,6 @@ def test_the_expected_confidence_is_that_of_the_beliefs_after_the_label(
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
-@settings(deadline=None)
 @given(proper_pairs, proper_pairs)
 def test_at_the_mean_a_label_is_expected_to_cost_no_confidence(first: Pair, second: Pair) -> None:
     chances = np.array(first[0] / sum(first)), np.array(second[0] / sum(second))
@@ -260,7 +254,6 @@ def test_a_region_that_is_none_is_refused(region: float) -> None:
         probabilities((2.0, 1.0), (1.0, 1.0), region)
 
 
-@settings(deadline=None)
 @given(proper_pairs, proper_pairs, st.floats(0.01, 0.5), st.floats(0, 1), st.floats(0, 1))
 def test_quick_expectations_are_near_the_exact_ones(
     first: Pair, second: Pair, region: float, one: float, other: float

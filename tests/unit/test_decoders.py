@@ -361,7 +361,7 @@ labels = st.fixed_dictionaries(
     },
 )
 
-generated = settings(derandomize=True, deadline=None, max_examples=200)
+generated = settings(derandomize=True, max_examples=200)
 OF_ONE_MODEL_ALONE = {"unknown_class", "payload_too_large"}
 
 

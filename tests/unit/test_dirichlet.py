@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -100,7 +100,6 @@ def test_a_cost_that_all_classes_share_is_certain(alpha: np.ndarray, cost: float
     assert spread == pytest.approx(0, abs=1e-12)
 
 
-@settings(deadline=None)
 @given(vectors(0.01, 500), st.data())
 def test_the_marginal_likelihood_is_the_dirichlet_multinomials(
     alpha: np.ndarray, data: st.DataObject

@@ -91,7 +91,6 @@ def test_it_reads_its_own_samples_as_the_client_does() -> None:
     assert reads_alike(FastPartitionRecords)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.lists(records, min_size=1, max_size=5), min_size=1, max_size=3),
     st.sampled_from(sorted(CODECS)),
@@ -110,7 +109,7 @@ def test_any_batches_are_read_as_the_client_reads_them(
     assert not fast[1]
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 @given(st.lists(records, min_size=1, max_size=3), st.data())
 def test_damaged_records_with_a_right_checksum_are_read_or_refused_as_the_client_does(
     contents: list[Any], data: st.DataObject

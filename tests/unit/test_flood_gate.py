@@ -78,7 +78,7 @@ def test_batches_without_messages_leave_nothing_behind() -> None:
     assert len(gate._batches) == 1
 
 
-@settings(derandomize=True, deadline=None)
+@settings(derandomize=True)
 @given(
     batches=st.lists(
         st.integers(0, 30).flatmap(lambda messages: st.tuples(st.just(messages), st.integers(0, messages)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.columns import GrowingColumns
@@ -18,7 +18,6 @@ def grown(columns: GrowingColumns, first: int, count: int) -> None:
     columns.extend(number=numbers, half=numbers / 2)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 90), st.integers(0, 90)), max_size=30))
 def test_rows_are_those_that_came_and_were_not_forgotten(steps: list[tuple[int, int]]) -> None:
     columns = GrowingColumns(TYPES)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.cells import CellSpace, Grouping
@@ -85,14 +85,12 @@ def known(ledger: OutcomeLedger, at: float = EVER) -> Any:
     return told, len(ledger), columns, ledger.recent, ledger.first_label_at, ledger.last_label_at
 
 
-lawful = settings(deadline=None)
 histories = st.lists(
     st.tuples(st.one_of(st.none(), st.integers(0, 5)), st.sampled_from(["cat", "dog", "yak", ""])),
     max_size=40,
 )
 
 
-@lawful
 @given(histories, st.integers(1, 5))
 def test_folding_piece_by_piece_is_folding_in_one_go(
     history: list[tuple[int | None, str]], size: int
@@ -105,7 +103,6 @@ def test_folding_piece_by_piece_is_folding_in_one_go(
     assert known(ledger) == known(folded(entries))
 
 
-@lawful
 @given(histories)
 def test_only_the_last_word_on_an_item_counts(history: list[tuple[int | None, str]]) -> None:
     entries = stream(history)
@@ -120,7 +117,6 @@ def test_only_the_last_word_on_an_item_counts(history: list[tuple[int | None, st
     assert len(ledger) == len(expected)
 
 
-@lawful
 @given(histories, st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), max_size=12))
 # An outcome is revised before and after it is let go of, and another one of the same millisecond stays.
 @example(history=[(None, "cat"), (None, "cat"), (1, "dog"), (1, "")], steps=[(3, 1), (1, 1)])

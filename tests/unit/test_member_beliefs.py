@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.ensembles import majority
@@ -12,7 +12,6 @@ from service.assessment import beta
 from service.assessment.member_beliefs import member_beliefs, post_stratified
 from service.assessment.vote_patterns import Allocation, VotePatterns, allocate
 
-unhurried = settings(deadline=None)
 """A law holds on a busy machine too."""
 
 seeds = st.integers(0, 2**32)
@@ -41,7 +40,6 @@ def test_a_single_pattern_is_believed_as_a_beta_with_jeffreys_prior() -> None:
     np.testing.assert_allclose(told.labels, [20.0], rtol=1e-9)
 
 
-@unhurried
 @given(seeds)
 def test_without_labels_every_member_is_believed_as_the_prior_says(seed: int) -> None:
     allocation, labels, _ = example(seed)
@@ -54,7 +52,6 @@ def test_without_labels_every_member_is_believed_as_the_prior_says(seed: int) ->
     assert np.isnan(post_stratified(allocation, 0 * labels, 0 * labels)).all()
 
 
-@unhurried
 @given(seeds)
 def test_an_interval_is_within_0_and_1_around_its_mean(seed: int) -> None:
     told = member_beliefs(*example(seed))
@@ -64,7 +61,6 @@ def test_an_interval_is_within_0_and_1_around_its_mean(seed: int) -> None:
     assert (told.upper <= 1).all()
 
 
-@unhurried
 @given(seeds)
 def test_what_is_not_positive_mirrors_what_is(seed: int) -> None:
     allocation, labels, positive = example(seed)
@@ -79,7 +75,6 @@ def test_what_is_not_positive_mirrors_what_is(seed: int) -> None:
     )
 
 
-@unhurried
 @given(seeds)
 def test_more_labels_that_say_the_same_make_an_interval_narrower(seed: int) -> None:
     allocation, labels, positive = example(seed)
@@ -87,7 +82,6 @@ def test_more_labels_that_say_the_same_make_an_interval_narrower(seed: int) -> N
     assert (more.upper - more.lower < less.upper - less.lower).all()
 
 
-@unhurried
 @given(seeds)
 def test_many_runs_at_once_are_believed_as_each_by_itself(seed: int) -> None:
     allocation, labels, positive = example(seed)

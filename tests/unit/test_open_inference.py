@@ -502,7 +502,7 @@ def content(prediction: WirePrediction | BadMessage) -> Any:
     return [*told(prediction)[:name], attributes, *told(prediction)[name + 1 :]]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_a_row_is_taken_as_the_native_message_that_says_the_same(data: st.DataObject) -> None:
     count = data.draw(st.integers(0, 4))
@@ -534,7 +534,7 @@ def test_a_row_is_taken_as_the_native_message_that_says_the_same(data: st.DataOb
     assert [json.loads(text_of_row(row)) for row in range(count)] == rows
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.sampled_from([response(), response(CLASSES, SPREAD, tensor("attributes.a", ["x", "y"]))]),
     st.lists(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.assessment.estimate import Band, Estimate
@@ -54,7 +54,6 @@ def test_once_all_is_labelled_nothing_is_uncertain() -> None:
     assert told.prevalence == pytest.approx(labels.mean())
 
 
-@settings(deadline=None)
 @given(st.integers(1, 300), st.integers(0, 1_000))
 def test_laws_of_every_threshold(count: int, seed: int) -> None:
     bins = bin_scores(items(count, seed=seed)[0], most=32)

@@ -49,7 +49,7 @@ def told(prediction: WirePrediction | BadMessage) -> Any:
     return [bytes(part) if isinstance(part, msgspec.Raw) else part for part in parts]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(values | alone | alone, min_size=1, max_size=6))
 def test_records_are_decoded_together_as_they_are_one_by_one(texts: list[bytes]) -> None:
     decoded = decode_records(
@@ -71,7 +71,7 @@ def test_records_are_decoded_together_as_they_are_one_by_one(texts: list[bytes])
     assert sorted(together, key=repr) == sorted(one_by_one, key=repr)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(alone, min_size=1, max_size=8))
 def test_predictions_are_checked_together_as_they_are_one_by_one(texts: list[bytes]) -> None:
     model = ingest()

@@ -200,7 +200,7 @@ events = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(events, st.randoms(use_true_random=False))
 def test_the_order_of_labels_does_not_matter(history: list[tuple[int, int, bool]], random: object) -> None:
     mixed = history.copy()
@@ -210,7 +210,7 @@ def test_the_order_of_labels_does_not_matter(history: list[tuple[int, int, bool]
     np.testing.assert_allclose(straight, shuffled, atol=2e-3)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(events)
 def test_labels_one_by_one_are_labels_at_once(history: list[tuple[int, int, bool]]) -> None:
     labels, right = np.zeros((3, BINS)), np.zeros((3, BINS))

@@ -108,13 +108,13 @@ def test_the_probability_of_being_lowest_is_that_of_quadrature(alpha: list[float
     np.testing.assert_allclose(ranking.probability_lowest_exact(a, b), expected, atol=1e-9)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(beliefs(tiny))
 def test_one_group_is_the_lowest(parameters: np.ndarray) -> None:
     assert ranking.probability_lowest_exact(*parameters).sum() == pytest.approx(1, abs=1e-9)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(tiny, tiny, tiny, tiny)
 def test_of_two_the_one_is_the_lowest_where_the_other_is_the_highest(
     a: float, b: float, c: float, d: float

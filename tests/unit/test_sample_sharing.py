@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.ensembles import overlapping
@@ -20,7 +20,6 @@ from service.assessment.sample_sharing import (
 )
 
 MIXINGS: tuple[Mixing, ...] = ("reshuffle", "resample", "patterns")
-unhurried = settings(deadline=None)
 """A law holds on a busy machine too."""
 
 mixings = st.sampled_from(MIXINGS)
@@ -62,7 +61,6 @@ def test_ten_of_forty_samples_that_are_shared_leave_thirty_to_annotate(mixing: M
     assert told.saving == 0.25
 
 
-@unhurried
 @given(seeds, sizes, mixings)
 def test_every_member_has_as_many_items_as_are_wanted_all_of_them_its_positives(
     seed: int, n: int, mixing: Mixing
@@ -76,20 +74,17 @@ def test_every_member_has_as_many_items_as_are_wanted_all_of_them_its_positives(
             assert len(np.unique(items)) == len(items)
 
 
-@unhurried
 @given(seeds, sizes, mixings)
 def test_what_is_used_is_labelled_once_and_nothing_else_is(seed: int, n: int, mixing: Mixing) -> None:
     told = plan(some_votes(seed), n, mixing, seed)
     np.testing.assert_array_equal(told.to_label, used_by_any(told))
 
 
-@unhurried
 @given(seeds, sizes, mixings)
 def test_the_saving_is_a_fraction(seed: int, n: int, mixing: Mixing) -> None:
     assert 0 <= plan(some_votes(seed), n, mixing, seed).saving < 1
 
 
-@unhurried
 @given(seeds, sizes, mixings)
 def test_the_same_seed_gives_the_same_plan(seed: int, n: int, mixing: Mixing) -> None:
     votes = some_votes(seed)
@@ -99,7 +94,6 @@ def test_the_same_seed_gives_the_same_plan(seed: int, n: int, mixing: Mixing) ->
     np.testing.assert_array_equal(once.to_label, again.to_label)
 
 
-@unhurried
 @given(seeds, sizes, mixings)
 def test_the_order_of_the_children_does_not_change_the_parents_sample(
     seed: int, n: int, mixing: Mixing
@@ -110,7 +104,6 @@ def test_the_order_of_the_children_does_not_change_the_parents_sample(
     np.testing.assert_array_equal(turned.items[0], plan(votes, n, mixing, seed).items[0])
 
 
-@unhurried
 @given(seeds, sizes, mixings)
 def test_a_child_equal_to_the_parent_costs_nothing(seed: int, n: int, mixing: Mixing) -> None:
     votes = some_votes(seed)
@@ -118,7 +111,6 @@ def test_a_child_equal_to_the_parent_costs_nothing(seed: int, n: int, mixing: Mi
     assert told.cost == min(n, votes[:, 0].sum())
 
 
-@unhurried
 @given(seeds, sizes, mixings)
 def test_two_equal_children_cost_as_much_as_one(seed: int, n: int, mixing: Mixing) -> None:
     votes = some_votes(seed)
@@ -169,7 +161,6 @@ def test_a_child_around_the_parent_leaves_some_of_the_parents_sample_out(mixing:
     assert told.cost == 20 + 15
 
 
-@unhurried
 @given(seeds, sizes)
 def test_by_patterns_no_more_is_labelled_than_the_smallest_member_of_each_needs(seed: int, n: int) -> None:
     votes = some_votes(seed)
@@ -181,7 +172,6 @@ def test_by_patterns_no_more_is_labelled_than_the_smallest_member_of_each_needs(
     assert told.cost <= fewest + len(np.unique(pattern_masks(votes)))
 
 
-@unhurried
 @given(seeds, st.integers(1, 20), st.sampled_from(["reshuffle", "patterns"]))
 def test_what_is_labelled_already_costs_nothing_again(seed: int, n: int, mixing: Mixing) -> None:
     votes = some_votes(seed)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.ensembles import majority, overlapping
 from service.assessment.sample_sharing import MOST_MEMBERS, plan_sharing
 from service.assessment.vote_patterns import Allocation, VotePatterns, allocate
 
-unhurried = settings(deadline=None)
 """A law holds on a busy machine too."""
 
 seeds = st.integers(0, 2**32)
@@ -54,21 +53,18 @@ def test_a_member_and_a_smaller_one_need_what_the_smaller_one_leaves() -> None:
     np.testing.assert_allclose(needed, [40 * 20 / 80, 40 * 60 / 80, 40 * 40 / 100])
 
 
-@unhurried
 @given(seeds, counts)
 def test_every_member_gets_as_much_of_every_pattern_as_a_random_sample_would_have(seed: int, n: int) -> None:
     allocation = allocate(some_patterns(seed), n)
     assert (allocation.needed >= n * allocation.patterns.within() * (1 - 1e-12)).all()
 
 
-@unhurried
 @given(seeds, counts)
 def test_of_every_pattern_some_member_needs_all_that_it_gets(seed: int, n: int) -> None:
     allocation = allocate(some_patterns(seed), n)
     np.testing.assert_allclose(allocation.needed, n * allocation.patterns.within().max(axis=0), rtol=1e-12)
 
 
-@unhurried
 @given(seeds, st.integers(1, 50))
 def test_no_member_is_estimated_worse_than_by_random_labels_whatever_is_true(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
@@ -83,7 +79,6 @@ def test_no_member_is_estimated_worse_than_by_random_labels_whatever_is_true(see
     assert (within**2 @ inside <= precision * (1 - precision) / n + 1e-12).all()
 
 
-@unhurried
 @given(seeds, counts)
 def test_sharing_never_takes_more_labels_than_sampling_apart(seed: int, n: int) -> None:
     allocation = allocate(some_patterns(seed), n)
@@ -92,7 +87,6 @@ def test_sharing_never_takes_more_labels_than_sampling_apart(seed: int, n: int) 
     assert plan.cost <= min(plan.separate, np.ceil(allocation.needed.sum())) + allocation.count
 
 
-@unhurried
 @given(seeds, counts)
 def test_nothing_more_is_asked_once_the_plan_is_carried_out(seed: int, n: int) -> None:
     allocation = allocate(some_patterns(seed), n)
@@ -100,7 +94,6 @@ def test_nothing_more_is_asked_once_the_plan_is_carried_out(seed: int, n: int) -
     assert planned(allocation, seed + 1, there).sum() == 0
 
 
-@unhurried
 @given(seeds, counts, st.integers(0, 2**32))
 def test_labels_that_are_there_are_not_asked_for_again(seed: int, n: int, other: int) -> None:
     allocation = allocate(some_patterns(seed), n)
@@ -113,7 +106,6 @@ def test_labels_that_are_there_are_not_asked_for_again(seed: int, n: int, other:
         assert more[of].sum() >= lacking
 
 
-@unhurried
 @given(seeds, counts)
 def test_a_pattern_that_nobody_calls_positive_or_that_has_no_traffic_gets_no_labels(
     seed: int, n: int
@@ -123,7 +115,6 @@ def test_a_pattern_that_nobody_calls_positive_or_that_has_no_traffic_gets_no_lab
     assert (planned(allocation)[idle] == 0).all()
 
 
-@unhurried
 @given(seeds, counts, st.floats(1e-6, 1e6))
 def test_only_the_proportions_of_traffic_matter(seed: int, n: int, scale: float) -> None:
     patterns = some_patterns(seed)

@@ -86,7 +86,6 @@ def tried(operation: Any, mode: Any, answer: Any, *, examples: int = EXAMPLES) -
     @seed(20_270_115)
     @settings(
         max_examples=examples,
-        deadline=None,
         database=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
