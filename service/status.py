@@ -56,6 +56,7 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
     if not state.groupings:
         return [*parts, Text("no traffic yet")]
     parts += _findings(state)
+    parts += [Text(f"! {shown(one.sentence)}", style="bold red") for one in state.changes[:_MOST_FINDINGS]]
     parts += [_performance(one) for one in state.performances]
     parts.append(Text(state.drift.sentence, style="bold" if state.drift.drifted_groups else "dim"))
     for grouping in state.groupings:

@@ -68,6 +68,20 @@ class Finding(Document):
     threshold: float
     since: Seconds = Field(description="when this was first believed without a break, as far as remembered")
     since_or_earlier: bool = Field(description="whether it may have begun before `since`")
+    confirmed: bool = Field(description="whether evidence that may be looked at any time says so too")
+    sentence: str = Field(description="the same in words")
+
+
+class GroupChange(Document):
+    """A group that became less accurate than its reference, or than a threshold that it reached there."""
+
+    grouping: str
+    group: str
+    at: Seconds = Field(description="when the first label after it was given, as it is likeliest")
+    earliest: Seconds = Field(description="lower end of its 90 % interval")
+    latest: Seconds = Field(description="upper end")
+    predicted_at: Seconds = Field(description="when the item of that label was predicted")
+    labels: int = Field(description="since then, that the grouping asked for")
     sentence: str = Field(description="the same in words")
 
 
@@ -238,6 +252,7 @@ class ModelState(Document):
     ece: Interval | None = Field(description="over all traffic; null without traffic")
     finding_count: int = Field(description="thresholds, of all groups, that are known to be crossed")
     findings: list[Finding] = Field(description="those that matter most, at most 50")
+    changes: list[GroupChange] = Field(description="groups that became less accurate, the latest first")
     groupings: list[GroupingSummary]
     assessments: list[AssessmentState]
     performances: list[PerformanceSummary] = Field(description="of every assessment with `task: performance`")

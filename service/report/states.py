@@ -34,6 +34,7 @@ from service.report.documents import (
     Thresholds,
 )
 from service.report.drifts import drift_summary
+from service.report.evidence import changes
 from service.report.findings import finding_count, findings
 from service.report.performances import missed_targets, performance_summaries
 from service.snapshot import ModelSnapshot
@@ -100,6 +101,7 @@ def model_state(snapshot: ModelSnapshot) -> ModelState:
         ece=None if everything is None else Interval.of(everything.ece, 0),
         finding_count=_finding_count(snapshot),
         findings=findings(snapshot),
+        changes=changes(snapshot),
         groupings=[_grouping_summary(snapshot, name) for name in snapshot.groupings],
         assessments=[
             _assessment_state(

@@ -15,6 +15,7 @@ MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
 STRICT = {"min_accuracy": 0.8, "max_ece": 0.4}
 
 LATER = frozenset({"performances", "members", "missed_targets", "relearned", "drift", "drifted", "suspicion"})
+LATER |= {"evidence", "changes", "confirmed"}
 """What the API did not tell from its beginning."""
 
 
@@ -62,6 +63,26 @@ def test_a_group_that_changed_says_what_labels_from_before_count(shown: Shown) -
         r"Its accuracy has changed, probably with predictions of .* ago: the \d+\slabels from before count"
     )
     expect(page.locator("#detail .next")).to_contain_text(said)
+
+
+WATCHED: Any = {"alerts": STRICT, "reference": {"labels": 20}, "evidence": {"run_length": 10}}
+
+
+def test_what_evidence_confirms_has_a_badge_and_is_told_with_its_strength(shown: Shown) -> None:
+    page = shown(snapshot(200, **WATCHED), "/?grouping=class&group=dog")
+    expect(page.locator("tr.row", has_text="dog").locator(".proven")).to_have_text("confirmed")
+    expect(page.locator(".finding .proven").first).to_have_text("confirmed")
+    expect(page.locator("#detail")).to_contain_text("Evidence confirms that its accuracy is below 80 %: 10^")
+    expect(page.locator("tr.row", has_text="dog").locator(".forest .always")).to_have_count(1)
+
+
+def test_a_decline_is_told_with_its_time(shown: Shown) -> None:
+    taken = snapshot(100, **WATCHED)
+    evidence = taken.groupings["class"].evidence
+    assert evidence is not None
+    declined = evidence.groups[next(iter(evidence.changes))]
+    page = shown(taken, f"/?grouping=class&group={declined}")
+    expect(page.locator("#detail")).to_contain_text("It has been less accurate since about")
 
 
 def test_costs_are_shown_and_sorted_by(shown: Shown) -> None:
