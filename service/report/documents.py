@@ -158,6 +158,21 @@ class MemberState(Document):
     missed: float | None = Field(description="probability that the target is missed; null without one")
 
 
+class ChallengeGroup(Document):
+    """How a challenger compares with the model, in one group or over all traffic."""
+
+    group: str
+    overall: bool = Field(description="whether this is all traffic, and no group")
+    share: float = Field(description="of the traffic for which the challenger's predictions are known")
+    disagreement: float = Field(description="share of it on which the two disagree")
+    labels: float = Field(description="of disagreements, as many as they are worth")
+    difference: Interval = Field(description="accuracy of the challenger less that of the model")
+    better: float = Field(description="probability that the challenger is better by more than the margin")
+    worse: float = Field(description="probability that it is worse by more than the margin")
+    evidence_better: float = Field(description="e-value of the first: at least 20 is rare by chance, ever")
+    evidence_worse: float = Field(description="e-value of the second")
+
+
 class NextGroup(Document):
     """A group that the policy may ask about next."""
 
@@ -175,7 +190,9 @@ class AssessmentState(Document):
     task: Task
     metric: str
     grouping: str = Field(description="the grouping that labels are asked by")
-    policy: str = Field(description="who chooses what is labelled next; of an ensemble `planned`")
+    policy: str = Field(
+        description="who chooses what is labelled next; of an ensemble or a challenge `planned`"
+    )
     question: str = Field(description="what is asked, in words")
     found: str = Field(description="what has been found, in words; empty where nothing can be said")
     budget: BudgetState
@@ -186,6 +203,9 @@ class AssessmentState(Document):
     ranking: list[RankedGroup] = Field(description="of identification: the likeliest groups, at most 20")
     comparison: Comparison | None
     members: list[MemberState] = Field(description="of an ensemble, itself first")
+    challenge: list[ChallengeGroup] = Field(
+        description="of a challenge: all traffic first, then the groups that differ most surely, at most 20"
+    )
     next: list[NextGroup] = Field(description="the likeliest groups, at most 10")
 
 

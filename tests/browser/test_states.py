@@ -9,7 +9,7 @@ from typing import Any
 
 from page_site import Shown
 from playwright.sync_api import Route, expect
-from snapshots import BUDGET, drifting, mail, performance, pooled, snapshot
+from snapshots import BUDGET, challenged, drifting, mail, performance, pooled, snapshot
 
 MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
 STRICT = {"min_accuracy": 0.8, "max_ece": 0.4}
@@ -137,6 +137,16 @@ def test_without_a_reference_no_drift_is_drawn(shown: Shown) -> None:
     page = shown(snapshot(), "/?grouping=class&group=dog")
     expect(page.locator("#detail")).to_contain_text("Reliability")
     expect(page.locator("#detail figure", has_text="Drift")).to_have_count(0)
+
+
+def test_a_challenger_is_compared_in_every_group_also_on_a_phone(shown: Shown) -> None:
+    page = shown(challenged(), viewport={"width": 360, "height": 740})
+    table = page.get_by_role("table", name="Accuracy of the challenger less that of the model")
+    expect(table.get_by_role("rowheader")).to_have_count(4)
+    expect(table.get_by_role("rowheader").first).to_have_text("all traffic")
+    expect(page.locator("#assessments .card .found")).to_contain_text("v2 is better")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert table.evaluate("(table) => table.scrollWidth <= table.parentElement.clientWidth")
 
 
 def test_more_groups_are_shown_when_asked_for(shown: Shown) -> None:

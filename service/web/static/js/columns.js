@@ -13,7 +13,7 @@ const DRIFTED = "Recent traffic is not what it was in the reference; no label is
 
 /** Whether groups differ in accuracy by what tells them apart, scores or votes: nobody has configured them, and no
  * threshold is theirs. @param {string} by */
-export const isExpectedToDiffer = (by) => by === "score_bin" || by === "positive_score" || by === "votes";
+export const isExpectedToDiffer = (by) => ["score_bin", "positive_score", "votes", "challenge"].includes(by);
 
 /** The accuracy that groups must have; null where they are expected to differ.
  * @param {any} state @param {string} grouping @returns {number | null} */
