@@ -12,7 +12,7 @@ import numpy.typing as npt
 from service.cells import CellSpace, Combination
 from service.columns import GrowingColumns
 from service.combination_directory import CombinationDirectory
-from service.outcome_sums import NO_CLASS, OutcomeSums, cells_and_sources, sum_keys
+from service.outcome_sums import NO_CLASS, Keys, OutcomeSums, cells_and_sources, sum_keys
 from service.relearning import ChangeMemory, PlacedOutcomes
 from service.store.facts import OutcomeEntry, Position
 from service.store.records import Fact
@@ -137,6 +137,7 @@ class OutcomeLedger:
         self._stale = 0  # changes since codes were last given anew
         self._sources: dict[tuple[str, str], int] = {}
         self._sums: dict[int, int] = {}
+        self._keys = np.zeros(0, dtype=np.int64)
         self._codes: dict[tuple[str | None, ...], int] = {}
         self._raw: list[Combination] = []
         self._numbers: Indices = np.zeros(0, dtype=np.intp)
@@ -228,8 +229,7 @@ class OutcomeLedger:
             fresh = factors if fresh is None else fresh * factors
         freshness = np.bincount(slots, weights=fresh, minlength=len(self._sums) + 1)[1:]
         some = counts > 0
-        keys = np.fromiter(self._sums, dtype=np.int64, count=len(self._sums))
-        return OutcomeSums.of(keys[some], counts[some], freshness[some].astype(np.float64))
+        return OutcomeSums.of(self._sum_keys()[some], counts[some], freshness[some].astype(np.float64))
 
     def placed(self, *, at: float) -> PlacedOutcomes:
         """The outcomes that count, one by one, with the labels that had been given by then.
@@ -242,8 +242,7 @@ class OutcomeLedger:
         if (self.last_label_at or 0.0) > at:
             counts &= rows["given_at"] <= at
         chosen = np.flatnonzero(counts)
-        keys = np.fromiter(self._sums, dtype=np.int64, count=len(self._sums))
-        cells, sources = (column[rows["sum"][chosen]] for column in cells_and_sources(keys))
+        cells, sources = (column[rows["sum"][chosen]] for column in cells_and_sources(self._sum_keys()))
         correct = rows["correct"][chosen]
         return PlacedOutcomes(
             rows=chosen,
@@ -408,6 +407,13 @@ class OutcomeLedger:
         sums[counts] = np.array(codes, dtype=np.intp)[inverse]
         self._rows["sum"][chosen] = sums
 
+    def _sum_keys(self) -> Keys:
+        """Keys of all sums, in the order of their codes."""
+        if more := len(self._sums) - len(self._keys):
+            fresh = np.fromiter(islice(self._sums, len(self._keys), None), dtype=np.int64, count=more)
+            self._keys = np.concatenate([self._keys, fresh])
+        return self._keys
+
     def _tidy(self) -> None:
         """Give codes anew to what is still there, so that their number is bounded by that of outcomes.
 
@@ -420,6 +426,7 @@ class OutcomeLedger:
         self._numbers = self._numbers[kept]
         kept = self._renumber("sum", len(self._sums))
         self._sums = {key: n for n, key in enumerate(compress(self._sums, kept))}
+        self._keys = np.zeros(0, dtype=np.int64)
         self._stale = 0
 
     def _renumber(self, name: str, count: int) -> Flags:

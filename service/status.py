@@ -56,7 +56,9 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
     if not state.groupings:
         return [*parts, Text("no traffic yet")]
     parts += _findings(state)
+    parts += [Text(f"! {shown(one.sentence)}", style="bold red") for one in state.changes[:_MOST_FINDINGS]]
     parts += [_performance(one) for one in state.performances]
+    parts.append(Text(state.drift.sentence, style="bold" if state.drift.drifted_groups else "dim"))
     for grouping in state.groupings:
         told = group_table(snapshot, grouping.name, limit=_MOST_GROUPS)
         parts.append(_grouping_table(told, state.thresholds))
@@ -148,7 +150,12 @@ def _title(grouping: str) -> str:
 
 def _cells(group: GroupState) -> list[Text]:
     labels = group.labels_correct + group.labels_incorrect
-    cells = [shown(group.group), f"{group.share:.1%}", f"{labels}", _percent_interval(group.accuracy)]
+    cells = [
+        f"{shown(group.group)}{' (drifted)' if group.drifted else ''}",
+        f"{group.share:.1%}",
+        f"{labels}",
+        _percent_interval(group.accuracy),
+    ]
     styles = [""] * 4
     if group.accuracy_below is not None:
         cells.append(f"{_probability(group.accuracy_below)}{_VERDICTS[group.verdict]}{_needs(group)}")

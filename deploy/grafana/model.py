@@ -9,6 +9,7 @@ from grafana_foundation_sdk.models import dashboard as kinds
 from deploy.grafana import (
     looks,
     model_challenges,
+    model_drift,
     model_ensembles,
     model_evidence,
     model_groups,
@@ -103,7 +104,8 @@ def model() -> build.Dashboard:
     for panel in _overall():
         board = board.with_panel(panel)
     board = board.with_panel(firing_alerts(_FIRING, width=8, height=8))
-    board = model_performance.row(model_evidence.row(model_groups.rows(board)))
+    board = model_drift.row(model_evidence.row(model_groups.rows(board)))
+    board = model_performance.row(board)
     return model_questions.rows(model_challenges.row(model_ensembles.row(board)))
 
 

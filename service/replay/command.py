@@ -124,7 +124,8 @@ def add_parser(commands: Any) -> None:
     question.add_argument(
         "--region",
         type=share,
-        help=f"difference that does not matter (default: {_REGION}; {challenge_command.MARGIN} of a challenge)",
+        help=f"difference that does not matter (default: {_REGION}; "
+        f"{challenge_command.MARGIN} of a challenge)",
     )
     one_class.add_arguments(
         parser,

@@ -68,6 +68,20 @@ class Finding(Document):
     threshold: float
     since: Seconds = Field(description="when this was first believed without a break, as far as remembered")
     since_or_earlier: bool = Field(description="whether it may have begun before `since`")
+    confirmed: bool = Field(description="whether evidence that may be looked at any time says so too")
+    sentence: str = Field(description="the same in words")
+
+
+class GroupChange(Document):
+    """A group that became less accurate than its reference, or than a threshold that it reached there."""
+
+    grouping: str
+    group: str
+    at: Seconds = Field(description="when the first label after it was given, as it is likeliest")
+    earliest: Seconds = Field(description="lower end of its 90 % interval")
+    latest: Seconds = Field(description="upper end")
+    predicted_at: Seconds = Field(description="when the item of that label was predicted")
+    labels: int = Field(description="since then, that the grouping asked for")
     sentence: str = Field(description="the same in words")
 
 
@@ -112,6 +126,7 @@ class GroupingSummary(Document):
     findings: int = Field(description="thresholds of its groups that are known to be crossed")
     meets: int = Field(description="groups that are known to meet min_accuracy")
     open: int = Field(description="groups of which it is not known whether they do")
+    drifted: int = Field(description="groups whose traffic has drifted from the reference")
 
 
 class RankedGroup(Document):
@@ -227,6 +242,17 @@ class PerformanceSummary(Document):
     sentence: str = Field(description="the same in words")
 
 
+class DriftSummary(Document):
+    """How recent traffic is compared with the reference, without labels."""
+
+    max_distance: float = Field(description="drift.max_distance of the configuration")
+    reference_predictions: int | None = Field(description="in the reference; null while there is none")
+    reference_until: Seconds | None = Field(description="when it ended; null while there is none")
+    recent_predictions: int | None = Field(description="that are compared with it; null likewise")
+    drifted_groups: int = Field(description="groups, of all groupings, that have drifted")
+    sentence: str = Field(description="the same in words")
+
+
 class ModelState(Document):
     """Everything of one model but its groups."""
 
@@ -246,9 +272,11 @@ class ModelState(Document):
     ece: Interval | None = Field(description="over all traffic; null without traffic")
     finding_count: int = Field(description="thresholds, of all groups, that are known to be crossed")
     findings: list[Finding] = Field(description="those that matter most, at most 50")
+    changes: list[GroupChange] = Field(description="groups that became less accurate, the latest first")
     groupings: list[GroupingSummary]
     assessments: list[AssessmentState]
     performances: list[PerformanceSummary] = Field(description="of every assessment with `task: performance`")
+    drift: DriftSummary
     has_confusion: bool = Field(description="whether there is a confusion matrix to ask for")
 
 

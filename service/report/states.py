@@ -34,6 +34,8 @@ from service.report.documents import (
     RequestState,
     Thresholds,
 )
+from service.report.drifts import drift_summary
+from service.report.evidence import changes
 from service.report.findings import finding_count, findings
 from service.report.performances import missed_targets, performance_summaries
 from service.snapshot import ModelSnapshot
@@ -100,11 +102,13 @@ def model_state(snapshot: ModelSnapshot) -> ModelState:
         ece=None if everything is None else Interval.of(everything.ece, 0),
         finding_count=_finding_count(snapshot),
         findings=findings(snapshot),
-        groupings=[_grouping_summary(name, grouping) for name, grouping in snapshot.groupings.items()],
+        changes=changes(snapshot),
+        groupings=[_grouping_summary(snapshot, name) for name in snapshot.groupings],
         assessments=[
             _assessment_state(name, state, snapshot) for name, state in snapshot.assessments.items()
         ],
         performances=performance_summaries(snapshot),
+        drift=drift_summary(snapshot),
         has_confusion=any(grouping.confusion is not None for grouping in snapshot.groupings.values()),
     )
 
@@ -176,7 +180,8 @@ def _is_watched(settings: ModelSettings) -> bool:
     )
 
 
-def _grouping_summary(name: str, grouping: GroupingSnapshot) -> GroupingSummary:
+def _grouping_summary(snapshot: ModelSnapshot, name: str) -> GroupingSummary:
+    grouping = snapshot.groupings[name]
     watched = grouping.accuracy_below is not None
     return GroupingSummary(
         name=name,
@@ -185,6 +190,7 @@ def _grouping_summary(name: str, grouping: GroupingSnapshot) -> GroupingSummary:
         findings=finding_count(grouping),
         meets=int(grouping.meets.sum()),
         open=int((~grouping.low & ~grouping.meets).sum()) if watched else 0,
+        drifted=0 if snapshot.drift is None else int(snapshot.drift.groupings[name].drifted.sum()),
     )
 
 

@@ -187,7 +187,13 @@ def _measured(told: Interval | None) -> str:
 
 
 def why_next(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) -> str:
-    """Why the policy may ask about a group next."""
+    """Why a group may be asked next."""
+    if state.aim is not None and state.aim.shares[group] > 0:
+        return f"{_why_policy(state, grouping, group)}; and its traffic has drifted"
+    return _why_policy(state, grouping, group)
+
+
+def _why_policy(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) -> str:
     settings = state.settings
     width = 100 * (grouping.accuracy_upper[group] - grouping.accuracy_lower[group])
     share = percent(float(grouping.beliefs.shares[group]))

@@ -45,7 +45,9 @@ ASSESSMENTS = """
 ALERTS = """alerts: {min_accuracy: 0.9, max_ece: 0.01}
     reference: {labels: 5}
     evidence: {run_length: 10}
-    costs: {default: 1, mistakes: [{true: owl, predicted: cat, cost: 5}]}"""
+    costs: {default: 1, mistakes: [{true: owl, predicted: cat, cost: 5}]}
+    # More than is sent at first, so that it takes a time that is known.
+    drift: {reference_predictions: 1000}"""
 
 RATE_INTERVAL = "10s"
 # A counter that appears between two scrapes has no rate before it grows, and an alert wants labels enough, so
@@ -57,6 +59,7 @@ UNDER_WAY = (
     f"sum(rate(credence_label_delay_seconds_count[{RATE_INTERVAL}])) > 0",
     f"sum(rate(credence_flush_duration_seconds_count[{RATE_INTERVAL}])) > 0",
     'ALERTS{alertstate="firing",alertname="CredenceGroupAccuracyLow",group="south"}',
+    "credence_group_volume_ratio",
     'credence_group_change_timestamp_seconds{group="south"}',
     'credence_group_evidence_labels{group="north"}',
 )

@@ -131,13 +131,13 @@ def snapshot(
     past: tuple[Moment, ...] = (),
     performances: Mapping[str, PerformanceSnapshot] | None = None,
     marks: Marks | None = None,
-    traffic: Sequence[int] | None = None,
+    predictions: Sequence[int] | None = None,
     **model: Any,
 ) -> ModelSnapshot:
     """A snapshot of `known`, with so many predictions in its cells if that is told."""
     there = known(count, **model)
-    if traffic is not None:
-        counted = replace(there.traffic.traffic, counts=np.array(traffic))
+    if predictions is not None:
+        counted = replace(there.traffic.traffic, counts=np.array(predictions))
         there = replace(there, traffic=replace(there.traffic, traffic=counted))
     opened = OpenRequest("whole", "[0.5,1]", {}, "cat", 0.9, 1, NOW - 30)
     return take_snapshot(
@@ -174,7 +174,7 @@ def drifting(recent: Sequence[int] = DROPPED, **model: Any) -> ModelSnapshot:
         MarkName("recent", NOW - 7_200): begun,
     }
     drift = {"reference_predictions": 1_000}
-    return snapshot(marks=marks, traffic=2 * begun + np.array(recent), drift=drift, **model)
+    return snapshot(marks=marks, predictions=(2 * begun + np.array(recent)).tolist(), drift=drift, **model)
 
 
 def performance(labelled: int = 100, **fields: Any) -> PerformanceSnapshot:
