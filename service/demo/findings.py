@@ -14,14 +14,19 @@ class Findings:
     """Remembers when each thing was first found.
 
     Attributes:
+        drifted_at: when it was known that the degraded camera's traffic has drifted, without labels, seconds
+            since the epoch.
         weakest_at: when the degraded camera was known to be the weakest, seconds since the epoch.
         below_at: when it was known to be below the minimum accuracy, seconds since the epoch.
+        confirmed_at: when evidence confirmed that it is, or has declined, seconds since the epoch.
         lines: what changed, to be shown, with seconds since the epoch.
     """
 
     def __init__(self) -> None:
+        self.drifted_at: float | None = None
         self.weakest_at: float | None = None
         self.below_at: float | None = None
+        self.confirmed_at: float | None = None
         self.lines: list[tuple[float, str]] = []
         self._has_seen: set[str] = set()
 
@@ -39,6 +44,15 @@ class Findings:
         self._say_once("degraded", degraded_at, f"{DEGRADED_CAMERA} degraded (the demo knows)")
         if reading.snapshot_time < degraded_at:
             return
+        distance = reading.drifted.get(("camera", DEGRADED_CAMERA))
+        if self.drifted_at is None and distance is not None:
+            self.drifted_at = reading.time
+            self._say_once(
+                "drifted",
+                reading.time,
+                f"{DEGRADED_CAMERA} has drifted from its reference, surely by {distance:.2f} "
+                "(Credence found, without labels)",
+            )
         probability = weakest_probability(reading)
         if self.weakest_at is None and is_weakest(reading):
             self.weakest_at = reading.time
@@ -56,6 +70,14 @@ class Findings:
                 reading.time,
                 f"{DEGRADED_CAMERA} fell below {MIN_ACCURACY:.0%} with probability {camera.below:.2f} "
                 "(Credence found)",
+            )
+
+        if self.confirmed_at is None and ("camera", DEGRADED_CAMERA) in reading.confirmed:
+            self.confirmed_at = reading.time
+            self._say_once(
+                "confirmed",
+                reading.time,
+                f"evidence confirms that {DEGRADED_CAMERA} has got worse (Credence found)",
             )
 
     def _say_once(self, what: str, moment: float, line: str) -> None:

@@ -86,6 +86,7 @@ def _numbers(
             _seconds(statistics.median(measured.label_delays) if measured.label_delays else None),
         ),
         (f"{DEGRADED_CAMERA} degraded", since_start(measured.degraded_at)),
+        ("known to have drifted, without labels", since_start(findings.drifted_at)),
         (
             f"known as the weakest camera (above {CERTAIN:.0%} sure)",
             since_start(findings.weakest_at),
@@ -94,6 +95,7 @@ def _numbers(
             f"known to be below {MIN_ACCURACY:.0%} (above {CERTAIN:.0%} sure)",
             since_start(findings.below_at),
         ),
+        ("confirmed by evidence to have got worse", since_start(findings.confirmed_at)),
         (f"random sampling, as sure of {DEGRADED_CAMERA} (replay)", random_labels_line(measured)),
     ]
 

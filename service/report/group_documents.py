@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from service.report.documents import Document, Interval, Seconds, Verdict
+from service.report.evidence_documents import GroupEvidenceState
 
 
 class Relearning(Document):
@@ -53,6 +54,14 @@ class GroupState(Document):
     ece_above: float | None = Field(description="probability of more than max_ece")
     miscalibrated: bool = Field(description="whether it is known, with enough labels, to have more than that")
     cost: Interval | None = Field(description="expected cost of a prediction, where costs are configured")
+    drifted: bool | None = Field(
+        description="whether its recent traffic is surely farther from the reference than "
+        "drift.max_distance; null while there is no reference"
+    )
+    suspicion: float | None = Field(description="how far it surely is; null likewise")
+    evidence: GroupEvidenceState | None = Field(
+        description="that may be looked at any time; null of a grouping that no assessment asks labels for"
+    )
     low_since: Seconds | None = Field(description="since when it is known to fail, as far as remembered")
     low_since_or_earlier: bool = Field(description="whether it may have begun before `low_since`")
     relearned: Relearning | None = Field(
@@ -61,7 +70,9 @@ class GroupState(Document):
     )
 
 
-SortKey = Literal["evidence", "accuracy", "group", "share", "labels", "ece", "gap", "cost", "uncertainty"]
+SortKey = Literal[
+    "evidence", "accuracy", "group", "share", "labels", "ece", "gap", "cost", "uncertainty", "drift"
+]
 
 
 class GroupTable(Document):

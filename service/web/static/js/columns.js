@@ -9,9 +9,11 @@ import { bounds, count, counted, duration, percent, plain, points, probability, 
 const FIRST_ORDER = { group: "asc", accuracy: "asc" };
 const VERDICTS = { meets: ["✓", "meets"], fails: ["▼", "fails"], open: ["?", "open"], none: ["–", "none"] };
 
+const DRIFTED = "Recent traffic is not what it was in the reference; no label is needed to tell.";
+
 /** Whether groups differ in accuracy by what tells them apart, scores or votes: nobody has configured them, and no
  * threshold is theirs. @param {string} by */
-export const isExpectedToDiffer = (by) => by === "score_bin" || by === "positive_score" || by === "votes";
+export const isExpectedToDiffer = (by) => ["score_bin", "positive_score", "votes", "challenge"].includes(by);
 
 /** The accuracy that groups must have; null where they are expected to differ.
  * @param {any} state @param {string} grouping @returns {number | null} */
@@ -32,7 +34,12 @@ export function columns(state, table, axis) {
       title: `${threshold(state.interval)} interval`,
       cell: (/** @type {any} */ g) => forestRow(g, axis, wanted),
     },
-    { key: "accuracy", sort: "accuracy", title: "Accuracy", cell: (/** @type {any} */ g) => measured(g.accuracy) },
+    {
+      key: "accuracy",
+      sort: "accuracy",
+      title: "Accuracy",
+      cell: (/** @type {any} */ g) => [...measured(g.accuracy), wanted === null && badge(g)],
+    },
     wanted !== null && {
       key: "below",
       sort: "evidence",
@@ -42,7 +49,7 @@ export function columns(state, table, axis) {
     wanted !== null && { key: "verdict", sort: null, title: "Verdict", cell: verdict },
     { key: "ece", sort: "ece", title: "ECE", cell: (/** @type {any} */ g) => measured(g.ece) },
     { key: "gap", sort: "gap", title: "Gap", cell: (/** @type {any} */ g) => points(g.calibration_gap) },
-    { key: "share", sort: "share", title: "Traffic", cell: (/** @type {any} */ g) => percent(g.share) },
+    { key: "share", sort: "share", title: "Traffic", cell: traffic },
     { key: "labels", sort: "labels", title: "Labels", cell: labels },
     costs && { key: "cost", sort: "cost", title: "Cost", cell: cost },
   ];
@@ -68,6 +75,12 @@ function cost(group) {
 }
 
 /** @param {any} group */
+const traffic = (group) => [
+  percent(group.share),
+  group.drifted && h("span", { class: "drifted", title: DRIFTED }, "drifted"),
+];
+
+/** @param {any} group */
 function labels(group) {
   const all = group.labels_correct + group.labels_incorrect;
   const title = `${counted(all, "label")}: ${count(group.labels_correct)} correct, ${count(group.labels_incorrect)} incorrect`;
@@ -80,8 +93,21 @@ function labels(group) {
   );
 }
 
+/** What evidence confirms, in a word. @param {any} group */
+function badge(group) {
+  const claims = group.evidence?.claims ?? [];
+  const is = (/** @type {string} */ kind) =>
+    claims.some((/** @type {any} */ claim) => claim.kind === kind && claim.confirmed);
+  const declined = group.evidence?.change || is("declined") ? "declined" : null;
+  const word = is("below_threshold") ? "confirmed" : declined;
+  return word && h("span", { class: "proven", title: "by evidence that may be looked at any time" }, word);
+}
+
 /** @param {any} group */
-function verdict(group) {
+const verdict = (group) => [...judged(group), badge(group)];
+
+/** @param {any} group */
+function judged(group) {
   const [mark, word] = VERDICTS[group.verdict];
   const needed = group.verdict === "open" && group.verdict_labels ? `~${counted(group.verdict_labels, "label")}` : "";
   const time = needed && group.verdict_seconds !== null ? `, ${duration(group.verdict_seconds)}` : "";

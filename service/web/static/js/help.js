@@ -34,11 +34,19 @@ export function groupsHelp(state) {
       "Below “open”: how many more labels a verdict will take (the median), and how long the budgets need to pay for them.",
     ],
     [
+      "Confirmed, declined",
+      "What evidence says that may be looked at any time: below the wanted accuracy, or less accurate than in its reference.",
+    ],
+    [
       "ECE",
       "Expected calibration error: how far the model's scores are from its accuracy, averaged over score bins.",
     ],
     ["Gap", "Mean score less mean accuracy: positive where the model promises more than it keeps."],
     ["Traffic", "The group's share of the predictions; recent ones count more."],
+    [
+      "drifted",
+      "Its recent scores, predicted classes or attributes are not what they were in the reference. That is no proof of mistakes; a share of the labels is asked here.",
+    ],
   ]);
 }
 
