@@ -45,7 +45,8 @@ class Standing:
 def standing(settings: AssessmentSettings, grouping: GroupingSnapshot, in_flight: Floats) -> Standing | None:
     """The assessment by its beliefs; a copy.
 
-    None while a group that it compares has no traffic, and where labels are planned instead, as of ensembles.
+    None while a group that it compares has no traffic, and where labels are planned instead: of ensembles and
+    challenges.
 
     Args:
         settings: the assessment's.
@@ -177,7 +178,7 @@ def _task_of(settings: AssessmentSettings, grouping: GroupingSnapshot) -> Task[A
         settings: the assessment's.
         grouping: the one that labels are asked for.
     """
-    if settings.task == "ensemble":
+    if settings.task in ("ensemble", "challenge"):
         return None
     pair = np.array([0, 1])
     if settings.between is not None:

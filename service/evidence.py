@@ -33,7 +33,7 @@ EvidenceKind = Literal["below_threshold", "declined", "miscalibrated"]
 
 KINDS: tuple[EvidenceKind, ...] = ("below_threshold", "declined", "miscalibrated")
 
-EXPECTED_TO_DIFFER = frozenset({"score_bin", "positive_score", "votes"})
+EXPECTED_TO_DIFFER = frozenset({"score_bin", "positive_score", "votes", "challenge"})
 """Kinds of groupings whose groups are accurate as their scores or votes are: a threshold is none for them."""
 
 _CHANGE_MASS = 0.9
@@ -132,12 +132,14 @@ def model_evidence(
         labels = ledger.asked_by(name)
         of_labels = numbers[cells[labels.cells]]
         here = of_labels >= 0
-        if here.any():
+        if not here.all():
+            labels, of_labels = labels.part(here), of_labels[here]
+        if of_labels.size:
             found[name] = grouping_evidence(
                 groups,
                 space.groupings[name].kind,
-                labels.part(here),
-                of_labels[here],
+                labels,
+                of_labels,
                 settings=settings,
                 reference=reference,
                 before=before.get(name),

@@ -136,6 +136,9 @@ class RequestIssuer:
             wanted = min(wanted, len(planned))
             named = self._rng.permutation(planned)[:wanted].tolist()
             draws = self._planned(name, settings, named, traffic=traffic, now=now)
+        elif (challenge := snapshot.challenges.get(name)) is not None and wanted > 0:
+            chosen = self._rng.choice(list(challenge.aimed), size=wanted, p=list(challenge.aimed.values()))
+            draws = self._planned(name, settings, chosen.tolist(), traffic=traffic, now=now)
         elif grouping and wanted > 0 and (stands := standing(settings, grouping, state.in_flight)):
             draws, aimed = self._draws(
                 name, settings, stands, state.aim, traffic=traffic, wanted=wanted, now=now

@@ -56,6 +56,7 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
     if not state.groupings:
         return [*parts, Text("no traffic yet")]
     parts += _findings(state)
+    parts += [Text(f"! {shown(one.sentence)}", style="bold red") for one in state.changes[:_MOST_FINDINGS]]
     parts += [_performance(one) for one in state.performances]
     parts.append(Text(state.drift.sentence, style="bold" if state.drift.drifted_groups else "dim"))
     for grouping in state.groupings:
@@ -68,6 +69,7 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
     if state.assessments:
         parts.append(_assessment_table(state.assessments))
     parts += [_member_table(one) for one in state.assessments if one.members]
+    parts += [_challenge_table(one) for one in state.assessments if one.challenge]
     return parts
 
 
@@ -226,5 +228,23 @@ def _member_table(state: AssessmentState) -> Table:
             f"{member.labels:.0f}",
             f"{member.share:.1%}",
             "" if member.missed is None else _probability(member.missed),
+        )
+    return table
+
+
+def _challenge_table(state: AssessmentState) -> Table:
+    table = Table(title=f"\n{state.name}: challenger less model, in points", **_STYLE)
+    table.add_column("group", overflow="fold", min_width=8)
+    for heading in ("difference", "better", "worse", "disagree", "labels"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in state.challenge:
+        told = one.difference
+        table.add_row(
+            Text(shown(one.group)),
+            f"{100 * told.mean:+.1f} [{100 * told.lower:+.1f}, {100 * told.upper:+.1f}]",
+            _probability(one.better),
+            _probability(one.worse),
+            f"{one.disagreement:.1%}",
+            f"{one.labels:.0f}",
         )
     return table

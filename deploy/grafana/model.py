@@ -8,6 +8,7 @@ from grafana_foundation_sdk.models import dashboard as kinds
 
 from deploy.grafana import (
     looks,
+    model_challenges,
     model_drift,
     model_ensembles,
     model_evidence,
@@ -62,6 +63,7 @@ def _variables() -> list[build.QueryVariable]:
         .multi(True),
         model_performance.chosen(),
         model_ensembles.chosen(),
+        model_challenges.chosen(),
     ]
 
 
@@ -104,7 +106,7 @@ def model() -> build.Dashboard:
     board = board.with_panel(firing_alerts(_FIRING, width=8, height=8))
     board = model_drift.row(model_evidence.row(model_groups.rows(board)))
     board = model_performance.row(board)
-    return model_questions.rows(model_ensembles.row(board))
+    return model_questions.rows(model_challenges.row(model_ensembles.row(board)))
 
 
 def _numbers() -> list[tuple[Says, str]]:

@@ -7,7 +7,7 @@ Labels stand group by group, in each in the order in which they came. Some are o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,21 @@ _CONCLUDED: Final = ("below", "declined", "miscalibrated", "lower", "upper", "de
 
 _NEAR_END: Final = 1e-6
 """A reference's bound nearer to 0 or 1 is taken for this."""
+
+
+class Tally(NamedTuple):
+    """Labels of every group by sort [G]: those that count, those of the reference, those of now."""
+
+    correct: Floats
+    wrong: Floats
+    then_correct: Floats
+    then_wrong: Floats
+    now_correct: Floats
+    now_wrong: Floats
+
+    def part(self, which: Flags) -> Tally:
+        """Of some groups."""
+        return Tally(*(column[which] for column in self))
 
 
 @dataclass(frozen=True)
@@ -61,11 +76,19 @@ class GroupedLabels:
             self.counted[which],
         )
 
-    def counts(self, which: Flags, group_count: int) -> tuple[Floats, Floats]:
-        """How many of some labels say correct, and how many wrong [G]."""
-        slots = 2 * self.groups[which] + self.correct[which]
-        found = np.bincount(slots, minlength=2 * group_count).reshape(-1, 2).astype(np.float64)
-        return found[:, 1], found[:, 0]
+    def tally(self, group_count: int) -> Tally:
+        """How many there are of each sort."""
+        sorts = 8 * self.groups + 4 * self.then + 2 * self.counted + self.correct
+        found = np.bincount(sorts, minlength=8 * group_count).reshape(-1, 2, 2, 2).astype(np.float64)
+        by_time, by_count = found.sum(axis=2), found.sum(axis=1)
+        return Tally(
+            correct=by_count[:, 1, 1],
+            wrong=by_count[:, 1, 0],
+            then_correct=by_time[:, 1, 1],
+            then_wrong=by_time[:, 1, 0],
+            now_correct=by_time[:, 0, 1],
+            now_wrong=by_time[:, 0, 0],
+        )
 
 
 @dataclass(frozen=True)
@@ -140,10 +163,11 @@ def assess_evidence(
     lengths = np.diff(first, append=len(labels.groups))
     changed = lengths != seen
     anew = seen == 0
-    then_correct, then_wrong = labels.counts(labels.then, count)
+    tally = labels.tally(count)
     told = {name: column.copy() for name, column in vars(before).items()}
-    told["labels"] = sum(labels.counts(labels.counted, count))
-    told["reference_labels"], told["reference_correct"] = then_correct + then_wrong, then_correct
+    told["labels"] = tally.correct + tally.wrong
+    told["reference_labels"] = tally.then_correct + tally.then_wrong
+    told["reference_correct"] = tally.then_correct
 
     rank = np.arange(len(labels.groups)) - first[labels.groups]
     fresh = labels.part(labels.counted & (rank >= seen[labels.groups]))
@@ -153,7 +177,11 @@ def assess_evidence(
     moved = anew | (told["reference_labels"] != before.reference_labels)
     moved |= told["reference_correct"] != before.reference_correct
     told["baseline"][moved] = _baselines(
-        then_correct[moved], then_wrong[moved], alpha=alpha / count, fixed=fixed, threshold=threshold
+        tally.then_correct[moved],
+        tally.then_wrong[moved],
+        alpha=alpha / count,
+        fixed=fixed,
+        threshold=threshold,
     )
     again = moved | anew
     told["detectors"][again] = -np.inf
@@ -164,18 +192,15 @@ def assess_evidence(
 
     for name in _CONCLUDED:
         told[name][anew] = np.nan
-    _conclude(told, labels, (changed | anew) & (lengths > 0), threshold=threshold, alpha=alpha)
+    _conclude(told, tally, (changed | anew) & (lengths > 0), threshold=threshold, alpha=alpha)
     return GroupEvidence(**told)
 
 
 def _conclude(
-    told: dict[str, Floats], labels: GroupedLabels, some: Flags, *, threshold: float | None, alpha: float
+    told: dict[str, Floats], tally: Tally, some: Flags, *, threshold: float | None, alpha: float
 ) -> None:
     """What follows from sums, of some groups."""
-    count = len(some)
-    correct, wrong = (column[some] for column in labels.counts(labels.counted, count))
-    now_correct, now_wrong = (column[some] for column in labels.counts(~labels.then, count))
-    then_correct, then_wrong = (column[some] for column in labels.counts(labels.then, count))
+    correct, wrong, then_correct, then_wrong, now_correct, now_wrong = tally.part(some)
     labelled, compared = correct + wrong > 0, (now_correct + now_wrong > 0) & (then_correct + then_wrong > 0)
     lower, upper = confidence_sequence(correct, wrong, 1 - alpha)
     told["lower"][some] = np.where(labelled, lower, np.nan)

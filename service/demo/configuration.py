@@ -99,6 +99,8 @@ def configuration(
                 },
                 # Labels fade within seconds here, so few of them count at any time.
                 "alerts": {"min_accuracy": MIN_ACCURACY, "min_labels": 5},
+                # Of each camera, some seconds' worth.
+                "reference": {"labels": 20},
                 "traffic_half_life_days": traffic_half_life_seconds(seconds) / _SECONDS_PER_DAY,
                 "label_half_life_days": label_half_life_seconds(seconds) / _SECONDS_PER_DAY,
             }

@@ -18,6 +18,7 @@ class Findings:
             since the epoch.
         weakest_at: when the degraded camera was known to be the weakest, seconds since the epoch.
         below_at: when it was known to be below the minimum accuracy, seconds since the epoch.
+        confirmed_at: when evidence confirmed that it is, or has declined, seconds since the epoch.
         lines: what changed, to be shown, with seconds since the epoch.
     """
 
@@ -25,6 +26,7 @@ class Findings:
         self.drifted_at: float | None = None
         self.weakest_at: float | None = None
         self.below_at: float | None = None
+        self.confirmed_at: float | None = None
         self.lines: list[tuple[float, str]] = []
         self._has_seen: set[str] = set()
 
@@ -68,6 +70,14 @@ class Findings:
                 reading.time,
                 f"{DEGRADED_CAMERA} fell below {MIN_ACCURACY:.0%} with probability {camera.below:.2f} "
                 "(Credence found)",
+            )
+
+        if self.confirmed_at is None and ("camera", DEGRADED_CAMERA) in reading.confirmed:
+            self.confirmed_at = reading.time
+            self._say_once(
+                "confirmed",
+                reading.time,
+                f"evidence confirms that {DEGRADED_CAMERA} has got worse (Credence found)",
             )
 
     def _say_once(self, what: str, moment: float, line: str) -> None:

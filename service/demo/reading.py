@@ -18,6 +18,8 @@ _UPPER = "credence_group_accuracy_upper_ratio"
 _SHARE = "credence_group_traffic_share_ratio"
 _LABELS = "credence_group_labels"
 _BELOW = "credence_group_accuracy_below_threshold_probability_ratio"
+_CONFIRMED = "credence_group_evidence_confirmed"
+_CHANGED = "credence_group_change_timestamp_seconds"
 _EXTREME = "credence_assessment_group_extreme_probability_ratio"
 _SUSPICION = "credence_group_drift_suspicion_ratio"
 _DRIFTED = "credence_group_drifted"
@@ -62,6 +64,8 @@ class Reading:
         time: when they were read, seconds since the epoch.
         snapshot_time: when the beliefs in them were computed, seconds since the epoch; 0 before the first.
         groups: by (grouping, group).
+        confirmed: groups of which evidence confirms that they are below the minimum, or have declined, as
+            (grouping, group).
         extremes: probability of being among the extreme groups, by (assessment, group).
         drifted: how far the groups have drifted that have, by (grouping, group).
         events: of label requests, over all assessments, by event.
@@ -74,6 +78,7 @@ class Reading:
     time: float
     snapshot_time: float = 0.0
     groups: dict[tuple[str, str], GroupReading] = field(default_factory=dict)
+    confirmed: frozenset[tuple[str, str]] = frozenset()
     extremes: dict[tuple[str, str], float] = field(default_factory=dict)
     drifted: dict[tuple[str, str], float] = field(default_factory=dict)
     events: dict[str, int] = field(default_factory=dict)
@@ -126,6 +131,11 @@ def parse(text: str, now: float) -> Reading:
             )
             for key, mean in by_group(_MEAN).items()
         },
+        confirmed=frozenset(
+            (labels["grouping"], labels["group"])
+            for labels, value in (*samples[_CONFIRMED], *samples[_CHANGED])
+            if labels.get("kind", "below_threshold") == "below_threshold" and value
+        ),
         extremes={(labels["assessment"], labels["group"]): value for labels, value in samples[_EXTREME]},
         drifted={key: suspicion[key] for key, told in by_group(_DRIFTED).items() if told},
         events=dict(events),

@@ -95,6 +95,7 @@ def _numbers(
             f"known to be below {MIN_ACCURACY:.0%} (above {CERTAIN:.0%} sure)",
             since_start(findings.below_at),
         ),
+        ("confirmed by evidence to have got worse", since_start(findings.confirmed_at)),
         (f"random sampling, as sure of {DEGRADED_CAMERA} (replay)", random_labels_line(measured)),
     ]
 

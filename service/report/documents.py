@@ -68,6 +68,20 @@ class Finding(Document):
     threshold: float
     since: Seconds = Field(description="when this was first believed without a break, as far as remembered")
     since_or_earlier: bool = Field(description="whether it may have begun before `since`")
+    confirmed: bool = Field(description="whether evidence that may be looked at any time says so too")
+    sentence: str = Field(description="the same in words")
+
+
+class GroupChange(Document):
+    """A group that became less accurate than its reference, or than a threshold that it reached there."""
+
+    grouping: str
+    group: str
+    at: Seconds = Field(description="when the first label after it was given, as it is likeliest")
+    earliest: Seconds = Field(description="lower end of its 90 % interval")
+    latest: Seconds = Field(description="upper end")
+    predicted_at: Seconds = Field(description="when the item of that label was predicted")
+    labels: int = Field(description="since then, that the grouping asked for")
     sentence: str = Field(description="the same in words")
 
 
@@ -144,6 +158,21 @@ class MemberState(Document):
     missed: float | None = Field(description="probability that the target is missed; null without one")
 
 
+class ChallengeGroup(Document):
+    """How a challenger compares with the model, in one group or over all traffic."""
+
+    group: str
+    overall: bool = Field(description="whether this is all traffic, and no group")
+    share: float = Field(description="of the traffic for which the challenger's predictions are known")
+    disagreement: float = Field(description="share of it on which the two disagree")
+    labels: float = Field(description="of disagreements, as many as they are worth")
+    difference: Interval = Field(description="accuracy of the challenger less that of the model")
+    better: float = Field(description="probability that the challenger is better by more than the margin")
+    worse: float = Field(description="probability that it is worse by more than the margin")
+    evidence_better: float = Field(description="e-value of the first: at least 20 is rare by chance, ever")
+    evidence_worse: float = Field(description="e-value of the second")
+
+
 class NextGroup(Document):
     """A group that the policy may ask about next."""
 
@@ -161,7 +190,9 @@ class AssessmentState(Document):
     task: Task
     metric: str
     grouping: str = Field(description="the grouping that labels are asked by")
-    policy: str = Field(description="who chooses what is labelled next; of an ensemble `planned`")
+    policy: str = Field(
+        description="who chooses what is labelled next; of an ensemble or a challenge `planned`"
+    )
     question: str = Field(description="what is asked, in words")
     found: str = Field(description="what has been found, in words; empty where nothing can be said")
     budget: BudgetState
@@ -172,6 +203,9 @@ class AssessmentState(Document):
     ranking: list[RankedGroup] = Field(description="of identification: the likeliest groups, at most 20")
     comparison: Comparison | None
     members: list[MemberState] = Field(description="of an ensemble, itself first")
+    challenge: list[ChallengeGroup] = Field(
+        description="of a challenge: all traffic first, then the groups that differ most surely, at most 20"
+    )
     next: list[NextGroup] = Field(description="the likeliest groups, at most 10")
 
 
@@ -238,6 +272,7 @@ class ModelState(Document):
     ece: Interval | None = Field(description="over all traffic; null without traffic")
     finding_count: int = Field(description="thresholds, of all groups, that are known to be crossed")
     findings: list[Finding] = Field(description="those that matter most, at most 50")
+    changes: list[GroupChange] = Field(description="groups that became less accurate, the latest first")
     groupings: list[GroupingSummary]
     assessments: list[AssessmentState]
     performances: list[PerformanceSummary] = Field(description="of every assessment with `task: performance`")

@@ -10,16 +10,23 @@ import numpy.typing as npt
 
 from service.assessment.estimate import Estimate
 from service.cells import ALL
+from service.evidence import EvidenceKind
 from service.grouping_snapshot import GroupingSnapshot
 from service.model_settings import AlertSettings
 from service.report import words
 from service.report.documents import Finding, Interval, Verdict
+from service.report.evidence import is_confirmed
 from service.snapshot import ModelSnapshot
 from service.timeline import Kind
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 MOST_FINDINGS = 50
+
+_CONFIRMED: dict[Kind, str] = {
+    "accuracy_low": " Evidence confirms it.",
+    "miscalibrated": " Evidence confirms that its scores are off.",
+}
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,7 @@ class _Threshold:
     probability: Floats
     measured: Estimate
     claim: str
+    evidence: EvidenceKind
 
 
 def findings(snapshot: ModelSnapshot) -> list[Finding]:
@@ -70,6 +78,7 @@ def _thresholds(grouping: GroupingSnapshot, alerts: AlertSettings) -> Iterator[_
             grouping.accuracy_below,
             grouping.accuracy,
             "Accuracy on {} is below",
+            "below_threshold",
         )
     if alerts.max_ece is not None and grouping.ece_above is not None:
         yield _Threshold(
@@ -79,6 +88,7 @@ def _thresholds(grouping: GroupingSnapshot, alerts: AlertSettings) -> Iterator[_
             grouping.ece_above,
             grouping.ece,
             "The calibration error on {} is above",
+            "miscalibrated",
         )
 
 
@@ -88,6 +98,7 @@ def _finding(snapshot: ModelSnapshot, name: str, group: int, threshold: _Thresho
     probability = float(threshold.probability[group])
     begun = snapshot.since[threshold.kind, name, group_name]
     claim = threshold.claim.format(words.place(name, group_name))
+    confirmed = is_confirmed(grouping, threshold.evidence, group)
     return Finding(
         kind=threshold.kind,
         grouping=name,
@@ -99,6 +110,8 @@ def _finding(snapshot: ModelSnapshot, name: str, group: int, threshold: _Thresho
         threshold=threshold.limit,
         since=begun.time,
         since_or_earlier=begun.or_earlier,
+        confirmed=confirmed,
         sentence=f"{claim} {100 * threshold.limit:g} % with a probability of "
-        f"{words.probability(probability)}: it is believed to be {words.percent_interval(value)}.",
+        f"{words.probability(probability)}: it is believed to be {words.percent_interval(value)}."
+        f"{_CONFIRMED[threshold.kind] if confirmed else ''}",
     )

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from service.report.documents import Document, Interval, Seconds, Verdict
+from service.report.evidence_documents import GroupEvidenceState
 
 
 class Relearning(Document):
@@ -58,6 +59,9 @@ class GroupState(Document):
         "drift.max_distance; null while there is no reference"
     )
     suspicion: float | None = Field(description="how far it surely is; null likewise")
+    evidence: GroupEvidenceState | None = Field(
+        description="that may be looked at any time; null of a grouping that no assessment asks labels for"
+    )
     low_since: Seconds | None = Field(description="since when it is known to fail, as far as remembered")
     low_since_or_earlier: bool = Field(description="whether it may have begun before `low_since`")
     relearned: Relearning | None = Field(

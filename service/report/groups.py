@@ -13,6 +13,7 @@ from service.drifting import GroupingDrift
 from service.errors import NotKnown
 from service.grouping_snapshot import GroupingSnapshot
 from service.report.documents import Interval
+from service.report.evidence import group_evidence
 from service.report.findings import verdict
 from service.report.group_documents import (
     ConfusionMatrix,
@@ -117,6 +118,7 @@ def group_state(
         cost=None if cost is None else Interval.of(cost, group),
         drifted=None if drift is None else bool(drift.drifted[group]),
         suspicion=None if drift is None else float(drift.suspicion[group]),
+        evidence=group_evidence(grouping_name, grouping, group, snapshot.settings),
         low_since=None if begun is None else begun.time,
         low_since_or_earlier=begun is not None and begun.or_earlier,
         relearned=_relearning(grouping, name),

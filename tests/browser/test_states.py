@@ -9,12 +9,13 @@ from typing import Any
 
 from page_site import Shown
 from playwright.sync_api import Route, expect
-from snapshots import BUDGET, drifting, mail, performance, pooled, snapshot
+from snapshots import BUDGET, challenged, drifting, mail, performance, pooled, snapshot
 
 MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
 STRICT = {"min_accuracy": 0.8, "max_ece": 0.4}
 
 LATER = frozenset({"performances", "members", "missed_targets", "relearned", "drift", "drifted", "suspicion"})
+LATER |= {"evidence", "changes", "confirmed"}
 """What the API did not tell from its beginning."""
 
 
@@ -62,6 +63,26 @@ def test_a_group_that_changed_says_what_labels_from_before_count(shown: Shown) -
         r"Its accuracy has changed, probably with predictions of .* ago: the \d+\slabels from before count"
     )
     expect(page.locator("#detail .next")).to_contain_text(said)
+
+
+WATCHED: Any = {"alerts": STRICT, "reference": {"labels": 20}, "evidence": {"run_length": 10}}
+
+
+def test_what_evidence_confirms_has_a_badge_and_is_told_with_its_strength(shown: Shown) -> None:
+    page = shown(snapshot(200, **WATCHED), "/?grouping=class&group=dog")
+    expect(page.locator("tr.row", has_text="dog").locator(".proven")).to_have_text("confirmed")
+    expect(page.locator(".finding .proven").first).to_have_text("confirmed")
+    expect(page.locator("#detail")).to_contain_text("Evidence confirms that its accuracy is below 80 %: 10^")
+    expect(page.locator("tr.row", has_text="dog").locator(".forest .always")).to_have_count(1)
+
+
+def test_a_decline_is_told_with_its_time(shown: Shown) -> None:
+    taken = snapshot(100, **WATCHED)
+    evidence = taken.groupings["class"].evidence
+    assert evidence is not None
+    declined = evidence.groups[next(iter(evidence.changes))]
+    page = shown(taken, f"/?grouping=class&group={declined}")
+    expect(page.locator("#detail")).to_contain_text("It has been less accurate since about")
 
 
 def test_costs_are_shown_and_sorted_by(shown: Shown) -> None:
@@ -116,6 +137,16 @@ def test_without_a_reference_no_drift_is_drawn(shown: Shown) -> None:
     page = shown(snapshot(), "/?grouping=class&group=dog")
     expect(page.locator("#detail")).to_contain_text("Reliability")
     expect(page.locator("#detail figure", has_text="Drift")).to_have_count(0)
+
+
+def test_a_challenger_is_compared_in_every_group_also_on_a_phone(shown: Shown) -> None:
+    page = shown(challenged(), viewport={"width": 360, "height": 740})
+    table = page.get_by_role("table", name="Accuracy of the challenger less that of the model")
+    expect(table.get_by_role("rowheader")).to_have_count(4)
+    expect(table.get_by_role("rowheader").first).to_have_text("all traffic")
+    expect(page.locator("#assessments .card .found")).to_contain_text("v2 is better")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert table.evaluate("(table) => table.scrollWidth <= table.parentElement.clientWidth")
 
 
 def test_more_groups_are_shown_when_asked_for(shown: Shown) -> None:

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from service.assessment.challenge import ChallengeBeliefs, PairedLabels
+from service.assessment.estimate import Estimate
 from service.assessment.member_beliefs import member_beliefs
 from service.assessment.score_bins import UNLABELLED
 from service.assessment.vote_patterns import VotePatterns, allocate
 from service.assessment_settings import AssessmentSettings
 from service.cells import CellSpace
+from service.challenging import ChallengeSnapshot
 from service.combination_directory import CombinationDirectory
 from service.ensembles import EnsembleSnapshot
 from service.ledger import OutcomeLedger
@@ -203,6 +206,37 @@ def ensemble() -> EnsembleSnapshot:
         asked=65.0,
         alone=140.0,
     )
+
+
+def challenge() -> ChallengeSnapshot:
+    """How a challenger stands that is better, but for the third class."""
+    won, lost = np.array([60.0, 40.0, 19.0, 1.0]), np.array([25.0, 5.0, 2.0, 18.0])
+    beliefs = ChallengeBeliefs(np.array([0.2, 0.2, 0.2, 0.2]), PairedLabels(won, lost, np.zeros(4)))
+    lower, upper = beliefs.interval(0.95)
+    return ChallengeSnapshot(
+        challenger="v2",
+        margin=0.01,
+        grouping="class",
+        groups=["all", *CLASSES],
+        shares=np.array([1.0, 0.4, 0.3, 0.3]),
+        disagreement=beliefs.disagreement,
+        labels=beliefs.labels.total,
+        difference=Estimate(lower, beliefs.mean, upper),
+        better=beliefs.better(0.01),
+        worse=beliefs.worse(0.01),
+        evidence_better=np.exp(beliefs.log_e_better(0.01)),
+        evidence_worse=np.exp(beliefs.log_e_worse(0.01)),
+        known=0.9,
+        aimed={"disagree": 0.8, "agree": 0.2},
+    )
+
+
+def challenged() -> ModelSnapshot:
+    """A snapshot of a model whose assessment `next` is about that challenger."""
+    taken = snapshot(assessments={"next": {"budget": BUDGET}})
+    asked = AssessmentSettings.model_validate({"task": "challenge", "challenger": "v2", "budget": BUDGET})
+    state = replace(taken.assessments["next"], settings=asked)
+    return replace(taken, assessments={"next": state}, challenges={"next": challenge()})
 
 
 def mail(learned: PerformanceSnapshot | None, *, alerts: Any = None, **fields: Any) -> ModelSnapshot:

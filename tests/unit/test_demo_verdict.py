@@ -198,6 +198,30 @@ def test_findings_name_the_moments_after_the_camera_degraded() -> None:
     assert [moment for moment, _ in findings.lines] == [30.0, 36.0, 41.0, 46.0]
 
 
+def test_findings_name_the_moment_of_confirmation() -> None:
+    findings = Findings()
+    findings.watch(replace(reading(), time=46.0, snapshot_time=45.0), 36.0)
+    assert findings.confirmed_at is None
+    proven = replace(reading(), confirmed=frozenset({("camera", "dock")}))
+    findings.watch(replace(proven, time=51.0, snapshot_time=50.0), 36.0)
+    findings.watch(replace(proven, time=56.0, snapshot_time=55.0), 36.0)
+    assert findings.confirmed_at == 51.0
+
+
+@pytest.mark.parametrize(
+    ("sample", "groups"),
+    [
+        ('credence_group_evidence_confirmed{{{},kind="below_threshold"}} 1', {("camera", "dock")}),
+        ('credence_group_evidence_confirmed{{{},kind="below_threshold"}} 0', set()),
+        ('credence_group_evidence_confirmed{{{},kind="miscalibrated"}} 1', set()),
+        ("credence_group_change_timestamp_seconds{{{}}} 1700000000", {("camera", "dock")}),
+    ],
+)
+def test_what_evidence_confirms_is_read(sample: str, groups: set[tuple[str, str]]) -> None:
+    labels = 'model="digits",grouping="camera",group="dock"'
+    assert parse(sample.format(labels) + "\n", now=5.0).confirmed == groups
+
+
 def recording(width: float, *, answers: int = 200) -> Recording:
     return Recording(
         stream=stream(),

@@ -13,7 +13,7 @@ const DRIFTED = "Recent traffic is not what it was in the reference; no label is
 
 /** Whether groups differ in accuracy by what tells them apart, scores or votes: nobody has configured them, and no
  * threshold is theirs. @param {string} by */
-export const isExpectedToDiffer = (by) => by === "score_bin" || by === "positive_score" || by === "votes";
+export const isExpectedToDiffer = (by) => ["score_bin", "positive_score", "votes", "challenge"].includes(by);
 
 /** The accuracy that groups must have; null where they are expected to differ.
  * @param {any} state @param {string} grouping @returns {number | null} */
@@ -34,7 +34,12 @@ export function columns(state, table, axis) {
       title: `${threshold(state.interval)} interval`,
       cell: (/** @type {any} */ g) => forestRow(g, axis, wanted),
     },
-    { key: "accuracy", sort: "accuracy", title: "Accuracy", cell: (/** @type {any} */ g) => measured(g.accuracy) },
+    {
+      key: "accuracy",
+      sort: "accuracy",
+      title: "Accuracy",
+      cell: (/** @type {any} */ g) => [...measured(g.accuracy), wanted === null && badge(g)],
+    },
     wanted !== null && {
       key: "below",
       sort: "evidence",
@@ -88,8 +93,21 @@ function labels(group) {
   );
 }
 
+/** What evidence confirms, in a word. @param {any} group */
+function badge(group) {
+  const claims = group.evidence?.claims ?? [];
+  const is = (/** @type {string} */ kind) =>
+    claims.some((/** @type {any} */ claim) => claim.kind === kind && claim.confirmed);
+  const declined = group.evidence?.change || is("declined") ? "declined" : null;
+  const word = is("below_threshold") ? "confirmed" : declined;
+  return word && h("span", { class: "proven", title: "by evidence that may be looked at any time" }, word);
+}
+
 /** @param {any} group */
-function verdict(group) {
+const verdict = (group) => [...judged(group), badge(group)];
+
+/** @param {any} group */
+function judged(group) {
   const [mark, word] = VERDICTS[group.verdict];
   const needed = group.verdict === "open" && group.verdict_labels ? `~${counted(group.verdict_labels, "label")}` : "";
   const time = needed && group.verdict_seconds !== null ? `, ${duration(group.verdict_seconds)}` : "";

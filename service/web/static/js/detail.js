@@ -2,7 +2,7 @@
 
 import { wantedOf } from "./columns.js";
 import { h } from "./dom.js";
-import { counted, duration, interval, percent, points, probability, threshold, when } from "./format.js";
+import { counted, duration, interval, moment, percent, points, probability, threshold, when } from "./format.js";
 import { runbookPath } from "./runbooks.js";
 import { driftView } from "./drift.js";
 import { reliabilityView } from "./reliability.js";
@@ -27,7 +27,7 @@ export function detailView(group, detail, data) {
     ),
     detail && !detail.missing
       ? [
-          timelineView(detail.timeline, wantedOf(state, table.grouping), wide ? inside * 0.56 : inside),
+          timelineView(detail.timeline, wantedOf(state, table.grouping), group.evidence?.change, wide ? inside * 0.56 : inside),
           reliabilityView(detail.reliability, wide ? inside * 0.4 : inside),
           detail.drift && driftView(detail.drift, wide ? inside * 0.56 : inside),
         ]
@@ -74,6 +74,7 @@ function advice(group, state, grouping) {
     ]);
   }
   if (group.relearned) said.push(relearned(group.relearned));
+  said.push(...evident(group.evidence));
   const next = state.assessments.flatMap((/** @type {any} */ a) =>
     a.grouping === grouping ? a.next.map((/** @type {any} */ n) => ({ ...n, name: a.name })) : [],
   );
@@ -85,6 +86,20 @@ function advice(group, state, grouping) {
         ".",
       ),
     );
+  return said;
+}
+
+/** @param {any} evidence */
+function evident(evidence) {
+  if (!evidence) return [];
+  const said = evidence.sentences.length ? [evidence.sentences.join(" ")] : [];
+  if (evidence.change) {
+    const { at, earliest, latest, labels } = evidence.change;
+    said.push(
+      `It has been less accurate since about ${moment(at)}, probably between ${moment(earliest)} and ${moment(latest)}: ` +
+        `${counted(labels, "label")} ago.`,
+    );
+  }
   return said;
 }
 

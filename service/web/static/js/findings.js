@@ -56,6 +56,8 @@ function findingCard(state, finding, go) {
         grouping === "all" ? null : h("span", { class: "grouping" }, grouping),
         h("strong", {}, grouping === "all" ? "All traffic" : group),
         h("span", { class: "what" }, ` is ${what(finding)}`),
+        finding.confirmed &&
+          h("span", { class: "proven", title: "by evidence that may be looked at any time" }, "confirmed"),
       ),
       h("p", { class: "sentence" }, finding.sentence),
       h(

@@ -45,11 +45,12 @@ export function axisView(axis, wanted) {
   );
 }
 
-/** One row: line from lower to upper, dot at the mean, hollow mark where the model's own scores are.
+/** One row: thin line between the bounds that hold at all times, line from lower to upper, dot at the mean, hollow mark where the model's own scores are.
  * @param {any} group @param {Axis} axis @param {number | null} wanted */
 export function forestRow(group, axis, wanted) {
   const place = placer(axis);
   const { lower, mean, upper } = group.accuracy;
+  const always = group.evidence && group.evidence.lower !== null ? group.evidence : null;
   const label = `Accuracy ${interval(group.accuracy)}; the model's own scores say ${percent(group.score_mean)}`;
   return s(
     "svg",
@@ -57,6 +58,8 @@ export function forestRow(group, axis, wanted) {
     s("title", {}, label),
     ticks(axis).map((tick) => s("line", { class: "grid", x1: place(tick), x2: place(tick), y1: "0%", y2: "100%" })),
     wanted !== null && s("line", { class: "wanted", x1: place(wanted), x2: place(wanted), y1: "0%", y2: "100%" }),
+    always !== null &&
+      s("line", { class: "always", x1: place(always.lower), x2: place(always.upper), y1: "50%", y2: "50%" }),
     s("line", { class: "range", x1: place(lower), x2: place(upper), y1: "50%", y2: "50%" }),
     s("circle", { class: "claimed", cx: place(group.score_mean), cy: "50%", r: 4 }),
     s("circle", { class: "mean", cx: place(mean), cy: "50%", r: 5 }),
@@ -96,6 +99,12 @@ export function forestLegend(wanted, inside) {
         s("circle", { class: "mean", cx: 17, cy: 7, r: 5 }),
       ),
       `believed accuracy with ${threshold(inside)} interval`,
+    ),
+    h(
+      "span",
+      {},
+      sample(s("line", { class: "always", x1: 2, x2: 32, y1: 7, y2: 7 })),
+      "sure at all times, by the grouping's own labels",
     ),
     h("span", {}, sample(s("circle", { class: "claimed", cx: 17, cy: 7, r: 4 })), "what the model's scores say"),
     wanted !== null &&

@@ -34,6 +34,10 @@ export function groupsHelp(state) {
       "Below “open”: how many more labels a verdict will take (the median), and how long the budgets need to pay for them.",
     ],
     [
+      "Confirmed, declined",
+      "What evidence says that may be looked at any time: below the wanted accuracy, or less accurate than in its reference.",
+    ],
+    [
       "ECE",
       "Expected calibration error: how far the model's scores are from its accuracy, averaged over score bins.",
     ],

@@ -4,8 +4,9 @@ import { bottomAxis, figure, frame, percentAxis, timeFormat } from "./chart.js";
 import { s } from "./dom.js";
 import { counted, interval, moment, threshold } from "./format.js";
 
-/** @param {any} timeline @param {number | null} wanted @param {number} width */
-export function timelineView(timeline, wanted, width) {
+/** @param {any} timeline @param {number | null} wanted @param {any} change since when it has been less accurate, if it
+ * has @param {number} width */
+export function timelineView(timeline, wanted, change, width) {
   const points = timeline.points;
   const of = frame(width, 260);
   const words = { title: "Accuracy over time", label: "Accuracy over time" };
@@ -35,6 +36,7 @@ export function timelineView(timeline, wanted, width) {
     s("path", { class: "band", d: band(points) }),
     s("path", { class: "course", d: line(points) }),
     wanted !== null && wantedLine(y, of, wanted),
+    change && change.at >= first.time && change.at <= last.time && changeLine(x(change.at * 1000), of),
     alone &&
       s("line", {
         class: "range",
@@ -53,6 +55,19 @@ function wantedLine(y, of, wanted) {
   return [
     s("line", { class: "wanted", x1: of.left, x2: of.right, y1: y(wanted), y2: y(wanted) }),
     s("text", { class: "wanted", x: of.left + 6, y: y(wanted) - 5 }, `at least ${threshold(wanted)}`),
+  ];
+}
+
+/** @param {number} at @param {import("./chart.js").Frame} of */
+function changeLine(at, of) {
+  const end = at > (of.left + of.right) / 2;
+  return [
+    s("line", { class: "change", x1: at, x2: at, y1: of.top, y2: of.bottom }),
+    s(
+      "text",
+      { class: "change", x: at + (end ? -5 : 5), y: of.top + 10, "text-anchor": end ? "end" : "start" },
+      "less accurate from here",
+    ),
   ];
 }
 

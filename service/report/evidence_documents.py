@@ -1,0 +1,35 @@
+"""The documents of the HTTP API about evidence that may be looked at any time."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from service.evidence import EvidenceKind
+from service.report.documents import Document, GroupChange
+
+
+class Claim(Document):
+    """What evidence says against a group."""
+
+    kind: EvidenceKind = Field(
+        description="below_threshold, declined (from the reference), or miscalibrated, however little"
+    )
+    log10_e: float = Field(description="decimal logarithm of the e-value")
+    confirmed: bool = Field(
+        description="whether it is taken for true: of all groups of the grouping that are, a share of alpha "
+        "is false on average, at the most, however often one looks"
+    )
+
+
+class GroupEvidenceState(Document):
+    """Evidence about one group, from the labels that its grouping asked for."""
+
+    labels: int
+    reference_labels: int = Field(description="labels of the reference that the group is compared with")
+    lower: float | None = Field(
+        description="bound that holds the accuracy at all times at once, but for alpha"
+    )
+    upper: float | None = Field(description="upper bound, likewise; null without a label")
+    claims: list[Claim] = Field(description="those of which there is evidence")
+    change: GroupChange | None
+    sentences: list[str] = Field(description="what is confirmed, in words")

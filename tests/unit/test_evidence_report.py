@@ -1,0 +1,104 @@
+"""What evidence says, as documents, sentences, samples and on the terminal."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import pytest
+from prometheus_client import CollectorRegistry
+from rich.console import Console
+from snapshots import snapshot
+
+from service.exposition import SnapshotCollector
+from service.report.evidence import changes
+from service.report.findings import findings
+from service.report.groups import group_state
+from service.snapshot import ModelSnapshot
+from service.status import status_view
+
+TAKEN = snapshot(
+    200, alerts={"min_accuracy": 0.8, "max_ece": 0.1}, reference={"labels": 20}, evidence={"run_length": 10}
+)
+GROUPING = TAKEN.groupings["class"]
+EVIDENCE = GROUPING.evidence
+DOG = GROUPING.groups.index("dog")
+
+
+def sample(taken: ModelSnapshot, name: str, **labels: str) -> float | None:
+    registry = CollectorRegistry()
+    registry.register(SnapshotCollector(lambda: [taken]))
+    return registry.get_sample_value(name, {"model": "m", "grouping": "class", **labels})
+
+
+def test_a_group_tells_its_evidence() -> None:
+    assert EVIDENCE is not None
+    told = group_state(TAKEN, "class", GROUPING, DOG).evidence
+    assert told is not None
+    below = next(claim for claim in told.claims if claim.kind == "below_threshold")
+    assert below.confirmed
+    assert below.log10_e == pytest.approx(EVIDENCE.log_e["below_threshold"][DOG] / math.log(10))
+    assert (told.lower, told.upper) == (EVIDENCE.known.lower[DOG], EVIDENCE.known.upper[DOG])
+    assert told.labels == EVIDENCE.known.labels[DOG]
+    assert told.sentences[0] == (
+        f"Evidence confirms that its accuracy is below 80 %: 10^{below.log10_e:.1f} to one."
+    )
+    assert "5 % are false on average" in told.sentences[-1]
+
+
+def test_a_grouping_that_asked_for_nothing_has_none() -> None:
+    assert group_state(TAKEN, "all", TAKEN.groupings["all"], 0).evidence is None
+
+
+def test_of_a_group_that_meets_its_threshold_nothing_is_confirmed() -> None:
+    told = group_state(TAKEN, "class", GROUPING, GROUPING.groups.index("cat")).evidence
+    assert told is not None
+    assert not any(claim.confirmed for claim in told.claims if claim.kind == "below_threshold")
+
+
+def test_a_finding_says_whether_evidence_confirms_it() -> None:
+    found = {(one.kind, one.grouping, one.group): one for one in findings(TAKEN)}
+    dog = found["accuracy_low", "class", "dog"]
+    assert dog.confirmed
+    assert dog.sentence.endswith("Evidence confirms it.")
+    others = [one for one in found.values() if one.grouping == "all"]
+    assert others
+    assert not any(one.confirmed for one in others)
+
+
+def test_changes_are_told_with_their_times() -> None:
+    evidence = TAKEN.groupings["score_bin"].evidence
+    assert evidence is not None
+    ((group, change),) = evidence.changes.items()
+    (found,) = changes(TAKEN)
+    assert (found.grouping, found.group) == ("score_bin", evidence.groups[group])
+    assert (found.at, found.earliest, found.latest) == (change.at, change.earliest, change.latest)
+    assert found.sentence.startswith(f"Score_bin {found.group} has been less accurate since about ")
+
+
+def test_the_terminal_shows_changes_and_what_is_confirmed() -> None:
+    console = Console(file=io.StringIO(), width=300)
+    console.print(status_view([TAKEN]))
+    text = console.file.getvalue()
+    assert changes(TAKEN)[0].sentence in text
+    assert "Evidence confirms it." in text
+
+
+def test_e_values_are_samples_by_kind() -> None:
+    assert EVIDENCE is not None
+    found = sample(TAKEN, "credence_group_evidence_log10", group="dog", kind="below_threshold")
+    assert found == pytest.approx(EVIDENCE.log_e["below_threshold"][DOG] / math.log(10))
+    assert sample(TAKEN, "credence_group_evidence_confirmed", group="dog", kind="below_threshold") == 1
+    assert sample(TAKEN, "credence_group_evidence_confirmed", group="cat", kind="below_threshold") == 0
+
+
+def test_groups_that_alarm_are_told_one_by_one_and_the_others_by_the_highest() -> None:
+    taken = snapshot(200, alerts={"min_accuracy": 0.8}, metric_groups=1)
+    evidence = taken.groupings["class"].evidence
+    assert evidence is not None
+    assert [taken.groupings["class"].groups[g] for g in taken.groupings["class"].told] == ["dog"]
+    others = [g for g, name in enumerate(evidence.groups) if name != "dog"]
+    assert sample(taken, "credence_group_evidence_log10", group="other", kind="below_threshold") == (
+        pytest.approx(evidence.log_e["below_threshold"][others].max() / math.log(10))
+    )
+    assert sample(taken, "credence_group_evidence_confirmed", group="other", kind="below_threshold") == 0
