@@ -143,6 +143,7 @@ def test_every_metric_of_the_catalogue_is_on_a_dashboard_or_left_out_on_purpose(
         "credence_grouping_groups",  # a bound's neighbour: groups omitted are what matters
         "credence_evidence_alpha_ratio",  # what is confirmed stands on it already
         "credence_evidence_run_length_labels",  # likewise, changes
+        "credence_group_relearned_timestamp_seconds",  # changes of evidence are drawn; this one is for rules
         "credence_outcomes",  # labels by outcome tell the same of every group
     }
     assert set(SPECS) - shown == left_out
