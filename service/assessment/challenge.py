@@ -32,7 +32,10 @@ Floats = npt.NDArray[np.float64]
 
 _JEFFREYS: Final = 0.5
 _OUTCOMES: Final = 3
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+_REACH: Final = 6.0
+"""So many standard deviations about the mean are integrated over; what lies beyond is below 1e-8."""
+
 _BETS: Final = np.arange(1, 33) / 33
 """Parts of the capital that may be lost at the most, each as likely."""
 
@@ -140,17 +143,24 @@ class ChallengeBeliefs:
     def _exceeds(self, more: Floats, less: Floats, margin: float) -> Floats:
         """P(theta_more - theta_less > t): by quadrature over their sum, given which they divide it as a Beta.
 
-        s = theta_more + theta_less ~ Beta(more + less, neither), u = theta_more / s ~ Beta(more, less).
+        s = theta_more + theta_less ~ Beta(a, b), a = more + less, b = neither, must exceed t, and u =
+        theta_more / s ~ Beta(more, less) then (1 + t / s) / 2. With s = sin^2 x the density of x is 2
+        sin^(2a-1) x cos^(2b-1) x / B(a, b), which is smooth as a and b are 1/2 at the least.
         """
         needed = self._needed(margin)
-        rest = self.labels.neither + _JEFFREYS
-        # Quantiles of s stand for it: each as likely, so the integral is over (0, 1).
-        levels = (_NODES + 1) / 2
-        sums = special.betaincinv((more + less)[:, None], rest[:, None], levels)
-        least = np.minimum((1 + needed[:, None] / np.maximum(sums, np.finfo(float).tiny)) / 2, 1.0)
+        possible = np.minimum(needed, 1.0)
+        a, b = more + less, self.labels.neither + _JEFFREYS
+        centre, reach = np.arcsin(np.sqrt(a / (a + b))), _REACH / (2 * np.sqrt(a + b))
+        begin = np.maximum(np.arcsin(np.sqrt(possible)), centre - reach)
+        half = np.maximum(np.minimum(np.pi / 2, centre + reach) - begin, 0.0) / 2
+        x = (begin + half)[:, None] + half[:, None] * _NODES
+        sums = np.sin(x) ** 2
+        density = special.xlogy((2 * a - 1)[:, None], np.sin(x))
+        density += special.xlogy((2 * b - 1)[:, None], np.cos(x)) - special.betaln(a, b)[:, None]
+        least = np.clip((1 + possible[:, None] / np.maximum(sums, np.finfo(float).tiny)) / 2, 0.0, 1.0)
         above = special.betaincc(more[:, None], less[:, None], least)
-        probability: Floats = above @ (_WEIGHTS / 2)
-        return np.where(needed < 1, probability, 0.0)
+        probability: Floats = 2 * half * ((np.exp(density) * above) @ _WEIGHTS)
+        return np.clip(probability, 0.0, 1.0)
 
     def _log_capital(self, wins: Floats, losses: Floats, margin: float) -> Floats:
         needed = self._needed(margin)[:, None]

@@ -13,6 +13,8 @@ from service.assessment.challenge import ChallengeBeliefs, PairedLabels
 COUNTS = st.tuples(*(st.integers(0, 60),) * 3)
 SHARES = st.floats(0.02, 1.0)
 MARGINS = st.floats(0.0, 0.2)
+QUADRATURE = 1e-4
+"""Sixteen points are off by less than this, of few labels and of many."""
 
 
 def beliefs(counts: tuple[float, float, float], share: float) -> ChallengeBeliefs:
@@ -45,7 +47,7 @@ def test_without_a_margin_only_labels_that_tell_the_two_apart_count(
 ) -> None:
     challenger, champion, _ = counts
     better = special.betaincc(challenger + 0.5, champion + 0.5, 0.5)
-    assert beliefs(counts, share).better(0.0)[0] == pytest.approx(better, abs=1e-6)
+    assert beliefs(counts, share).better(0.0)[0] == pytest.approx(better, abs=QUADRATURE)
 
 
 @given(counts=COUNTS, share=SHARES, margin=MARGINS)
@@ -65,8 +67,26 @@ def test_better_worse_and_alike_are_all_there_is(
     told = beliefs(counts, share)
     better, worse = told.better(margin)[0], told.worse(margin)[0]
     assert 0 <= better <= 1
-    assert better + worse <= 1 + 1e-9
-    assert told.better(margin + 0.01)[0] <= better + 1e-9
+    assert better + worse <= 1 + QUADRATURE
+    assert told.better(margin + 0.01)[0] <= better + QUADRATURE
+
+
+@pytest.mark.parametrize("counts", [(0, 0, 0), (2, 0, 1), (9, 4, 3), (900, 800, 400)])
+@pytest.mark.parametrize("margin", [0.003, 0.05])
+def test_sixteen_points_are_enough(counts: tuple[int, int, int], margin: float) -> None:
+    q, p, rest = (count + 0.5 for count in counts)
+    needed = margin / 0.3
+
+    def above(x: float) -> float:
+        s = np.sin(x) ** 2
+        density = special.xlogy(2 * (q + p) - 1, np.sin(x)) + special.xlogy(2 * rest - 1, np.cos(x))
+        density -= special.betaln(q + p, rest)
+        return float(2 * np.exp(density) * special.betaincc(q, p, min(1.0, (1 + needed / s) / 2)))
+
+    expected = integrate.quad(
+        above, np.arcsin(np.sqrt(needed)), np.pi / 2, points=[np.arcsin(np.sqrt((q + p) / (q + p + rest)))]
+    )[0]
+    assert beliefs(counts, 0.3).better(margin)[0] == pytest.approx(expected, abs=QUADRATURE)
 
 
 def test_who_hardly_disagrees_cannot_differ_by_more() -> None:

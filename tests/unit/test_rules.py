@@ -44,6 +44,7 @@ LEVELS = {
     "assessment": {"namespace", "job", "model", "assessment"},
     "measure": {"namespace", "job", "model", "assessment", "measure"},
     "member": {"namespace", "job", "model", "assessment", "member"},
+    "challenged": {"namespace", "job", "model", "assessment", "grouping", "group"},
     "topic": {"namespace", "job", "topic"},
     "topic_reason": {"namespace", "job", "topic", "reason"},
 }
