@@ -91,7 +91,7 @@ def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
     shards = (keys.partitions, keys.shard(_ANY), keys.sums(_ANY), keys.combinations)
     counted = (keys.open, keys.outbox, keys.budget, keys.tallies, keys.outcomes)
     requested = (keys.request(_ANY), keys.asked(_ANY))
-    looks = {"SMEMBERS", "HMGET", "HLEN", "HRANDFIELD", "HGETALL", "LRANGE", "XRANGE"} | _TRANSACTION
+    looks = {"SMEMBERS", "HMGET", "HLEN", "HRANDFIELD", "HGETALL", "LRANGE", "XRANGE", "HKEYS"} | _TRANSACTION
     follows_topic = ("settle_topic", "rewind_topic")
     return {
         "predictions": RedisRights(
@@ -109,16 +109,16 @@ def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
         ),
         "schedule": RedisRights(
             commands=frozenset(looks | {"ZRANGEBYSCORE", "HGET", "HDEL"}),
-            scripts=("issue_requests", "expire_requests", "hold_lease", "release_lease"),
+            scripts=("issue_requests", "expire_requests", "hold_lease", "release_lease", "keep_marks"),
             reads=(*shards, keys.reference),
             writes=(
                 *(keys.fence, keys.deadlines, *counted, keys.pool(_ANY), keys.drawn(_ANY), *requested),
-                *(keys.claims, lease_key(prefix), epoch_key(prefix)),
+                *(keys.claims, keys.marks, lease_key(prefix), epoch_key(prefix)),
             ),
         ),
         "serve": RedisRights(
             commands=frozenset(looks),
-            reads=(*shards, keys.pool(_ANY), *counted, keys.reference),
+            reads=(*shards, keys.pool(_ANY), *counted, keys.reference, keys.marks),
         ),
         "dead-letters": RedisRights(
             commands=frozenset({"SET", "GET", "MGET"}),
@@ -127,7 +127,7 @@ def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
         ),
         "layouts": RedisRights(
             commands=frozenset({"SCAN", "HGET", "HLEN", "UNLINK"}) | _TRANSACTION,
-            writes=(*shards, keys.pool(_ANY), keys.drawn(_ANY)),
+            writes=(*shards, keys.pool(_ANY), keys.drawn(_ANY), keys.marks),
             keeps_hash_key=False,
         ),
         "reference": RedisRights(

@@ -64,10 +64,52 @@ def standing(settings: AssessmentSettings, grouping: GroupingSnapshot, in_flight
     return Standing(task, POLICIES[settings.policy](), Situation(beliefs, weights, available))
 
 
+@dataclass(frozen=True)
+class Aim:
+    """Where suspicion wants labels.
+
+    Attributes:
+        shares: of those that it asks for, per group [G].
+        label_share: of all labels that it asks for.
+    """
+
+    shares: Floats
+    label_share: float
+
+    def groups(self, available: npt.NDArray[np.bool_], wanted: int, rng: np.random.Generator) -> list[int]:
+        """Groups that suspicion asks for, one a label; each of the labels that are wanted may be its.
+
+        Args:
+            available: groups that can be asked [G].
+            wanted: labels in all.
+            rng: which they are.
+        """
+        shares = self.among(available)
+        if shares is None:
+            return []
+        count = int(rng.binomial(wanted, self.label_share))
+        named: list[int] = rng.choice(len(shares), size=count, p=shares).tolist()
+        return named
+
+    def among(self, available: npt.NDArray[np.bool_]) -> Floats | None:
+        """The same shares, of groups that can be asked alone [G]; None where none of them has drifted.
+
+        Args:
+            available: groups that can be asked [G].
+        """
+        shares = np.where(available, self.shares, 0.0)
+        total = shares.sum()
+        return None if total == 0 else np.asarray(shares / total, np.float64)
+
+
 def chances(
-    settings: AssessmentSettings, grouping: GroupingSnapshot, in_flight: Floats, rng: np.random.Generator
+    settings: AssessmentSettings,
+    grouping: GroupingSnapshot,
+    in_flight: Floats,
+    rng: np.random.Generator,
+    aim: Aim | None = None,
 ) -> Floats | None:
-    """Probability that the policy asks every group next [G]; None while it can ask none.
+    """Probability that every group is asked next [G]; None while the policy can ask none.
 
     A policy that names several groups at a step counts as asking one of them.
 
@@ -76,6 +118,7 @@ def chances(
         grouping: the one that labels are asked by.
         in_flight: requests waiting for an answer, per group [G].
         rng: for the policy's decisions.
+        aim: where suspicion wants labels, if it does.
     """
     stands = standing(settings, grouping, in_flight)
     if stands is None:
@@ -91,7 +134,11 @@ def chances(
         if not named.size:
             return None
         counts[named] += 1 / named.size
-    return counts / decisions
+    chance: Floats = counts / decisions
+    suspected = None if aim is None else aim.among(stands.situation.available[0])
+    if aim is not None and suspected is not None:
+        chance = (1 - aim.label_share) * chance + aim.label_share * suspected
+    return chance
 
 
 def _task_of(settings: AssessmentSettings, grouping: GroupingSnapshot) -> Task[Any] | None:

@@ -69,7 +69,8 @@ class AssessmentSnapshot:
         extreme: P(group is among the top m) [G], for identification.
         ranks: of the groups [G], counted from 1 at the end that is looked for; for identification.
         compared: for comparison, once both groups have traffic.
-        next: probability that the policy asks a group next [G]; None while it can ask none.
+        next: probability that a group is asked next [G]; None while the policy can ask none.
+        aim: where suspicion wants labels; None while no group of the grouping has drifted.
     """
 
     settings: AssessmentSettings
@@ -87,6 +88,7 @@ class AssessmentSnapshot:
     ranks: Estimate | None
     compared: Compared | None
     next: Floats | None
+    aim: asking.Aim | None
 
 
 def assessment_snapshot(
@@ -98,6 +100,7 @@ def assessment_snapshot(
     interval: float,
     now: float,
     rng: np.random.Generator,
+    aim: asking.Aim | None = None,
 ) -> AssessmentSnapshot:
     """How an assessment stands, from beliefs and requests.
 
@@ -109,6 +112,7 @@ def assessment_snapshot(
         interval: probability inside intervals of ranks.
         now: seconds since the epoch.
         rng: for joint draws.
+        aim: where suspicion wants labels, if it does.
     """
     grouping = groupings.get(settings.asked_grouping)
     names = grouping.groups if grouping else []
@@ -141,7 +145,8 @@ def assessment_snapshot(
         extreme=extreme,
         ranks=ranks,
         compared=_compared(settings, grouping) if grouping else None,
-        next=asking.chances(settings, grouping, in_flight, rng) if grouping else None,
+        next=asking.chances(settings, grouping, in_flight, rng, aim) if grouping else None,
+        aim=aim,
     )
 
 

@@ -16,6 +16,7 @@ from service.evidence import GroupingEvidence
 from service.grouping_snapshot import GroupingSnapshot, Pace, confusion_snapshot, grouping_snapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
+from service.relearning import AskedGrouping, Forgotten, Relearned, forgotten
 from service.store.facts import TrafficFacts
 
 Floats = npt.NDArray[np.float64]
@@ -55,26 +56,36 @@ class KnownLabels:
         labels: as columns, weighted.
         count: how many there are.
         asked: how many were asked for by every grouping.
+        relearned: groups that have changed, by grouping and name.
     """
 
     labels: Labels
     count: int
     asked: dict[str, int]
+    relearned: Mapping[str, Mapping[str, Relearned]]
 
 
 def labels_of(
-    space: CellSpace, ledger: OutcomeLedger, traffic: TrafficFacts, *, decay: float, now: float
+    space: CellSpace,
+    ledger: OutcomeLedger,
+    traffic: TrafficFacts,
+    *,
+    decay: float,
+    run_length: float | None,
+    now: float,
 ) -> KnownLabels:
-    """The outcomes that were known at a time, weighted by the balance heuristic and their age.
+    """The outcomes that were known at a time, weighted by the balance heuristic, their age and changes since.
 
     Args:
         space: cells of the model.
         ledger: its outcomes, placed in cells.
         traffic: its traffic.
         decay: how fast labels lose weight, 1/s.
+        run_length: labels of a group from one change to the next; None where changes are not looked for.
         now: seconds since the epoch.
     """
-    sums = ledger.sums(at=now, decay=decay)
+    changes = _changes(space, ledger, traffic, run_length, now)
+    sums = ledger.sums(at=now, decay=decay, factors=changes.factors)
     # What is in no cell of the traffic tells nothing about it.
     sums = sums.part(traffic.traffic.counts[sums.cells] > 0)
     asked: Counter[str] = Counter()
@@ -89,7 +100,24 @@ def labels_of(
         cells=sums.cells, freshness=sums.freshness, traffic=traffic.traffic.weights, asked=labelled
     )
     labels = Labels(sums.cells, sums.correct, weights, sums.freshness, sums.true_classes, sums.counts)
-    return KnownLabels(labels, int(sums.counts.sum()), dict(asked))
+    return KnownLabels(labels, int(sums.counts.sum()), dict(asked), changes.relearned)
+
+
+def _changes(
+    space: CellSpace, ledger: OutcomeLedger, traffic: TrafficFacts, run_length: float | None, now: float
+) -> Forgotten:
+    """What changes leave of every outcome."""
+    if run_length is None:
+        return Forgotten(None, {})
+    sources: dict[str, list[int]] = {}
+    for code, (_, grouping) in enumerate(ledger.sources):
+        sources.setdefault(grouping, []).append(code)
+    asked = [
+        AskedGrouping(name, *space.groups(name, traffic.combinations), sources[name])
+        for name in space.groupings
+        if name in sources
+    ]
+    return forgotten(ledger.placed(at=now), asked, run_length=run_length, memory=ledger.changes)
 
 
 def believed_groupings(
@@ -117,7 +145,7 @@ def believed_groupings(
     """
     proven = evidence or {}
     decay = settings.label_decay_per_second
-    known = labels_of(space, ledger, traffic, decay=decay, now=at)
+    known = labels_of(space, ledger, traffic, decay=decay, run_length=settings.change_run_length, now=at)
     pace = Pace(
         labels_per_second=sum(
             assessment.budget.labels / (assessment.budget.per_days * 86_400)
@@ -163,6 +191,7 @@ def believed_groupings(
             confusion=confusion,
             positive=_positive_scores(space, groups, traffic) if name == POSITIVE_SCORE else None,
             evidence=proven.get(name),
+            relearned=known.relearned.get(name, {}),
         )
     _tell_overall(told, settings, known.asked, pace)
     return told
@@ -198,4 +227,5 @@ def _tell_overall(
             pace=pace,
             metric_groups=1,
             evidence=everything.evidence,
+            relearned=everything.relearned,
         )

@@ -237,13 +237,37 @@ class CellSpace:
             bins = np.stack([ascending if c == chosen.positive else ascending[::-1] for c in self.classes])
             return bin_names(self.score_edges), np.broadcast_to(bins, shape).ravel()
         if chosen.kind in _BY_ATTRIBUTE:
-            position = self.attributes.index(chosen.attribute)
-            names, codes = _coded([combination[position] for combination in combinations])
-            return names, np.broadcast_to(codes[:, None, None], shape).ravel()
+            return self.attribute_values(chosen.attribute, combinations)
         if chosen.kind == "predicted_class":
-            return list(self.classes), np.broadcast_to(np.arange(class_count)[None, :, None], shape).ravel()
+            return list(self.classes), self.predicted_classes(len(combinations))
         names, codes = _coded([chosen.superclasses[name] for name in self.classes])
         return names, np.broadcast_to(codes[None, :, None], shape).ravel()
+
+    def attribute_values(
+        self, attribute: str, combinations: Sequence[Combination]
+    ) -> tuple[list[str], npt.NDArray[np.intp]]:
+        """Values of an attribute that groupings use, and the index of the value of every cell [cells].
+
+        Args:
+            attribute: its name.
+            combinations: the model's combinations in the order of their numbers.
+
+        Raises:
+            ValueError: no grouping uses such an attribute.
+        """
+        position = self.attributes.index(attribute)
+        names, codes = _coded([combination[position] for combination in combinations])
+        return names, np.repeat(codes, self.cells_per_combination)
+
+    def predicted_classes(self, combinations: int) -> npt.NDArray[np.intp]:
+        """Index of the predicted class of every cell [cells]; 0 where cells are not split by it.
+
+        Args:
+            combinations: how many combinations there are.
+        """
+        class_count = len(self.classes) if self.by_class else 1
+        shape = (combinations, class_count, self.bin_count)
+        return np.broadcast_to(np.arange(class_count)[None, :, None], shape).ravel()
 
     def predicted_positive(self, combinations: int) -> npt.NDArray[np.bool_]:
         """Whether the class that is to be found is predicted in every cell [cells].

@@ -15,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from service.assessment_snapshot import AssessmentSnapshot
+from service.drift_exposition import drift_rows
 from service.ensembles import EnsembleSnapshot
 from service.evidence_samples import evidence_samples
 from service.grouping_snapshot import GroupingSnapshot
@@ -83,6 +84,8 @@ def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
     )
     for name, grouping in snapshot.groupings.items():
         _grouping_samples(samples, (snapshot.model, name), grouping)
+    for name, labels, value in drift_rows(snapshot):
+        samples.setdefault(name, []).append((labels, value))
     for name, performance in snapshot.performances.items():
         _performance_samples(samples, (snapshot.model, name), performance)
     for name, ensemble in snapshot.ensembles.items():
@@ -141,7 +144,19 @@ def _columns(grouping: GroupingSnapshot) -> dict[str, Column]:
         "credence_group_effective_labels": beliefs.labels,
         "credence_group_verdict_labels": grouping.verdict_labels,
         "credence_group_verdict_seconds": grouping.verdict_seconds,
+        "credence_group_relearned_timestamp_seconds": _changes(grouping),
     }
+
+
+def _changes(grouping: GroupingSnapshot) -> Column:
+    """When groups changed [G]; NaN of those that did not."""
+    if not grouping.relearned:
+        return None
+    nothing = float("nan")
+    times = (
+        grouping.relearned[name].since if name in grouping.relearned else nothing for name in grouping.groups
+    )
+    return np.fromiter(times, np.float64, count=len(grouping.groups))
 
 
 def _other_samples(samples: Samples, at: tuple[str, str, str], other: OtherGroups) -> None:

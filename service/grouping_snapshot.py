@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +13,12 @@ from service.assessment.confusion import Confusion, CostBeliefs, assess_confusio
 from service.assessment.estimate import Estimate
 from service.assessment.groups import GroupingBeliefs, Labels
 from service.assessment.mixture import BetaMixture
+from service.assessment.shrinkage import own_rate, own_share
 from service.assessment.verdict import labels_to_verdict
 from service.cells import GroupingKind
 from service.evidence import EXPECTED_TO_DIFFER, GroupingEvidence
 from service.model_settings import CONFUSION_CLASSES, CostSettings, ModelSettings
+from service.relearning import Relearned
 from service.store.facts import TrafficFacts
 from service.told import OtherGroups, other_groups, told_groups
 
@@ -90,6 +92,10 @@ class GroupingSnapshot:
     ece_lower: Floats
     ece_mean: Floats
     ece_upper: Floats
+    own_rate: Floats
+    """Share of the group's own labels that say that it is right; NaN without any."""
+    own_share: Floats
+    """Part of what is believed of its accuracy that comes from them."""
     accuracy_below: Floats | None
     """P(accuracy < the alert threshold), where one is configured; not of score bins."""
     ece_above: Floats | None
@@ -118,6 +124,8 @@ class GroupingSnapshot:
     """Groups with metrics of their own."""
     other: OtherGroups | None
     """The others, if there are any."""
+    relearned: Mapping[str, Relearned]
+    """Groups whose accuracy has changed, by name: labels from before count little."""
 
     @property
     def accuracy(self) -> Estimate:
@@ -147,6 +155,7 @@ def grouping_snapshot(
     confusion: ConfusionSnapshot | None = None,
     positive: Floats | None = None,
     evidence: GroupingEvidence | None = None,
+    relearned: Mapping[str, Relearned],
 ) -> GroupingSnapshot:
     """Intervals and alerts from beliefs.
 
@@ -161,6 +170,7 @@ def grouping_snapshot(
         confusion: of predicted classes.
         positive: mean score of the positive class, where groups are by it.
         evidence: about the same groups, where there is any.
+        relearned: groups whose accuracy has changed, by name.
     """
     accuracy_lower, accuracy_upper = _interval(beliefs.accuracy, settings)
     ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
@@ -206,6 +216,8 @@ def grouping_snapshot(
         ece_lower=ece_lower,
         ece_mean=beliefs.ece.mean,
         ece_upper=ece_upper,
+        own_rate=own_rate(labels=beliefs.labels, correct=beliefs.correct),
+        own_share=own_share(labels=beliefs.labels, mean=mean, variance=variance),
         accuracy_below=below,
         ece_above=above,
         low=low,
@@ -228,6 +240,7 @@ def grouping_snapshot(
             ece_above=None if above is None else np.where(enough_for_ece, above, 0.0),
             interval=settings.interval,
         ),
+        relearned=relearned,
     )
 
 

@@ -59,6 +59,7 @@ class PipelineMetrics:
         self._published = _counter("credence_requests_published_total", registry)
         self._performance_failures = _counter("credence_performance_failures_total", registry)
         self._short = _counter("credence_draws_short_total", registry)
+        self._chosen = _counter("credence_requests_chosen_total", registry)
         _gauge("credence_build_info", registry).labels(__version__).set(1)
 
     def takes_predictions(self, models: Iterable[str]) -> None:
@@ -89,6 +90,7 @@ class PipelineMetrics:
             self.published(model, 0)
             for assessment in names:
                 self.draws_short(model, assessment, 0)
+                self.requests_chosen(model, assessment, policy=0, drift=0)
 
     def learns_performance(self, models: Iterable[str]) -> None:
         """This process learns the performance of these models."""
@@ -187,6 +189,11 @@ class PipelineMetrics:
     def published(self, model: str, count: int) -> None:
         """Label requests were sent."""
         self._published.labels(model).inc(count)
+
+    def requests_chosen(self, model: str, assessment: str, *, policy: int, drift: int) -> None:
+        """Label requests were issued, whose groups were named by the policy or as they have drifted."""
+        self._chosen.labels(model, assessment, "policy").inc(policy)
+        self._chosen.labels(model, assessment, "drift").inc(drift)
 
     def draws_short(self, model: str, assessment: str, count: int) -> None:
         """Labels were wanted, but the pool had no item."""

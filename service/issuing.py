@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from service.asking import Standing, standing
+from service.asking import Aim, Standing, standing
 from service.assessment.policies import NONE, Situation
 from service.assessment_settings import AssessmentSettings
 from service.believing import present_groups
@@ -35,12 +35,14 @@ class Round:
 
     Attributes:
         issued: requests issued, per assessment.
+        aimed: those among them whose group was asked for because it has drifted, per assessment.
         shortfall: requests that found nothing to draw, per assessment.
         expired: requests that ended unanswered.
         reissued: requests that were issued once more.
     """
 
     issued: dict[str, int]
+    aimed: dict[str, int]
     shortfall: dict[str, int]
     expired: int
     reissued: int
@@ -98,13 +100,14 @@ class RequestIssuer:
         """
         expired, reissued = self._expire(epoch, now)
         issued: dict[str, int] = {}
+        aimed: dict[str, int] = {}
         shortfall: dict[str, int] = {}
         if snapshot is not None and traffic is not None:
             for name, settings in self._settings.assessments.items():
-                issued[name], shortfall[name] = self._ask_for(
+                issued[name], aimed[name], shortfall[name] = self._ask_for(
                     name, settings, snapshot, traffic, epoch=epoch, now=now
                 )
-        return Round(issued, shortfall, expired, reissued)
+        return Round(issued, aimed, shortfall, expired, reissued)
 
     def _expire(self, epoch: int, now: float) -> tuple[int, int]:
         renewals = [
@@ -123,7 +126,7 @@ class RequestIssuer:
         *,
         epoch: int,
         now: float,
-    ) -> tuple[int, int]:
+    ) -> tuple[int, int, int]:
         state = snapshot.assessments[name]
         grouping = snapshot.groupings.get(settings.asked_grouping)
         wanted = min(
@@ -131,16 +134,18 @@ class RequestIssuer:
             state.budget_remaining,
             MOST_REQUESTS_PER_ROUND,
         )
-        ensemble = snapshot.ensembles.get(name)
+        ensemble, aimed = snapshot.ensembles.get(name), 0
         if ensemble is not None and wanted > 0:
             planned = np.repeat(ensemble.groups, ensemble.plan.more)
             wanted = min(wanted, len(planned))
             named = self._rng.permutation(planned)[:wanted].tolist()
             draws = self._planned(name, settings, named, traffic=traffic, now=now)
         elif grouping and wanted > 0 and (stands := standing(settings, grouping, state.in_flight)):
-            draws = self._draws(name, settings, stands, traffic=traffic, wanted=wanted, now=now)
+            draws, aimed = self._draws(
+                name, settings, stands, state.aim, traffic=traffic, wanted=wanted, now=now
+            )
         else:
-            return 0, 0
+            return 0, 0, 0
         statuses = self._requests.issue(
             epoch=epoch,
             assessment=name,
@@ -149,19 +154,23 @@ class RequestIssuer:
             now=now,
             draws=draws,
         )
-        return statuses.count("issued"), wanted - len(draws)
+        return statuses.count("issued"), statuses[:aimed].count("issued"), wanted - len(draws)
 
     def _draws(
         self,
         name: str,
         settings: AssessmentSettings,
         stands: Standing,
+        aim: Aim | None,
         *,
         traffic: TrafficFacts,
         wanted: int,
         now: float,
-    ) -> list[Draw]:
+    ) -> tuple[list[Draw], int]:
         """As many items as are wanted, or as the pool has: the policy names groups step by step.
+
+        Where groups have drifted, suspicion names its share of them first; how many of the items these are is
+        told too, which come first. What it does not find is the policy's.
 
         A request, in flight or named in this round, counts as answered with what is expected of it. As many
         groups are named as labels are wanted, and then their items are drawn, all at once. Where cells turned
@@ -171,8 +180,10 @@ class RequestIssuer:
         beliefs, available = stands.situation.beliefs, stands.situation.available
         drawer = self._drawer(traffic)
         draws: list[Draw] = []
+        aimed = 0
+        suspected = [] if aim is None else aim.groups(available[0], wanted, self._rng)
         while len(draws) < wanted:
-            named = self._named(stands, beliefs, available, wanted - len(draws))
+            named = suspected or self._named(stands, beliefs, available, wanted - len(draws))
             if not named:
                 break
             available = available.copy()
@@ -183,7 +194,9 @@ class RequestIssuer:
                 else:
                     beliefs.expect(np.array([group]))
                     draws.append(self._request(name, settings, item, groups.names[group], now))
-        return draws
+            if suspected:
+                suspected, aimed = [], len(draws)
+        return draws, aimed
 
     def _planned(
         self, name: str, settings: AssessmentSettings, named: list[str], *, traffic: TrafficFacts, now: float

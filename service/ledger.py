@@ -12,7 +12,8 @@ import numpy.typing as npt
 from service.cells import CellSpace, Combination
 from service.columns import GrowingColumns
 from service.combination_directory import CombinationDirectory
-from service.outcome_sums import NO_CLASS, OutcomeSums, sum_keys
+from service.outcome_sums import NO_CLASS, OutcomeSums, cells_and_sources, sum_keys
+from service.relearning import ChangeMemory, PlacedOutcomes
 from service.store.facts import OutcomeEntry, Position
 
 Floats = npt.NDArray[np.float64]
@@ -139,6 +140,7 @@ class OutcomeLedger:
         self._numbers: Indices = np.zeros(0, dtype=np.intp)
         self._directory: list[Combination] = []
         self._recent: dict[Position, OutcomeEntry] = {}
+        self.changes = ChangeMemory()
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self._rows["alive"]))
@@ -203,7 +205,7 @@ class OutcomeLedger:
         self._sum_up(np.arange(self._summed, len(self._rows)))
         self._summed = len(self._rows)
 
-    def sums(self, *, at: float, decay: float) -> OutcomeSums:
+    def sums(self, *, at: float, decay: float, factors: Floats | None = None) -> OutcomeSums:
         """The outcomes that count, with the labels that had been given by then, summed up.
 
         Those that have no cell yet are left out.
@@ -211,6 +213,7 @@ class OutcomeLedger:
         Args:
             at: seconds since the epoch.
             decay: how fast labels lose weight, 1/s.
+            factors: what changes leave of every row, if not all of all [rows].
         """
         rows = self._rows
         # Those that count in no sum are counted in front of the others, and cut off.
@@ -219,10 +222,36 @@ class OutcomeLedger:
             slots[rows["given_at"] > at] = 0
         counts = np.bincount(slots, minlength=len(self._sums) + 1)[1:]
         fresh = np.exp(-decay * np.maximum(at - rows["predicted_at"], 0.0)) if decay else None
+        if factors is not None:
+            fresh = factors if fresh is None else fresh * factors
         freshness = np.bincount(slots, weights=fresh, minlength=len(self._sums) + 1)[1:]
         some = counts > 0
         keys = np.fromiter(self._sums, dtype=np.int64, count=len(self._sums))
         return OutcomeSums.of(keys[some], counts[some], freshness[some].astype(np.float64))
+
+    def placed(self, *, at: float) -> PlacedOutcomes:
+        """The outcomes that count, one by one, with the labels that had been given by then.
+
+        Args:
+            at: seconds since the epoch.
+        """
+        rows = self._rows
+        counts = rows["sum"] != _NONE
+        if (self.last_label_at or 0.0) > at:
+            counts &= rows["given_at"] <= at
+        chosen = np.flatnonzero(counts)
+        keys = np.fromiter(self._sums, dtype=np.int64, count=len(self._sums))
+        cells, sources = (column[rows["sum"][chosen]] for column in cells_and_sources(keys))
+        correct = rows["correct"][chosen]
+        return PlacedOutcomes(
+            rows=chosen,
+            row_count=len(rows),
+            cells=cells,
+            sources=sources,
+            correct=correct,
+            predicted_at=rows["predicted_at"][chosen],
+            marks=_mixed(self._tokens(chosen).astype(np.uint64)),
+        )
 
     def scored(self, *, at: float, decay: float) -> ScoredLabels:
         """The outcomes that count, one by one, with the labels that had been given by then.
@@ -259,21 +288,26 @@ class OutcomeLedger:
         asked = np.array([named == grouping for _, named in self._sources], dtype=np.bool_)
         chosen = np.flatnonzero(rows["sum"] != _NONE)
         chosen = chosen[asked[rows["source"][chosen]]]
-        correct = rows["correct"][chosen]
-        positions = rows["milliseconds"][chosen] << _SEQUENCE_BITS | rows["sequence"][chosen]
         cells = self._space.cells(
             combinations=self._numbers[rows["combination"][chosen]],
             classes=rows["predicted"][chosen].astype(np.intp),
             scores=rows["score"][chosen],
         )
         return LabelSequence(
-            tokens=positions << 1 | correct,
+            tokens=self._tokens(chosen),
             cells=cells,
             scores=rows["score"][chosen],
-            correct=correct,
+            correct=rows["correct"][chosen],
             predicted_at=rows["predicted_at"][chosen],
             given_at=rows["given_at"][chosen],
         )
+
+    def _tokens(self, rows: Indices) -> npt.NDArray[np.int64]:
+        """Which outcome each is, and whether it is right; ascending as they came."""
+        named = self._rows
+        places = named["milliseconds"][rows] << _SEQUENCE_BITS | named["sequence"][rows]
+        tokens: npt.NDArray[np.int64] = places << 1 | named["correct"][rows]
+        return tokens
 
     def given(self, since: float) -> tuple[Floats, Flags]:
         """Labels given from then on: when, and whether they say that the prediction is right [n]."""
@@ -377,3 +411,10 @@ class OutcomeLedger:
         kept = np.bincount(column[column != _NONE], minlength=count) > 0
         column[:] = np.append(np.cumsum(kept) - 1, _NONE)[column]  # -1 is the last one, and stays
         return kept
+
+
+def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Numbers that are as good as random: the finalizer of splitmix64 (Steele, Lea and Flood, 2014)."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        numbers = (numbers ^ numbers >> np.uint64(shift)) * np.uint64(factor)
+    return numbers ^ numbers >> np.uint64(31)

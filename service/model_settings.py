@@ -10,7 +10,9 @@ from pydantic import Field, model_validator
 
 from service.assessment_settings import AssessmentSettings
 from service.cells import Ensemble
+from service.drift_settings import DriftSettings
 from service.evidence_settings import EvidenceSettings
+from service.forgetting_settings import ForgettingSettings
 from service.inference_contract import ATTRIBUTE_PREFIX, TENSOR_RULES, TensorField
 from service.reference_settings import ReferenceSettings
 from service.setting_types import ClassName, Frozen, Name, Probability
@@ -96,6 +98,7 @@ class ModelSettings(Frozen):
     alerts: AlertSettings = AlertSettings()
     reference: ReferenceSettings = ReferenceSettings()
     evidence: EvidenceSettings = EvidenceSettings()
+    drift: DriftSettings = DriftSettings()
     costs: CostSettings | None = Field(
         default=None, description="of mistakes, for a model with a grouping by predicted class"
     )
@@ -113,6 +116,7 @@ class ModelSettings(Frozen):
     label_half_life_days: float | None = Field(
         default=None, gt=0, description="a label counts half after this time; never less, if null"
     )
+    forgetting: ForgettingSettings = ForgettingSettings()
     tensors: dict[TensorField, TensorName] = Field(
         default_factory=dict,
         description="in inference responses: names of tensors that are not called like their field "
@@ -164,6 +168,11 @@ class ModelSettings(Frozen):
     def label_decay_per_second(self) -> float:
         """How fast labels lose weight, in 1/s; 0 without a half-life."""
         return decay_per_second(self.label_half_life_days)
+
+    @property
+    def change_run_length(self) -> float | None:
+        """Labels of a group from one change to the next; None where changes are not looked for."""
+        return self.forgetting.run_length if self.forgetting.after_change else None
 
 
 def decay_per_second(half_life_days: float | None) -> float:

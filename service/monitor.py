@@ -12,11 +12,13 @@ from service.cells import CellSpace
 from service.combination_directory import CombinationDirectory
 from service.issuing import RequestIssuer, Round
 from service.ledger import OutcomeLedger
+from service.marking import due_marks
 from service.model_settings import ModelSettings
 from service.performance_watch import POOLED_SCORES, PerformanceWatch
 from service.performing import PerformanceFacts, performance_facts
 from service.snapshot import ModelSnapshot, take_snapshot
 from service.store.facts import BEGINNING, FactReader, TrafficFacts
+from service.store.marks import Marks, MarkStore
 from service.store.records import PoolRecord
 from service.store.requests import RequestStore
 from service.timeline import Timeline, moment, past_moment
@@ -33,6 +35,7 @@ class ModelMonitor:
         space: its cells.
         reader: of its facts.
         requests: its label requests.
+        mark_store: marks of its traffic.
         slots: pool slots per cell and partition.
         hash_key: the 16-byte key of the pool's priorities.
         rng: for Thompson sampling and joint draws.
@@ -50,6 +53,7 @@ class ModelMonitor:
         *,
         reader: FactReader,
         requests: RequestStore,
+        mark_store: MarkStore,
         slots: int,
         hash_key: bytes,
         rng: np.random.Generator,
@@ -62,6 +66,7 @@ class ModelMonitor:
         self._settings = settings
         self._space = space
         self._reader = reader
+        self._mark_store = mark_store
         self._rng = rng
         self._metric_groups = metric_groups
         self._history_seconds = history_seconds
@@ -80,6 +85,7 @@ class ModelMonitor:
         self._ledger = OutcomeLedger(space)
         self._read_to = BEGINNING
         self._directory: CombinationDirectory | None = None
+        self._marks: Marks = {}
         self._traffic: TrafficFacts | None = None
         self._snapshot: ModelSnapshot | None = None
 
@@ -89,12 +95,15 @@ class ModelMonitor:
         Raises:
             Unavailable: Redis cannot answer now.
         """
+        # Before the traffic, which then is no less than by any of them.
+        marks = self._reader.marks()
         traffic = self._reader.traffic()
         requests = self._reader.requests()
         if self._directory is None or self._directory.combinations != traffic.combinations:
             self._directory = CombinationDirectory(self._space, traffic.combinations)
         self._read_outcomes(self._directory)
-        self._traffic = traffic
+        reference = self._reader.reference()
+        self._marks, self._traffic = marks, traffic
         self._performance.look(
             partial(self._reader.pooled_scores, POOLED_SCORES),
             partial(self._performance_facts, traffic, now),
@@ -114,7 +123,8 @@ class ModelMonitor:
             before=self._snapshot,
             past=self._timeline.moments,
             performances=self._performance.known,
-            reference=self._reader.reference(),
+            reference=reference,
+            marks=marks,
         )
         self._timeline.remember(moment(now, self._snapshot.groupings))
         return self._snapshot
@@ -169,7 +179,7 @@ class ModelMonitor:
         return True
 
     def ask(self, *, epoch: int, now: float) -> Round:
-        """Expire what is due, then let every assessment ask; by the last snapshot.
+        """Mark the traffic, expire what is due, then let every assessment ask; by the last snapshot.
 
         Args:
             epoch: the leader's.
@@ -179,4 +189,14 @@ class ModelMonitor:
             FenceRefused: a newer leader has written.
             Unavailable: Redis cannot answer now.
         """
+        if self._snapshot is not None and self._traffic is not None:
+            due = due_marks(
+                self._marks,
+                self._traffic.traffic.counts,
+                self._snapshot.reference,
+                self._settings.drift,
+                now=self._snapshot.taken_at,
+            )
+            if due:
+                self._mark_store.keep(due.coming, going=due.going, epoch=epoch)
         return self._issuer.play(self._snapshot, self._traffic, epoch=epoch, now=now)

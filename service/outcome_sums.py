@@ -49,9 +49,10 @@ class OutcomeSums(NamedTuple):
     def of(cls, keys: Keys, counts: Indices, freshness: Floats) -> Self:
         """From keys and what was summed up [s]."""
         said = keys & _FIELD
+        cells, sources = cells_and_sources(keys)
         return cls(
-            cells=(keys >> 2 * _FIELD_BITS).astype(np.intp),
-            sources=(keys >> _FIELD_BITS & _FIELD).astype(np.intp),
+            cells=cells,
+            sources=sources,
             correct=(said & 1).astype(np.float64),
             true_classes=(said >> 1).astype(np.intp) + NO_CLASS,
             counts=counts,
@@ -75,3 +76,8 @@ def sum_keys(*, cells: Indices, sources: Indices, true_classes: Indices, correct
     """Key of the sum that each outcome counts in [n]; arguments as the columns of `OutcomeSums`."""
     said = (true_classes.astype(np.int64) - NO_CLASS) << 1 | correct
     return (cells.astype(np.int64) << _FIELD_BITS | sources) << _FIELD_BITS | said
+
+
+def cells_and_sources(keys: Keys) -> tuple[Indices, Indices]:
+    """Cell of every sum, and code of who asked [s]."""
+    return (keys >> 2 * _FIELD_BITS).astype(np.intp), (keys >> _FIELD_BITS & _FIELD).astype(np.intp)

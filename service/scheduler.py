@@ -185,6 +185,9 @@ class Rounds:
         try:
             for name, monitor in self._monitors.items():
                 done = monitor.ask(epoch=epoch, now=self._clock())
+                for assessment, count in done.issued.items():
+                    aimed = done.aimed[assessment]
+                    self._metrics.requests_chosen(name, assessment, policy=count - aimed, drift=aimed)
                 for assessment, count in done.shortfall.items():
                     self._metrics.draws_short(name, assessment, count)
                 if any(done.issued.values()) or done.expired or done.reissued:
@@ -193,6 +196,7 @@ class Rounds:
                         extra={
                             "model": name,
                             "issued": done.issued,
+                            "aimed": done.aimed,
                             "expired": done.expired,
                             "reissued": done.reissued,
                         },

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from service.asking import Aim
+from service.assessment.drift import aimed_shares
 from service.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
 from service.believing import believed_groupings, labels_of
 from service.cells import CellSpace
+from service.drifting import ModelDrift, model_drift
 from service.ensembles import EnsembleSnapshot, ensemble_snapshot
 from service.evidence import model_evidence
 from service.grouping_snapshot import GroupingSnapshot
@@ -19,6 +22,7 @@ from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
 from service.performing import PerformanceSnapshot
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
+from service.store.marks import Marks
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
 from service.timeline import Fault, Moment, Since, faults_since, told_names
@@ -71,6 +75,7 @@ class ModelSnapshot:
         performances: what was learned last of performance, by assessment.
         ensembles: how ensembles and their members stand, by assessment.
         reference: the window that "now" is compared with, if one was set.
+        drift: how far recent traffic is from the reference; None while there is no reference.
     """
 
     model: str
@@ -94,6 +99,7 @@ class ModelSnapshot:
     performances: Mapping[str, PerformanceSnapshot]
     ensembles: Mapping[str, EnsembleSnapshot]
     reference: ReferenceWindow | None
+    drift: ModelDrift | None
 
 
 def take_snapshot(
@@ -112,6 +118,7 @@ def take_snapshot(
     past: tuple[Moment, ...] = (),
     performances: Mapping[str, PerformanceSnapshot] | None = None,
     reference: ReferenceWindow | None = None,
+    marks: Marks | None = None,
 ) -> ModelSnapshot:
     """Beliefs from facts: a pure function, the same on every replica but for the Monte Carlo draws.
 
@@ -131,6 +138,7 @@ def take_snapshot(
         past: what was believed earlier.
         performances: what was learned last of performance, by assessment.
         reference: the window that "now" is compared with, if one was set.
+        marks: of its traffic, read before it.
     """
     told_before = {} if before is None else {n: told_names(g) for n, g in before.groupings.items()}
     groupings = believed_groupings(
@@ -150,6 +158,15 @@ def take_snapshot(
             before={} if before is None else {n: g.evidence for n, g in before.groupings.items()},
         ),
     )
+    drift = model_drift(
+        space=space,
+        settings=settings.drift,
+        traffic=traffic,
+        marks=marks or {},
+        reference=reference,
+        groupings=groupings,
+        now=now,
+    )
     return ModelSnapshot(
         model=model,
         settings=settings,
@@ -165,7 +182,14 @@ def take_snapshot(
         groupings=groupings,
         assessments={
             name: assessment_snapshot(
-                name, assessment, groupings, requests, interval=settings.interval, now=now, rng=rng
+                name,
+                assessment,
+                groupings,
+                requests,
+                interval=settings.interval,
+                now=now,
+                rng=rng,
+                aim=_aim(drift, assessment.asked_grouping, settings.drift.label_share),
             )
             for name, assessment in settings.assessments.items()
         },
@@ -177,7 +201,15 @@ def take_snapshot(
         performances=performances or {},
         ensembles=_ensembles(settings, space, traffic, ledger, requests, now=now, rng=rng),
         reference=reference,
+        drift=drift,
     )
+
+
+def _aim(drift: ModelDrift | None, grouping: str, label_share: float) -> Aim | None:
+    """Where suspicion wants labels of a grouping, if it does."""
+    there = None if drift is None else drift.groupings.get(grouping)
+    shares = None if there is None else aimed_shares(there.suspicion, there.drifted)
+    return None if shares is None else Aim(shares, label_share)
 
 
 def _ensembles(
@@ -192,7 +224,14 @@ def _ensembles(
 ) -> dict[str, EnsembleSnapshot]:
     if space.ensemble is None:
         return {}
-    known = labels_of(space, ledger, traffic, decay=settings.label_decay_per_second, now=now)
+    known = labels_of(
+        space,
+        ledger,
+        traffic,
+        decay=settings.label_decay_per_second,
+        run_length=settings.change_run_length,
+        now=now,
+    )
     found: dict[str, EnsembleSnapshot] = {}
     for name, asked in settings.assessments.items():
         waiting = Counter(r.group for r in requests.open.values() if r.assessment == name)

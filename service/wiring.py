@@ -31,6 +31,7 @@ from service.store.connection import Connection
 from service.store.facts import FactReader
 from service.store.idempotency import RUNNING_SECONDS, IdempotencyRecords
 from service.store.keys import ModelKeys
+from service.store.marks import MarkStore
 from service.store.requests import RequestStore
 from service.store.shards import DirectoryStore, ShardStore
 from service.store.topics import TopicProgress
@@ -248,6 +249,7 @@ def model_monitor(
             cells_per_combination=space.cells_per_combination,
         ),
         requests=request_store(settings, connection, keys),
+        mark_store=MarkStore(connection, keys),
         slots=settings.bounds.slots_per_cell,
         hash_key=hash_key,
         rng=rng,

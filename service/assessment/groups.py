@@ -76,6 +76,7 @@ class GroupingBeliefs:
         shares: traffic share of every group.
         scores: mean score of every group.
         labels: effective number of labels.
+        correct: effective number of those that say that the prediction is right.
         labels_counted: how many labels there are, forgotten ones included.
         labels_correct: how many of them say that the prediction is right.
         accuracy: beliefs about accuracy [J, G].
@@ -89,6 +90,7 @@ class GroupingBeliefs:
     shares: Floats
     scores: Floats
     labels: Floats
+    correct: Floats
     labels_counted: npt.NDArray[np.int64]
     labels_correct: npt.NDArray[np.int64]
     accuracy: BetaMixture
@@ -172,6 +174,7 @@ def assess_grouping(
         shares=cells.group_shares,
         scores=scores,
         labels=effective[0],
+        correct=effective[1],
         labels_counted=labels.counted(groups, group_count),
         labels_correct=labels.counted_correct(groups, group_count),
         accuracy=whole if group_count == 1 else accuracy,

@@ -15,7 +15,7 @@ from service.assessment.policies import POLICIES
 from service.assessment.priors import FIXED_PRIORS
 from service.assessment.tasks import TASKS
 from service.errors import RecordingError
-from service.replay import ensemble_command, one_class, performance_command
+from service.replay import drift_command, ensemble_command, one_class, performance_command
 from service.replay.arguments import INTERVAL, natural, positive, share
 from service.replay.costs import load_costs
 from service.replay.digits import digits_recordings, digits_voters
@@ -53,6 +53,7 @@ examples:
   credence replay digits --task identification --runs 50   labels until the least accurate class is found
   credence replay FILE --task identification --metric calibration --top-m 3 --plots figures
   credence replay FILE --task performance --jobs 4         precision-recall curves from few labels
+  credence replay digits --task drift --runs 10            how well beliefs follow an accuracy that falls
   credence replay A.npz B.npz C.npz --task ensemble        members of an ensemble, with labels that they share
   credence replay --paper FILE                             the paper's tables, with your predictions
 """
@@ -85,7 +86,12 @@ def add_parser(commands: Any) -> None:
     question.add_argument(
         "--task",
         default=ESTIMATION,
-        choices=sorted({*(task for task, _ in TASKS), performance_command.TASK, ensemble_command.TASK}),
+        choices=sorted(
+            {
+                *(task for task, _ in TASKS),
+                *(performance_command.TASK, ensemble_command.TASK, drift_command.TASK),
+            }
+        ),
     )
     question.add_argument("--metric", default=None, choices=sorted({metric for _, metric in TASKS}))
     question.add_argument(
@@ -118,6 +124,7 @@ def add_parser(commands: Any) -> None:
     )
     performance_command.add_arguments(parser)
     ensemble_command.add_arguments(parser)
+    drift_command.add_arguments(parser)
     methods = parser.add_argument_group("who answers")
     methods.add_argument("--prior", action="append", choices=["learned", *FIXED_PRIORS], help="repeatable")
     methods.add_argument("--policy", action="append", choices=list(POLICIES), help="repeatable")
@@ -150,6 +157,9 @@ def replay(options: argparse.Namespace) -> int:
                 tables += _paper(recording, options, crew, advance)
             elif options.task == performance_command.TASK:
                 tables += performance_command.performance_tables(recording, options, crew, advance)
+            elif options.task == drift_command.TASK:
+                pool = _pool(recording, options, "accuracy")
+                tables += drift_command.drift_tables(pool, options, crew, advance)
             else:
                 study = _study(recording, options)
                 results = _results(study, _methods(options), crew, advance)

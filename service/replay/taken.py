@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from service.errors import RecordingError
-from service.replay import ensemble_command, performance_command
+from service.replay import drift_command, ensemble_command, performance_command
 
 ESTIMATION = "estimation"
 
@@ -21,6 +21,10 @@ _TAKEN = {
     "comparison": _OF_GROUPS,
     performance_command.TASK: (*_OF_ONE_CLASS, "threshold", "target", "decision_values"),
     ensemble_command.TASK: (*_OF_ONE_CLASS, "ensemble"),
+    drift_command.TASK: (
+        *("grouping", "superclasses", "score_bins", "binning", "interval"),
+        *("drift", "points", "window", "half_life", "run_length"),
+    ),
 }
 """By task, beside those that all take, such as --runs."""
 

@@ -10,6 +10,16 @@ from service.report.documents import Document, Interval, Seconds, Verdict
 from service.report.evidence_documents import GroupEvidenceState
 
 
+class Relearning(Document):
+    """A change of a group's accuracy, after which it is learned anew."""
+
+    since: Seconds = Field(
+        description="when the first prediction was made that is likeliest to be from after the change"
+    )
+    labels_before: int = Field(description="from before it, of those that the grouping asked for")
+    kept: float = Field(description="what one of these still counts, at the most")
+
+
 class GroupState(Document):
     """What is believed of one group."""
 
@@ -20,6 +30,13 @@ class GroupState(Document):
     labels_incorrect: int
     effective_labels: float = Field(description="what its labels are worth after weighting and forgetting")
     accuracy: Interval
+    own_rate: float | None = Field(
+        description="how many of its own labels say that it is right, by themselves; null without any"
+    )
+    own_share: float = Field(
+        description="part of `accuracy` that comes from its own labels; the rest is what scores and other "
+        "groups tell"
+    )
     accuracy_below: float | None = Field(description="probability of less than min_accuracy")
     verdict: Verdict = Field(
         description="whether it meets min_accuracy: known with enough labels either way, still open, or none "
@@ -42,6 +59,10 @@ class GroupState(Document):
     )
     low_since: Seconds | None = Field(description="since when it is known to fail, as far as remembered")
     low_since_or_earlier: bool = Field(description="whether it may have begun before `low_since`")
+    relearned: Relearning | None = Field(
+        description="the last change of its accuracy, if one is more probable than not: labels from before "
+        "count little"
+    )
 
 
 SortKey = Literal["evidence", "accuracy", "group", "share", "labels", "ece", "gap", "cost", "uncertainty"]

@@ -20,6 +20,7 @@ from service.report.group_documents import (
     FrequentMistake,
     GroupState,
     GroupTable,
+    Relearning,
     Reliability,
     ReliabilityBin,
     SortKey,
@@ -101,6 +102,8 @@ def group_state(
         labels_incorrect=int(grouping.beliefs.labels_incorrect[group]),
         effective_labels=float(beliefs.labels[group]),
         accuracy=Interval.of(grouping.accuracy, group),
+        own_rate=_finite(grouping.own_rate, group),
+        own_share=float(grouping.own_share[group]),
         accuracy_below=None if grouping.accuracy_below is None else float(grouping.accuracy_below[group]),
         verdict=known,
         verdict_labels=_finite(grouping.verdict_labels, group),
@@ -113,7 +116,15 @@ def group_state(
         evidence=group_evidence(grouping_name, grouping, group, snapshot.settings),
         low_since=None if begun is None else begun.time,
         low_since_or_earlier=begun is not None and begun.or_earlier,
+        relearned=_relearning(grouping, name),
     )
+
+
+def _relearning(grouping: GroupingSnapshot, name: str) -> Relearning | None:
+    change = grouping.relearned.get(name)
+    if change is None:
+        return None
+    return Relearning(since=change.since, labels_before=change.before, kept=change.kept)
 
 
 def reliability(snapshot: ModelSnapshot, grouping_name: str, group_name: str) -> Reliability:

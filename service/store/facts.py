@@ -12,6 +12,7 @@ from service.cells import Combination
 from service.shard import Floats, Traffic, merge_probability_sums, merge_traffic
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
+from service.store.marks import Marks, MarkStore
 from service.store.records import (
     Fact,
     Given,
@@ -135,6 +136,7 @@ class FactReader:
         self._keys = keys
         self._decay = decay
         self._cells_per_combination = cells_per_combination
+        self._marks = MarkStore(connection, keys)
 
     def traffic(self) -> TrafficFacts:
         """Traffic of all shards together.
@@ -219,6 +221,14 @@ class FactReader:
             budget={k.decode(): int(v) for k, v in budget.items()},
             tallies={_event_and_assessment(k): int(v) for k, v in tallies.items()},
         )
+
+    def marks(self) -> Marks:
+        """Traffic by earlier times; read before the traffic, which then is no less than by any mark.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        return self._marks.marks()
 
     def reference(self) -> ReferenceWindow | None:
         """What "now" is compared with, if a window was set.

@@ -12,6 +12,7 @@ grouping, score bin or half-life starts new ones; `credence layouts remove` remo
 | `P:{m}:L:sums:<p>` | hash | predicted class index -> packed class-probability sums | the layout |
 | `P:{m}:L:pool:<p>` | hash | slot number -> pool record (msgpack) | until drawn or replaced |
 | `P:{m}:L:drawn:<p>` | list | `slot:hash` of drawn items, for the owner to free | until acknowledged by a flush |
+| `P:{m}:L:marks` | hash | what a mark of traffic is for, its reference and its time -> predictions ever seen by then, per cell (zlib of packed 8-byte numbers; `service/store/marks.py`) | ten times an eighth of `drift.window_hours`; those of the reference as long as it is |
 | `P:{m}:asked:<n>` | hash | digest of a request's id -> record of it, of every request ever made (`service/store/asked.py`) | newest `outcomes`; while it may be corrected or its outcome is there, in any case |
 | `P:{m}:request:<id>` | hash | `attempt`, `assessment`, `window`, `fact` (msgpack), `message` | while open; `assessment` and `fact` for `correction_days` after a skip |
 | `P:{m}:open` | hash | request id -> JSON of assessment, group, combination, predicted class, score, attempt | while open |
@@ -81,6 +82,11 @@ class ModelKeys:
     def drawn(self, partition: int) -> str:
         """List of slots whose items were drawn."""
         return self._laid_out(f"drawn:{partition}")
+
+    @property
+    def marks(self) -> str:
+        """Hash of marks of traffic."""
+        return self._laid_out("marks")
 
     def asked(self, bucket: int) -> str:
         """Hash of records of requests ever made."""

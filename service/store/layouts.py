@@ -54,7 +54,7 @@ class LayoutStore:
         prefix = self._connection.prefix
         name = re.compile(
             rf"{re.escape(prefix)}:{{(?P<model>[^{{}}]+)}}:(?P<layout>[0-9a-f]{{{LAYOUT_DIGITS}}}):"
-            r"(?:combinations|partitions|(?:shard|sums|pool|drawn):\d+)"
+            r"(?:combinations|partitions|marks|(?:shard|sums|pool|drawn):\d+)"
         )
         found: dict[tuple[str, str], set[str]] = defaultdict(set)
         with unavailable_when_away():

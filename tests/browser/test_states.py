@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from http import HTTPStatus
 from typing import Any
 
@@ -13,7 +14,9 @@ from snapshots import BUDGET, mail, performance, pooled, snapshot
 MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
 STRICT = {"min_accuracy": 0.8, "max_ece": 0.4}
 
-LATER = frozenset({"performances", "members", "missed_targets", "evidence", "changes", "confirmed"})
+LATER = frozenset(
+    {"performances", "members", "missed_targets", "relearned", "evidence", "changes", "confirmed"}
+)
 """What the API did not tell from its beginning."""
 
 
@@ -55,7 +58,13 @@ def test_when_nothing_is_wrong_the_page_is_calm_and_tells_what_is_still_open(sho
     expect(page.locator(".calm")).to_contain_text("Still open: 3 of 3 by class")
 
 
-WATCHED: Any = {"alerts": STRICT, "reference": {"labels": 20}, "evidence": {"run_length": 10}}
+WATCHED: Any = {
+    "alerts": STRICT,
+    "reference": {"labels": 20},
+    "evidence": {"run_length": 10},
+    # Labels come class by class, so score bins seem to change; nothing is to be forgotten for that.
+    "forgetting": {"after_change": False},
+}
 
 
 def test_what_evidence_confirms_has_a_badge_and_is_told_with_its_strength(shown: Shown) -> None:
@@ -73,6 +82,14 @@ def test_a_decline_is_told_with_its_time(shown: Shown) -> None:
     declined = evidence.groups[next(iter(evidence.changes))]
     page = shown(taken, f"/?grouping=class&group={declined}")
     expect(page.locator("#detail")).to_contain_text("It has been less accurate since about")
+
+
+def test_a_group_that_changed_says_what_labels_from_before_count(shown: Shown) -> None:
+    page = shown(snapshot(changed="cat"), "/?grouping=class&group=cat")
+    said = re.compile(
+        r"Its accuracy has changed, probably with predictions of .* ago: the \d+\slabels from before count"
+    )
+    expect(page.locator("#detail .next")).to_contain_text(said)
 
 
 def test_costs_are_shown_and_sorted_by(shown: Shown) -> None:

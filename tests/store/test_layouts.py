@@ -8,6 +8,7 @@ from store_site import Site, message, record
 
 from service.store.connection import Connection
 from service.store.layouts import LayoutStore, StoredLayout
+from service.store.marks import MarkName
 
 CLASSES = ["cat", "dog", "owl"]
 REGION = {"region": {"by": "attribute", "attribute": "region"}}
@@ -54,7 +55,8 @@ def test_a_grouping_of_attributes_and_classes_that_others_tell_apart_keeps_the_l
 
 
 def test_a_layout_is_removed_with_all_its_keys_and_no_other_key(connection: Connection) -> None:
-    taken_in(connection, REGION, 5)
+    site = taken_in(connection, REGION, 5)
+    connection.client.hset(site.keys("m").marks, MarkName("first", 1.0).field(), b"")
     before = set(connection.client.scan_iter(match=f"{connection.prefix}:*"))
     new = taken_in(connection, DEVICE, 3)
     new.requests("m").apply(0, [], now=0.0)  # what labels leave is of no layout

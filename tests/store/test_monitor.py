@@ -92,14 +92,14 @@ def answer(site: Site, count: int) -> None:
 def test_nothing_is_asked_before_the_first_look(connection: Connection) -> None:
     site = Site(connection, model({"ask": asking()}))
     site.take_in(stream(20))
-    assert site.monitor("m").ask(epoch=1, now=NOW) == Round({}, {}, 0, 0)
+    assert site.monitor("m").ask(epoch=1, now=NOW) == Round({}, {}, {}, 0, 0)
 
 
 def test_nothing_is_asked_of_a_model_without_traffic(connection: Connection) -> None:
     site = Site(
         connection, model({"ask": asking(), "least": asking(task="identification", grouping="region")})
     )
-    assert ask(site.monitor("m")) == Round({"ask": 0, "least": 0}, {"ask": 0, "least": 0}, 0, 0)
+    assert ask(site.monitor("m")) == Round(*[{"ask": 0, "least": 0}] * 3, 0, 0)
 
 
 def test_requests_in_flight_stay_within_their_bound(connection: Connection) -> None:
@@ -321,13 +321,13 @@ def test_an_unanswered_request_is_issued_again_and_then_expires(connection: Conn
     for attempt in (2, 3):
         now = NOW + 60 * (attempt - 1)
         assert ask(monitor, now=now - 1).reissued == 0
-        assert ask(monitor, now=now) == Round({"ask": 0}, {"ask": 0}, 0, 2)
+        assert ask(monitor, now=now) == Round(*[{"ask": 0}] * 3, 0, 2)
         again = [LabelRequest.model_validate_json(json.dumps(one)) for one in outbox(site)]
         assert [one.request_id for one in again] == [one["request_id"] for one in first]
         assert {one.attempt for one in again} == {attempt}
         assert {one.deadline.timestamp() for one in again} == {now + 60}
         assert site.reader("m").requests().budget == {"ask|0": 2}
-    assert ask(monitor, now=NOW + 180) == Round({"ask": 0}, {"ask": 0}, 2, 0)
+    assert ask(monitor, now=NOW + 180) == Round(*[{"ask": 0}] * 3, 2, 0)
     facts = site.reader("m").requests()
     assert facts.open == {}
     assert facts.outbox_size == 0
@@ -546,3 +546,76 @@ def test_the_age_of_the_pool_is_told_from_a_sample_of_all_its_parts(connection: 
     taken = site.monitor("m").refresh(NOW)
     assert taken.pool_items == 400
     assert taken.pool_item_age == 2 * 3_600
+
+
+def drifting_site(connection: Connection, **drift: Any) -> Site:
+    """A model of which one region's scores have fallen since the reference."""
+    question = asking(grouping="region", max_in_flight=100)
+    settings = {"window_hours": 1, "reference_predictions": 100, **drift}
+    site = Site(connection, model({"ask": question}, drift=settings), bounds={"slots_per_cell": 256})
+
+    def scores(low: str, first: int) -> list[Any]:
+        return [
+            message(i, attributes={"region": region}, score=0.3 if region == low else 0.9)
+            for i in range(first, first + 1_000)
+            for region in ["north" if i % 10 else "south"]
+        ]
+
+    site.take_in([record(0, *scores("nowhere", 0))])
+    monitor = site.monitor("m")
+    monitor.refresh(NOW - 60)
+    monitor.ask(epoch=1, now=NOW - 60)
+    site.take_in([record(0), record(1, *scores("south", 1_000))])
+    return site
+
+
+def test_a_group_that_drifts_is_asked_more_than_its_policy_would(connection: Connection) -> None:
+    site = drifting_site(connection, label_share=0.5)
+    done = ask(site.monitor("m"))
+    assert done.issued == {"ask": 0}  # all that may be in flight is in flight
+    answer(site, 100)
+    done = ask(site.monitor("m"))
+    assert done.issued == {"ask": 100}
+    # Five standard deviations of a binomial around one half.
+    assert 25 <= done.aimed["ask"] <= 75
+    groups = Counter(one.group for one in opened(site).values())
+    assert groups["south"] >= done.aimed["ask"]
+
+
+def test_a_label_share_of_none_leaves_all_to_the_policy(connection: Connection) -> None:
+    site = drifting_site(connection, label_share=0)
+    answer(site, 100)
+    done = ask(site.monitor("m"))
+    assert (done.issued, done.aimed) == ({"ask": 100}, {"ask": 0})
+
+
+def test_labels_that_suspicion_asked_for_bias_no_belief(connection: Connection) -> None:
+    site = drifting_site(connection, label_share=0.5)
+    monitor = site.monitor("m")
+    for _ in range(6):
+        site.answer("m", lambda item: "cat" if item % 4 else "dog")
+        ask(monitor)
+    taken = monitor.refresh(NOW)
+    assert taken.drift is not None
+    assert taken.groupings["region"].beliefs.labels_counted.sum() >= 500
+    # Three of four predictions are right, wherever labels were asked.
+    overall = taken.groupings["all"]
+    assert overall.accuracy_lower[0] < 0.75 < overall.accuracy_upper[0]
+
+
+def test_a_process_that_starts_anew_knows_the_reference_that_others_marked(connection: Connection) -> None:
+    site = drifting_site(connection)
+    drift = site.monitor("m").refresh(NOW).drift
+    assert drift is not None
+    assert drift.reference_predictions == 1_000
+    assert drift.groupings["region"].drifted.tolist() == [False, True]
+
+
+def test_a_shard_that_is_filled_anew_begins_the_reference_anew(connection: Connection) -> None:
+    site = drifting_site(connection)
+    connection.client.delete(site.keys("m").shard(0))
+    site.take_in(stream(500))
+    monitor = site.monitor("m")
+    assert monitor.refresh(NOW).drift is None
+    monitor.ask(epoch=1, now=NOW)
+    assert site.reader("m").marks() == {}

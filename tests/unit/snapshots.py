@@ -22,6 +22,7 @@ from service.settings import Settings
 from service.shard import Traffic
 from service.snapshot import ModelSnapshot, take_snapshot
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
+from service.store.marks import MarkName, Marks
 from service.store.records import Fact, Given
 from service.store.requests import OpenRequest
 from service.timeline import Moment, past_moment
@@ -61,10 +62,18 @@ class Known:
     ledger: OutcomeLedger
 
 
-def known(count: int = 100, *, traffic: bool = True, given: Sequence[float] = (NOW,), **model: Any) -> Known:
+def known(
+    count: int = 100,
+    *,
+    traffic: bool = True,
+    given: Sequence[float] = (NOW,),
+    changed: str | None = None,
+    **model: Any,
+) -> Known:
     """Facts of a model with so many labels of every predicted class, half of them asked by either of two.
 
-    Labels are given at the times in `given`, in turn.
+    Labels are given at the times in `given`, in turn. Of the class `changed` the first half of predictions is
+    right, and the others are wrong.
     """
     settings = Settings.model_validate(
         {
@@ -86,6 +95,8 @@ def known(count: int = 100, *, traffic: bool = True, given: Sequence[float] = (N
     for i, predicted in enumerate(np.repeat(classes, count).tolist()):
         score = 0.3 + 0.6 * (i % 2)
         right = rng.random() < ACCURACY.get(predicted, 0.9)
+        if predicted == changed:
+            right = i % count < count / 2
         true = predicted if right else "cat" if predicted == "dog" else "dog"
         asked = ("class", predicted) if i % 4 < 2 else ("score_bin", "[0,0.5)")
         time = given[i % len(given)]
@@ -116,10 +127,15 @@ def snapshot(
     before: ModelSnapshot | None = None,
     past: tuple[Moment, ...] = (),
     performances: Mapping[str, PerformanceSnapshot] | None = None,
+    marks: Marks | None = None,
+    traffic: Sequence[int] | None = None,
     **model: Any,
 ) -> ModelSnapshot:
-    """A snapshot of `known`."""
+    """A snapshot of `known`, with so many predictions in its cells if that is told."""
     there = known(count, **model)
+    if traffic is not None:
+        counted = replace(there.traffic.traffic, counts=np.array(traffic))
+        there = replace(there, traffic=replace(there.traffic, traffic=counted))
     opened = OpenRequest("whole", "[0.5,1]", {}, "cat", 0.9, 1, NOW - 30)
     return take_snapshot(
         model="m",
@@ -135,7 +151,27 @@ def snapshot(
         before=before,
         past=past,
         performances=performances,
+        marks=marks,
     )
+
+
+MIXED = [100, 900] * len(CLASSES)
+"""Predictions by class and score bin in a reference: nine of ten are sure."""
+
+DROPPED = [100, 900, 600, 400, 100, 900]
+"""The same later, when the classifier is not so sure of dogs any more."""
+
+
+def drifting(recent: Sequence[int] = DROPPED, **model: Any) -> ModelSnapshot:
+    """A snapshot of a model whose predictions of the last hour are compared with those before."""
+    begun = np.array(MIXED)
+    marks = {
+        MarkName("beginning", NOW - 7_200): begun,
+        MarkName("first", NOW - 3_600): 2 * begun,
+        MarkName("recent", NOW - 7_200): begun,
+    }
+    drift = {"reference_predictions": 1_000}
+    return snapshot(marks=marks, traffic=2 * begun + np.array(recent), drift=drift, **model)
 
 
 def performance(labelled: int = 100, **fields: Any) -> PerformanceSnapshot:

@@ -115,6 +115,16 @@ def test_every_threshold_that_is_crossed_counts(client: Client) -> None:
     assert state["finding_count"] == len(state["findings"])
 
 
+def test_a_group_that_changed_tells_what_its_labels_from_before_still_count() -> None:
+    with served({"m": snapshot(changed="cat")}) as client:
+        groups = {group["group"]: group for group in client.get("/m/groups?grouping=class")["groups"]}
+    change = groups["cat"]["relearned"]
+    assert change["since"] == NOW - 9
+    assert change["labels_before"] == pytest.approx(25, abs=2)
+    assert 0 < change["kept"] < 0.1
+    assert groups["owl"]["relearned"] is None
+
+
 def test_reliability_tells_every_bin_with_traffic(client: Client) -> None:
     bins = client.get("/m/reliability?grouping=class&group=dog")["bins"]
     assert [(b["lower_edge"], b["upper_edge"], b["share"]) for b in bins] == [

@@ -112,7 +112,7 @@ def test_beliefs_from_sums_are_those_from_every_outcome(
     ledger.place(DIRECTORY)
     decay = 0.0 if half_life_days is None else np.log(2) / (half_life_days * DAY)
     at = NOW - age_days * DAY
-    known = labels_of(SPACE, ledger, traffic, decay=decay, now=at)
+    known = labels_of(SPACE, ledger, traffic, decay=decay, run_length=None, now=at)
     direct = one_by_one(entries, traffic, decay=decay, at=at)
     assert known.count == len(direct.cells)
     bins = np.tile(np.arange(4), len(traffic.traffic.counts) // 4)
@@ -148,7 +148,7 @@ def test_what_was_asked_is_counted_by_the_grouping_of_then() -> None:
     ledger, traffic = OutcomeLedger(SPACE), traffic_of(rng)
     ledger.fold(outcomes(rng, 300))
     ledger.place(DIRECTORY)
-    known = labels_of(SPACE, ledger, traffic, decay=0.0, now=NOW + 9 * DAY)
+    known = labels_of(SPACE, ledger, traffic, decay=0.0, run_length=None, now=NOW + 9 * DAY)
     assert known.asked.keys() == {"region", "class", "gone"}
     assert sum(known.asked.values()) == known.count == pytest.approx(200, abs=30)
 
@@ -160,5 +160,5 @@ def test_what_was_asked_at_an_earlier_time_is_counted_by_the_labels_of_then() ->
     ledger.fold(entries)
     ledger.place(DIRECTORY)
     at = NOW - 30 * DAY
-    known = labels_of(SPACE, ledger, traffic, decay=0.0, now=at)
+    known = labels_of(SPACE, ledger, traffic, decay=0.0, run_length=None, now=at)
     assert 0 < known.count == sum(known.asked.values()) <= sum(entry.label.time <= at for entry in entries)

@@ -12,7 +12,7 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_classic
-from snapshots import NOW, ensemble, known, performance, recalled, snapshot
+from snapshots import NOW, drifting, ensemble, known, performance, recalled, snapshot
 
 from service.exposition import SnapshotCollector
 from service.instruments import PipelineMetrics, VendorMetrics
@@ -23,7 +23,8 @@ RENEWING = {"labels": 100, "per_days": 1}
 LEARNED = performance()
 POOLED = ensemble()
 TAKEN = replace(
-    snapshot(
+    drifting(
+        changed="cat",
         alerts={"min_accuracy": 0.8, "max_ece": 0.1},
         reference={"labels": 20},
         evidence={"run_length": 10},
@@ -64,6 +65,7 @@ def registry_of(taken: ModelSnapshot) -> CollectorRegistry:
     pipeline.leading(True)
     pipeline.published("m", 1)
     pipeline.draws_short("m", "worst", 1)
+    pipeline.requests_chosen("m", "worst", policy=3, drift=1)
     pipeline.performance_failed("m")
     vendors = VendorMetrics(registry)
     vendors.called("acme", "/models", 200)
@@ -315,3 +317,12 @@ def test_what_a_process_counts_begins_at_zero_before_the_first_event() -> None:
         "credence_performance_failures_total": {"model": "m"},
     }.items():
         assert registry.get_sample_value(name, labels) == 0
+
+
+def test_a_group_that_changed_tells_since_when_it_is_learned_anew() -> None:
+    registry = registry_of(TAKEN)
+    group = {"model": "m", "grouping": "class", "group": "cat"}
+    assert registry.get_sample_value("credence_group_relearned_timestamp_seconds", group) == NOW - 9
+    assert registry.get_sample_value("credence_group_effective_labels", group) < 50
+    other = {**group, "group": "owl"}
+    assert registry.get_sample_value("credence_group_relearned_timestamp_seconds", other) is None

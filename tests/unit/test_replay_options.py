@@ -32,6 +32,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "--target": ("precision=0.9",),
     "--decision-values": (),
     "--ensemble": ("ensemble.npz",),
+    "--drift": ("abrupt",),
+    "--points": ("5",),
+    "--window": ("200",),
+    "--half-life": ("100",),
+    "--run-length": ("10000",),
     "--paper": (),
 }
 FOR_ALL = {"--runs", "--seed", "--jobs", "--json", "--markdown", "--plots"}
@@ -46,6 +51,10 @@ TAKEN = {
     ("--task", "comparison"): OF_GROUPS,
     ("--task", "performance"): OF_ONE_CLASS | {"--threshold", "--target", "--decision-values"},
     ("--task", "ensemble"): OF_ONE_CLASS | {"--ensemble"},
+    ("--task", "drift"): {
+        *("--grouping", "--superclasses", "--score-bins", "--binning", "--interval"),
+        *("--drift", "--points", "--window", "--half-life", "--run-length"),
+    },
     ("--paper",): {"--paper", "--superclasses", "--top-m"},
 }
 

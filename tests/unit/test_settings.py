@@ -228,6 +228,7 @@ def test_a_missing_key_is_named_by_its_path(tmp_path: Path, text: str, path: str
         (model_text(interval=".nan"), "models.animals.interval"),
         (model_text(traffic_half_life_days="0"), "models.animals.traffic_half_life_days"),
         (model_text(label_half_life_days="-1"), "models.animals.label_half_life_days"),
+        (model_text(forgetting="{run_length: 99}"), "models.animals.forgetting.run_length"),
         (model_text(prior="flat"), "models.animals.prior"),
         (model_text(alerts="{min_accuracy: 90}"), "models.animals.alerts.min_accuracy"),
         (model_text(groupings="{g: {by: colour}}"), "models.animals.groupings.g.by"),
@@ -253,6 +254,15 @@ def test_a_missing_key_is_named_by_its_path(tmp_path: Path, text: str, path: str
             model_text(assessments="{q: {budget: {labels: 1, per_days: 0}}}"),
             "models.animals.assessments.q.budget.per_days",
         ),
+        ("models: {m: {classes: [a, b], drift: {window_hours: 0}}}", "models.m.drift.window_hours"),
+        ("models: {m: {classes: [a, b], drift: {window_hours: .inf}}}", "models.m.drift.window_hours"),
+        (
+            "models: {m: {classes: [a, b], drift: {reference_predictions: 0}}}",
+            "models.m.drift.reference_predictions",
+        ),
+        ("models: {m: {classes: [a, b], drift: {max_distance: 0}}}", "models.m.drift.max_distance"),
+        ("models: {m: {classes: [a, b], drift: {max_distance: 1}}}", "models.m.drift.max_distance"),
+        ("models: {m: {classes: [a, b], drift: {label_share: 1.1}}}", "models.m.drift.label_share"),
     ],
 )
 def test_an_impossible_value_is_named_by_its_path(tmp_path: Path, text: str, path: str) -> None:
@@ -327,6 +337,17 @@ def test_a_half_life_halves() -> None:
 def test_without_a_half_life_nothing_decays(tmp_path: Path) -> None:
     model = load(tmp_path, model_text(traffic_half_life_days="null")).models["animals"]
     assert (model.traffic_decay_per_second, model.label_decay_per_second) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("forgetting", "run_length"),
+    [("{}", 10_000), ("{run_length: 500}", 500), ("{after_change: false}", None)],
+)
+def test_changes_are_looked_for_unless_told_otherwise(
+    tmp_path: Path, forgetting: str, run_length: float | None
+) -> None:
+    model = load(tmp_path, model_text(forgetting=forgetting)).models["animals"]
+    assert model.change_run_length == run_length
 
 
 # Groupings and assessments

@@ -22,6 +22,7 @@ export function detailView(group, detail, data) {
       { class: "next" },
       h("h3", {}, "What to do next"),
       advice(group, state, table.grouping).map((words) => h("p", {}, words)),
+      restsOn(group),
     ),
     detail && !detail.missing
       ? [
@@ -29,6 +30,18 @@ export function detailView(group, detail, data) {
           reliabilityView(detail.reliability, wide ? inside * 0.4 : inside),
         ]
       : h("p", { class: "empty" }, detail?.missing ?? "Loading …"),
+  );
+}
+
+/** How far the group's own labels go, and what they are drawn towards. @param {any} group */
+function restsOn(group) {
+  if (group.own_rate === null)
+    return h("p", { class: "rests" }, "It has no labels of its own: all of this comes from scores and other groups.");
+  return h(
+    "p",
+    { class: "rests" },
+    `Own labels alone → with all that is known: ${percent(group.own_rate)} → ${percent(group.accuracy.mean)}. ` +
+      `${percent(group.own_share)} of this comes from its own labels, the rest from scores and other groups.`,
   );
 }
 
@@ -59,6 +72,7 @@ function advice(group, state, grouping) {
     ]);
   }
   said.push(...evident(group.evidence));
+  if (group.relearned) said.push(relearned(group.relearned));
   const next = state.assessments.flatMap((/** @type {any} */ a) =>
     a.grouping === grouping ? a.next.map((/** @type {any} */ n) => ({ ...n, name: a.name })) : [],
   );
@@ -105,6 +119,15 @@ function failing(group, state, grouping) {
       (missed === null
         ? "."
         : ` and about ${percent(Math.min(1, missed))} of all mistakes. Until it is mended, let people check its predictions, or send them to another model.`),
+  ];
+}
+
+/** @param {any} change after which the group is learned anew */
+function relearned(change) {
+  return [
+    "Its accuracy has changed, probably with predictions of ",
+    when(change.since),
+    `: the ${counted(change.labels_before, "label")} from before count ${percent(change.kept)} each, or less.`,
   ];
 }
 

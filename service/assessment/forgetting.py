@@ -1,0 +1,217 @@
+"""Labels from before a change: how much of them is kept.
+
+What a group's accuracy is now is told by labels since it last changed, and when that was is not known. So
+every place in the order of labels is weighed as the one of the last change: by Bayes' rule, a change being
+as probable at each label as one in `run_length`, and the accuracy between changes having Jeffreys' prior
+(Fearnhead and Liu, JRSS B 2007, recursion 2; Adams and MacKay, *Bayesian online changepoint detection*,
+2007). What is believed of the accuracy then is a mixture of Betas, one for each place.
+
+Beliefs are made from weighted labels, so that mixture is handed on as weights: those under which weighted
+labels have its mean, and as many of them as leave its variance. While an old and a new accuracy both are
+plausible these are few, and the group is asked about; once the change is plain they are the labels since.
+As places are weighed, and none is chosen, intervals do not rest on a choice that the same labels made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+
+SUSPECTED: Final = 0.2
+"""A change that is less probable than this leaves all labels as they are."""
+
+DETECTED: Final = 0.5
+"""One that is at least so probable is told."""
+
+FEWEST: Final = 5
+"""Labels since a change without which it is not looked for."""
+
+_PRIOR: Final = 0.5
+_SINGLE: Final = 64
+"""So many of the latest labels are places of their own; among older ones, half as many for every doubling."""
+
+_LEAST_KEPT: Final = 0.5
+"""Labels that are left of a group whose accuracy could be anything."""
+
+_AT_ONCE: Final = 100_000
+"""Groups times places, so that arrays fit a processor's cache."""
+
+
+@dataclass(frozen=True)
+class Remains:
+    """What is left of labels.
+
+    Attributes:
+        factors: of every label, in (0, 1]; older ones of a group have no more than newer ones [n].
+        changed: probability that the accuracy changed since the first label [G].
+        before: labels before the likeliest last change; 0 where none is detected [G].
+    """
+
+    factors: Floats
+    changed: Floats
+    before: Indices
+
+
+def what_remains(*, correct: Flags, sizes: Indices, run_length: float) -> Remains:
+    """How much of every label is kept.
+
+    Args:
+        correct: what labels said, group by group, those of one group oldest first [n].
+        sizes: labels of every group [G]; they sum to n.
+        run_length: labels of a group from one change to the next, on average; more than 1.
+
+    Raises:
+        ValueError: the run length is not more than 1.
+    """
+    if not run_length > 1:
+        raise ValueError(f"a run length of {run_length:g} leaves no label between changes")
+    factors = np.ones(len(correct))
+    changed, before = np.zeros(len(sizes)), np.zeros(len(sizes), dtype=np.intp)
+    begins = np.cumsum(sizes) - sizes
+    right = np.concatenate(([0], np.cumsum(correct)))
+    ascending = np.argsort(sizes, kind="stable")
+    for chosen in _batches(ascending[sizes[ascending] >= 2 * FEWEST], sizes):
+        places = _Places.of(right, begins[chosen], sizes[chosen])
+        last = places.last_change(run_length)
+        groups, labels, kept = places.kept(last)
+        changed[chosen] = 1 - last[np.arange(len(chosen)), places.first]
+        suspected = changed[chosen] >= SUSPECTED
+        some = suspected[groups]
+        factors[begins[chosen][groups[some]] + labels[some]] = kept[some]
+        likeliest = places.likeliest(last)
+        before[chosen] = np.where(changed[chosen] >= DETECTED, likeliest, 0)
+    return Remains(factors, changed, before)
+
+
+def _batches(ascending: Indices, sizes: Indices) -> list[Indices]:
+    """Groups in the order of their sizes, such as are much alike together."""
+    batches = []
+    while len(ascending):
+        smallest = int(sizes[ascending[0]])
+        alike = int(np.searchsorted(sizes[ascending], max(2 * smallest, _SINGLE), "right"))
+        count = min(alike, max(1, _AT_ONCE // len(_ages(2 * smallest))))
+        batches.append(ascending[:count])
+        ascending = ascending[count:]
+    return batches
+
+
+def _ages(size: int) -> Indices:
+    """Places as numbers of labels since, rising from 0 to `size` or beyond."""
+    ages = [np.arange(_SINGLE + 1)]
+    step = 1
+    while ages[-1][-1] < size:
+        step *= 2
+        ages.append(ages[-1][-1] + step * np.arange(1, _SINGLE // 2 + 1))
+    together = np.concatenate(ages)
+    return np.asarray(together[: int(np.searchsorted(together, size)) + 1], np.intp)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Places where accuracies may have changed, of groups in the order of their sizes.
+
+    Attributes:
+        ages: of every place, the number of labels since, where a group has as many [P + 1].
+        since: labels since every place [G, P + 1].
+        right: those of them that say so [G, P + 1].
+        first: of every group, the place before its first label [G].
+    """
+
+    ages: Indices
+    since: Indices
+    right: Indices
+    first: Indices
+
+    @classmethod
+    def of(cls, right: Indices, begins: Indices, sizes: Indices) -> _Places:
+        """From cumulated outcomes of all labels [n + 1], and where those of every group stand."""
+        ages = _ages(int(sizes[-1]))
+        since = np.minimum(ages, sizes[:, None])
+        ends = (begins + sizes)[:, None]
+        return cls(ages, since, right[ends] - right[ends - since], np.searchsorted(ages, sizes))
+
+    def last_change(self, run_length: float) -> Floats:
+        """Probability of every place to be that of the last change, or the first one [G, P + 1].
+
+        Filtering: the probability of all labels before a place sums over the last change before it.
+        """
+        groups, count = self.since.shape
+        one, both = _log_rising(int(self.since[-1, -1]).bit_length())
+        lasts = np.log1p(-1 / run_length)
+        # A place stands for all labels up to the next one.
+        chance = np.log(np.diff(self.ages) / run_length)
+        begun = np.full((groups, count), -np.inf)
+        begun[np.arange(groups), self.first] = 0.0
+
+        def told(place: int, rows: slice) -> Floats:
+            """Of every older place: it began a run, which lasted until this one."""
+            length = self.since[rows, place + 1 :] - self.since[rows, place, None]
+            hits = self.right[rows, place + 1 :] - self.right[rows, place, None]
+            likely = one[hits] + one[length - hits] - both[length]
+            probability: Floats = begun[rows, place + 1 :] + likely + length * lasts
+            return probability
+
+        for place in range(count - 2, 0, -1):
+            rows = slice(int(np.searchsorted(self.first, place, "right")), None)
+            begun[rows, place] = _log_sum(told(place, rows)) + chance[place]
+        places = np.full((groups, count), -np.inf)
+        places[:, 1:] = told(0, slice(None))
+        # So few labels since would say little, and say it loudly.
+        few = (self.ages < FEWEST) & (np.arange(count) != self.first[:, None])
+        places[few] = -np.inf
+        shares: Floats = special.softmax(places, axis=1)
+        return shares
+
+    def kept(self, last: Floats) -> tuple[Indices, Indices, Floats]:
+        """Of every label: its group, its number in it, and what is kept [n].
+
+        Each place would have the labels since it count alike; a label counts by the mean over places.
+        """
+        mean = (_PRIOR + self.right) / (2 * _PRIOR + self.since)
+        variance = mean * (1 - mean) / (2 * _PRIOR + self.since + 1)
+        middle = (last * mean).sum(axis=1)
+        spread = (last * (variance + (mean - middle[:, None]) ** 2)).sum(axis=1)
+        # As many labels as a Beta of this mean and variance has beside its prior.
+        left = np.maximum(middle * (1 - middle) / spread - 1 - 2 * _PRIOR, _LEAST_KEPT)
+        each = np.divide(last, self.since, out=np.zeros(last.shape), where=last > 0)
+        weights = left[:, None] * np.cumsum(each[:, ::-1], axis=1)[:, ::-1]
+        sizes = self.since[:, -1]
+        groups = np.repeat(np.arange(len(sizes)), sizes)
+        labels = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        place = np.searchsorted(self.ages, sizes[groups] - 1 - labels, "right")
+        return groups, labels, np.minimum(weights[groups, place], 1.0)
+
+    def likeliest(self, last: Floats) -> Indices:
+        """Labels before the likeliest last change, the first place left aside [G]."""
+        changes = last.copy()
+        rows = np.arange(len(last))
+        changes[rows, self.first] = 0.0
+        before: Indices = self.since[:, -1] - self.since[rows, changes.argmax(axis=1)]
+        return before
+
+
+@lru_cache(maxsize=8)
+def _log_rising(bits: int) -> tuple[Floats, Floats]:
+    """Logarithms of products over labels under the prior: of those that say the same, and of all.
+
+    Of their numbers from 0 to 2^bits; beta functions are made of these.
+    """
+    counts = np.arange(2**bits + 1)
+    one, both = (special.gammaln(counts + start) - special.gammaln(start) for start in (_PRIOR, 2 * _PRIOR))
+    return one, both
+
+
+def _log_sum(logarithms: Floats) -> Floats:
+    """Logarithm of the sum of every row; in each something is more than nothing."""
+    highest = logarithms.max(axis=1, keepdims=True)
+    total: Floats = np.log(np.exp(logarithms - highest).sum(axis=1)) + highest[:, 0]
+    return total

@@ -1,0 +1,200 @@
+"""Which marks of traffic are due, and what is compared by those that there are (pure).
+
+The reference is the traffic of a window of time that somebody set, as near as marks tell it, or else the
+first predictions. Recent is what came since the newest mark that is as old as the window of drift, but never
+what belongs to the reference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.drift_settings import DriftSettings
+from service.shard import Ints
+from service.store.marks import MarkName, Marks, Purpose
+from service.store.references import ReferenceWindow
+
+MARKS_PER_WINDOW = 8
+"""So the window is up to an eighth longer than configured."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Traffic of a stretch of time.
+
+    Attributes:
+        counts: predictions per cell [cells].
+        since: seconds since the epoch; minus infinity from the beginning.
+        until: the same; exclusive.
+        timed_since: from when on it is known how many predictions came by what time; later than `since` where
+            counting began before the first mark.
+        timed_counts: those that came since then [cells].
+    """
+
+    counts: Ints
+    since: float
+    until: float
+    timed_since: float
+    timed_counts: Ints
+
+    @property
+    def predictions(self) -> int:
+        """How many there are."""
+        return int(self.counts.sum())
+
+    @property
+    def timed_seconds(self) -> float:
+        """How long the timed ones took."""
+        return self.until - self.timed_since
+
+
+@dataclass(frozen=True)
+class ComparedTraffic:
+    """A reference, and what is compared with it.
+
+    Attributes:
+        reference: whose end is before recent traffic begins.
+        recent: the traffic of late.
+    """
+
+    reference: Stretch
+    recent: Stretch
+
+
+@dataclass(frozen=True)
+class DueMarks:
+    """What is to change in the marks.
+
+    Attributes:
+        coming: marks to be made.
+        going: names of marks that are of no use any more.
+    """
+
+    coming: Mapping[MarkName, Ints]
+    going: tuple[MarkName, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.coming or self.going)
+
+
+def due_marks(
+    marks: Marks, counts: Ints, window: ReferenceWindow | None, settings: DriftSettings, *, now: float
+) -> DueMarks:
+    """Which marks are to be made of the traffic, and which are to go.
+
+    Counts that are less than by some mark are of shards that were filled anew. Then no difference means
+    anything, so all marks go.
+
+    Args:
+        marks: those that there are.
+        counts: predictions ever seen, per cell [cells].
+        window: the reference that was set, if one was.
+        settings: of drift.
+        now: when the traffic was read, seconds since the epoch.
+    """
+    if any(_ahead(mark, counts) for mark in marks.values()):
+        return DueMarks({}, tuple(marks))
+    if not counts.any():
+        return DueMarks({}, ())
+    coming: dict[MarkName, Ints] = {}
+    # Those of the future were made by a clock that was ahead.
+    recent = sorted(name for name in marks if name.purpose == "recent" and name.at <= now)
+    if not _named(marks, "beginning"):
+        coming[MarkName("beginning", now)] = counts
+    if not _named(marks, "first") and counts.sum() >= settings.reference_predictions:
+        coming[MarkName("first", now)] = counts
+    if not recent or recent[-1].at <= now - settings.window_seconds / MARKS_PER_WINDOW:
+        coming[MarkName("recent", now)] = counts
+    if window is not None:
+        at_hand = {name.at: marks[name] for name in recent} | {now: counts}
+        coming |= _of_window(window, marks, at_hand, now)
+    old = [name for name in recent if name.at <= now - settings.window_seconds]
+    kept = {*recent[recent.index(old[-1]) if old else 0 :], *_of_reference(marks, window)}
+    return DueMarks(coming, tuple(name for name in marks if name not in kept))
+
+
+def _of_reference(marks: Marks, window: ReferenceWindow | None) -> list[MarkName]:
+    """Marks that stay as long as the reference; the first predictions stay one to go back to."""
+    set_at = None if window is None else window.set_at
+    return [
+        name
+        for name in marks
+        if name.purpose in ("beginning", "first")
+        or (name.purpose in ("since", "until") and name.set_at == set_at)
+    ]
+
+
+def _of_window(
+    window: ReferenceWindow, marks: Marks, at_hand: Mapping[float, Ints], now: float
+) -> dict[MarkName, Ints]:
+    """The ends of a window that was set, once they are past: each the nearest mark that there is."""
+    found: dict[MarkName, Ints] = {}
+    begun = next((n.at for n in _named(marks, "since") if n.set_at == window.set_at), None)
+    if math.isinf(window.since):
+        begun = -math.inf
+    elif begun is None and now >= window.since:
+        begun = min(at_hand, key=lambda at: abs(at - window.since))
+        found[MarkName("since", begun, window.set_at)] = at_hand[begun]
+    ended = any(name.set_at == window.set_at for name in _named(marks, "until"))
+    later = [at for at in at_hand if begun is not None and at > begun]
+    if not ended and now >= window.until and later:
+        end = min(later, key=lambda at: abs(at - window.until))
+        found[MarkName("until", end, window.set_at)] = at_hand[end]
+    return found
+
+
+def compared_traffic(
+    marks: Marks, counts: Ints, window: ReferenceWindow | None, settings: DriftSettings, *, now: float
+) -> ComparedTraffic | None:
+    """The reference and recent traffic, by the marks that there are; None while there is no reference.
+
+    Args:
+        marks: those that there are.
+        counts: predictions ever seen, per cell [cells].
+        window: the reference that was set, if one was.
+        settings: of drift.
+        now: when the traffic was read, seconds since the epoch.
+    """
+    if any(_ahead(mark, counts) for mark in marks.values()):
+        return None
+    set_at = 0.0 if window is None else window.set_at
+    beginning = min(_named(marks, "beginning"), default=None)
+    begin = next((name for name in _named(marks, "since") if name.set_at == set_at), None)
+    ends = _named(marks, "first" if window is None else "until")
+    end = next((name for name in ends if name.set_at == set_at), None)
+    if end is None or end.at >= now:
+        return None
+    bases = [n for n in _named(marks, "recent") if end.at < n.at <= now - settings.window_seconds]
+    base = max(bases, default=end)
+    lately = counts - _room(marks[base], len(counts))
+    ended = _room(marks[end], len(counts))
+    began = np.zeros_like(ended) if begin is None else _room(marks[begin], len(counts))
+    timed = begin or (beginning if beginning is not None and beginning.at <= end.at else end)
+    return ComparedTraffic(
+        reference=Stretch(
+            ended - began,
+            -math.inf if begin is None else begin.at,
+            end.at,
+            timed_since=timed.at,
+            timed_counts=ended - _room(marks[timed], len(counts)),
+        ),
+        recent=Stretch(lately, base.at, now, timed_since=base.at, timed_counts=lately),
+    )
+
+
+def _named(marks: Marks, purpose: Purpose) -> list[MarkName]:
+    return [name for name in marks if name.purpose == purpose]
+
+
+def _room(mark: Ints, cells: int) -> Ints:
+    """A mark with room for cells that came later, of which it saw nothing."""
+    return np.pad(mark, (0, cells - len(mark)))
+
+
+def _ahead(mark: Ints, counts: Ints) -> bool:
+    """Whether a mark knows of more traffic than there is."""
+    return len(mark) > len(counts) or bool((mark > counts[: len(mark)]).any())

@@ -1,0 +1,225 @@
+"""Facts -> what is kept of every label after groups have changed, and which groups are learned anew (pure).
+
+A change is looked for in the labels that a grouping asked for, which are a random sample within its groups,
+in the order of their predictions: the model changed between two of these, whenever they were labelled. What
+it leaves of labels holds for all labels of the group, whoever asked for them, and so for all groupings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from service.assessment.forgetting import FEWEST, what_remains
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+
+_Print = tuple[float, ...]
+
+_LOW = np.uint64(0xFFFFFFFF)
+_HIGH = np.uint64(32)
+
+_MOST_REMEMBERED = 4
+"""Times what one look takes."""
+
+
+@dataclass(frozen=True)
+class PlacedOutcomes:
+    """Outcomes that have a cell, one by one in the order of their arrival, as columns [n].
+
+    Attributes:
+        rows: of the ledger.
+        row_count: how many it has.
+        cells: cell of each.
+        sources: codes of who asked.
+        correct: whether the prediction is right.
+        predicted_at: seconds since the epoch.
+        marks: 64 bits that tell it from others, and whether it is right; as good as random.
+    """
+
+    rows: Indices
+    row_count: int
+    cells: Indices
+    sources: Indices
+    correct: Flags
+    predicted_at: Floats
+    marks: npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class AskedGrouping:
+    """A grouping that labels were asked for.
+
+    Attributes:
+        name: of the grouping.
+        groups: names of its groups [G].
+        cells: group of every cell [cells].
+        sources: codes of who asked for it.
+    """
+
+    name: str
+    groups: Sequence[str]
+    cells: Indices
+    sources: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Relearned:
+    """A group whose accuracy has changed.
+
+    Attributes:
+        since: when the first prediction was made that is likeliest to be from after it, seconds since the
+            epoch.
+        before: labels from before it, of those that the grouping asked for.
+        kept: what one of these still counts, at the most.
+    """
+
+    since: float
+    before: int
+    kept: float
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """What changes leave.
+
+    Attributes:
+        factors: what is kept of every row of the ledger, in (0, 1] [rows]; None if all of all.
+        relearned: groups that changed, by grouping and name.
+    """
+
+    factors: Floats | None
+    relearned: Mapping[str, Mapping[str, Relearned]]
+
+
+@dataclass(frozen=True)
+class _Course:
+    """What became of one group's labels, in the order of their predictions.
+
+    Attributes:
+        factors: what is kept of each [m].
+        change: the change, if one is detected.
+    """
+
+    factors: Floats
+    change: Relearned | None
+
+
+class ChangeMemory:
+    """What was found of groups, by a fingerprint of their labels: so only groups with new ones take time."""
+
+    def __init__(self) -> None:
+        self._known: dict[_Print, _Course | None] = {}
+        self._used: set[_Print] = set()
+
+    def tidy(self) -> None:
+        """Drop what was not asked for since the last call, unless it is little."""
+        if len(self._known) > _MOST_REMEMBERED * len(self._used):
+            self._known = {mark: self._known[mark] for mark in self._used}
+        self._used.clear()
+
+    def courses(
+        self, outcomes: PlacedOutcomes, asked: Flags, groups: Indices, *, run_length: float
+    ) -> dict[int, _Course]:
+        """Of groups that are suspected to have changed.
+
+        Args:
+            outcomes: all of them.
+            asked: which the grouping asked for [n].
+            groups: group of each [n].
+            run_length: labels of a group from one change to the next.
+        """
+        rows = np.flatnonzero(asked)
+        of, marks = groups[rows], outcomes.marks[rows]
+        counts = np.bincount(of)
+        # Sums of 32 bits are exact in a float, of two million labels.
+        halves = [np.bincount(of, weights=half.astype(np.float64)) for half in (marks & _LOW, marks >> _HIGH)]
+        some = np.flatnonzero(counts >= 2 * FEWEST)
+        columns = (np.full(len(some), run_length), counts[some], *(half[some] for half in halves))
+        marks_of = zip(*(column.tolist() for column in columns), strict=True)
+        prints: dict[int, _Print] = dict(zip(some.tolist(), marks_of, strict=True))
+        fresh = np.zeros(len(counts), dtype=np.bool_)
+        fresh[[group for group, mark in prints.items() if mark not in self._known]] = True
+        if fresh.any():
+            self._learn(outcomes, rows[fresh[of]], groups, prints, run_length)
+        self._used.update(prints.values())
+        found = ((group, self._known[mark]) for group, mark in prints.items())
+        return {group: course for group, course in found if course is not None}
+
+    def _learn(
+        self,
+        outcomes: PlacedOutcomes,
+        rows: Indices,
+        groups: Indices,
+        prints: Mapping[int, _Print],
+        run_length: float,
+    ) -> None:
+        rows = rows[np.lexsort((outcomes.predicted_at[rows], groups[rows]))]
+        fresh, sizes = np.unique(groups[rows], return_counts=True)
+        remains = what_remains(correct=outcomes.correct[rows], sizes=sizes, run_length=run_length)
+        begins = np.cumsum(sizes) - sizes
+        for group, begin, size, before in zip(
+            fresh.tolist(), begins.tolist(), sizes.tolist(), remains.before.tolist(), strict=True
+        ):
+            factors, change = remains.factors[begin : begin + size], None
+            if before:
+                since = float(outcomes.predicted_at[rows[begin + before]])
+                change = Relearned(since=since, before=before, kept=float(factors[before - 1]))
+            course = None if factors[0] == 1 and change is None else _Course(factors.copy(), change)
+            self._known[prints[group]] = course
+
+
+def forgotten(
+    outcomes: PlacedOutcomes,
+    groupings: Sequence[AskedGrouping],
+    *,
+    run_length: float,
+    memory: ChangeMemory,
+) -> Forgotten:
+    """What changes of groups leave of all labels: of each the least that any of its groups leaves.
+
+    Args:
+        outcomes: that are known.
+        groupings: that labels were asked for.
+        run_length: labels of a group from one change to the next, on average.
+        memory: of earlier looks; the result is the same without.
+    """
+    factors = np.ones(outcomes.row_count)
+    relearned: dict[str, Mapping[str, Relearned]] = {}
+    for grouping in groupings:
+        askers = np.zeros(int(outcomes.sources.max(initial=0)) + 1, dtype=np.bool_)
+        askers[[code for code in grouping.sources if code < len(askers)]] = True
+        asked, groups = askers[outcomes.sources], grouping.cells[outcomes.cells]
+        courses = memory.courses(outcomes, asked, groups, run_length=run_length)
+        if not courses:
+            continue
+        order, kept = _kept(outcomes, asked, groups, courses)
+        rows = outcomes.rows[order]
+        factors[rows] = np.minimum(factors[rows], kept)
+        changes = {group: course.change for group, course in courses.items() if course.change is not None}
+        if changes:
+            relearned[grouping.name] = {grouping.groups[group]: change for group, change in changes.items()}
+    memory.tidy()
+    return Forgotten(factors if (factors < 1).any() else None, relearned)
+
+
+def _kept(
+    outcomes: PlacedOutcomes, asked: Flags, groups: Indices, courses: Mapping[int, _Course]
+) -> tuple[Indices, Floats]:
+    """Labels of the suspected groups, whoever asked, and what is kept of each: as of the one before it."""
+    number = np.full(int(groups.max()) + 1, -1)
+    number[list(courses)] = np.arange(len(courses))
+    suspected = np.flatnonzero(number[groups] >= 0)
+    of = number[groups[suspected]]
+    order = np.lexsort((outcomes.predicted_at[suspected], of))
+    suspected, of = suspected[order], of[order]
+    begins = np.concatenate(([0], np.cumsum([len(course.factors) for course in courses.values()])[:-1]))
+    # Those that were asked for come in the order in which courses tell them, group after group.
+    told = np.cumsum(asked[suspected]) - 1
+    every = np.concatenate([course.factors for course in courses.values()])
+    return suspected, every[np.maximum(told, begins[of])]

@@ -1,0 +1,194 @@
+"""`credence replay --task drift`: its options, and what is done with them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from service.replay import plots
+from service.replay.arguments import INTERVAL, counts, positive
+from service.replay.drift import (
+    CHANGE,
+    DRIFTING,
+    EVERY,
+    HEALTHY,
+    LOOKS,
+    NO_DRIFT,
+    SHAPES,
+    DriftStudy,
+    Followed,
+    Scenario,
+)
+from service.replay.pool import Pool
+from service.replay.progress import Advance
+from service.replay.study import Workers
+from service.replay.tables import Cell, Table
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+TASK = "drift"
+
+POINTS = (5, 10, 20)
+WINDOW = 200
+HALF_LIFE = 100
+RUN_LENGTH = 10_000
+
+_PER = 10_000
+"""Labels that false alarms are told for."""
+
+Found = Mapping[Scenario, Mapping[str, Followed]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this task alone."""
+    group = parser.add_argument_group(
+        "of the task drift",
+        f"Streams of labels of every group, whose accuracy falls after {HEALTHY} of them: how well beliefs\n"
+        "follow, without forgetting, with a window or a half-life, and with forgetting after changes.",
+    )
+    group.add_argument(
+        "--drift", action="append", choices=SHAPES, help="repeatable (default: all of them, in turn)"
+    )
+    group.add_argument(
+        "--points",
+        type=counts,
+        metavar="N,...",
+        help=f"by how much the accuracy falls (default: {','.join(map(str, POINTS))})",
+    )
+    group.add_argument(
+        "--window", type=positive, metavar="N", help=f"labels that the window holds (default: {WINDOW})"
+    )
+    group.add_argument("--half-life", type=positive, metavar="N", help=f"in labels (default: {HALF_LIFE})")
+    group.add_argument(
+        "--run-length",
+        type=positive,
+        metavar="N",
+        help=f"labels from one change to the next (default: {RUN_LENGTH})",
+    )
+
+
+def drift_tables(pool: Pool, options: argparse.Namespace, crew: Workers, advance: Advance) -> list[Table]:
+    """Replay a recording, and tell what was found."""
+    study = DriftStudy(
+        pool=pool,
+        runs=options.runs,
+        window=options.window or WINDOW,
+        half_life=options.half_life or HALF_LIFE,
+        run_length=options.run_length or RUN_LENGTH,
+        mass=options.interval or INTERVAL,
+        seed=options.seed,
+    )
+    shapes = dict.fromkeys(options.drift or SHAPES)
+    scenarios = [Scenario(shape, points) for shape, points in product(shapes, options.points or POINTS)]
+    found = {
+        scenario: study.run(scenario, crew, advance(f"{pool.recording.name} {scenario}", study.runs))
+        for scenario in (Scenario(NO_DRIFT), *scenarios)
+    }
+    if options.plots:
+        _draw(pool.recording.name, found, options.plots)
+    return drift_summary(study, found)
+
+
+def drift_summary(study: DriftStudy, found: Found) -> list[Table]:
+    """Tables of one recording: rows are drifts, columns ways of forgetting; the last ones tell of changes."""
+    name, mass = study.pool.recording.name, f"{100 * study.mass:g} %"
+    runs = f"{study.runs} runs of {len(study.pool.names)} groups, seed {study.seed}."
+    drifts = {scenario: told for scenario, told in found.items() if scenario.shape != NO_DRIFT}
+    drifting = LOOKS > HEALTHY
+
+    def table(title: str, rows: Found, figure: Callable[[Followed], Cell], *notes: str) -> Table:
+        columns = tuple(study.methods)
+        cells = [(str(drift), tuple(figure(told[each]) for each in columns)) for drift, told in rows.items()]
+        return Table(f"{name}, drift: {title}", "drift", columns, cells, notes=(*notes, runs))
+
+    quiet = found[Scenario(NO_DRIFT)]
+    return [
+        table(
+            "RMSE of group accuracy, x 100",
+            found,
+            lambda told: 100 * float(np.sqrt(told.squared_error()[drifting].mean())),
+            f"Over the {DRIFTING} labels from the beginning of the drift.",
+        ),
+        table(
+            f"share of {mass} intervals that hold the accuracy of the moment, %",
+            found,
+            lambda told: 100 * float(told.held()[drifting].mean()),
+            "Likewise. No way of forgetting knows of a drift before its labels tell.",
+        ),
+        table(
+            "labels until the drift is noticed, mean",
+            drifts,
+            lambda told: _delay(told.noticed()[:, drifting])[0],
+            "Noticed: the whole interval lies below the accuracy before. Of streams alone in which it does.",
+        ),
+        table(
+            "streams in which the drift is noticed, %",
+            drifts,
+            lambda told: 100 * _delay(told.noticed()[:, drifting])[1],
+        ),
+        Table(
+            f"{name}, {NO_DRIFT}: what forgetting costs",
+            "method",
+            ("effective labels", f"false alarms in {_PER:,} labels"),
+            [
+                (each, (float(told.labels[:, -1].mean()), _false(told.noticed())))
+                for each, told in quiet.items()
+            ],
+            notes=(
+                f"After {HEALTHY + DRIFTING} labels. False alarms: the interval comes to lie below.",
+                runs,
+            ),
+        ),
+        Table(
+            f"{name}, drift: changes that are told",
+            "drift",
+            ("streams, %", "labels until then, mean", "labels off, median"),
+            [(str(scenario), _told(told[CHANGE])) for scenario, told in drifts.items()],
+            notes=(
+                "By forgetting after changes. Off: the date that is told first, from when the drift begins.",
+                f"Without a drift: {_false(quiet[CHANGE].before > 0):.2g} changes in {_PER:,} labels.",
+                runs,
+            ),
+        ),
+    ]
+
+
+def _delay(noticed: Flags) -> tuple[float | None, float]:
+    """Labels until the first look at which it is so, mean of the streams in which it is; and their share."""
+    some = noticed.any(axis=1)
+    if not some.any():
+        return None, 0.0
+    return float(EVERY * (noticed[some].argmax(axis=1) + 1).mean()), float(some.mean())
+
+
+def _false(alarms: Flags) -> float:
+    """How often alarms begin, for every so many labels."""
+    begun = np.count_nonzero(alarms[:, 1:] & ~alarms[:, :-1]) + np.count_nonzero(alarms[:, 0])
+    return begun * _PER / (len(alarms) * (HEALTHY + DRIFTING))
+
+
+def _told(change: Followed) -> tuple[Cell, Cell, Cell]:
+    """Share of streams in which a change is told after the drift begins; when; how well it is dated."""
+    before = change.before[:, LOOKS > HEALTHY]
+    delay, share = _delay(before > 0)
+    if delay is None:
+        return 0.0, None, None
+    some = (before > 0).any(axis=1)
+    first = before[some, (before[some] > 0).argmax(axis=1)]
+    return 100 * share, delay, float(np.median(np.abs(first - HEALTHY)))
+
+
+def _draw(name: str, found: Found, directory: Path) -> None:
+    """Write figures, as PNG files: for every drift the errors by number of labels."""
+    for scenario, told in found.items():
+        errors = {method: np.sqrt(each.squared_error()) for method, each in told.items()}
+        title = f"{name}, {scenario}: RMSE of group accuracy"
+        figure = plots.curves(LOOKS.astype(np.float64), errors, "RMSE", "%", title=title)
+        written = str(scenario).replace(", ", "-").replace(" ", "-")
+        plots.save(figure, directory / f"{name}-drift-{written}.png")

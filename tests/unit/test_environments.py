@@ -1,0 +1,94 @@
+"""Environments of one model, as docs/pooling.md configures them: small ones borrow from the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from service.believing import believed_groupings
+from service.combination_directory import CombinationDirectory
+from service.grouping_snapshot import GroupingSnapshot
+from service.ledger import OutcomeLedger
+from service.settings import Settings
+from service.shard import Traffic
+from service.store.facts import OutcomeEntry, TrafficFacts
+from service.store.records import Fact, Given
+
+PAGE = Path(__file__).parents[2] / "docs" / "pooling.md"
+NOW = 1_800_000_000.0
+ENVIRONMENTS = [f"site-{number:02}" for number in range(20)]
+UNLABELLED = ENVIRONMENTS[-1]
+LABELS = 5
+
+
+def configured() -> Settings:
+    """The recipe of the page, as it stands there."""
+    text = PAGE.read_text(encoding="utf-8").split("```yaml\n")[1].split("```")[0]
+    return Settings.model_validate(yaml.safe_load(text))
+
+
+@pytest.fixture(scope="module")
+def believed() -> GroupingSnapshot:
+    """Twenty environments, about four of five right in each, five labels for all but the last."""
+    settings = configured()
+    (model,) = settings.models
+    space = settings.cell_space(model)
+    directory = CombinationDirectory(space, [(name,) for name in ENVIRONMENTS])
+    classes = settings.models[model].classes
+    entries = []
+    for number, environment in enumerate(np.repeat(ENVIRONMENTS[:-1], LABELS).tolist()):
+        fact = Fact(
+            f"r{number}",
+            f"i{number}",
+            "environment",
+            environment,
+            classes[0],
+            0.95,
+            {"environment": environment},
+            NOW,
+            NOW,
+        )
+        # Of five labels three, four or five are right, in turn.
+        right = number % LABELS < (3, 4, 5)[number // LABELS % 3]
+        true = classes[0] if right else classes[1]
+        entries.append(OutcomeEntry((1, number), (1, number), "environments", fact, Given(true, NOW, "")))
+    ledger = OutcomeLedger(space)
+    ledger.fold(entries)
+    ledger.place(directory)
+    cells = len(directory) * space.cells_per_combination
+    counts = np.zeros(cells, np.int64)
+    counts[space.bin_count - 1 :: space.bin_count] = 100
+    traffic = Traffic(NOW, counts, counts.astype(np.float64), np.multiply(0.95, counts, dtype=np.float64))
+    told = believed_groupings(
+        settings=settings.models[model],
+        space=space,
+        traffic=TrafficFacts(directory.combinations, [0], traffic, {0: 0}, {0: np.zeros(0)}, {0: 0}, {}),
+        ledger=ledger,
+        metric_groups=100,
+        at=NOW,
+        told_before={},
+    )
+    return told["environment"]
+
+
+def test_every_environment_is_a_group(believed: GroupingSnapshot) -> None:
+    assert believed.groups == ENVIRONMENTS
+
+
+def test_environments_are_drawn_towards_one_another(believed: GroupingSnapshot) -> None:
+    labelled = slice(0, len(ENVIRONMENTS) - 1)
+    assert believed.accuracy_mean[labelled].std() < 0.5 * believed.own_rate[labelled].std()
+    assert (believed.own_share[labelled] < 0.5).all()
+
+
+def test_one_without_labels_is_believed_to_be_like_the_others(believed: GroupingSnapshot) -> None:
+    at = ENVIRONMENTS.index(UNLABELLED)
+    others = np.delete(believed.accuracy_mean, at)
+    assert np.isnan(believed.own_rate[at])
+    # Nearer to what the others are than to the scores, which say .95; and less sure.
+    assert abs(believed.accuracy_mean[at] - others.mean()) < 0.05
+    widths = believed.accuracy_upper - believed.accuracy_lower
+    assert widths[at] > np.median(widths)

@@ -1,0 +1,240 @@
+"""What is kept of every label after groups have changed, and which groups are learned anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.assessment.forgetting import what_remains
+from service.assessment.groups import CellTraffic, assess_grouping
+from service.assessment.policies import Situation, ThompsonPolicy
+from service.assessment.tasks import EstimateAccuracy, Question
+from service.believing import KnownLabels, labels_of
+from service.cells import CellSpace, Grouping
+from service.combination_directory import CombinationDirectory
+from service.ledger import OutcomeLedger
+from service.relearning import AskedGrouping, ChangeMemory, Forgotten, PlacedOutcomes, forgotten
+from service.shard import Traffic
+from service.store.facts import OutcomeEntry, TrafficFacts
+from service.store.records import Fact, Given
+
+RUN_LENGTH = 10_000
+CAMERAS, COLOURS = 3, 2
+"""Cell: camera times colours plus colour."""
+
+BY_CAMERA = AskedGrouping("camera", [f"camera-{n}" for n in range(CAMERAS)], np.arange(6) // COLOURS, [0])
+BY_COLOUR = AskedGrouping("colour", [f"colour-{n}" for n in range(COLOURS)], np.arange(6) % COLOURS, [1])
+
+
+def outcomes(seed: int, *, count: int = 600, source: int = 0, others: float = 0.95) -> PlacedOutcomes:
+    """Labels of three cameras, in the order of their predictions; half way one camera breaks."""
+    rng = np.random.default_rng(seed)
+    cells = rng.integers(6, size=count)
+    it, broken = cells // COLOURS == 1, np.arange(count) >= count // 2
+    accuracy = np.where(it, np.where(broken, 0.2, 0.95), others)
+    return PlacedOutcomes(
+        rows=np.arange(count),
+        row_count=count,
+        cells=cells,
+        sources=np.full(count, source),
+        correct=rng.random(count) < accuracy,
+        predicted_at=np.arange(count, dtype=np.float64),
+        marks=rng.integers(2**64, size=count, dtype=np.uint64),
+    )
+
+
+def look(
+    told: PlacedOutcomes, *groupings: AskedGrouping, memory: ChangeMemory | None = None
+) -> tuple[np.ndarray, Forgotten]:
+    """Factors of all rows, and the rest."""
+    found = forgotten(told, groupings, run_length=RUN_LENGTH, memory=memory or ChangeMemory())
+    return np.ones(told.row_count) if found.factors is None else found.factors, found
+
+
+def shuffled(told: PlacedOutcomes, order: np.ndarray) -> PlacedOutcomes:
+    """The same outcomes, which arrived in another order."""
+    columns = {
+        name: getattr(told, name)[order] for name in ("cells", "sources", "correct", "predicted_at", "marks")
+    }
+    return replace(told, **columns)
+
+
+def test_labels_of_a_camera_that_broke_count_as_its_own_order_says_and_all_others_fully() -> None:
+    told = outcomes(0)
+    factors, _ = look(told, BY_CAMERA)
+    of_it = told.cells // COLOURS == 1
+    alone = what_remains(
+        correct=told.correct[of_it], sizes=np.array([np.count_nonzero(of_it)]), run_length=RUN_LENGTH
+    )
+    np.testing.assert_allclose(factors[of_it], alone.factors)
+    assert (factors[~of_it] == 1).all()
+    assert factors[of_it].min() < 0.01
+
+
+def test_it_is_told_which_group_changed_and_since_when() -> None:
+    told = outcomes(1)
+    _, found = look(told, BY_CAMERA)
+    assert list(found.relearned) == ["camera"]
+    ((name, change),) = found.relearned["camera"].items()
+    of_it = told.predicted_at[told.cells // COLOURS == 1]
+    assert name == "camera-1"
+    assert change.since == pytest.approx(300, abs=25)
+    assert change.since == of_it[change.before]
+    assert change.kept < 0.1
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_order_in_which_labels_arrive_means_nothing(seed: int) -> None:
+    told = outcomes(2)
+    order = np.random.default_rng(seed).permutation(told.row_count)
+    np.testing.assert_allclose(look(shuffled(told, order), BY_CAMERA)[0], look(told, BY_CAMERA)[0][order])
+
+
+def test_predictions_of_one_time_count_in_the_order_of_their_labels() -> None:
+    told = outcomes(3)
+    at_once = replace(told, predicted_at=np.zeros(told.row_count))
+    np.testing.assert_array_equal(look(at_once, BY_CAMERA)[0], look(told, BY_CAMERA)[0])
+
+
+def test_what_changed_by_one_grouping_is_stale_for_all_others_whoever_asked() -> None:
+    mine, theirs = outcomes(4), outcomes(5, source=1)
+    both = {
+        name: np.concatenate((getattr(mine, name), getattr(theirs, name)))
+        for name in ("cells", "sources", "correct", "predicted_at", "marks")
+    }
+    told = PlacedOutcomes(rows=np.arange(1_200), row_count=1_200, **both)
+    factors, _ = look(told, BY_CAMERA)
+    by_hand, _ = look(mine, BY_CAMERA)
+    np.testing.assert_array_equal(factors[:600], by_hand)
+    stale = (theirs.cells // COLOURS == 1) & (theirs.predicted_at < 250)
+    assert factors[600:][stale].max() < 0.05
+    assert (factors[600:][theirs.cells // COLOURS != 1] == 1).all()
+    # As many as the one of mine before it.
+    camera = np.flatnonzero(mine.cells // COLOURS == 1)
+    item = np.flatnonzero(theirs.cells // COLOURS == 1)[50]
+    earlier = camera[mine.predicted_at[camera] <= theirs.predicted_at[item]][-1]
+    assert factors[600 + item] == by_hand[earlier]
+
+
+def test_of_two_groups_of_a_label_that_changed_the_one_that_leaves_less_decides() -> None:
+    told = outcomes(6)
+    asked_by_both = replace(told, sources=np.tile([0, 1], 300))
+    by_camera, by_colour = (look(asked_by_both, grouping)[0] for grouping in (BY_CAMERA, BY_COLOUR))
+    together, found = look(asked_by_both, BY_CAMERA, BY_COLOUR)
+    np.testing.assert_array_equal(together, np.minimum(by_camera, by_colour))
+    assert (by_camera < by_colour).any()
+    assert (by_colour < by_camera).any()
+    assert set(found.relearned) == {"camera", "colour"}
+
+
+def test_labels_that_others_asked_for_detect_nothing() -> None:
+    assert look(outcomes(7, source=1), BY_CAMERA)[1].factors is None
+
+
+def test_a_memory_changes_nothing_as_labels_come_and_are_corrected() -> None:
+    told, memory = outcomes(8), ChangeMemory()
+    for count in range(50, 600, 50):
+        some = replace(
+            told,
+            **{
+                name: getattr(told, name)[:count]
+                for name in ("rows", "cells", "sources", "correct", "predicted_at", "marks")
+            },
+        )
+        np.testing.assert_array_equal(look(some, BY_CAMERA, memory=memory)[0], look(some, BY_CAMERA)[0])
+    right = told.correct.copy()
+    right[300:] = True
+    corrected = replace(
+        told, correct=right, marks=told.marks ^ np.where(right != told.correct, 1, 0).astype(np.uint64)
+    )
+    assert look(corrected, BY_CAMERA, memory=memory)[1].factors is None
+
+
+def test_no_outcomes_forget_nothing() -> None:
+    assert look(outcomes(9, count=0), BY_CAMERA)[1] == Forgotten(None, {})
+
+
+SPACE = CellSpace(
+    ("cat", "dog"),
+    (0.5,),
+    {"camera": Grouping("camera", "attribute", attribute="camera"), "all": Grouping("all", "all")},
+)
+DIRECTORY = CombinationDirectory(SPACE, [("__other__",), *((f"camera-{n}",) for n in range(CAMERAS))])
+TRAFFIC = TrafficFacts(
+    DIRECTORY.combinations,
+    [0],
+    Traffic(0.0, *(np.full(SPACE.cells_per_combination * len(DIRECTORY), value) for value in (1, 1.0, 0.7))),
+    {0: 0},
+    {0: np.zeros(0)},
+    {0: 0},
+    {},
+)
+
+
+def entries(count: int) -> list[OutcomeEntry]:
+    """Labels that were asked for cameras; half way the second one breaks."""
+    told, made = outcomes(10, others=0.7), []
+    for number in range(count):
+        camera = f"camera-{told.cells[number] // COLOURS}"
+        fact = Fact(
+            request_id=f"request-{number}",
+            item_id=f"item-{number}",
+            grouping="camera",
+            group=camera,
+            predicted_class="cat",
+            score=0.7,
+            attributes={"camera": camera},
+            predicted_at=float(number),
+            requested_at=float(number),
+        )
+        said = Given("cat" if told.correct[number] else "dog", float(number), "")
+        made.append(OutcomeEntry((number, 0), (number, 0), "a", fact, said))
+    return made
+
+
+def known(*, run_length: float | None, at: float = 1e9, count: int = 600) -> KnownLabels:
+    ledger = OutcomeLedger(SPACE)
+    ledger.fold(entries(count))
+    ledger.place(DIRECTORY)
+    return labels_of(SPACE, ledger, TRAFFIC, decay=0.0, run_length=run_length, now=at)
+
+
+def test_labels_that_are_known_are_forgotten_and_still_counted() -> None:
+    plain, told = known(run_length=None), known(run_length=RUN_LENGTH)
+    assert told.count == plain.count == 600
+    assert told.labels.freshness.sum() < plain.labels.freshness.sum() - 80
+    assert "camera-1" in told.relearned["camera"]
+    assert not plain.relearned
+
+
+def test_what_was_believed_earlier_knows_no_later_change() -> None:
+    assert known(run_length=RUN_LENGTH, at=290.0).labels.freshness.sum() == 291
+
+
+def share_asked(run_length: float | None) -> float:
+    """Of labels that Thompson sampling would ask for now, how many are of the camera that broke."""
+    names, cells = SPACE.groups("camera", TRAFFIC.combinations)
+    beliefs = assess_grouping(
+        cell_groups=cells,
+        cell_bins=np.arange(len(cells)) % SPACE.bin_count,
+        group_count=len(names),
+        bin_count=SPACE.bin_count,
+        traffic=CellTraffic(TRAFFIC.traffic.weights, TRAFFIC.traffic.score_sums),
+        labels=known(run_length=run_length, count=380).labels,
+        prior="uniform",
+    )
+    # The group of what has no camera has no labels, and would be asked first.
+    weights = np.array([[name != "__other__" for name in names]], np.float64)
+    situation = Situation(beliefs.accuracy_beliefs(), weights, weights > 0)
+    task, rng = EstimateAccuracy(Question(beliefs.cells)), np.random.default_rng(0)
+    asked = [int(ThompsonPolicy().choose(task, situation, rng)[0, 0]) for _ in range(300)]
+    return asked.count(names.index("camera-1")) / len(asked)
+
+
+def test_thompson_sampling_asks_again_about_a_group_that_changed() -> None:
+    assert share_asked(RUN_LENGTH) > 0.9 > 1.5 * share_asked(None)
