@@ -77,6 +77,7 @@ benchmarks: $(VENV)/dev.installed  ## measure replays, beliefs, scrapes, curves,
 	$(BIN)/python -m benchmarks.label_efficiency
 	$(BIN)/python -m benchmarks.sharing
 	$(BIN)/python -m benchmarks.alarms
+	$(BIN)/python -m benchmarks.aimed
 	$(BIN)/python -m benchmarks.watched_evidence
 
 screenshots: $(VENV)/dev.installed  ## play the demo, and picture its status page in docs/images

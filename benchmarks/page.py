@@ -261,7 +261,7 @@ few labels a hash has few records to share its own memory. A revision adds an en
 request keeps some 300 bytes more for `bounds.correction_days`, as a correction may still make it an outcome.
 
 **What a label takes in a process**: {most["process_bytes"]:,.0f} bytes, all that a first round allocates and keeps
-included. Outcomes are columns, 54 bytes each; beside them stand some 130 bytes for every different cell, asker and
+included. Outcomes are columns, 55 bytes each; beside them stand some 130 bytes for every different cell, asker and
 outcome. They are forgotten when the stream is trimmed, and what gave them meaning is tidied up each time that as
 many have gone as are there: a process that runs for ever holds what `bounds.outcomes` says, plus a quarter."""
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from consumers.checking import Checked, Floats, Indices, PredictionChecks, payload_text
 from consumers.formats.native import WirePrediction, decode_attributes
-from service.cells import OTHER, VOTES, CellSpace, Combination, Ensemble
+from service.cells import OTHER, CellSpace, Challenge, Combination, Ensemble
 from service.errors import BadMessage, FlushRefused
 from service.shard import Candidates, Shard
 from service.store.records import PoolRecord, encode_pool_record
@@ -105,8 +105,8 @@ class ModelIngest:
         """Check predictions, and look up their combinations."""
         checked = self.checks.check_all(predictions)
         attributes = list(map(bytes, [p.attributes for p in predictions]))
-        if self.space.ensemble is not None:
-            attributes = self._with_votes(attributes, checked, self.space.ensemble)
+        if self.space.voters is not None:
+            attributes = self._with_votes(attributes, checked, self.space.voters[1])
         numbers = list(map(self._numbers.get, attributes))
         return Resolved(
             checked, attributes, numbers, self._new_combinations(attributes, numbers, checked.refused)
@@ -122,16 +122,28 @@ class ModelIngest:
         for row, (text, number) in enumerate(zip(attributes, numbers, strict=True)):
             if number is None and text not in new and row not in refused:
                 try:
-                    new[text] = self.space.raw_combination(_attributes_of(text))
+                    new[text] = self.space.raw_combination(self._attributes_of(text))
                 except BadMessage as error:
                     refused[row] = error
         return new
 
-    def _with_votes(self, attributes: Sequence[bytes], checked: Checked, ensemble: Ensemble) -> list[bytes]:
-        """The texts of the attributes, with who votes for the positive class behind each."""
+    def _attributes_of(self, text: bytes) -> dict[str, str]:
+        """Attributes by name, and the pattern of votes if there is one.
+
+        Raises:
+            BadMessage: they are no attributes.
+        """
+        attributes, _, pattern = text.partition(_VOTES)
+        told = decode_attributes(attributes)
+        return told if self.space.voters is None else told | {self.space.voters[0]: pattern.decode()}
+
+    def _with_votes(
+        self, attributes: Sequence[bytes], checked: Checked, voters: Ensemble | Challenge
+    ) -> list[bytes]:
+        """The texts of the attributes, with the pattern of votes behind each."""
         told = zip(attributes, checked.predictions, checked.classes.tolist(), strict=True)
         return [
-            text + _VOTES + ensemble.pattern(self.space.classes[index], p.votes or {}).encode()
+            text + _VOTES + voters.pattern(self.space.classes[index], p.votes or {}).encode()
             for text, p, index in told
         ]
 
@@ -254,14 +266,3 @@ class ModelIngest:
         )
         owned.started = True
         owned.confirmed = len(combinations)
-
-
-def _attributes_of(text: bytes) -> dict[str, str]:
-    """Attributes by name, and the pattern of votes if there is one.
-
-    Raises:
-        BadMessage: they are no attributes.
-    """
-    attributes, voted, pattern = text.partition(_VOTES)
-    told = decode_attributes(attributes)
-    return told | {VOTES: pattern.decode()} if voted else told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +45,8 @@ class Standing:
 def standing(settings: AssessmentSettings, grouping: GroupingSnapshot, in_flight: Floats) -> Standing | None:
     """The assessment by its beliefs; a copy.
 
-    None while a group that it compares has no traffic, and where labels are planned instead, as of ensembles.
+    None while a group that it compares has no traffic, and where labels are planned instead: of ensembles and
+    challenges.
 
     Args:
         settings: the assessment's.
@@ -62,6 +64,34 @@ def standing(settings: AssessmentSettings, grouping: GroupingSnapshot, in_flight
     if relevant is not None:
         available &= relevant
     return Standing(task, POLICIES[settings.policy](), Situation(beliefs, weights, available))
+
+
+def named_groups(
+    stands: Standing, beliefs: Any, available: npt.NDArray[np.bool_], count: int, rng: np.random.Generator
+) -> list[int]:
+    """Groups that the policy names, step by step; fewer than wanted where none is available.
+
+    Each counts as answered when it is named.
+
+    Args:
+        stands: how the assessment stands.
+        beliefs: its own, by now.
+        available: groups that can be asked [1, G].
+        count: how many are wanted.
+        rng: for the policy's decisions.
+    """
+    expected = copy.deepcopy(beliefs)
+    named: list[int] = []
+    while len(named) < count:
+        situation = Situation(expected, stands.situation.weights, available)
+        chosen = stands.policy.choose(stands.task, situation, rng)[0]
+        chosen = chosen[chosen != NONE][: count - len(named)]
+        if not chosen.size:
+            break
+        named += chosen.tolist()
+        for group in chosen:
+            expected.expect(np.array([group]))
+    return named
 
 
 @dataclass(frozen=True)
@@ -148,7 +178,7 @@ def _task_of(settings: AssessmentSettings, grouping: GroupingSnapshot) -> Task[A
         settings: the assessment's.
         grouping: the one that labels are asked for.
     """
-    if settings.task == "ensemble":
+    if settings.task in ("ensemble", "challenge"):
         return None
     pair = np.array([0, 1])
     if settings.between is not None:

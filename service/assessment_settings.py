@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from service.cells import ALL, POSITIVE_SCORE, SCORE_BIN, VOTES
+from service.cells import ALL, CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES
 from service.setting_types import ClassName, Frozen, Name, PositiveSeconds, Probability
 
-Task = Literal["estimation", "identification", "comparison", "performance", "ensemble"]
+Task = Literal["estimation", "identification", "comparison", "performance", "ensemble", "challenge"]
 Metric = Literal[
     "accuracy", "overall_accuracy", "calibration", "confusion", "cost", "precision_recall", "precision"
 ]
@@ -22,6 +22,7 @@ METRICS: dict[Task, tuple[Metric, ...]] = {
     "comparison": ("accuracy",),
     "performance": ("precision_recall",),
     "ensemble": ("precision",),
+    "challenge": ("accuracy",),
 }
 """What every task can be about."""
 
@@ -37,6 +38,8 @@ QUALITIES: dict[tuple[str, str], str] = {
 
 _EVEN = 0.5
 _MEMBER_LABELS = 100
+_MARGIN = 0.01
+_DISAGREEMENT_SHARE = 0.8
 
 
 class Targets(Frozen):
@@ -74,7 +77,8 @@ class AssessmentSettings(Frozen):
     task: Task = Field(
         default="estimation",
         description="know every group, find the extreme ones, compare two groups, know precision and "
-        "recall of a binary classifier at every threshold, or know an ensemble and its members",
+        "recall of a binary classifier at every threshold, know an ensemble and its members, or whether a "
+        "challenger is better",
     )
     metric: Metric = Field(
         default="accuracy",
@@ -109,6 +113,24 @@ class AssessmentSettings(Frozen):
         default=None,
         ge=2,
         description="with ensemble: labels that each member is to have, the ensemble itself included; 100 if "
+        "absent",
+    )
+    challenger: Name | None = Field(
+        default=None,
+        description="with challenge: the other classifier, as the votes of predictions name it; the same for "
+        "all of a model",
+    )
+    margin: float | None = Field(
+        default=None,
+        ge=0,
+        lt=1,
+        description="with challenge: difference of accuracies that does not matter; 0.01 if absent",
+    )
+    disagreement_share: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="with challenge: share of the labels that go to items on which the two disagree; 0.8 if "
         "absent",
     )
     threshold: Probability | None = Field(
@@ -148,6 +170,16 @@ class AssessmentSettings(Frozen):
         return _MEMBER_LABELS if self.member_labels is None else self.member_labels
 
     @property
+    def least_margin(self) -> float:
+        """By how much a challenger must differ to matter."""
+        return _MARGIN if self.margin is None else self.margin
+
+    @property
+    def aimed_share(self) -> float:
+        """Share of a challenge's labels that go to disagreements."""
+        return _DISAGREEMENT_SHARE if self.disagreement_share is None else self.disagreement_share
+
+    @property
     def operating_threshold(self) -> float:
         """From which probability of the positive class on the model calls positive."""
         return _EVEN if self.threshold is None else self.threshold
@@ -164,4 +196,6 @@ class AssessmentSettings(Frozen):
             return POSITIVE_SCORE
         if self.task == "ensemble":
             return VOTES
+        if self.task == "challenge":
+            return CHALLENGE
         return SCORE_BIN if self.metric == "overall_accuracy" else self.grouping

@@ -99,7 +99,15 @@ def labels_of(
     weights = balance_weights(
         cells=sums.cells, freshness=sums.freshness, traffic=traffic.traffic.weights, asked=labelled
     )
-    labels = Labels(sums.cells, sums.correct, weights, sums.freshness, sums.true_classes, sums.counts)
+    labels = Labels(
+        sums.cells,
+        sums.correct,
+        weights,
+        sums.freshness,
+        sums.true_classes,
+        sums.counts,
+        None if space.challenge is None else sums.challenger,
+    )
     return KnownLabels(labels, int(sums.counts.sum()), dict(asked), changes.relearned)
 
 

@@ -36,12 +36,18 @@ POSITIVE_SCORE = "positive_score"
 VOTES = "__votes__"
 """Name of the grouping by the votes of an ensemble, and of the attribute that stands for them."""
 
+CHALLENGE = "__challenge__"
+"""Name of the grouping by whether a challenger agrees, and of the attribute that stands for it."""
+
+AGREE, DISAGREE = "agree", "disagree"
+"""Its groups; the third one is `MISSING`, where predictions do not carry what the challenger says."""
+
 Combination = tuple[str, ...]
 GroupingKind = Literal[
-    "all", "score_bin", "positive_score", "predicted_class", "superclass", "attribute", "votes"
+    "all", "score_bin", "positive_score", "predicted_class", "superclass", "attribute", "votes", "challenge"
 ]
 
-_BY_ATTRIBUTE = frozenset({"attribute", "votes"})
+_BY_ATTRIBUTE = frozenset({"attribute", "votes", "challenge"})
 _BY_CLASS = frozenset({"predicted_class", "superclass", "positive_score"})
 
 
@@ -52,7 +58,7 @@ class Grouping:
     Attributes:
         name: name in configuration, metrics and pages.
         kind: what the partition is by.
-        attribute: for `attribute`, its name; for `votes`, `VOTES`.
+        attribute: for `attribute`, its name; for `votes`, `VOTES`; for `challenge`, `CHALLENGE`.
         superclasses: for `superclass`, the superclass of every class.
         positive: for `positive_score`, the positive one of two classes; score bins are symmetric about 1/2.
     """
@@ -95,6 +101,34 @@ class Ensemble:
 
 
 @dataclass(frozen=True)
+class Challenge:
+    """Another classifier of the same items, that may take the model's place.
+
+    Attributes:
+        challenger: its name among the votes of a prediction.
+    """
+
+    challenger: str
+
+    @property
+    def pattern_count(self) -> int:
+        """How many patterns there can be."""
+        return len((AGREE, DISAGREE))
+
+    def pattern(self, predicted_class: str, votes: Mapping[str, str]) -> str:
+        """Whether it agrees with the model: `AGREE`, `DISAGREE`, or `MISSING` where it is not told.
+
+        Args:
+            predicted_class: the model's.
+            votes: class that each other classifier predicts.
+        """
+        said = votes.get(self.challenger)
+        if said is None:
+            return MISSING
+        return AGREE if said == predicted_class else DISAGREE
+
+
+@dataclass(frozen=True)
 class CellBounds:
     """Bounds of one model's cells.
 
@@ -119,6 +153,7 @@ class CellSpace:
         groupings: all groupings by name; `all` and `score_bin` are always among them.
         bounds: bounds on cells and attribute values.
         ensemble: whose votes tell groups apart, if any does.
+        challenge: whose agreement tells groups apart, if any does; then there is no ensemble.
     """
 
     classes: tuple[str, ...]
@@ -126,6 +161,14 @@ class CellSpace:
     groupings: Mapping[str, Grouping]
     bounds: CellBounds = CellBounds()
     ensemble: Ensemble | None = None
+    challenge: Challenge | None = None
+
+    @property
+    def voters(self) -> tuple[str, Ensemble | Challenge] | None:
+        """Whose votes tell groups apart, if any do, and the attribute that stands for them."""
+        if self.ensemble is not None:
+            return VOTES, self.ensemble
+        return None if self.challenge is None else (CHALLENGE, self.challenge)
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -158,8 +201,8 @@ class CellSpace:
 
         An attribute has as many values as are told apart and `OTHER`, votes have all patterns and `MISSING`.
         """
-        others = len(self.attributes) - (self.ensemble is not None)
-        votes = 1 if self.ensemble is None else self.ensemble.pattern_count + 1
+        others = len(self.attributes) - (self.voters is not None)
+        votes = 1 if self.voters is None else self.voters[1].pattern_count + 1
         folded = 1
         return int(votes * (self.bounds.attribute_values + 1) ** others) + folded
 
@@ -169,9 +212,9 @@ class CellSpace:
 
         A combination without room is folded as a whole, and its votes with it.
         """
-        if self.ensemble is None:
+        if self.voters is None:
             return False
-        told_apart = self.ensemble.pattern_count + 1 <= self.bounds.attribute_values
+        told_apart = self.voters[1].pattern_count + 1 <= self.bounds.attribute_values
         return not told_apart or self.combinations_wanted > self.combination_limit
 
     def bins(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
@@ -198,11 +241,12 @@ class CellSpace:
         Args:
             attributes: of the prediction.
             predicted_class: by name.
-            votes: class that each member of an ensemble predicts.
+            votes: class that each member of an ensemble, or a challenger, predicts.
         """
-        if self.ensemble is None:
+        if self.voters is None:
             return attributes
-        return {**attributes, VOTES: self.ensemble.pattern(predicted_class, votes)}
+        name, voters = self.voters
+        return {**attributes, name: voters.pattern(predicted_class, votes)}
 
     def raw_combination(self, attributes: Mapping[str, str]) -> Combination:
         """The attribute values that matter to cells, before any folding but that of over-long values."""
@@ -299,6 +343,7 @@ class CellSpace:
                 parts,
                 # Not where there is none: what was stored before there were ensembles is what it was.
                 *([] if self.ensemble is None else [self.ensemble.members, self.ensemble.positive]),
+                *([] if self.challenge is None else [CHALLENGE, self.challenge.challenger]),
             ]
         )
         return hashlib.blake2b(described.encode(), digest_size=4).hexdigest()

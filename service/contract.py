@@ -23,7 +23,7 @@ MOST_ATTRIBUTES = 64
 """Attributes that one prediction may carry."""
 
 MOST_VOTES = 64
-"""Members of an ensemble whose votes one prediction may carry."""
+"""Other classifiers, such as members of an ensemble, whose votes one prediction may carry."""
 
 PREDICTION_TYPE = "dev.credence.prediction.v1"
 LABEL_REQUEST_TYPE = "dev.credence.label-request.v1"
@@ -78,7 +78,7 @@ class Prediction(Message):
     payload: JsonValue = Field(default=None, description="what the labeller needs to see, inline")
     payload_uri: Uri | None = Field(default=None, description="where the labeller finds it")
     votes: Annotated[dict[Name, ClassName], Field(max_length=MOST_VOTES)] | None = Field(
-        default=None, description="for an ensemble: the class that each member predicts"
+        default=None, description="the class that each member of an ensemble, or a challenger, predicts"
     )
 
     @model_validator(mode="after")

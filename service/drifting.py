@@ -20,7 +20,7 @@ from service.assessment.drift import (
     volume_ratio,
 )
 from service.believing import present_groups
-from service.cells import SCORE_BIN, VOTES, CellSpace, Grouping, bin_names
+from service.cells import CHALLENGE, SCORE_BIN, VOTES, CellSpace, Grouping, bin_names
 from service.drift_settings import DriftSettings
 from service.grouping_snapshot import GroupingSnapshot
 from service.marking import ComparedTraffic, compared_traffic
@@ -170,7 +170,7 @@ def _mixes(space: CellSpace, traffic: TrafficFacts) -> Iterator[_Mix]:
 
 
 def _told(attribute: str) -> str:
-    return "votes" if attribute == VOTES else f"attribute:{attribute}"
+    return {VOTES: "votes", CHALLENGE: "agreement"}.get(attribute, f"attribute:{attribute}")
 
 
 def _tells_nothing(mix: _Mix, grouping: Grouping) -> bool:

@@ -33,7 +33,7 @@ EvidenceKind = Literal["below_threshold", "declined", "miscalibrated"]
 
 KINDS: tuple[EvidenceKind, ...] = ("below_threshold", "declined", "miscalibrated")
 
-EXPECTED_TO_DIFFER = frozenset({"score_bin", "positive_score", "votes"})
+EXPECTED_TO_DIFFER = frozenset({"score_bin", "positive_score", "votes", "challenge"})
 """Kinds of groupings whose groups are accurate as their scores or votes are: a threshold is none for them."""
 
 _CHANGE_MASS = 0.9

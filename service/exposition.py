@@ -15,6 +15,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from service.assessment_snapshot import AssessmentSnapshot
+from service.cells import ALL
+from service.challenging import ChallengeSnapshot
 from service.drift_exposition import drift_rows
 from service.ensembles import EnsembleSnapshot
 from service.evidence_samples import evidence_samples
@@ -90,6 +92,9 @@ def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
         _performance_samples(samples, (snapshot.model, name), performance)
     for name, ensemble in snapshot.ensembles.items():
         _ensemble_samples(samples, (snapshot.model, name), ensemble)
+    for name, challenge in snapshot.challenges.items():
+        compared = snapshot.groupings.get(challenge.grouping)
+        _challenge_samples(samples, (snapshot.model, name), challenge, compared)
     for name, state in snapshot.assessments.items():
         _assessment_samples(samples, (snapshot.model, name), state, snapshot.groupings.get(state.grouping))
 
@@ -282,13 +287,43 @@ def _ensemble_samples(samples: Samples, at: tuple[str, str], ensemble: EnsembleS
     )
 
 
+def _challenge_samples(
+    samples: Samples, at: tuple[str, str], challenge: ChallengeSnapshot, grouping: GroupingSnapshot | None
+) -> None:
+    """Of all traffic, and of the groups that have metrics of their own."""
+    told = [1 + int(g) for g in grouping.told] if grouping is not None and len(challenge.groups) > 1 else []
+    names, estimate = [challenge.groups[g] for g in told], challenge.difference
+    for name, values in {
+        "credence_challenge_difference_lower_ratio": estimate.lower,
+        "credence_challenge_difference_mean_ratio": estimate.mean,
+        "credence_challenge_difference_upper_ratio": estimate.upper,
+        "credence_challenge_better_probability_ratio": challenge.better,
+        "credence_challenge_worse_probability_ratio": challenge.worse,
+        "credence_challenge_better_evidence": challenge.evidence_better,
+        "credence_challenge_worse_evidence": challenge.evidence_worse,
+        "credence_challenge_disagreement_ratio": challenge.disagreement,
+        "credence_challenge_labels": challenge.labels,
+    }.items():
+        _tell(samples, (*at, ALL, ALL), {name: float(values[0])})
+        _tell_groups(samples, name, (*at, challenge.grouping), names, values[told])
+    _tell(
+        samples,
+        at,
+        {
+            "credence_challenge_margin_ratio": challenge.margin,
+            "credence_challenge_known_ratio": challenge.known,
+            "credence_challenge_groups": max(1, len(challenge.groups) - 1),
+        },
+    )
+
+
 def _tell(samples: Samples, at: tuple[str, ...], values: Mapping[str, float | None]) -> None:
     for name, value in values.items():
         if value is not None:
             samples.setdefault(name, []).append((at, value))
 
 
-def _tell_groups(samples: Samples, name: str, at: tuple[str, str], groups: list[str], values: Column) -> None:
+def _tell_groups(samples: Samples, name: str, at: tuple[str, ...], groups: list[str], values: Column) -> None:
     """What is not finite, such as a time that never comes, has no sample."""
     if values is not None:
         samples.setdefault(name, []).extend(

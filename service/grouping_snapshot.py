@@ -179,7 +179,8 @@ def grouping_snapshot(
     below = above = verdict_labels = None
     low, meets, miscalibrated = (np.zeros(len(names), dtype=np.bool_) for _ in range(3))
     enough, enough_for_ece = (beliefs.labels >= times * alerts.min_labels for times in (1, ECE_LABELS))
-    # How accurate a score bin is, is its score's affair, and a few votes are for what is hard: no fault.
+    # How accurate a score bin is, is its score's affair, and a few votes are for what is hard, as is what a
+    # challenger sees otherwise: no fault.
     if alerts.min_accuracy is not None and kind not in EXPECTED_TO_DIFFER:
         below = beliefs.accuracy.probability_below(alerts.min_accuracy)
         verdict_labels = labels_to_verdict(

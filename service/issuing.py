@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from service.asking import Aim, Standing, standing
-from service.assessment.policies import NONE, Situation
+from service.asking import Aim, Standing, named_groups, standing
 from service.assessment_settings import AssessmentSettings
 from service.believing import present_groups
 from service.cells import CellSpace
@@ -23,7 +20,6 @@ from service.store.facts import TrafficFacts
 from service.store.requests import Draw, RequestStore
 
 Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 MOST_REQUESTS_PER_ROUND = 500
 """Requests that one assessment issues in one round, at the most; the next round goes on."""
@@ -140,6 +136,9 @@ class RequestIssuer:
             wanted = min(wanted, len(planned))
             named = self._rng.permutation(planned)[:wanted].tolist()
             draws = self._planned(name, settings, named, traffic=traffic, now=now)
+        elif (challenge := snapshot.challenges.get(name)) is not None and wanted > 0:
+            chosen = self._rng.choice(list(challenge.aimed), size=wanted, p=list(challenge.aimed.values()))
+            draws = self._planned(name, settings, chosen.tolist(), traffic=traffic, now=now)
         elif grouping and wanted > 0 and (stands := standing(settings, grouping, state.in_flight)):
             draws, aimed = self._draws(
                 name, settings, stands, state.aim, traffic=traffic, wanted=wanted, now=now
@@ -183,7 +182,7 @@ class RequestIssuer:
         aimed = 0
         suspected = [] if aim is None else aim.groups(available[0], wanted, self._rng)
         while len(draws) < wanted:
-            named = suspected or self._named(stands, beliefs, available, wanted - len(draws))
+            named = suspected or named_groups(stands, beliefs, available, wanted - len(draws), self._rng)
             if not named:
                 break
             available = available.copy()
@@ -222,21 +221,6 @@ class RequestIssuer:
             shares=self._shares,
             now=now,
         )
-
-    def _named(self, stands: Standing, beliefs: Any, available: Flags, count: int) -> list[int]:
-        """So many groups, or fewer where none is available; each counts as answered when it is named."""
-        expected = copy.deepcopy(beliefs)
-        named: list[int] = []
-        while len(named) < count:
-            situation = Situation(expected, stands.situation.weights, available)
-            chosen = stands.policy.choose(stands.task, situation, self._rng)[0]
-            chosen = chosen[chosen != NONE][: count - len(named)]
-            if not chosen.size:
-                break
-            named += chosen.tolist()
-            for group in chosen:
-                expected.expect(np.array([group]))
-        return named
 
     @property
     def _traffic_decay(self) -> float:

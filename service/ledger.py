@@ -12,9 +12,10 @@ import numpy.typing as npt
 from service.cells import CellSpace, Combination
 from service.columns import GrowingColumns
 from service.combination_directory import CombinationDirectory
-from service.outcome_sums import NO_CLASS, OutcomeSums, cells_and_sources, sum_keys
+from service.outcome_sums import NO_CLASS, Keys, OutcomeSums, cells_and_sources, sum_keys
 from service.relearning import ChangeMemory, PlacedOutcomes
 from service.store.facts import OutcomeEntry, Position
+from service.store.records import Fact
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -37,10 +38,11 @@ _COLUMNS = {
     "source": np.int32,
     "true_class": np.int16,
     "correct": np.bool_,
+    "challenger": np.bool_,
     "alive": np.bool_,
     "sum": np.int32,
 }
-"""Of every outcome, 54 bytes. The settings allow 10,000 classes, which fit 16 bits.
+"""Of every outcome, 55 bytes. The settings allow 10,000 classes, which fit 16 bits.
 
 `sum` is which of the sums it counts in: none if it is retracted, or has no cell yet.
 """
@@ -48,7 +50,7 @@ _COLUMNS = {
 _SEQUENCE_BITS = 20
 """For the sequence number in a token, the milliseconds in front of it: a million entries a millisecond."""
 
-_TELLING = ("combination", "predicted", "score", "source", "true_class", "correct", "alive")
+_TELLING = ("combination", "predicted", "score", "source", "true_class", "correct", "challenger", "alive")
 """Columns that decide on the sum."""
 
 
@@ -135,6 +137,7 @@ class OutcomeLedger:
         self._stale = 0  # changes since codes were last given anew
         self._sources: dict[tuple[str, str], int] = {}
         self._sums: dict[int, int] = {}
+        self._keys = np.zeros(0, dtype=np.int64)
         self._codes: dict[tuple[str | None, ...], int] = {}
         self._raw: list[Combination] = []
         self._numbers: Indices = np.zeros(0, dtype=np.intp)
@@ -226,8 +229,7 @@ class OutcomeLedger:
             fresh = factors if fresh is None else fresh * factors
         freshness = np.bincount(slots, weights=fresh, minlength=len(self._sums) + 1)[1:]
         some = counts > 0
-        keys = np.fromiter(self._sums, dtype=np.int64, count=len(self._sums))
-        return OutcomeSums.of(keys[some], counts[some], freshness[some].astype(np.float64))
+        return OutcomeSums.of(self._sum_keys()[some], counts[some], freshness[some].astype(np.float64))
 
     def placed(self, *, at: float) -> PlacedOutcomes:
         """The outcomes that count, one by one, with the labels that had been given by then.
@@ -240,8 +242,7 @@ class OutcomeLedger:
         if (self.last_label_at or 0.0) > at:
             counts &= rows["given_at"] <= at
         chosen = np.flatnonzero(counts)
-        keys = np.fromiter(self._sums, dtype=np.int64, count=len(self._sums))
-        cells, sources = (column[rows["sum"][chosen]] for column in cells_and_sources(keys))
+        cells, sources = (column[rows["sum"][chosen]] for column in cells_and_sources(self._sum_keys()))
         correct = rows["correct"][chosen]
         return PlacedOutcomes(
             rows=chosen,
@@ -331,12 +332,20 @@ class OutcomeLedger:
             source=[sources.setdefault((e.assessment, e.fact.grouping), len(sources)) for e in outcomes],
             true_class=[index.get(name, NO_CLASS) for name in true_classes],
             correct=[fact.predicted_class == name for fact, name in zip(facts, true_classes, strict=True)],
+            challenger=[
+                self._challenger_right(fact, name) for fact, name in zip(facts, true_classes, strict=True)
+            ],
             alive=np.ones(len(outcomes), dtype=np.bool_),
             sum=np.full(len(outcomes), _NONE),
         )
         if len(self._raw) > len(self._numbers):
             fresh = np.full(len(self._raw) - len(self._numbers), _NONE, dtype=np.intp)
             self._numbers = np.concatenate([self._numbers, fresh])
+
+    def _challenger_right(self, fact: Fact, true_class: str) -> bool:
+        """Whether a challenger, if there is one, is right."""
+        challenge = self._space.challenge
+        return challenge is not None and fact.votes.get(challenge.challenger) == true_class
 
     def _code(self, attributes: Mapping[str, str]) -> int:
         """Code of the attribute values that matter to cells."""
@@ -355,6 +364,7 @@ class OutcomeLedger:
         rows["alive"][row] = bool(name)
         rows["true_class"][row] = self._class_index.get(name, NO_CLASS)
         rows["correct"][row] = entry.fact.predicted_class == name
+        rows["challenger"][row] = self._challenger_right(entry.fact, name)
         if row < self._summed:
             self._sum_up(np.array([row]))
         self._stale += 1
@@ -384,12 +394,25 @@ class OutcomeLedger:
             combinations=numbers[counts], classes=told["predicted"].astype(np.intp), scores=told["score"]
         )
         classes = told["true_class"] if self._tells_classes else np.full(len(cells), NO_CLASS)
-        keys = sum_keys(cells=cells, sources=told["source"], true_classes=classes, correct=told["correct"])
+        keys = sum_keys(
+            cells=cells,
+            sources=told["source"],
+            true_classes=classes,
+            correct=told["correct"],
+            challenger=told["challenger"],
+        )
         found, inverse = np.unique(keys, return_inverse=True)
         codes = [self._sums.setdefault(key, len(self._sums)) for key in found.tolist()]
         sums = np.full(len(chosen), _NONE)
         sums[counts] = np.array(codes, dtype=np.intp)[inverse]
         self._rows["sum"][chosen] = sums
+
+    def _sum_keys(self) -> Keys:
+        """Keys of all sums, in the order of their codes."""
+        if more := len(self._sums) - len(self._keys):
+            fresh = np.fromiter(islice(self._sums, len(self._keys), None), dtype=np.int64, count=more)
+            self._keys = np.concatenate([self._keys, fresh])
+        return self._keys
 
     def _tidy(self) -> None:
         """Give codes anew to what is still there, so that their number is bounded by that of outcomes.
@@ -403,6 +426,7 @@ class OutcomeLedger:
         self._numbers = self._numbers[kept]
         kept = self._renumber("sum", len(self._sums))
         self._sums = {key: n for n, key in enumerate(compress(self._sums, kept))}
+        self._keys = np.zeros(0, dtype=np.int64)
         self._stale = 0
 
     def _renumber(self, name: str, count: int) -> Flags:

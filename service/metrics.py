@@ -34,6 +34,7 @@ _ASSESSMENT_GROUP = (*_ASSESSMENT, "group")
 _PAIR = (*_ASSESSMENT, "first", "second")
 _MEASURE = (*_ASSESSMENT, "measure")
 _MEMBER = (*_ASSESSMENT, "member")
+_CHALLENGE = (*_ASSESSMENT, "grouping", "group")
 _PARTITION = ("topic", "partition")
 
 
@@ -128,6 +129,18 @@ CATALOGUE: tuple[MetricSpec, ...] = (
     MetricSpec("credence_ensemble_labels", "gauge", "labels", _ASSESSMENT, "Labels of items that the ensemble or any member calls positive, each counted once, as many as they are worth after weighting and forgetting."),
     MetricSpec("credence_ensemble_needed_labels", "gauge", "labels", _ASSESSMENT, "Labels still to be asked for, so that each member has as many as it is to have."),
     MetricSpec("credence_ensemble_saving_ratio", "gauge", "ratio", _ASSESSMENT, "Share of the labels saved so far, compared with as many for each member, none shared; 0 before the first one."),
+    MetricSpec("credence_challenge_difference_lower_ratio", "gauge", "ratio", _CHALLENGE, "Lower end of the credible interval of the challenger's accuracy less the model's. Grouping and group `all` stand for all traffic."),
+    MetricSpec("credence_challenge_difference_mean_ratio", "gauge", "ratio", _CHALLENGE, "Posterior mean of the challenger's accuracy less the model's."),
+    MetricSpec("credence_challenge_difference_upper_ratio", "gauge", "ratio", _CHALLENGE, "Upper end of the credible interval of the same."),
+    MetricSpec("credence_challenge_better_probability_ratio", "gauge", "ratio", _CHALLENGE, "Posterior probability that the challenger is more accurate than the model, by more than the margin."),
+    MetricSpec("credence_challenge_worse_probability_ratio", "gauge", "ratio", _CHALLENGE, "Posterior probability that it is less accurate, by more than the margin."),
+    MetricSpec("credence_challenge_better_evidence", "gauge", "", _CHALLENGE, "E-value: evidence that the challenger is better by more than the margin. While it is not, this ever reaches 20 with a probability of 1/20 at the most. At most 1e300."),
+    MetricSpec("credence_challenge_worse_evidence", "gauge", "", _CHALLENGE, "E-value: evidence that the challenger is worse by more than the margin, likewise."),
+    MetricSpec("credence_challenge_disagreement_ratio", "gauge", "ratio", _CHALLENGE, "Share of the traffic on which challenger and model disagree."),
+    MetricSpec("credence_challenge_labels", "gauge", "labels", _CHALLENGE, "Labels of disagreements, as many as they are worth after weighting and forgetting."),
+    MetricSpec("credence_challenge_margin_ratio", "gauge", "ratio", _ASSESSMENT, "Difference of accuracies that does not matter (margin)."),
+    MetricSpec("credence_challenge_known_ratio", "gauge", "ratio", _ASSESSMENT, "Share of the traffic whose predictions carry what the challenger says."),
+    MetricSpec("credence_challenge_groups", "gauge", "groups", _ASSESSMENT, "Groups in which the two are compared; evidence about one of many must be as many times as strong."),
     MetricSpec("credence_requests_open", "gauge", "requests", _ASSESSMENT, "Label requests that wait for an answer."),
     MetricSpec("credence_requests_oldest_timestamp_seconds", "gauge", "seconds", _ASSESSMENT, "When the oldest label request that waits for an answer was first issued; absent while none waits."),
     MetricSpec("credence_requests_total", "counter", "requests", (*_ASSESSMENT, "event"), "Events in the life of label requests, of all replicas together: issued, reissued, answered, corrected, retracted, skipped, expired."),

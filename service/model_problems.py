@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from service.assessment_settings import METRICS, AssessmentSettings
-from service.cells import ALL, POSITIVE_SCORE, SCORE_BIN, VOTES, bin_names
+from service.cells import ALL, CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES, bin_names
 from service.model_settings import CONFUSION_CLASSES, CostSettings, GroupingSettings, ModelSettings
 from service.security_settings import Problems
 
@@ -16,10 +16,13 @@ _TAKEN_BY: dict[str, tuple[str, ...]] = {
     "error_costs": ("performance",),
     "members": ("ensemble",),
     "member_labels": ("ensemble",),
+    "challenger": ("challenge",),
+    "margin": ("challenge",),
+    "disagreement_share": ("challenge",),
 }
 """Keys of an assessment that only some tasks know."""
 
-_TAKEN = (ALL, SCORE_BIN, POSITIVE_SCORE, VOTES)
+_TAKEN = (ALL, SCORE_BIN, POSITIVE_SCORE, VOTES, CHALLENGE)
 
 
 def model_problems(at: str, model: ModelSettings) -> Problems:
@@ -48,6 +51,11 @@ def model_problems(at: str, model: ModelSettings) -> Problems:
         problems.append(
             (f"{at}.assessments", "members and their class are the same for all ensembles of a model")
         )
+    challengers = {a.challenger for a in model.assessments.values() if a.task == "challenge"}
+    if len(challengers - {None}) > 1:
+        problems.append((f"{at}.assessments", "the challenger is the same for all challenges of a model"))
+    if challengers and pooled:
+        problems.append((f"{at}.assessments", "a model has an ensemble or a challenger, not both"))
     for name, assessment in model.assessments.items():
         problems += _assessment_problems(f"{at}.assessments.{name}", model, assessment)
     return problems
@@ -131,6 +139,8 @@ def _performance_problems(at: str, model: ModelSettings, assessment: AssessmentS
     ]
     if assessment.task == "ensemble":
         problems += _ensemble_problems(at, model, assessment)
+    if assessment.task == "challenge" and assessment.challenger is None:
+        problems.append((f"{at}.challenger", "names the other classifier, as the votes of predictions do"))
     if assessment.task != "performance":
         return problems
     if len(model.classes) != 2:  # noqa: PLR2004 - what binary means
@@ -173,7 +183,7 @@ def _group_names(model: ModelSettings, grouping: str) -> list[str] | None:
         return [ALL]
     if grouping in (SCORE_BIN, POSITIVE_SCORE):
         return bin_names(model.score_edges)
-    if grouping == VOTES:
+    if grouping in (VOTES, CHALLENGE):
         return None
     settings = model.groupings[grouping]
     if settings.by == "attribute":

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from service.assessment_settings import AssessmentSettings
-from service.cells import Ensemble
+from service.cells import Challenge, Ensemble
 from service.drift_settings import DriftSettings
 from service.evidence_settings import EvidenceSettings
 from service.forgetting_settings import ForgettingSettings
@@ -157,6 +157,14 @@ class ModelSettings(Frozen):
         for asked in self.assessments.values():
             if asked.task == "ensemble" and asked.members and asked.positive_class is not None:
                 return Ensemble(tuple(asked.members), asked.positive_class)
+        return None
+
+    @property
+    def challenge(self) -> Challenge | None:
+        """Whose agreement tells groups apart, if any assessment asks about a challenger."""
+        for asked in self.assessments.values():
+            if asked.task == "challenge" and asked.challenger is not None:
+                return Challenge(asked.challenger)
         return None
 
     @property

@@ -20,7 +20,8 @@ from service.wiring import model_keys
 
 DESCRIPTION = """\
 A model's reference is the time that "now" is compared with. Unless a window is set, it is the first labels of
-every group (models.<name>.reference.labels).
+every group (models.<name>.reference.labels), and for the drift of unlabelled traffic the first predictions
+(models.<name>.drift.reference_predictions).
 
 `set` makes it the predictions of a window of time. Those that are made after it are "now", and evidence
 begins anew with them: set it after a repair, or when a new version is deployed. Choose it by when something

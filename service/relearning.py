@@ -24,8 +24,8 @@ _Print = tuple[float, ...]
 _LOW = np.uint64(0xFFFFFFFF)
 _HIGH = np.uint64(32)
 
-_MOST_REMEMBERED = 4
-"""Times what one look takes."""
+_LOOKS = 8
+"""What so many looks have not asked for is dropped; between two rounds, looks at earlier times come."""
 
 
 @dataclass(frozen=True)
@@ -115,13 +115,17 @@ class ChangeMemory:
 
     def __init__(self) -> None:
         self._known: dict[_Print, _Course | None] = {}
-        self._used: set[_Print] = set()
+        self._used: dict[_Print, int] = {}
+        self._look = 0
+
+    def __len__(self) -> int:
+        return len(self._known)
 
     def tidy(self) -> None:
-        """Drop what was not asked for since the last call, unless it is little."""
-        if len(self._known) > _MOST_REMEMBERED * len(self._used):
-            self._known = {mark: self._known[mark] for mark in self._used}
-        self._used.clear()
+        """Drop what was not asked for of late; called once a look."""
+        self._look += 1
+        for mark in [mark for mark, look in self._used.items() if look < self._look - _LOOKS]:
+            del self._known[mark], self._used[mark]
 
     def courses(
         self, outcomes: PlacedOutcomes, asked: Flags, groups: Indices, *, run_length: float
@@ -147,7 +151,7 @@ class ChangeMemory:
         fresh[[group for group, mark in prints.items() if mark not in self._known]] = True
         if fresh.any():
             self._learn(outcomes, rows[fresh[of]], groups, prints, run_length)
-        self._used.update(prints.values())
+        self._used |= dict.fromkeys(prints.values(), self._look)
         found = ((group, self._known[mark]) for group, mark in prints.items())
         return {group: course for group, course in found if course is not None}
 

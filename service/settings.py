@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from service.cells import ALL, POSITIVE_SCORE, SCORE_BIN, VOTES, CellBounds, CellSpace, Grouping
+from service.cells import ALL, CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES, CellBounds, CellSpace, Grouping
 from service.model_settings import ModelSettings
 from service.setting_types import Frozen, Name, PositiveSeconds, Probability
 from service.vendor_settings import VendorApiSettings, VendorName, VendorSettings
@@ -278,6 +278,8 @@ class Settings(Frozen):
             )
         if settings.ensemble is not None:
             groupings[VOTES] = Grouping(VOTES, "votes", VOTES)
+        if settings.challenge is not None:
+            groupings[CHALLENGE] = Grouping(CHALLENGE, "challenge", CHALLENGE)
         for name, grouping in settings.groupings.items():
             superclasses = {c: s for s, members in (grouping.superclasses or {}).items() for c in members}
             groupings[name] = Grouping(name, grouping.by, grouping.attribute or "", superclasses)
@@ -287,4 +289,5 @@ class Settings(Frozen):
             groupings=groupings,
             bounds=CellBounds(self.bounds.cells, self.bounds.attribute_values, self.bounds.attribute_length),
             ensemble=settings.ensemble,
+            challenge=settings.challenge,
         )

@@ -14,10 +14,11 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from service.cells import AGREE, DISAGREE, MISSING
 from service.errors import ConfigurationError
 from service.model_problems import model_problems
 from service.security_settings import Problems, redis_problems, security_problems
-from service.settings import Settings
+from service.settings import Bounds, Settings
 from service.vendor_problems import vendor_problems
 
 ENVIRONMENT_PREFIX = "CREDENCE_"
@@ -180,6 +181,8 @@ def _cross_reference_problems(settings: Settings) -> Problems:
 
 def _ensemble_problems(settings: Settings, model: str) -> Problems:
     ensemble, bounds = settings.models[model].ensemble, settings.bounds
+    if settings.models[model].challenge is not None:
+        return _challenge_problems(bounds, model)
     if ensemble is None:
         return []
     # Rare patterns would be the ones left out, and members err in these.
@@ -192,6 +195,20 @@ def _ensemble_problems(settings: Settings, model: str) -> Problems:
             ("bounds.attribute_length", f"must be at least {voters}, for vote patterns of model {model!r}")
         ]
     return []
+
+
+def _challenge_problems(bounds: Bounds, model: str) -> Problems:
+    """Agreement is an attribute of three values, which must be told apart."""
+    values = (AGREE, DISAGREE, MISSING)
+    longest = max(map(len, values))
+    found: Problems = []
+    if bounds.attribute_values < len(values):
+        told = f"must be at least {len(values)}, for the challenger of model {model!r}"
+        found.append(("bounds.attribute_values", told))
+    if bounds.attribute_length < longest:
+        told = f"must be at least {longest}, for the challenger of model {model!r}"
+        found.append(("bounds.attribute_length", told))
+    return found
 
 
 def _listener_problems(settings: Settings) -> Problems:

@@ -14,6 +14,7 @@ from service.assessment.drift import aimed_shares
 from service.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
 from service.believing import believed_groupings, labels_of
 from service.cells import CellSpace
+from service.challenging import ChallengeSnapshot, challenge_snapshot
 from service.drifting import ModelDrift, model_drift
 from service.ensembles import EnsembleSnapshot, ensemble_snapshot
 from service.evidence import model_evidence
@@ -74,6 +75,7 @@ class ModelSnapshot:
         since: since when thresholds that are known to be crossed are known to be.
         performances: what was learned last of performance, by assessment.
         ensembles: how ensembles and their members stand, by assessment.
+        challenges: how challengers stand, by assessment.
         reference: the window that "now" is compared with, if one was set.
         drift: how far recent traffic is from the reference; None while there is no reference.
     """
@@ -98,6 +100,7 @@ class ModelSnapshot:
     since: dict[Fault, Since]
     performances: Mapping[str, PerformanceSnapshot]
     ensembles: Mapping[str, EnsembleSnapshot]
+    challenges: Mapping[str, ChallengeSnapshot]
     reference: ReferenceWindow | None
     drift: ModelDrift | None
 
@@ -200,6 +203,7 @@ def take_snapshot(
         since=faults_since(groupings, before=None if before is None else before.since, past=past, now=now),
         performances=performances or {},
         ensembles=_ensembles(settings, space, traffic, ledger, requests, now=now, rng=rng),
+        challenges=_challenges(settings, space, traffic, ledger, now=now),
         reference=reference,
         drift=drift,
     )
@@ -245,6 +249,29 @@ def _ensembles(
         if told is not None:
             found[name] = told
     return found
+
+
+def _challenges(
+    settings: ModelSettings, space: CellSpace, traffic: TrafficFacts, ledger: OutcomeLedger, *, now: float
+) -> dict[str, ChallengeSnapshot]:
+    if space.challenge is None:
+        return {}
+    known = labels_of(
+        space,
+        ledger,
+        traffic,
+        decay=settings.label_decay_per_second,
+        run_length=settings.change_run_length,
+        now=now,
+    )
+    asked = {name: one for name, one in settings.assessments.items() if one.task == "challenge"}
+    told = {
+        name: challenge_snapshot(
+            one, space, traffic, known.labels, ledger, now=now, interval=settings.interval
+        )
+        for name, one in asked.items()
+    }
+    return {name: there for name, there in told.items() if there is not None}
 
 
 def _flow(ledger: OutcomeLedger, begin: float, end: float) -> LabelFlow:

@@ -58,6 +58,7 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
     parts += _findings(state)
     parts += [Text(f"! {shown(one.sentence)}", style="bold red") for one in state.changes[:_MOST_FINDINGS]]
     parts += [_performance(one) for one in state.performances]
+    parts.append(Text(state.drift.sentence, style="bold" if state.drift.drifted_groups else "dim"))
     for grouping in state.groupings:
         told = group_table(snapshot, grouping.name, limit=_MOST_GROUPS)
         parts.append(_grouping_table(told, state.thresholds))
@@ -68,6 +69,7 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
     if state.assessments:
         parts.append(_assessment_table(state.assessments))
     parts += [_member_table(one) for one in state.assessments if one.members]
+    parts += [_challenge_table(one) for one in state.assessments if one.challenge]
     return parts
 
 
@@ -148,7 +150,12 @@ def _title(grouping: str) -> str:
 
 def _cells(group: GroupState) -> list[Text]:
     labels = group.labels_correct + group.labels_incorrect
-    cells = [shown(group.group), f"{group.share:.1%}", f"{labels}", _percent_interval(group.accuracy)]
+    cells = [
+        f"{shown(group.group)}{' (drifted)' if group.drifted else ''}",
+        f"{group.share:.1%}",
+        f"{labels}",
+        _percent_interval(group.accuracy),
+    ]
     styles = [""] * 4
     if group.accuracy_below is not None:
         cells.append(f"{_probability(group.accuracy_below)}{_VERDICTS[group.verdict]}{_needs(group)}")
@@ -221,5 +228,23 @@ def _member_table(state: AssessmentState) -> Table:
             f"{member.labels:.0f}",
             f"{member.share:.1%}",
             "" if member.missed is None else _probability(member.missed),
+        )
+    return table
+
+
+def _challenge_table(state: AssessmentState) -> Table:
+    table = Table(title=f"\n{state.name}: challenger less model, in points", **_STYLE)
+    table.add_column("group", overflow="fold", min_width=8)
+    for heading in ("difference", "better", "worse", "disagree", "labels"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in state.challenge:
+        told = one.difference
+        table.add_row(
+            Text(shown(one.group)),
+            f"{100 * told.mean:+.1f} [{100 * told.lower:+.1f}, {100 * told.upper:+.1f}]",
+            _probability(one.better),
+            _probability(one.worse),
+            f"{one.disagreement:.1%}",
+            f"{one.labels:.0f}",
         )
     return table

@@ -8,6 +8,8 @@ from grafana_foundation_sdk.models import dashboard as kinds
 
 from deploy.grafana import (
     looks,
+    model_challenges,
+    model_drift,
     model_ensembles,
     model_evidence,
     model_groups,
@@ -61,6 +63,7 @@ def _variables() -> list[build.QueryVariable]:
         .multi(True),
         model_performance.chosen(),
         model_ensembles.chosen(),
+        model_challenges.chosen(),
     ]
 
 
@@ -101,8 +104,9 @@ def model() -> build.Dashboard:
     for panel in _overall():
         board = board.with_panel(panel)
     board = board.with_panel(firing_alerts(_FIRING, width=8, height=8))
-    board = model_performance.row(model_evidence.row(model_groups.rows(board)))
-    return model_questions.rows(model_ensembles.row(board))
+    board = model_drift.row(model_evidence.row(model_groups.rows(board)))
+    board = model_performance.row(board)
+    return model_questions.rows(model_challenges.row(model_ensembles.row(board)))
 
 
 def _numbers() -> list[tuple[Says, str]]:

@@ -43,6 +43,7 @@ class Labels:
         freshness: what forgetting leaves of each, in (0, 1]; of several, the sum.
         true_classes: true class of each, -1 for one that the model does not have.
         counts: labels that each row stands for; one, if absent.
+        challenger: 1.0 where a challenger's class is the true one, else 0.0; absent without one.
     """
 
     cells: Indices
@@ -51,6 +52,7 @@ class Labels:
     freshness: Floats
     true_classes: Indices
     counts: Indices | None = None
+    challenger: Floats | None = None
 
     def counted(self, groups: Indices, group_count: int) -> npt.NDArray[np.int64]:
         """How many labels every group has [group_count].

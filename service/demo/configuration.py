@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from service.demo.world import CLASSES, MODEL
+from service.demo.world import CLASSES, MODEL, RATE
 
 WEAKEST_CAMERA = "weakest-camera"
 ACCURACY_BY_CLASS = "accuracy-by-class"
@@ -21,6 +21,9 @@ _FEWEST_TICKS = 12
 _SECONDS_PER_DAY = 86_400
 _LABEL_HALF_LIVES = 6
 _TRAFFIC_HALF_LIVES = 18
+
+_REFERENCE_PART = 0.1
+"""Of the run's predictions, the first that recent ones are compared with; the camera degrades later."""
 
 
 def label_half_life_seconds(seconds: float) -> float:
@@ -88,6 +91,11 @@ def configuration(
                         **asking,
                     },
                     ACCURACY_BY_CLASS: {"task": "estimation", "grouping": "class", **asking},
+                },
+                "drift": {
+                    # A tick, as traffic is marked at ticks.
+                    "window_hours": tick_seconds / 3_600,
+                    "reference_predictions": round(_REFERENCE_PART * seconds * RATE),
                 },
                 # Labels fade within seconds here, so few of them count at any time.
                 "alerts": {"min_accuracy": MIN_ACCURACY, "min_labels": 5},

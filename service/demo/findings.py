@@ -14,6 +14,8 @@ class Findings:
     """Remembers when each thing was first found.
 
     Attributes:
+        drifted_at: when it was known that the degraded camera's traffic has drifted, without labels, seconds
+            since the epoch.
         weakest_at: when the degraded camera was known to be the weakest, seconds since the epoch.
         below_at: when it was known to be below the minimum accuracy, seconds since the epoch.
         confirmed_at: when evidence confirmed that it is, or has declined, seconds since the epoch.
@@ -21,6 +23,7 @@ class Findings:
     """
 
     def __init__(self) -> None:
+        self.drifted_at: float | None = None
         self.weakest_at: float | None = None
         self.below_at: float | None = None
         self.confirmed_at: float | None = None
@@ -41,6 +44,15 @@ class Findings:
         self._say_once("degraded", degraded_at, f"{DEGRADED_CAMERA} degraded (the demo knows)")
         if reading.snapshot_time < degraded_at:
             return
+        distance = reading.drifted.get(("camera", DEGRADED_CAMERA))
+        if self.drifted_at is None and distance is not None:
+            self.drifted_at = reading.time
+            self._say_once(
+                "drifted",
+                reading.time,
+                f"{DEGRADED_CAMERA} has drifted from its reference, surely by {distance:.2f} "
+                "(Credence found, without labels)",
+            )
         probability = weakest_probability(reading)
         if self.weakest_at is None and is_weakest(reading):
             self.weakest_at = reading.time

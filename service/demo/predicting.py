@@ -9,10 +9,7 @@ from service.contract import PREDICTION_TYPE, Prediction, cloudevents_headers
 from service.demo.classifier import Classifier, Predictions
 from service.demo.journal import DEGRADED, STREAMING, Journal, Mark, Produced
 from service.demo.process import Record
-from service.demo.world import CLASSES, MODEL, Floats, World, item_id
-
-RATE = 300
-"""Predictions per second."""
+from service.demo.world import CLASSES, MODEL, RATE, Floats, World, item_id
 
 _PERIOD_SECONDS = 0.1
 _LONGEST_BURST_SECONDS = 0.5

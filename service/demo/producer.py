@@ -14,9 +14,9 @@ from pathlib import Path
 from service.clients import build_producer
 from service.demo.classifier import Classifier
 from service.demo.journal import PRODUCER_FILE, READY, Journal, Mark
-from service.demo.predicting import RATE, PredictionStream, run
+from service.demo.predicting import PredictionStream, run
 from service.demo.process import GO_FILE, StopFlag, parse_arguments, sender
-from service.demo.world import DEGRADES_AFTER, World, load_split
+from service.demo.world import DEGRADES_AFTER, RATE, World, load_split
 from service.settings import KafkaSettings
 
 _LOOK_SECONDS = 0.05

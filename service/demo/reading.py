@@ -21,6 +21,8 @@ _BELOW = "credence_group_accuracy_below_threshold_probability_ratio"
 _CONFIRMED = "credence_group_evidence_confirmed"
 _CHANGED = "credence_group_change_timestamp_seconds"
 _EXTREME = "credence_assessment_group_extreme_probability_ratio"
+_SUSPICION = "credence_group_drift_suspicion_ratio"
+_DRIFTED = "credence_group_drifted"
 _CONSUMED = "credence_predictions_consumed_total"
 _EVENTS = "credence_requests_total"
 _OPEN = "credence_requests_open"
@@ -65,6 +67,7 @@ class Reading:
         confirmed: groups of which evidence confirms that they are below the minimum, or have declined, as
             (grouping, group).
         extremes: probability of being among the extreme groups, by (assessment, group).
+        drifted: how far the groups have drifted that have, by (grouping, group).
         events: of label requests, over all assessments, by event.
         open: requests in flight.
         budgets: labels that remain, by assessment.
@@ -77,6 +80,7 @@ class Reading:
     groups: dict[tuple[str, str], GroupReading] = field(default_factory=dict)
     confirmed: frozenset[tuple[str, str]] = frozenset()
     extremes: dict[tuple[str, str], float] = field(default_factory=dict)
+    drifted: dict[tuple[str, str], float] = field(default_factory=dict)
     events: dict[str, int] = field(default_factory=dict)
     open: int = 0
     budgets: dict[str, int] = field(default_factory=dict)
@@ -107,7 +111,7 @@ def parse(text: str, now: float) -> Reading:
         return told
 
     lower, upper, share = by_group(_LOWER), by_group(_UPPER), by_group(_SHARE)
-    labels_known, below = by_group(_LABELS), by_group(_BELOW)
+    labels_known, below, suspicion = by_group(_LABELS), by_group(_BELOW), by_group(_SUSPICION)
     events: dict[str, int] = defaultdict(int)
     for labels, value in samples[_EVENTS]:
         events[labels["event"]] += int(value)
@@ -133,6 +137,7 @@ def parse(text: str, now: float) -> Reading:
             if labels.get("kind", "below_threshold") == "below_threshold" and value
         ),
         extremes={(labels["assessment"], labels["group"]): value for labels, value in samples[_EXTREME]},
+        drifted={key: suspicion[key] for key, told in by_group(_DRIFTED).items() if told},
         events=dict(events),
         open=total(_OPEN),
         budgets={labels["assessment"]: int(value) for labels, value in samples[_BUDGET]},

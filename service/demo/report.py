@@ -86,6 +86,7 @@ def _numbers(
             _seconds(statistics.median(measured.label_delays) if measured.label_delays else None),
         ),
         (f"{DEGRADED_CAMERA} degraded", since_start(measured.degraded_at)),
+        ("known to have drifted, without labels", since_start(findings.drifted_at)),
         (
             f"known as the weakest camera (above {CERTAIN:.0%} sure)",
             since_start(findings.weakest_at),

@@ -187,7 +187,7 @@ class Demo:
         with self._console.status("Replaying the recorded stream with random sampling"):
             measured = self._measure()
         print_report(self._console, results, measured, observer.findings)
-        problems = failures(observer.reading, results)
+        problems = failures(observer.reading, results, observer.findings)
         for problem in problems:
             self._console.print(f"Failed: {problem}", style="bold red", markup=False)
         if problems:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scipy import stats
 
-from service.demo.findings import CERTAIN, is_weakest, weakest_probability
+from service.demo.findings import CERTAIN, Findings, is_weakest, weakest_probability
 from service.demo.history import Stream
 from service.demo.reading import GroupReading, Reading
 from service.demo.world import DEGRADED_CAMERA
@@ -43,12 +43,13 @@ def group_results(reading: Reading, stream: Stream, *, half_life_seconds: float)
     return results
 
 
-def failures(reading: Reading, results: Sequence[GroupResult]) -> list[str]:
+def failures(reading: Reading, results: Sequence[GroupResult], found_at: Findings) -> list[str]:
     """What failed, in sentences; nothing if the loop closed.
 
     Args:
         reading: the last one.
         results: of all groups that the demo knows the truth of.
+        found_at: when what was found.
     """
     found: list[str] = []
     if not reading.events.get("answered"):
@@ -67,4 +68,9 @@ def failures(reading: Reading, results: Sequence[GroupResult]) -> list[str]:
             f"the degraded camera was not found: {DEGRADED_CAMERA} is the weakest with probability "
             f"{weakest_probability(reading):.2f} (wanted: above {CERTAIN}, and a mean below the other's)"
         )
+    if found_at.drifted_at is None:
+        found.append(f"without labels it was not found that the traffic of {DEGRADED_CAMERA} has drifted")
+    elif found_at.below_at is not None and found_at.below_at < found_at.drifted_at:
+        late = found_at.drifted_at - found_at.below_at
+        found.append(f"labels told that {DEGRADED_CAMERA} is worse {late:.1f} s before drift was found")
     return found

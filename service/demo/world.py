@@ -29,6 +29,9 @@ DEGRADED_SHARE = 0.25
 DEGRADES_AFTER = 0.4
 """Part of the run after which the camera degrades."""
 
+RATE = 300
+"""Predictions per second."""
+
 TRAINING_IMAGES = 600
 BRIGHTEST = 16
 """The digits' pixels are whole numbers from 0 to 16."""

@@ -126,6 +126,7 @@ class GroupingSummary(Document):
     findings: int = Field(description="thresholds of its groups that are known to be crossed")
     meets: int = Field(description="groups that are known to meet min_accuracy")
     open: int = Field(description="groups of which it is not known whether they do")
+    drifted: int = Field(description="groups whose traffic has drifted from the reference")
 
 
 class RankedGroup(Document):
@@ -157,6 +158,21 @@ class MemberState(Document):
     missed: float | None = Field(description="probability that the target is missed; null without one")
 
 
+class ChallengeGroup(Document):
+    """How a challenger compares with the model, in one group or over all traffic."""
+
+    group: str
+    overall: bool = Field(description="whether this is all traffic, and no group")
+    share: float = Field(description="of the traffic for which the challenger's predictions are known")
+    disagreement: float = Field(description="share of it on which the two disagree")
+    labels: float = Field(description="of disagreements, as many as they are worth")
+    difference: Interval = Field(description="accuracy of the challenger less that of the model")
+    better: float = Field(description="probability that the challenger is better by more than the margin")
+    worse: float = Field(description="probability that it is worse by more than the margin")
+    evidence_better: float = Field(description="e-value of the first: at least 20 is rare by chance, ever")
+    evidence_worse: float = Field(description="e-value of the second")
+
+
 class NextGroup(Document):
     """A group that the policy may ask about next."""
 
@@ -174,7 +190,9 @@ class AssessmentState(Document):
     task: Task
     metric: str
     grouping: str = Field(description="the grouping that labels are asked by")
-    policy: str = Field(description="who chooses what is labelled next; of an ensemble `planned`")
+    policy: str = Field(
+        description="who chooses what is labelled next; of an ensemble or a challenge `planned`"
+    )
     question: str = Field(description="what is asked, in words")
     found: str = Field(description="what has been found, in words; empty where nothing can be said")
     budget: BudgetState
@@ -185,6 +203,9 @@ class AssessmentState(Document):
     ranking: list[RankedGroup] = Field(description="of identification: the likeliest groups, at most 20")
     comparison: Comparison | None
     members: list[MemberState] = Field(description="of an ensemble, itself first")
+    challenge: list[ChallengeGroup] = Field(
+        description="of a challenge: all traffic first, then the groups that differ most surely, at most 20"
+    )
     next: list[NextGroup] = Field(description="the likeliest groups, at most 10")
 
 
@@ -221,6 +242,17 @@ class PerformanceSummary(Document):
     sentence: str = Field(description="the same in words")
 
 
+class DriftSummary(Document):
+    """How recent traffic is compared with the reference, without labels."""
+
+    max_distance: float = Field(description="drift.max_distance of the configuration")
+    reference_predictions: int | None = Field(description="in the reference; null while there is none")
+    reference_until: Seconds | None = Field(description="when it ended; null while there is none")
+    recent_predictions: int | None = Field(description="that are compared with it; null likewise")
+    drifted_groups: int = Field(description="groups, of all groupings, that have drifted")
+    sentence: str = Field(description="the same in words")
+
+
 class ModelState(Document):
     """Everything of one model but its groups."""
 
@@ -244,6 +276,7 @@ class ModelState(Document):
     groupings: list[GroupingSummary]
     assessments: list[AssessmentState]
     performances: list[PerformanceSummary] = Field(description="of every assessment with `task: performance`")
+    drift: DriftSummary
     has_confusion: bool = Field(description="whether there is a confusion matrix to ask for")
 
 

@@ -54,6 +54,11 @@ class GroupState(Document):
     ece_above: float | None = Field(description="probability of more than max_ece")
     miscalibrated: bool = Field(description="whether it is known, with enough labels, to have more than that")
     cost: Interval | None = Field(description="expected cost of a prediction, where costs are configured")
+    drifted: bool | None = Field(
+        description="whether its recent traffic is surely farther from the reference than "
+        "drift.max_distance; null while there is no reference"
+    )
+    suspicion: float | None = Field(description="how far it surely is; null likewise")
     evidence: GroupEvidenceState | None = Field(
         description="that may be looked at any time; null of a grouping that no assessment asks labels for"
     )
@@ -65,7 +70,9 @@ class GroupState(Document):
     )
 
 
-SortKey = Literal["evidence", "accuracy", "group", "share", "labels", "ece", "gap", "cost", "uncertainty"]
+SortKey = Literal[
+    "evidence", "accuracy", "group", "share", "labels", "ece", "gap", "cost", "uncertainty", "drift"
+]
 
 
 class GroupTable(Document):

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from service.assessment.confusion import Confusion
 from service.assessment.estimate import Estimate
+from service.drifting import GroupingDrift
 from service.errors import NotKnown
 from service.grouping_snapshot import GroupingSnapshot
 from service.report.documents import Interval
@@ -69,7 +70,8 @@ def group_table(
         [g for g, name in enumerate(grouping.groups) if wanted in name.casefold() and group in {None, name}],
         dtype=np.intp,
     )
-    values, alarming = _sort_values(grouping, sort)
+    drift = None if snapshot.drift is None else snapshot.drift.groupings[grouping_name]
+    values, alarming = _sort_values(grouping, drift, sort)
     ranks = np.unique(values, return_inverse=True)[1]
     descending = (order or alarming) == "desc"
     ordered = fitting[np.argsort(-ranks[fitting] if descending else ranks[fitting], kind="stable")]
@@ -93,6 +95,7 @@ def group_state(
     cost = grouping.cost
     name, mean = grouping.groups[group], float(grouping.accuracy_mean[group])
     known = verdict(grouping, group)
+    drift = None if snapshot.drift is None else snapshot.drift.groupings[grouping_name]
     begun = snapshot.since.get(("accuracy_low", grouping_name, name))
     return GroupState(
         group=name,
@@ -113,6 +116,8 @@ def group_state(
         ece_above=None if grouping.ece_above is None else float(grouping.ece_above[group]),
         miscalibrated=bool(grouping.miscalibrated[group]),
         cost=None if cost is None else Interval.of(cost, group),
+        drifted=None if drift is None else bool(drift.drifted[group]),
+        suspicion=None if drift is None else float(drift.suspicion[group]),
         evidence=group_evidence(grouping_name, grouping, group, snapshot.settings),
         low_since=None if begun is None else begun.time,
         low_since_or_earlier=begun is not None and begun.or_earlier,
@@ -266,7 +271,9 @@ def _finite(values: Floats | None, group: int) -> float | None:
     return None if values is None or not np.isfinite(values[group]) else float(values[group])
 
 
-def _sort_values(grouping: GroupingSnapshot, sort: SortKey) -> tuple[npt.NDArray[np.generic], Order]:
+def _sort_values(
+    grouping: GroupingSnapshot, drift: GroupingDrift | None, sort: SortKey
+) -> tuple[npt.NDArray[np.generic], Order]:
     """What groups are sorted by, and which end is alarming."""
     beliefs = grouping.beliefs
     cost = grouping.cost
@@ -279,6 +286,7 @@ def _sort_values(grouping: GroupingSnapshot, sort: SortKey) -> tuple[npt.NDArray
         "ece": (grouping.ece_mean, "desc"),
         "gap": (beliefs.scores - grouping.accuracy_mean, "desc"),
         "cost": (cost.mean if cost else np.zeros(len(grouping.groups)), "desc"),
+        "drift": (np.zeros(len(grouping.groups)) if drift is None else drift.suspicion, "desc"),
         "uncertainty": (grouping.accuracy_upper - grouping.accuracy_lower, "desc"),
     }
     return columns[sort]

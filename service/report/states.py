@@ -10,15 +10,16 @@ from service import __version__
 from service.assessment.estimate import Estimate
 from service.assessment_snapshot import AssessmentSnapshot
 from service.cells import ALL
+from service.challenging import ChallengeSnapshot
 from service.ensembles import EnsembleSnapshot
 from service.grouping_snapshot import GroupingSnapshot
 from service.model_settings import ModelSettings
-from service.performing import PerformanceSnapshot
 from service.report import words
 from service.report.documents import (
     Activity,
     AssessmentState,
     BudgetState,
+    ChallengeGroup,
     Comparison,
     FlowBin,
     GroupingSummary,
@@ -33,6 +34,7 @@ from service.report.documents import (
     RequestState,
     Thresholds,
 )
+from service.report.drifts import drift_summary
 from service.report.evidence import changes
 from service.report.findings import finding_count, findings
 from service.report.performances import missed_targets, performance_summaries
@@ -101,18 +103,12 @@ def model_state(snapshot: ModelSnapshot) -> ModelState:
         finding_count=_finding_count(snapshot),
         findings=findings(snapshot),
         changes=changes(snapshot),
-        groupings=[_grouping_summary(name, grouping) for name, grouping in snapshot.groupings.items()],
+        groupings=[_grouping_summary(snapshot, name) for name in snapshot.groupings],
         assessments=[
-            _assessment_state(
-                name,
-                state,
-                snapshot.groupings.get(state.grouping),
-                snapshot.performances.get(name),
-                snapshot.ensembles.get(name),
-            )
-            for name, state in snapshot.assessments.items()
+            _assessment_state(name, state, snapshot) for name, state in snapshot.assessments.items()
         ],
         performances=performance_summaries(snapshot),
+        drift=drift_summary(snapshot),
         has_confusion=any(grouping.confusion is not None for grouping in snapshot.groupings.values()),
     )
 
@@ -184,7 +180,8 @@ def _is_watched(settings: ModelSettings) -> bool:
     )
 
 
-def _grouping_summary(name: str, grouping: GroupingSnapshot) -> GroupingSummary:
+def _grouping_summary(snapshot: ModelSnapshot, name: str) -> GroupingSummary:
+    grouping = snapshot.groupings[name]
     watched = grouping.accuracy_below is not None
     return GroupingSummary(
         name=name,
@@ -193,6 +190,7 @@ def _grouping_summary(name: str, grouping: GroupingSnapshot) -> GroupingSummary:
         findings=finding_count(grouping),
         meets=int(grouping.meets.sum()),
         open=int((~grouping.low & ~grouping.meets).sum()) if watched else 0,
+        drifted=0 if snapshot.drift is None else int(snapshot.drift.groupings[name].drifted.sum()),
     )
 
 
@@ -213,14 +211,9 @@ def _overall_accuracy(snapshot: ModelSnapshot) -> Interval | None:
     return Interval.of(everything.accuracy, 0)
 
 
-def _assessment_state(
-    name: str,
-    state: AssessmentSnapshot,
-    grouping: GroupingSnapshot | None,
-    performance: PerformanceSnapshot | None,
-    ensemble: EnsembleSnapshot | None,
-) -> AssessmentState:
-    settings = state.settings
+def _assessment_state(name: str, state: AssessmentSnapshot, snapshot: ModelSnapshot) -> AssessmentState:
+    settings, grouping = state.settings, snapshot.groupings.get(state.grouping)
+    ensemble, challenge = snapshot.ensembles.get(name), snapshot.challenges.get(name)
     return AssessmentState(
         name=name,
         task=settings.task,
@@ -228,7 +221,7 @@ def _assessment_state(
         grouping=state.grouping,
         policy=words.chooser(settings),
         question=words.question(settings),
-        found=words.found(state, grouping, performance, ensemble),
+        found=words.found(state, grouping, snapshot.performances.get(name), ensemble, challenge),
         budget=BudgetState(
             labels=settings.budget.labels, remaining=state.budget_remaining, renews_at=state.renews_at
         ),
@@ -248,6 +241,7 @@ def _assessment_state(
             above=state.compared.above,
         ),
         members=[] if ensemble is None else _members(ensemble),
+        challenge=[] if challenge is None else _challenge(challenge),
         next=[] if grouping is None else _next(state, grouping),
     )
 
@@ -264,6 +258,25 @@ def _members(ensemble: EnsembleSnapshot) -> list[MemberState]:
             missed=None if missed is None or np.isnan(missed[m]) else float(missed[m]),
         )
         for m, name in enumerate(ensemble.members)
+    ]
+
+
+def _challenge(there: ChallengeSnapshot) -> list[ChallengeGroup]:
+    surest = np.argsort(-np.maximum(there.better, there.worse)[1:], kind="stable")[:_MOST_RANKED] + 1
+    return [
+        ChallengeGroup(
+            group=there.groups[g],
+            overall=g == 0,
+            share=float(there.shares[g]),
+            disagreement=float(there.disagreement[g]),
+            labels=float(there.labels[g]),
+            difference=Interval.of(there.difference, g),
+            better=float(there.better[g]),
+            worse=float(there.worse[g]),
+            evidence_better=float(there.evidence_better[g]),
+            evidence_worse=float(there.evidence_worse[g]),
+        )
+        for g in [0, *surest.tolist()]
     ]
 
 

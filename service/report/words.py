@@ -7,6 +7,7 @@ import numpy as np
 from service.assessment.estimate import Estimate
 from service.assessment_settings import QUALITIES, AssessmentSettings
 from service.assessment_snapshot import AssessmentSnapshot
+from service.challenging import ChallengeSnapshot
 from service.ensembles import EnsembleSnapshot
 from service.grouping_snapshot import GroupingSnapshot
 from service.performing import PerformanceSnapshot
@@ -66,14 +67,22 @@ def question(settings: AssessmentSettings) -> str:
         return f"Which {settings.top_m} groups by {settings.grouping} are the {quality(settings)}?"
     if settings.task == "performance":
         return f"What are precision and recall on class {settings.positive_class}, at every threshold?"
-    if settings.task == "ensemble":
-        return f"How precise are the ensemble and its members on class {settings.positive_class}?"
+    if settings.task in ("ensemble", "challenge"):
+        return _asked_of_others(settings)
     return _ESTIMATED[settings.metric].format(grouping=settings.asked_grouping.replace("_", " "))
 
 
+def _asked_of_others(settings: AssessmentSettings) -> str:
+    """What is asked about other classifiers of the same items."""
+    if settings.task == "ensemble":
+        return f"How precise are the ensemble and its members on class {settings.positive_class}?"
+    by = f"{100 * settings.least_margin:g} percentage points"
+    return f"Is {settings.challenger} better than the model, by more than {by}?"
+
+
 def chooser(settings: AssessmentSettings) -> str:
-    """Who chooses what is labelled next: a policy, or the plan of an ensemble."""
-    return "planned" if settings.task == "ensemble" else settings.policy
+    """Who chooses what is labelled next: a policy, or the plan of an ensemble or a challenge."""
+    return "planned" if settings.task in ("ensemble", "challenge") else settings.policy
 
 
 def found(
@@ -81,13 +90,15 @@ def found(
     grouping: GroupingSnapshot | None,
     performance: PerformanceSnapshot | None,
     ensemble: EnsembleSnapshot | None,
+    challenge: ChallengeSnapshot | None,
 ) -> str:
     """What an assessment has found, and how sure it is; empty where nothing can be said."""
     if performance is not None:
         precision, recall = _precision_and_recall(performance)
         return f"Precision {precision}, recall {recall}"
-    if ensemble is not None:
-        return _of_ensemble(ensemble)
+    others = "" if ensemble is None else _of_ensemble(ensemble)
+    if others := others if challenge is None else _of_challenge(challenge):
+        return others
     if state.settings.task == "estimation" and grouping is not None:
         return _least_known(state.settings, grouping)
     if state.extreme is not None and len(state.groups):
@@ -113,6 +124,24 @@ def _of_ensemble(ensemble: EnsembleSnapshot) -> str:
     said = f"Least precise: {ensemble.members[least]}, {percent_interval(told)}"
     left = f"{ensemble.plan.cost} labels to go" if ensemble.plan.cost else "every member has labels enough"
     return f"{said}; {left}; sharing labels saved {percent(max(ensemble.saving, 0.0))}"
+
+
+def _of_challenge(there: ChallengeSnapshot) -> str:
+    """Who is better over all traffic, and in how many groups the challenger is worse for sure."""
+    better, worse = float(there.better[0]), float(there.worse[0])
+    told = {
+        f"{there.challenger} is better": better,
+        f"{there.challenger} is worse": worse,
+        "The two are about as accurate": max(0.0, 1 - better - worse),
+    }
+    said = max(told, key=lambda words: told[words])
+    lower, upper = there.difference.lower[0], there.difference.upper[0]
+    by = f"{100 * there.difference.mean[0]:+.1f} points [{100 * lower:+.1f}, {100 * upper:+.1f}]"
+    sentence = f"{said} ({probability(told[said])}): {by}"
+    least = int(np.argmax(there.worse[1:])) + 1 if len(there.groups) > 1 else 0
+    if least and there.worse[least] > max(worse, _EVEN):
+        sentence += f"; worse in {there.groups[least]} ({probability(float(there.worse[least]))})"
+    return sentence
 
 
 def _least_known(settings: AssessmentSettings, grouping: GroupingSnapshot) -> str:
@@ -158,7 +187,13 @@ def _measured(told: Interval | None) -> str:
 
 
 def why_next(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) -> str:
-    """Why the policy may ask about a group next."""
+    """Why a group may be asked next."""
+    if state.aim is not None and state.aim.shares[group] > 0:
+        return f"{_why_policy(state, grouping, group)}; and its traffic has drifted"
+    return _why_policy(state, grouping, group)
+
+
+def _why_policy(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) -> str:
     settings = state.settings
     width = 100 * (grouping.accuracy_upper[group] - grouping.accuracy_lower[group])
     share = percent(float(grouping.beliefs.shares[group]))

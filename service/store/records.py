@@ -16,7 +16,7 @@ class PoolRecord(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tru
         attributes: by name, over-long values folded.
         payload: JSON text for the labeller, or empty.
         payload_uri: address for the labeller, or empty.
-        votes: classes that the members of an ensemble predict.
+        votes: classes that the members of an ensemble, or a challenger, predict.
     """
 
     item_id: str
@@ -42,7 +42,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
         attributes: by name; enough to find the item's cell under any grouping.
         predicted_at: seconds since the epoch.
         requested_at: seconds since the epoch.
-        votes: classes that the members of an ensemble predict.
+        votes: classes that the members of an ensemble, or a challenger, predict.
     """
 
     request_id: str

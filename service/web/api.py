@@ -14,6 +14,8 @@ from service.assessment.recalibration import FORMS
 from service.errors import NotKnown
 from service.report import groups, performances, states
 from service.report.documents import Activity, Document, ModelState, Overview, Problem
+from service.report.drift_documents import GroupDrift
+from service.report.drifts import group_drift
 from service.report.group_documents import ConfusionMatrix, GroupTable, Reliability, SortKey, Timeline
 from service.report.performance_documents import PerformanceState, Recalibration
 from service.snapshot import ModelSnapshot
@@ -145,6 +147,15 @@ def build_api(view: SnapshotView) -> FastAPI:
     )
     def read_timeline(model: str, request: Request, grouping: Grouping, group: Group) -> Response:
         return _answer(request, view.snapshot(model), lambda taken: groups.timeline(taken, grouping, group))
+
+    @api.get(
+        "/models/{model}/drift",
+        summary="How far the recent traffic of one group is from its reference",
+        response_model=GroupDrift,
+        responses=_UNKNOWN,
+    )
+    def read_drift(model: str, request: Request, grouping: Grouping, group: Group) -> Response:
+        return _answer(request, view.snapshot(model), lambda taken: group_drift(taken, grouping, group))
 
     @api.get(
         "/models/{model}/confusion",

@@ -9,14 +9,13 @@ from typing import Any
 
 from page_site import Shown
 from playwright.sync_api import Route, expect
-from snapshots import BUDGET, mail, performance, pooled, snapshot
+from snapshots import BUDGET, challenged, drifting, mail, performance, pooled, snapshot
 
 MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
 STRICT = {"min_accuracy": 0.8, "max_ece": 0.4}
 
-LATER = frozenset(
-    {"performances", "members", "missed_targets", "relearned", "evidence", "changes", "confirmed"}
-)
+LATER = frozenset({"performances", "members", "missed_targets", "relearned", "drift", "drifted", "suspicion"})
+LATER |= {"evidence", "changes", "confirmed"}
 """What the API did not tell from its beginning."""
 
 
@@ -58,6 +57,14 @@ def test_when_nothing_is_wrong_the_page_is_calm_and_tells_what_is_still_open(sho
     expect(page.locator(".calm")).to_contain_text("Still open: 3 of 3 by class")
 
 
+def test_a_group_that_changed_says_what_labels_from_before_count(shown: Shown) -> None:
+    page = shown(snapshot(changed="cat"), "/?grouping=class&group=cat")
+    said = re.compile(
+        r"Its accuracy has changed, probably with predictions of .* ago: the \d+\slabels from before count"
+    )
+    expect(page.locator("#detail .next")).to_contain_text(said)
+
+
 WATCHED: Any = {
     "alerts": STRICT,
     "reference": {"labels": 20},
@@ -82,14 +89,6 @@ def test_a_decline_is_told_with_its_time(shown: Shown) -> None:
     declined = evidence.groups[next(iter(evidence.changes))]
     page = shown(taken, f"/?grouping=class&group={declined}")
     expect(page.locator("#detail")).to_contain_text("It has been less accurate since about")
-
-
-def test_a_group_that_changed_says_what_labels_from_before_count(shown: Shown) -> None:
-    page = shown(snapshot(changed="cat"), "/?grouping=class&group=cat")
-    said = re.compile(
-        r"Its accuracy has changed, probably with predictions of .* ago: the \d+\slabels from before count"
-    )
-    expect(page.locator("#detail .next")).to_contain_text(said)
 
 
 def test_costs_are_shown_and_sorted_by(shown: Shown) -> None:
@@ -128,6 +127,32 @@ def test_the_members_of_an_ensemble_are_told_also_on_a_phone(shown: Shown) -> No
     expect(page.locator("#assessments .card")).to_contain_text("· planned")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert members.evaluate("(table) => table.scrollWidth <= table.parentElement.clientWidth")
+
+
+def test_a_group_that_has_drifted_is_named_and_its_scores_are_drawn_then_and_now(shown: Shown) -> None:
+    page = shown(drifting(), "/?grouping=class&group=dog")
+    expect(page.locator(".drifted")).to_have_count(1)
+    expect(page.get_by_text("groups have drifted from the reference")).to_be_visible()
+    expect(page.locator("tr", has=page.locator(".drifted")).first).to_contain_text("dog")
+    drift = page.locator("#detail figure", has_text="Drift")
+    expect(drift).to_contain_text("has drifted: its scores are farther")
+    expect(drift.locator("rect.lately")).to_have_count(2)
+
+
+def test_without_a_reference_no_drift_is_drawn(shown: Shown) -> None:
+    page = shown(snapshot(), "/?grouping=class&group=dog")
+    expect(page.locator("#detail")).to_contain_text("Reliability")
+    expect(page.locator("#detail figure", has_text="Drift")).to_have_count(0)
+
+
+def test_a_challenger_is_compared_in_every_group_also_on_a_phone(shown: Shown) -> None:
+    page = shown(challenged(), viewport={"width": 360, "height": 740})
+    table = page.get_by_role("table", name="Accuracy of the challenger less that of the model")
+    expect(table.get_by_role("rowheader")).to_have_count(4)
+    expect(table.get_by_role("rowheader").first).to_have_text("all traffic")
+    expect(page.locator("#assessments .card .found")).to_contain_text("v2 is better")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert table.evaluate("(table) => table.scrollWidth <= table.parentElement.clientWidth")
 
 
 def test_more_groups_are_shown_when_asked_for(shown: Shown) -> None:

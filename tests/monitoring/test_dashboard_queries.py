@@ -45,7 +45,9 @@ ASSESSMENTS = """
 ALERTS = """alerts: {min_accuracy: 0.9, max_ece: 0.01}
     reference: {labels: 5}
     evidence: {run_length: 10}
-    costs: {default: 1, mistakes: [{true: owl, predicted: cat, cost: 5}]}"""
+    costs: {default: 1, mistakes: [{true: owl, predicted: cat, cost: 5}]}
+    # More than is sent at first, so that it takes a time that is known.
+    drift: {reference_predictions: 1000}"""
 
 RATE_INTERVAL = "10s"
 # A counter that appears between two scrapes has no rate before it grows, and an alert wants labels enough, so
@@ -57,6 +59,7 @@ UNDER_WAY = (
     f"sum(rate(credence_label_delay_seconds_count[{RATE_INTERVAL}])) > 0",
     f"sum(rate(credence_flush_duration_seconds_count[{RATE_INTERVAL}])) > 0",
     'ALERTS{alertstate="firing",alertname="CredenceGroupAccuracyLow",group="south"}',
+    "credence_group_volume_ratio",
     'credence_group_change_timestamp_seconds{group="south"}',
     'credence_group_evidence_labels{group="north"}',
 )
@@ -72,6 +75,7 @@ OF_VENDORS = (
     "model:credence_performance_age_seconds:max < 30",
     "model:credence_performance_failures:increase5m == 0",
     'credence_ensemble_member_target_missed_probability_ratio{member="lenient"}',
+    'credence_challenge_labels{grouping="site",group="east"} >= 3',
     "credence_vendor_api_waits",
     f"rate(credence_vendor_labels_total[{RATE_INTERVAL}])",
     f"rate(credence_vendor_claims_total[{RATE_INTERVAL}])",
@@ -223,6 +227,7 @@ BINARY = {
     "assessment": "filter",
     "ensemble": "pool",
 }
+CONTEST = {"job": ALL, "model": "contest", "grouping": "all", "group": ["all"], "challenge": "next"}
 
 
 def _chosen_one_by_one(query: DashboardQuery, chosen: Values) -> Iterator[Values]:
@@ -239,6 +244,8 @@ def _asked_of_a_target(query: DashboardQuery) -> bool:
 
 
 def _choices(query: DashboardQuery) -> list[Values]:
+    if _asked_of_a_challenge(query):
+        return [CONTEST]
     if _asked_of_performance(query) or _asked_of_an_ensemble(query):
         return [BINARY]
     of_regions = _asked_of_a_target(query) or _asked_of_evidence(query)
@@ -256,6 +263,10 @@ def _asked_of_performance(query: DashboardQuery) -> bool:
 
 def _asked_of_an_ensemble(query: DashboardQuery) -> bool:
     return "$ensemble" in query.expression
+
+
+def _asked_of_a_challenge(query: DashboardQuery) -> bool:
+    return "$challenge" in query.expression
 
 
 CASES = [
@@ -290,7 +301,7 @@ def test_two_replicas_are_drawn_as_one(scraped: Scraped, query: DashboardQuery) 
 
 def test_jobs_and_models_are_offered_as_they_are_scraped(scraped: Scraped) -> None:
     assert scraped.options(MODEL_BOARD, "job", REGIONS) == ["credence"]
-    assert scraped.options(MODEL_BOARD, "model", REGIONS) == ["mail", "sorter"]
+    assert scraped.options(MODEL_BOARD, "model", REGIONS) == ["contest", "mail", "sorter"]
 
 
 def test_assessments_of_performance_are_offered_and_no_others(scraped: Scraped) -> None:
@@ -301,6 +312,11 @@ def test_assessments_of_performance_are_offered_and_no_others(scraped: Scraped) 
 def test_assessments_of_ensembles_are_offered_and_no_others(scraped: Scraped) -> None:
     assert scraped.options(MODEL_BOARD, "ensemble", BINARY) == ["pool"]
     assert scraped.options(MODEL_BOARD, "ensemble", REGIONS) == []
+
+
+def test_assessments_of_challengers_are_offered_and_no_others(scraped: Scraped) -> None:
+    assert scraped.options(MODEL_BOARD, "challenge", CONTEST) == ["next"]
+    assert scraped.options(MODEL_BOARD, "challenge", REGIONS) == []
 
 
 OF_PERFORMANCE = [q for q in panel_queries(MODEL_BOARD) if _asked_of_performance(q)]
@@ -338,6 +354,16 @@ OF_ENSEMBLES = [q for q in panel_queries(MODEL_BOARD) if _asked_of_an_ensemble(q
 @pytest.mark.parametrize("query", OF_ENSEMBLES, ids=lambda query: query.where)
 def test_a_model_without_an_ensemble_has_nothing_drawn_of_it(scraped: Scraped, query: DashboardQuery) -> None:
     assert scraped.values(MODEL_BOARD, query, {**REGIONS, "ensemble": ""}) == []
+
+
+OF_CHALLENGES = [q for q in panel_queries(MODEL_BOARD) if _asked_of_a_challenge(q)]
+
+
+@pytest.mark.parametrize("query", OF_CHALLENGES, ids=lambda query: query.where)
+def test_a_model_without_a_challenger_has_nothing_drawn_of_it(
+    scraped: Scraped, query: DashboardQuery
+) -> None:
+    assert scraped.values(MODEL_BOARD, query, {**REGIONS, "challenge": ""}) == []
 
 
 def test_every_member_of_an_ensemble_has_a_line_and_a_row(scraped: Scraped) -> None:

@@ -1,4 +1,4 @@
-"""A deployment whose one model tells spam from ham, and whose labels come through the vendor API."""
+"""A deployment whose models tell spam from ham, and whose labels come through the vendor API."""
 
 from __future__ import annotations
 
@@ -36,6 +36,20 @@ MODEL: dict[str, Any] = {
     },
 }
 
+CONTEST: dict[str, Any] = {
+    "classes": ["spam", "ham"],
+    "groupings": {"site": {"by": "attribute", "attribute": "site"}},
+    "assessments": {
+        "next": {
+            "task": "challenge",
+            "challenger": "v2",
+            "grouping": "site",
+            "budget": {"labels": 200, "per_days": 1},
+            "lease_seconds": 60,
+        },
+    },
+}
+
 
 def mail(number: int) -> tuple[dict[str, Any], str]:
     """The prediction of one mail, and what it is."""
@@ -49,6 +63,22 @@ def mail(number: int) -> tuple[dict[str, Any], str]:
     return {"model": "mail", "item_id": f"mail-{number:06d}", **called, "votes": votes}, truth
 
 
+def contested(number: int) -> dict[str, Any]:
+    """The prediction of the same mail by a model that has a challenger."""
+    rng = random.Random(number)
+    _, truth = mail(number)
+    other = {"spam": "ham", "ham": "spam"}[truth]
+    said = [other if rng.random() < wrong else truth for wrong in (0.3, 0.1)]
+    return {
+        "model": "contest",
+        "item_id": f"mail-{number:06d}",
+        "predicted_class": said[0],
+        "score": 0.9,
+        "votes": {"v2": said[1]},
+        "attributes": {"site": "east" if number % 2 else "west"},
+    }
+
+
 class VendorLabelled:
     """The deployment, and the vendor who labels for it.
 
@@ -60,7 +90,7 @@ class VendorLabelled:
         self.deployment: Deployment = deploy(tick=0.5, partitions=1)
         self.caller = Caller(free_port(), TOKENS["acme"])
         document = yaml.safe_load(self.deployment.config.read_text())
-        document["models"] = {"mail": MODEL}
+        document["models"] = {"mail": MODEL, "contest": CONTEST}
         document["vendors"] = {"acme": VENDORS["acme"]}
         document["vendor_api"] = {"port": self.caller.port, "requests_per_second": 500, "burst": 500}
         document["schedule"]["performance_seconds"] = 1
@@ -70,8 +100,8 @@ class VendorLabelled:
     def send(self, numbers: range) -> None:
         """Send the predictions of some mails."""
         for number in numbers:
-            item, _ = mail(number)
-            self.deployment.send("predictions", json.dumps(item).encode(), item["item_id"])
+            for item in (mail(number)[0], contested(number)):
+                self.deployment.send("predictions", json.dumps(item).encode(), item["item_id"])
         self.deployment.producer.flush()
 
     def answer(self) -> int:

@@ -127,6 +127,7 @@ def test_a_layout_that_is_not_used_is_removed(loop: Roles, server: EmbeddedRedis
         admin.rpush(old.drawn(0), "0:0")
         for key in (ModelKeys.shard, ModelKeys.sums, ModelKeys.pool):
             admin.hset(key(old, 0), "next_offset", "1")
+        admin.hset(old.marks, "first|0.0|1.0", "")
         admin.sadd(old.partitions, 0)
         admin.rpush(old.combinations, "[]")
     assert old.layout in loop.command("layouts", "layouts", "list").stdout

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from service.assessment.challenge import ChallengeBeliefs, PairedLabels
+from service.assessment.estimate import Estimate
 from service.assessment.member_beliefs import member_beliefs
 from service.assessment.score_bins import UNLABELLED
 from service.assessment.vote_patterns import VotePatterns, allocate
 from service.assessment_settings import AssessmentSettings
 from service.cells import CellSpace
+from service.challenging import ChallengeSnapshot
 from service.combination_directory import CombinationDirectory
 from service.ensembles import EnsembleSnapshot
 from service.ledger import OutcomeLedger
@@ -128,13 +131,13 @@ def snapshot(
     past: tuple[Moment, ...] = (),
     performances: Mapping[str, PerformanceSnapshot] | None = None,
     marks: Marks | None = None,
-    traffic: Sequence[int] | None = None,
+    predictions: Sequence[int] | None = None,
     **model: Any,
 ) -> ModelSnapshot:
     """A snapshot of `known`, with so many predictions in its cells if that is told."""
     there = known(count, **model)
-    if traffic is not None:
-        counted = replace(there.traffic.traffic, counts=np.array(traffic))
+    if predictions is not None:
+        counted = replace(there.traffic.traffic, counts=np.array(predictions))
         there = replace(there, traffic=replace(there.traffic, traffic=counted))
     opened = OpenRequest("whole", "[0.5,1]", {}, "cat", 0.9, 1, NOW - 30)
     return take_snapshot(
@@ -171,7 +174,7 @@ def drifting(recent: Sequence[int] = DROPPED, **model: Any) -> ModelSnapshot:
         MarkName("recent", NOW - 7_200): begun,
     }
     drift = {"reference_predictions": 1_000}
-    return snapshot(marks=marks, traffic=2 * begun + np.array(recent), drift=drift, **model)
+    return snapshot(marks=marks, predictions=(2 * begun + np.array(recent)).tolist(), drift=drift, **model)
 
 
 def performance(labelled: int = 100, **fields: Any) -> PerformanceSnapshot:
@@ -203,6 +206,37 @@ def ensemble() -> EnsembleSnapshot:
         asked=65.0,
         alone=140.0,
     )
+
+
+def challenge() -> ChallengeSnapshot:
+    """How a challenger stands that is better, but for the third class."""
+    won, lost = np.array([60.0, 40.0, 19.0, 1.0]), np.array([25.0, 5.0, 2.0, 18.0])
+    beliefs = ChallengeBeliefs(np.array([0.2, 0.2, 0.2, 0.2]), PairedLabels(won, lost, np.zeros(4)))
+    lower, upper = beliefs.interval(0.95)
+    return ChallengeSnapshot(
+        challenger="v2",
+        margin=0.01,
+        grouping="class",
+        groups=["all", *CLASSES],
+        shares=np.array([1.0, 0.4, 0.3, 0.3]),
+        disagreement=beliefs.disagreement,
+        labels=beliefs.labels.total,
+        difference=Estimate(lower, beliefs.mean, upper),
+        better=beliefs.better(0.01),
+        worse=beliefs.worse(0.01),
+        evidence_better=np.exp(beliefs.log_e_better(0.01)),
+        evidence_worse=np.exp(beliefs.log_e_worse(0.01)),
+        known=0.9,
+        aimed={"disagree": 0.8, "agree": 0.2},
+    )
+
+
+def challenged() -> ModelSnapshot:
+    """A snapshot of a model whose assessment `next` is about that challenger."""
+    taken = snapshot(assessments={"next": {"budget": BUDGET}})
+    asked = AssessmentSettings.model_validate({"task": "challenge", "challenger": "v2", "budget": BUDGET})
+    state = replace(taken.assessments["next"], settings=asked)
+    return replace(taken, assessments={"next": state}, challenges={"next": challenge()})
 
 
 def mail(learned: PerformanceSnapshot | None, *, alerts: Any = None, **fields: Any) -> ModelSnapshot:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 from api_client import Client, served
-from snapshots import BUDGET, CLASSES, NOW, known, recalled, snapshot
+from snapshots import BUDGET, CLASSES, NOW, drifting, known, recalled, snapshot
 
 from service.report.group_documents import SortKey
 from service.timeline import Moment
@@ -80,7 +80,7 @@ def test_groups_are_sorted_either_way(client: Client, sort: str) -> None:
         for order in ("asc", "desc")
     }
     assert sorted(told["asc"]) == sorted(CLASSES)
-    if sort not in {"share", "labels"}:  # which are the same of all three
+    if sort not in {"share", "labels", "drift"}:  # which are the same of all three
         assert told["asc"] == told["desc"][::-1]
 
 
@@ -132,6 +132,37 @@ def test_reliability_tells_every_bin_with_traffic(client: Client) -> None:
         (0.5, 1.0, 0.75),
     ]
     assert all(b["accuracy"]["lower"] < b["accuracy"]["mean"] < b["accuracy"]["upper"] for b in bins)
+
+
+def test_drift_tells_the_shares_of_every_bin_then_and_now(client: Client) -> None:
+    client.board["new"] = drifting()
+    told = client.get("/new/drift?grouping=class&group=dog")
+    dogs = client.get("/new/groups?grouping=class&sort=drift")["groups"][0]
+    state = client.get("/new")
+    del client.board["new"]
+    assert [(b["reference"], b["recent"]) for b in told["bins"]] == [(0.1, 0.6), (0.9, 0.4)]
+    assert (told["reference_predictions"], told["recent_predictions"]) == (2_000, 1_000)
+    assert told["drifted"]
+    assert "its scores are farther" in told["sentence"]
+    assert (dogs["group"], dogs["drifted"], dogs["suspicion"]) == ("dog", True, told["suspicion"])
+    assert {one["name"]: one["drifted"] for one in state["groupings"]}["class"] == 1
+    assert "drifted" in state["drift"]["sentence"]
+
+
+def test_a_group_that_has_not_drifted_is_not_accused(client: Client) -> None:
+    client.board["new"] = drifting()
+    told = client.get("/new/drift?grouping=class&group=cat")
+    del client.board["new"]
+    assert not told["drifted"]
+    assert "has not surely drifted" in told["sentence"]
+
+
+def test_without_a_reference_it_is_told_how_far_it_is(client: Client) -> None:
+    state = client.get("/m")
+    assert state["drift"]["reference_predictions"] is None
+    assert "of its 10,000 predictions" in state["drift"]["sentence"]
+    assert client.get("/m/groups?grouping=class")["groups"][0]["drifted"] is None
+    assert client.ask("/api/v1/models/m/drift?grouping=class&group=dog")[0] == 404
 
 
 def test_a_timeline_ends_with_what_is_believed_now(client: Client) -> None:
@@ -234,6 +265,7 @@ def test_who_has_an_answer_is_not_sent_it_again(client: Client) -> None:
         "/m/groups?grouping=none",
         "/m/reliability?grouping=class&group=yak",
         "/m/timeline?grouping=none&group=dog",
+        "/m/drift?grouping=class&group=yak",
     ],
 )
 def test_what_is_not_there_is_not_found_and_not_repeated(client: Client, path: str) -> None:
@@ -248,6 +280,7 @@ def test_impossible_questions_are_refused(client: Client, query: str) -> None:
 
 
 def test_the_openapi_document_describes_every_answer(client: Client) -> None:
+    client.board["new"] = drifting()
     _, document, _ = client.ask("/api/v1/openapi.json")
     assert document["openapi"].startswith("3.1")
     base = document["servers"][0]["url"]
@@ -256,6 +289,7 @@ def test_the_openapi_document_describes_every_answer(client: Client) -> None:
         "/models/{model}": "/m",
         "/models/{model}/groups": "/m/groups?grouping=class",
         "/models/{model}/reliability": "/m/reliability?grouping=class&group=dog",
+        "/models/{model}/drift": "/new/drift?grouping=class&group=dog",
         "/models/{model}/timeline": "/m/timeline?grouping=class&group=dog",
         "/models/{model}/confusion": "/m/confusion",
         "/models/{model}/activity": "/m/activity",
@@ -269,6 +303,7 @@ def test_the_openapi_document_describes_every_answer(client: Client) -> None:
         ]
         answer = client.ask(f"{base}/models{path}")[1]
         jsonschema.validate(answer, schema | {"components": document["components"]})
+    del client.board["new"]
 
 
 def test_a_model_without_traffic_has_an_answer(client: Client) -> None:

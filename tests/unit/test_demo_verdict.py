@@ -47,6 +47,12 @@ def reading(*, gate: float = 0.95, dock: float = 0.65, weakest: float = 0.99, an
     )
 
 
+def found(*, drifted: float | None = 38.0, below: float | None = 42.0) -> Findings:
+    findings = Findings()
+    findings.drifted_at, findings.below_at = drifted, below
+    return findings
+
+
 def results(of: Reading, *, misses: int = 0) -> list[GroupResult]:
     return [
         GroupResult(believed, believed.mean if i >= misses else believed.upper + 0.01)
@@ -55,26 +61,26 @@ def results(of: Reading, *, misses: int = 0) -> list[GroupResult]:
 
 
 def test_a_closed_loop_has_no_failures() -> None:
-    assert failures(reading(), results(reading())) == []
+    assert failures(reading(), results(reading()), found()) == []
 
 
 def test_as_many_misses_as_chance_allows_are_no_failure() -> None:
     # P(4 or more of 13 miss at 5 %) = 0.003, P(5 or more) = 0.0003; the level is 0.001.
-    assert failures(reading(), results(reading(), misses=4)) == []
+    assert failures(reading(), results(reading(), misses=4), found()) == []
 
 
 def test_more_misses_than_chance_allows_fail() -> None:
-    [problem] = failures(reading(), results(reading(), misses=5))
+    [problem] = failures(reading(), results(reading(), misses=5), found())
     assert "outside 5 of 13 intervals" in problem
 
 
 def test_no_label_that_came_back_fails() -> None:
-    [problem] = failures(reading(answered=0), results(reading()))
+    [problem] = failures(reading(answered=0), results(reading()), found())
     assert problem == "no label came back"
 
 
 def test_no_interval_fails() -> None:
-    assert "no interval" in failures(reading(), [])[0]
+    assert "no interval" in failures(reading(), [], found())[0]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +93,7 @@ def test_no_interval_fails() -> None:
     ],
 )
 def test_a_degraded_camera_that_was_not_found_fails(missed: Reading) -> None:
-    [problem] = failures(missed, results(reading()))
+    [problem] = failures(missed, results(reading()), found())
     assert problem.startswith("the degraded camera was not found")
 
 
@@ -151,6 +157,31 @@ def test_a_label_is_delayed_until_the_first_look_that_counts_it() -> None:
 
 def test_looks_that_count_more_labels_than_were_sent_are_no_error() -> None:
     assert label_delays([1.0], [(2.0, 3)]) == [1.0]
+
+
+def test_a_drift_that_was_not_found_fails() -> None:
+    (failure,) = failures(reading(), results(reading()), found(drifted=None))
+    assert "drifted" in failure
+
+
+def test_a_drift_that_was_found_after_labels_told_of_it_fails() -> None:
+    (failure,) = failures(reading(), results(reading()), found(drifted=44.0, below=42.0))
+    assert "2.0 s before" in failure
+
+
+@pytest.mark.parametrize("below", [None, 38.0, 42.0])
+def test_a_drift_that_was_found_no_later_than_labels_told_of_it_is_right(below: float | None) -> None:
+    assert failures(reading(), results(reading()), found(drifted=38.0, below=below)) == []
+
+
+def test_a_camera_that_has_drifted_is_found_once_it_degraded_and_no_other() -> None:
+    findings, drifted = Findings(), {("camera", "dock"): 0.25}
+    findings.watch(replace(reading(), time=30.0, snapshot_time=29.0, drifted=drifted), None)
+    findings.watch(replace(reading(), time=40.0, snapshot_time=39.0, drifted={("class", "3"): 0.2}), 36.0)
+    assert findings.drifted_at is None
+    findings.watch(replace(reading(), time=41.0, snapshot_time=40.0, drifted=drifted), 36.0)
+    assert findings.drifted_at == 41.0
+    assert "surely by 0.25" in findings.lines[-1][1]
 
 
 def test_findings_name_the_moments_after_the_camera_degraded() -> None:
@@ -251,6 +282,11 @@ credence_group_accuracy_mean_ratio{model="other",grouping="camera",group="dock"}
 credence_group_accuracy_lower_ratio{model="digits",grouping="camera",group="dock"} 0.6
 credence_group_accuracy_upper_ratio{model="digits",grouping="camera",group="dock"} 0.8
 credence_assessment_group_extreme_probability_ratio{model="digits",assessment="a",group="dock"} 0.97
+# TYPE credence_group_drifted gauge
+credence_group_drifted{model="digits",grouping="camera",group="dock"} 1.0
+credence_group_drifted{model="digits",grouping="camera",group="gate"} 0.0
+credence_group_drift_suspicion_ratio{model="digits",grouping="camera",group="dock"} 0.25
+credence_group_drift_suspicion_ratio{model="digits",grouping="camera",group="gate"} 0.02
 # TYPE credence_requests_total counter
 credence_requests_total{model="digits",assessment="weakest-camera",event="answered"} 3.0
 credence_requests_total{model="digits",assessment="accuracy-by-class",event="answered"} 4.0
@@ -264,6 +300,7 @@ def test_a_reading_is_of_the_demos_model_and_sums_over_assessments() -> None:
     dock = found.groups["camera", "dock"]
     assert (dock.lower, dock.mean, dock.upper) == (0.6, 0.7, 0.8)
     assert found.events == {"answered": 7}
+    assert found.drifted == {("camera", "dock"): 0.25}
     assert found.extremes == {("a", "dock"): 0.97}
     assert found.snapshot_time == 1.7e9
 

@@ -12,7 +12,7 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_classic
-from snapshots import NOW, drifting, ensemble, known, performance, recalled, snapshot
+from snapshots import NOW, challenge, drifting, ensemble, known, performance, recalled, snapshot
 
 from service.exposition import SnapshotCollector
 from service.instruments import PipelineMetrics, VendorMetrics
@@ -22,6 +22,7 @@ from service.snapshot import ModelSnapshot
 RENEWING = {"labels": 100, "per_days": 1}
 LEARNED = performance()
 POOLED = ensemble()
+CHALLENGED = challenge()
 TAKEN = replace(
     drifting(
         changed="cat",
@@ -41,6 +42,7 @@ TAKEN = replace(
     ),
     performances={"curve": LEARNED},
     ensembles={"votes": POOLED},
+    challenges={"next": CHALLENGED},
 )
 
 
@@ -138,6 +140,26 @@ def test_every_member_of_an_ensemble_has_its_precision_and_what_sharing_saved() 
     assert sample("saving_ratio") == pytest.approx(1 - 65 / 140)
     assert sample("needed_labels") == POOLED.plan.cost
     assert (sample("wanted_labels"), sample("labels")) == (50, 65)
+
+
+def test_a_challenger_is_told_over_all_traffic_and_in_every_group() -> None:
+    told = values(registry_of(TAKEN).collect())
+
+    def sample(name: str, **labels: str) -> float:
+        at = {"model": "m", "assessment": "next", **labels}
+        return told[f"credence_challenge_{name}", frozenset(at.items())]
+
+    overall = sample("difference_mean_ratio", grouping="all", group="all")
+    assert overall == pytest.approx(CHALLENGED.difference.mean[0])
+    for position, group in enumerate(CHALLENGED.groups[1:], 1):
+        for name, column in (
+            ("better_probability_ratio", CHALLENGED.better),
+            ("worse_probability_ratio", CHALLENGED.worse),
+            ("better_evidence", CHALLENGED.evidence_better),
+            ("worse_evidence", CHALLENGED.evidence_worse),
+        ):
+            assert sample(name, grouping="class", group=group) == pytest.approx(column[position])
+    assert (sample("margin_ratio"), sample("known_ratio"), sample("groups")) == (0.01, 0.9, 3)
 
 
 def test_every_metric_has_the_type_of_the_catalogue() -> None:

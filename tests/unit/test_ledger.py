@@ -78,7 +78,7 @@ def known(ledger: OutcomeLedger, at: float = EVER) -> Any:
     told = Counter(
         {
             (int(cell), ledger.sources[source], bool(correct), int(true), float(fresh)): int(count)
-            for cell, source, correct, true, count, fresh in zip(*sums, strict=True)
+            for cell, source, correct, true, count, fresh, _ in zip(*sums, strict=True)
         }
     )
     columns = [column.tolist() for column in ledger.given(0.0)]

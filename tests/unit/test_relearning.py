@@ -51,7 +51,9 @@ def look(
     told: PlacedOutcomes, *groupings: AskedGrouping, memory: ChangeMemory | None = None
 ) -> tuple[np.ndarray, Forgotten]:
     """Factors of all rows, and the rest."""
-    found = forgotten(told, groupings, run_length=RUN_LENGTH, memory=memory or ChangeMemory())
+    found = forgotten(
+        told, groupings, run_length=RUN_LENGTH, memory=ChangeMemory() if memory is None else memory
+    )
     return np.ones(told.row_count) if found.factors is None else found.factors, found
 
 
@@ -153,6 +155,18 @@ def test_a_memory_changes_nothing_as_labels_come_and_are_corrected() -> None:
         told, correct=right, marks=told.marks ^ np.where(right != told.correct, 1, 0).astype(np.uint64)
     )
     assert look(corrected, BY_CAMERA, memory=memory)[1].factors is None
+
+
+def test_a_memory_holds_what_looks_of_late_have_asked_for() -> None:
+    told, memory = outcomes(11), ChangeMemory()
+    look(told, BY_CAMERA, memory=memory)
+    once = len(memory)
+    assert once == CAMERAS
+    # In turn of now, and of other times.
+    for number in range(40):
+        look(outcomes(12 + number, count=300), BY_CAMERA, memory=memory)
+        look(told, BY_CAMERA, memory=memory)
+        assert len(memory) <= 10 * once
 
 
 def test_no_outcomes_forget_nothing() -> None:

@@ -1,7 +1,7 @@
 /** Standing questions, and what has been found. */
 
 import { h, s } from "./dom.js";
-import { count, counted, percent, probability, threshold, when } from "./format.js";
+import { count, counted, percent, points, probability, threshold, when } from "./format.js";
 import { ASSESSMENTS_HELP, help } from "./help.js";
 
 const SHOWN = 6;
@@ -9,6 +9,7 @@ const METRICS = { precision_recall: "precision and recall" };
 /** Those of assessments that have none of their own; all other names are the user's. */
 const GROUPINGS = new Map([
   ["__votes__", "votes"],
+  ["__challenge__", "agreement"],
   ["positive_score", "positive score"],
 ]);
 
@@ -46,6 +47,7 @@ function card(assessment) {
     assessment.ranking.length > 0 && ranking(assessment.ranking),
     assessment.comparison && comparison(assessment.comparison),
     assessment.members.length > 0 && members(assessment.members),
+    assessment.challenge.length > 0 && challenge(assessment.challenge),
     assessment.next.length > 0 && nextGroups(assessment),
     h(
       "div",
@@ -73,6 +75,7 @@ function card(assessment) {
 /** Its task and metric. @param {any} assessment */
 function about({ task, metric }) {
   const measured = METRICS[metric] ?? metric.replaceAll("_", " ");
+  if (task === "challenge") return `${measured} of a challenger`;
   return task === "ensemble" ? `${measured} of an ensemble` : `${task} of ${measured}`;
 }
 
@@ -181,6 +184,51 @@ function members(told) {
           h("td", { class: "number" }, count(Math.round(one.labels))),
           h("td", { class: "number" }, percent(one.share)),
           targeted && h("td", { class: "number" }, one.missed === null ? "no label" : probability(one.missed)),
+        ),
+      ),
+    ),
+  );
+}
+
+/** Challenger less model, in points. @param {any[]} told */
+function challenge(told) {
+  return h(
+    "table",
+    { class: "ranking members challenge" },
+    h("caption", { class: "unseen" }, "Accuracy of the challenger less that of the model"),
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        ["Group", "Difference", "Labels", "Disagree", "Better", "Worse"].map((title) =>
+          h("th", { scope: "col" }, title),
+        ),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      told.map((one) =>
+        h(
+          "tr",
+          {},
+          h("th", { scope: "row" }, one.overall ? "all traffic" : one.group),
+          h(
+            "td",
+            { class: "number" },
+            `${points(one.difference.mean)} `,
+            h(
+              "span",
+              { class: "bounds" },
+              `[${(100 * one.difference.lower).toFixed(1)}, ${(100 * one.difference.upper).toFixed(1)}]`,
+            ),
+          ),
+          h("td", { class: "number" }, count(one.labels)),
+          h("td", { class: "number" }, percent(one.disagreement)),
+          h("td", { class: "number" }, probability(one.better)),
+          h("td", { class: "number" }, probability(one.worse)),
         ),
       ),
     ),

@@ -9,9 +9,11 @@ import { bounds, count, counted, duration, percent, plain, points, probability, 
 const FIRST_ORDER = { group: "asc", accuracy: "asc" };
 const VERDICTS = { meets: ["✓", "meets"], fails: ["▼", "fails"], open: ["?", "open"], none: ["–", "none"] };
 
+const DRIFTED = "Recent traffic is not what it was in the reference; no label is needed to tell.";
+
 /** Whether groups differ in accuracy by what tells them apart, scores or votes: nobody has configured them, and no
  * threshold is theirs. @param {string} by */
-export const isExpectedToDiffer = (by) => by === "score_bin" || by === "positive_score" || by === "votes";
+export const isExpectedToDiffer = (by) => ["score_bin", "positive_score", "votes", "challenge"].includes(by);
 
 /** The accuracy that groups must have; null where they are expected to differ.
  * @param {any} state @param {string} grouping @returns {number | null} */
@@ -47,7 +49,7 @@ export function columns(state, table, axis) {
     wanted !== null && { key: "verdict", sort: null, title: "Verdict", cell: verdict },
     { key: "ece", sort: "ece", title: "ECE", cell: (/** @type {any} */ g) => measured(g.ece) },
     { key: "gap", sort: "gap", title: "Gap", cell: (/** @type {any} */ g) => points(g.calibration_gap) },
-    { key: "share", sort: "share", title: "Traffic", cell: (/** @type {any} */ g) => percent(g.share) },
+    { key: "share", sort: "share", title: "Traffic", cell: traffic },
     { key: "labels", sort: "labels", title: "Labels", cell: labels },
     costs && { key: "cost", sort: "cost", title: "Cost", cell: cost },
   ];
@@ -71,6 +73,12 @@ function cost(group) {
     h("span", { class: "bounds" }, `[${plain(lower)}, ${plain(upper)}]`),
   ];
 }
+
+/** @param {any} group */
+const traffic = (group) => [
+  percent(group.share),
+  group.drifted && h("span", { class: "drifted", title: DRIFTED }, "drifted"),
+];
 
 /** @param {any} group */
 function labels(group) {

@@ -27,7 +27,7 @@ export async function load(place, pages) {
     get(`${path}/activity`),
     performancesOf(path, state),
   ]);
-  const detail = group ? await detailOf(path, grouping, group, table) : null;
+  const detail = group ? await detailOf(path, grouping, group, table, state) : null;
   return { overview, summary, unknown: unknown ?? strange, state, table, confusion, activity, performances, detail };
 }
 
@@ -72,15 +72,16 @@ async function tableOf(path, grouping, place, pages) {
   return { ...parts[0], groups: [...groups.values()] };
 }
 
-/** @param {string} path @param {string} grouping @param {string} group @param {any} table */
-async function detailOf(path, grouping, group, table) {
+/** @param {string} path @param {string} grouping @param {string} group @param {any} table @param {any} state */
+async function detailOf(path, grouping, group, table, state) {
   try {
-    const [timeline, reliability, pinned] = await Promise.all([
+    const [timeline, reliability, drift, pinned] = await Promise.all([
       get(`${path}/timeline`, { grouping, group }),
       get(`${path}/reliability`, { grouping, group }),
+      state.drift?.reference_predictions ? get(`${path}/drift`, { grouping, group }).catch(nothing) : null,
       table.groups.some((/** @type {any} */ row) => row.group === group) ? null : lookUp(path, grouping, group),
     ]);
-    return { grouping, group, timeline, reliability, pinned };
+    return { grouping, group, timeline, reliability, drift, pinned };
   } catch (error) {
     if (error instanceof Missing) return { grouping, group, missing: error.message };
     throw error;

@@ -4,6 +4,7 @@ import { wantedOf } from "./columns.js";
 import { h } from "./dom.js";
 import { counted, duration, interval, moment, percent, points, probability, threshold, when } from "./format.js";
 import { runbookPath } from "./runbooks.js";
+import { driftView } from "./drift.js";
 import { reliabilityView } from "./reliability.js";
 import { timelineView } from "./timeline.js";
 
@@ -28,6 +29,7 @@ export function detailView(group, detail, data) {
       ? [
           timelineView(detail.timeline, wantedOf(state, table.grouping), group.evidence?.change, wide ? inside * 0.56 : inside),
           reliabilityView(detail.reliability, wide ? inside * 0.4 : inside),
+          detail.drift && driftView(detail.drift, wide ? inside * 0.56 : inside),
         ]
       : h("p", { class: "empty" }, detail?.missing ?? "Loading …"),
   );
@@ -71,8 +73,8 @@ function advice(group, state, grouping) {
       runbook("miscalibrated", grouping),
     ]);
   }
-  said.push(...evident(group.evidence));
   if (group.relearned) said.push(relearned(group.relearned));
+  said.push(...evident(group.evidence));
   const next = state.assessments.flatMap((/** @type {any} */ a) =>
     a.grouping === grouping ? a.next.map((/** @type {any} */ n) => ({ ...n, name: a.name })) : [],
   );

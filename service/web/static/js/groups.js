@@ -4,7 +4,7 @@ import { columns, header, isExpectedToDiffer, wantedOf } from "./columns.js";
 import { detailView } from "./detail.js";
 import { h } from "./dom.js";
 import { axisOf, axisView, forestLegend } from "./forest.js";
-import { count, counted } from "./format.js";
+import { count, counted, prose } from "./format.js";
 import { groupsHelp } from "./help.js";
 import { address, follow } from "./place.js";
 
@@ -28,6 +28,7 @@ export function groupsView(data, place, go, more) {
       ownFirst(state.groupings).map((grouping) => tab(grouping, state, table, go)),
     ),
     tools(data, shown, place, go),
+    state.drift && h("p", { class: "note" }, prose(state.drift.sentence)),
     h(
       "div",
       { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of groups" },

@@ -43,6 +43,10 @@ export function groupsHelp(state) {
     ],
     ["Gap", "Mean score less mean accuracy: positive where the model promises more than it keeps."],
     ["Traffic", "The group's share of the predictions; recent ones count more."],
+    [
+      "drifted",
+      "Its recent scores, predicted classes or attributes are not what they were in the reference. That is no proof of mistakes; a share of the labels is asked here.",
+    ],
   ]);
 }
 

@@ -1,0 +1,265 @@
+"""How soon evidence tells that a group got worse, with labels that drift aims and without.
+
+A model is watched as the service does it, without Kafka and Redis: traffic is counted and marked, the
+assessment's policy names groups by what is believed of them, drift names its share of them, and every group's
+labels are evidence as they come (`log_e_below`). One group's input gets worse; its scores fall with its
+accuracy, or, in the last row, only its accuracy does, which no score tells.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from service.asking import Aim, named_groups, standing
+from service.assessment.drift import aimed_shares
+from service.assessment.sequential import log_e_below
+from service.believing import believed_groupings
+from service.cells import Combination
+from service.combination_directory import CombinationDirectory
+from service.drifting import model_drift
+from service.ledger import OutcomeLedger
+from service.marking import due_marks
+from service.replay.tables import Table, print_tables
+from service.settings import Settings
+from service.shard import Traffic
+from service.store.facts import OutcomeEntry, TrafficFacts
+from service.store.marks import MarkName
+from service.store.records import Fact, Given
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+HOUR = 3_600.0
+BEGAN = 1_800_000_000.0
+PREDICTIONS_PER_HOUR = 20_000
+LABELS_PER_DAY = 100
+HOURS_A_ROUND = 2
+HEALTHY_DAYS = 2
+LONGEST_DAYS = 10
+THRESHOLD = 0.9
+ALPHA = 0.05
+BINS = 10
+
+HEALTHY_SCORES = (18.0, 1.0)
+WORSE_SCORES = (7.0, 2.0)
+WORSE_ACCURACY = 0.75
+
+
+class Question(NamedTuple):
+    """What is asked, and how the fault shows."""
+
+    name: str
+    groups: int
+    assessment: dict[str, Any]
+    scores_fall: bool
+
+
+QUESTIONS = (
+    Question("20 groups, estimation", 20, {"task": "estimation"}, True),
+    Question("100 groups, estimation", 100, {"task": "estimation"}, True),
+    Question("100 groups, the least accurate", 100, {"task": "identification"}, True),
+    Question("100 groups, estimation, scores stay", 100, {"task": "estimation"}, False),
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one run told.
+
+    Attributes:
+        hours: from the fault to the alarm; those of the whole run without one.
+        labels: of the group that got worse, since the fault.
+        drifted: from the fault until the group had drifted; NaN if it never did.
+    """
+
+    hours: float
+    labels: int
+    drifted: float
+
+
+class Watched:
+    """A model of some groups, one of which gets worse.
+
+    Args:
+        question: what is asked of it.
+        label_share: that drift aims.
+        seed: of everything random.
+    """
+
+    def __init__(self, question: Question, label_share: float, seed: int) -> None:
+        self._question = question
+        self._rng = np.random.default_rng(seed)
+        names = [f"r{g:03d}" for g in range(question.groups)]
+        asked = {"grouping": "region", "budget": {"labels": LABELS_PER_DAY, "per_days": 1}}
+        settings = Settings.model_validate(
+            {
+                "models": {
+                    "m": {
+                        "classes": ["right", "wrong"],
+                        "score_bins": BINS,
+                        "groupings": {"region": {"by": "attribute", "attribute": "region"}},
+                        "assessments": {"ask": asked | question.assessment},
+                        "drift": {"label_share": label_share},
+                        "traffic_half_life_days": None,
+                    }
+                },
+                "bounds": {"attribute_values": question.groups + 1},
+            }
+        )
+        self._model, self._space = settings.models["m"], settings.cell_space("m")
+        self._combinations: list[Combination] = [(name,) for name in names]
+        self._ledger = OutcomeLedger(self._space)
+        self._directory = CombinationDirectory(self._space, self._combinations)
+        self._counts = np.zeros((question.groups, BINS), np.int64)
+        self._marks: dict[MarkName, Ints] = {}
+        self._correct, self._wrong = np.zeros(question.groups), np.zeros(question.groups)
+        self._entries = 0
+        self._now = BEGAN
+        self._middles = (np.arange(BINS) + 0.5) / BINS
+
+    def run(self) -> Found:
+        """Days of health, then the fault, until there is evidence of it."""
+        drifted = np.nan
+        for _ in range(HEALTHY_DAYS * 24 // HOURS_A_ROUND):
+            self._round(worse=False)
+        before = self._correct[0] + self._wrong[0]
+        hours = 0
+        while hours < LONGEST_DAYS * 24:
+            hours += HOURS_A_ROUND
+            if self._round(worse=True) and np.isnan(drifted):
+                drifted = hours
+            if self._evident():
+                break
+        return Found(hours, int(self._correct[0] + self._wrong[0] - before), drifted)
+
+    def _evident(self) -> bool:
+        one = (self._correct[:1], self._wrong[:1], np.array([THRESHOLD]))
+        return bool(log_e_below(*one)[0] >= -np.log(ALPHA))
+
+    def _shares(self, group: int, *, worse: bool) -> Floats:
+        """Of the group's predictions by score bin."""
+        shape = WORSE_SCORES if worse and group == 0 and self._question.scores_fall else HEALTHY_SCORES
+        return np.diff(stats.beta(*shape).cdf(np.linspace(0, 1, BINS + 1)))
+
+    def _round(self, *, worse: bool) -> bool:
+        """Traffic comes, labels are asked and answered; whether the group has drifted."""
+        self._now += HOURS_A_ROUND * HOUR
+        size = HOURS_A_ROUND * PREDICTIONS_PER_HOUR // self._question.groups
+        fresh = np.array([self._shares(g, worse=worse) for g in range(self._question.groups)])
+        self._counts += self._rng.multinomial(size, fresh)
+        traffic = self._traffic()
+        groupings = believed_groupings(
+            settings=self._model,
+            space=self._space,
+            traffic=traffic,
+            ledger=self._ledger,
+            metric_groups=200,
+            at=self._now,
+            told_before={},
+        )
+        drift = model_drift(
+            space=self._space,
+            settings=self._model.drift,
+            traffic=traffic,
+            marks=self._marks,
+            reference=None,
+            groupings=groupings,
+            now=self._now,
+        )
+        due = due_marks(self._marks, traffic.traffic.counts, None, self._model.drift, now=self._now)
+        self._marks = {name: mark for name, mark in self._marks.items() if name not in due.going}
+        self._marks |= due.coming
+        told = None if drift is None else drift.groupings["region"]
+        shares = None if told is None else aimed_shares(told.suspicion, told.drifted)
+        aim = None if shares is None else Aim(shares, self._model.drift.label_share)
+        stands = standing(
+            self._model.assessments["ask"], groupings["region"], np.zeros(self._question.groups)
+        )
+        if stands is None:
+            raise RuntimeError("an assessment of accuracy can always ask")
+        wanted = LABELS_PER_DAY * HOURS_A_ROUND // 24
+        available = stands.situation.available
+        named = [] if aim is None else aim.groups(available[0], wanted, self._rng)
+        named += named_groups(stands, stands.situation.beliefs, available, wanted - len(named), self._rng)
+        for group in named:
+            self._answer(group, fresh[group], worse=worse)
+        self._ledger.place(self._directory)
+        return told is not None and bool(told.drifted[0])
+
+    def _answer(self, group: int, shares: Floats, *, worse: bool) -> None:
+        """A label of an item of the group, drawn evenly of what came in this round."""
+        score = float(self._middles[self._rng.choice(BINS, p=shares / shares.sum())])
+        # As the scores say; of the group that got worse all are wrong more often.
+        promised = float(shares @ self._middles / shares.sum())
+        right = score * WORSE_ACCURACY / promised if worse and group == 0 else score
+        correct = bool(self._rng.random() < right)
+        self._correct[group] += correct
+        self._wrong[group] += not correct
+        self._entries += 1
+        name = self._combinations[group][0]
+        fact = Fact(
+            request_id=f"r{self._entries}",
+            item_id=f"i{self._entries}",
+            grouping="region",
+            group=name,
+            predicted_class="right",
+            score=score,
+            attributes={"region": name},
+            predicted_at=self._now,
+            requested_at=self._now,
+        )
+        position = (1, self._entries)
+        label = Given("right" if correct else "wrong", self._now, "")
+        self._ledger.fold([OutcomeEntry(position, position, "ask", fact, label)])
+
+    def _traffic(self) -> TrafficFacts:
+        counts = self._counts.ravel()
+        weights = counts.astype(np.float64)
+        scores = weights * np.tile(self._middles, self._question.groups)
+        return TrafficFacts(
+            self._combinations, [0], Traffic(self._now, counts.copy(), weights, scores), {}, {}, {}, {}
+        )
+
+
+def of_questions(runs: int) -> Table:
+    """Medians over the runs, by what is asked, with and without aim."""
+    rows: list[tuple[str, tuple[float | None, ...]]] = []
+    for question in QUESTIONS:
+        figures: list[float | None] = []
+        for share in (0.0, 0.2):
+            found = [Watched(question, share, seed).run() for seed in range(runs)]
+            figures += [
+                float(np.median([one.hours for one in found])),
+                float(np.median([one.labels for one in found])),
+            ]
+        drifted = [one.drifted for one in found if not np.isnan(one.drifted)]
+        figures += [float(np.median(drifted)) if drifted else None]
+        rows.append((question.name, tuple(figures)))
+    title = (
+        f"hours from a fault to the evidence of it, and labels of the group since: median of {runs} runs, "
+        f"{LABELS_PER_DAY} labels a day, accuracy of one group from 0.95 to {WORSE_ACCURACY}, "
+        f"threshold {THRESHOLD}, alpha {ALPHA}; broken off after {24 * LONGEST_DAYS} hours"
+    )
+    columns = ("hours, policy alone", "labels", "hours, drift aims 20 %", "labels", "hours until drifted")
+    return Table(title, "asked", columns, rows)
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description="Measure how soon evidence comes, with aimed labels.")
+    parser.add_argument("--runs", type=int, default=20, help="of every figure")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--markdown", action="store_true", help="print Markdown")
+    options = parser.parse_args()
+    print_tables([of_questions(options.runs)], as_json=options.json, as_markdown=options.markdown)
+
+
+if __name__ == "__main__":
+    main()

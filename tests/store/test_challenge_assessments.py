@@ -1,0 +1,177 @@
+"""A challenger is compared with the model, with labels that serve both."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from store_site import NOW, Record, Site, message, record
+
+from service.cells import AGREE, ALL, CHALLENGE, DISAGREE, MISSING
+from service.challenging import ChallengeSnapshot
+from service.monitor import ModelMonitor
+from service.store.connection import Connection
+
+COUNT = 3_000
+CLASSES = ("cat", "dog", "owl")
+REGIONS = ("north", "south")
+
+
+def both() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """True classes, what the model and its challenger say [N], and regions; the challenger is better."""
+    rng = np.random.default_rng(7)
+    true = rng.integers(3, size=COUNT)
+    shared = rng.random(COUNT) < 0.06
+    wrong = (true + rng.integers(1, 3, COUNT)) % 3
+    model = np.where(shared | (rng.random(COUNT) < 0.12), wrong, true)
+    challenger = np.where(shared | (rng.random(COUNT) < 0.04), wrong, true)
+    return true, model, challenger, rng.integers(2, size=COUNT)
+
+
+TRUE, MODEL, CHALLENGER, REGION = both()
+DIFFER = MODEL != CHALLENGER
+
+
+def stream(votes: bool = True) -> list[Record]:
+    return [
+        record(
+            i,
+            message(
+                i,
+                predicted_class=CLASSES[MODEL[i]],
+                score=0.9,
+                attributes={"region": REGIONS[REGION[i]]},
+                **({"votes": {"v2": CLASSES[CHALLENGER[i]]}} if votes else {}),
+            ),
+        )
+        for i in range(COUNT)
+    ]
+
+
+def configured(connection: Connection, **changes: Any) -> Site:
+    asked = {
+        "task": "challenge",
+        "challenger": "v2",
+        "grouping": "region",
+        "margin": 0.02,
+        "budget": {"labels": 1_000},
+        "max_in_flight": 50,
+    }
+    settings = {
+        "classes": list(CLASSES),
+        "score_bins": 1,
+        "traffic_half_life_days": None,
+        "groupings": {"region": {"by": "attribute", "attribute": "region"}},
+        "assessments": {"next": asked | changes},
+    }
+    return Site(connection, {"m": settings}, bounds={"slots_per_cell": 512})
+
+
+def answered(site: Site, monitor: ModelMonitor, rounds: int) -> list[int]:
+    """Numbers of the items that were asked for."""
+    seen: list[int] = []
+    for _ in range(rounds):
+        monitor.refresh(NOW)
+        monitor.ask(epoch=1, now=NOW)
+        seen += site.answer("m", lambda item: CLASSES[TRUE[item]])
+    return seen
+
+
+def told(connection: Connection, rounds: int = 6) -> tuple[ChallengeSnapshot, list[int], ModelMonitor]:
+    site = configured(connection)
+    site.take_in(stream())
+    monitor = site.monitor("m")
+    asked = answered(site, monitor, rounds)
+    return monitor.refresh(NOW).challenges["next"], asked, monitor
+
+
+def test_the_better_one_is_found_overall_and_in_every_group(connection: Connection) -> None:
+    found, asked, _ = told(connection)
+    assert found.groups == [ALL, *REGIONS]
+    difference = (CHALLENGER == TRUE).mean() - (MODEL == TRUE).mean()
+    assert found.difference.lower[0] <= difference <= found.difference.upper[0]
+    assert found.better[0] > 0.99
+    assert found.worse[0] < 0.01
+    assert found.evidence_better[0] > 20
+    assert (found.difference.mean[1:] > 0).all()
+    assert found.labels[0] == pytest.approx(DIFFER[asked].sum())
+    assert found.labels[1:].sum() == pytest.approx(DIFFER[asked].sum())
+
+
+def test_how_often_they_disagree_is_known_without_a_label(connection: Connection) -> None:
+    found, _, _ = told(connection, rounds=0)
+    expected = [DIFFER.mean(), *(DIFFER[r == REGION].mean() for r in range(2))]
+    assert found.disagreement == pytest.approx(expected)
+    assert found.labels.sum() == 0
+    assert found.evidence_better == pytest.approx(1)
+    assert found.known == 1
+
+
+def test_four_of_five_labels_go_to_disagreements(connection: Connection) -> None:
+    _, asked, _ = told(connection)
+    assert len(asked) == 300
+    # Three standard errors of 300 draws.
+    assert DIFFER[asked].mean() == pytest.approx(0.8, abs=3 * (0.16 / 300) ** 0.5)
+
+
+def test_the_models_own_accuracy_stays_right(connection: Connection) -> None:
+    _, asked, monitor = told(connection)
+    everything = monitor.refresh(NOW).groupings[ALL]
+    truth = (MODEL == TRUE).mean()
+    assert everything.accuracy_lower[0] <= truth <= everything.accuracy_upper[0]
+    # Plainly counted, labels of disagreements would say far less.
+    assert (MODEL == TRUE)[asked].mean() < 0.6 < everything.accuracy_mean[0]
+
+
+def test_who_answers_as_the_challenger_does_speaks_for_it(connection: Connection) -> None:
+    site = configured(connection)
+    site.take_in(stream())
+    monitor = site.monitor("m")
+    monitor.refresh(NOW)
+    monitor.ask(epoch=1, now=NOW)
+    # Then it is right wherever the two disagree.
+    site.answer("m", lambda item: CLASSES[CHALLENGER[item]])
+    found = monitor.refresh(NOW).challenges["next"]
+    assert found.difference.mean[0] == pytest.approx(
+        found.disagreement[0] * found.labels[0] / (found.labels[0] + 1.5)
+    )
+
+
+def test_what_labellers_see_tells_nothing_of_the_challenger(connection: Connection) -> None:
+    site = configured(connection)
+    site.take_in(stream())
+    monitor = site.monitor("m")
+    monitor.refresh(NOW)
+    monitor.ask(epoch=1, now=NOW)
+    texts = list(site.requests("m").outbox().values())
+    assert len(texts) == 50
+    for text in texts:
+        said = json.loads(text)
+        assert "votes" not in said
+        assert not {CHALLENGE, AGREE, DISAGREE} & set(json.dumps(said).split('"'))
+
+
+def test_predictions_without_the_challengers_are_a_group_of_their_own(connection: Connection) -> None:
+    site = configured(connection)
+    site.take_in(stream(votes=False))
+    snapshot = site.monitor("m").refresh(NOW)
+    assert snapshot.groupings[CHALLENGE].groups == [MISSING]
+    assert snapshot.challenges == {}
+
+
+def test_before_the_first_prediction_nothing_is_known(connection: Connection) -> None:
+    monitor = configured(connection).monitor("m")
+    assert monitor.refresh(NOW).challenges == {}
+    assert monitor.ask(epoch=1, now=NOW).issued["next"] == 0
+
+
+def test_after_a_restart_nothing_is_another_group(connection: Connection) -> None:
+    site = configured(connection)
+    records = stream()
+    site.take_in(records[:900])
+    site.take_in(records)
+    groups = site.monitor("m").refresh(NOW).groupings[CHALLENGE]
+    shares = dict(zip(groups.groups, groups.beliefs.shares, strict=True))
+    assert shares[DISAGREE] == pytest.approx(DIFFER.mean())

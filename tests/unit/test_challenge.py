@@ -1,0 +1,141 @@
+"""Champion and challenger: posterior and evidence of their difference, from items on which they disagree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, special, stats
+
+from service.assessment.challenge import ChallengeBeliefs, PairedLabels
+
+COUNTS = st.tuples(*(st.integers(0, 60),) * 3)
+SHARES = st.floats(0.02, 1.0)
+MARGINS = st.floats(0.0, 0.2)
+
+
+def beliefs(counts: tuple[float, float, float], share: float) -> ChallengeBeliefs:
+    challenger, champion, neither = (np.array([float(count)]) for count in counts)
+    return ChallengeBeliefs(np.array([share]), PairedLabels(challenger, champion, neither))
+
+
+def draws(counts: tuple[float, float, float], share: float) -> np.ndarray:
+    theta = np.random.default_rng(1).dirichlet(np.array(counts) + 0.5, 200_000)
+    return np.asarray(share * (theta[:, 0] - theta[:, 1]))
+
+
+@pytest.mark.parametrize("counts", [(0, 0, 0), (3, 1, 0), (12, 30, 5), (400, 350, 80)])
+@pytest.mark.parametrize("share", [0.05, 0.4])
+def test_mean_variance_and_probabilities_are_those_of_joint_draws(
+    counts: tuple[int, int, int], share: float
+) -> None:
+    told, drawn = beliefs(counts, share), draws(counts, share)
+    assert told.mean[0] == pytest.approx(drawn.mean(), abs=4 * drawn.std() / len(drawn) ** 0.5)
+    assert told.variance[0] == pytest.approx(drawn.var(), rel=0.02)
+    # Four standard errors of a share of 200,000 draws at the most.
+    for margin in (0.0, 0.01, 0.03):
+        assert told.better(margin)[0] == pytest.approx((drawn > margin).mean(), abs=0.0045)
+        assert told.worse(margin)[0] == pytest.approx((drawn < -margin).mean(), abs=0.0045)
+
+
+@given(counts=COUNTS, share=SHARES)
+def test_without_a_margin_only_labels_that_tell_the_two_apart_count(
+    counts: tuple[int, int, int], share: float
+) -> None:
+    challenger, champion, _ = counts
+    better = special.betaincc(challenger + 0.5, champion + 0.5, 0.5)
+    assert beliefs(counts, share).better(0.0)[0] == pytest.approx(better, abs=1e-6)
+
+
+@given(counts=COUNTS, share=SHARES, margin=MARGINS)
+def test_who_swaps_the_two_swaps_what_is_said(
+    counts: tuple[int, int, int], share: float, margin: float
+) -> None:
+    there, swapped = beliefs(counts, share), beliefs((counts[1], counts[0], counts[2]), share)
+    assert there.better(margin)[0] == pytest.approx(swapped.worse(margin)[0], abs=1e-12)
+    assert there.log_e_better(margin)[0] == pytest.approx(swapped.log_e_worse(margin)[0])
+    assert there.mean[0] == pytest.approx(-swapped.mean[0], abs=1e-12)
+
+
+@given(counts=COUNTS, share=SHARES, margin=MARGINS)
+def test_better_worse_and_alike_are_all_there_is(
+    counts: tuple[int, int, int], share: float, margin: float
+) -> None:
+    told = beliefs(counts, share)
+    better, worse = told.better(margin)[0], told.worse(margin)[0]
+    assert 0 <= better <= 1
+    assert better + worse <= 1 + 1e-9
+    assert told.better(margin + 0.01)[0] <= better + 1e-9
+
+
+def test_who_hardly_disagrees_cannot_differ_by_more() -> None:
+    told = beliefs((500, 0, 0), 0.005)
+    assert told.better(0.01) == [0.0]
+    assert told.log_e_better(0.01)[0] <= 0
+    assert np.abs(beliefs((5, 1, 0), 0.0).interval(0.95)).max() == 0
+
+
+@pytest.mark.parametrize("counts", [(8, 3, 2), (40, 70, 10)])
+def test_intervals_hold_as_much_of_the_posterior_as_they_say(counts: tuple[int, int, int]) -> None:
+    lower, upper = beliefs(counts, 0.3).interval(0.95)
+    drawn = draws(counts, 0.3)
+    # A Beta stands for the difference; it is off by a point at the most.
+    assert ((drawn >= lower[0]) & (drawn <= upper[0])).mean() == pytest.approx(0.95, abs=0.01)
+
+
+@given(
+    counts=COUNTS,
+    share=st.floats(0.05, 1.0),
+    margin=st.floats(0.0, 0.04),
+    decisive=st.floats(0.0, 1.0),
+)
+def test_one_more_label_leaves_evidence_as_it_is_at_the_margin(
+    counts: tuple[int, int, int], share: float, margin: float, decisive: float
+) -> None:
+    # q - p = t exactly: a bet is fair then, whatever the share of labels that tell nobody.
+    needed = margin / share
+    both = needed + decisive * (1 - needed)
+    q, p = (both + needed) / 2, (both - needed) / 2
+    before = beliefs(counts, share).log_e_better(margin)[0]
+    after = [
+        beliefs((counts[0] + a, counts[1] + b, counts[2] + c), share).log_e_better(margin)[0]
+        for a, b, c in ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+    ]
+    expected = np.exp(np.array(after) - before) @ [q, p, 1 - q - p]
+    assert expected == pytest.approx(1, abs=1e-6)
+
+
+def test_evidence_is_the_mean_of_bets() -> None:
+    found = beliefs((9, 3, 4), 0.5).log_e_better(0.0)[0]
+
+    def capital(bet: float) -> float:
+        return float((1 + bet) ** 9 * (1 - bet) ** 3)
+
+    # A grid of 32 stands for the integral over all bets.
+    assert np.exp(found) == pytest.approx(integrate.quad(capital, 0, 1)[0], rel=0.05)
+
+
+def test_looking_after_every_label_seldom_finds_a_challenger_that_is_no_better() -> None:
+    rng = np.random.default_rng(4)
+    runs, labels, alpha = 1_000, 300, 0.05
+    said = rng.choice(3, size=(runs, labels), p=[0.4, 0.4, 0.2])
+    wins, losses, neither = ((said == k).cumsum(axis=1).ravel().astype(float) for k in range(3))
+    told = ChallengeBeliefs(np.full(runs * labels, 0.1), PairedLabels(wins, losses, neither))
+    ever = (told.log_e_better(0.0) >= -np.log(alpha)).reshape(runs, labels).any(axis=1)
+    # Three standard errors above what is promised.
+    assert ever.sum() <= stats.binom.ppf(0.9987, runs, alpha)
+    better = special.betaincc(wins + 0.5, losses + 0.5, 0.5)
+    looks = (better >= 1 - alpha).reshape(runs, labels).any(axis=1)
+    assert looks.mean() > 3 * alpha
+
+
+@pytest.mark.parametrize(("share", "count"), [(1.2, 0), (-0.1, 0), (0.5, -1)])
+def test_what_cannot_be_is_refused(share: float, count: float) -> None:
+    with pytest.raises(ValueError, match=r"share|counted"):
+        beliefs((count, 0, 0), share)
+
+
+def test_a_negative_margin_is_refused() -> None:
+    with pytest.raises(ValueError, match="margin"):
+        beliefs((1, 0, 0), 0.5).better(-0.1)

@@ -1,0 +1,87 @@
+"""Settings of challenges: what is asked, what makes no sense, and what cells are told apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from service.cells import AGREE, CHALLENGE, DISAGREE, MISSING, Challenge
+from service.errors import ConfigurationError
+from service.settings import Settings
+from service.settings_file import load_settings
+
+CHALLENGED = {"task": "challenge", "challenger": "v2", "budget": {"labels": 50}}
+
+
+def load(directory: Path, assessments: dict[str, Any], **more: Any) -> Settings:
+    path = directory / "credence.yaml"
+    model = {"classes": ["ham", "spam"], "assessments": assessments}
+    path.write_text(yaml.safe_dump({"models": {"mail": model}, **more}), encoding="utf-8")
+    return load_settings(path, {})
+
+
+def refused(directory: Path, assessments: dict[str, Any], **more: Any) -> list[tuple[str, str]]:
+    with pytest.raises(ConfigurationError) as caught:
+        load(directory, assessments, **more)
+    return list(caught.value.problems)
+
+
+def test_a_challenge_asks_by_agreement(tmp_path: Path) -> None:
+    settings = load(tmp_path, {"next": CHALLENGED})
+    asked = settings.models["mail"].assessments["next"]
+    assert (asked.metric, asked.asked_grouping) == ("accuracy", CHALLENGE)
+    assert (asked.least_margin, asked.aimed_share) == (0.01, 0.8)
+    space = settings.cell_space("mail")
+    assert space.challenge == Challenge("v2")
+    assert space.attributes == (CHALLENGE,)
+
+
+@pytest.mark.parametrize(
+    ("votes", "pattern"),
+    [({"v2": "spam"}, AGREE), ({"v2": "ham", "v3": "spam"}, DISAGREE), ({"v3": "spam"}, MISSING)],
+)
+def test_a_pattern_tells_whether_the_challenger_agrees(votes: dict[str, str], pattern: str) -> None:
+    assert Challenge("v2").pattern("spam", votes) == pattern
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "told"),
+    [
+        ({"challenger": None}, "next.challenger", "names the other classifier"),
+        ({"grouping": CHALLENGE}, "next.grouping", "should match pattern"),
+        ({"task": "estimation"}, "next.challenger", "is given with `task: challenge`"),
+        ({"task": "estimation", "challenger": None, "margin": 0.1}, "next.margin", "is given with"),
+        ({"threshold": 0.5}, "next.threshold", "is given with `task: performance"),
+    ],
+)
+def test_what_makes_no_sense_of_a_challenge_is_refused(
+    tmp_path: Path, changes: dict[str, Any], path: str, told: str
+) -> None:
+    problems = refused(tmp_path, {"next": CHALLENGED | changes})
+    assert any(at == f"models.mail.assessments.{path}" and told in problem for at, problem in problems), (
+        problems
+    )
+
+
+def test_a_model_has_one_challenger_at_a_time_and_no_ensemble_beside_it(tmp_path: Path) -> None:
+    ensemble = {"task": "ensemble", "positive_class": "spam", "members": ["a"], "budget": {"labels": 50}}
+    for other in (CHALLENGED | {"challenger": "v3"}, ensemble):
+        problems = refused(tmp_path, {"next": CHALLENGED, "other": other})
+        assert [path for path, _ in problems] == ["models.mail.assessments"]
+
+
+@pytest.mark.parametrize("bound", ["attribute_values", "attribute_length"])
+def test_bounds_that_would_fold_agreement_are_refused(tmp_path: Path, bound: str) -> None:
+    problems = refused(tmp_path, {"next": CHALLENGED}, bounds={bound: 2})
+    assert [path for path, _ in problems] == [f"bounds.{bound}"]
+
+
+def test_a_challenger_is_a_layout_of_its_own(tmp_path: Path) -> None:
+    told = [
+        load(tmp_path, assessments).cell_space("mail").fingerprint(16, 7.0)
+        for assessments in ({}, {"next": CHALLENGED}, {"next": CHALLENGED | {"challenger": "v3"}})
+    ]
+    assert len(set(told)) == 3
