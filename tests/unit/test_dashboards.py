@@ -140,11 +140,9 @@ def test_every_metric_of_the_catalogue_is_on_a_dashboard_or_left_out_on_purpose(
     }
     left_out = {
         "credence_consumer_record_timestamp_seconds",  # credence_consumer_lag_seconds says it better
-        "credence_group_relearned_timestamp_seconds",  # the row about evidence dates declines
         "credence_grouping_groups",  # a bound's neighbour: groups omitted are what matters
         "credence_evidence_alpha_ratio",  # what is confirmed stands on it already
         "credence_evidence_run_length_labels",  # likewise, changes
-        "credence_group_relearned_timestamp_seconds",  # changes of evidence are drawn; this one is for rules
         "credence_outcomes",  # labels by outcome tell the same of every group
     }
     assert set(SPECS) - shown == left_out
