@@ -14,6 +14,7 @@ from deploy.grafana.tables import Column, grid
 _MODEL = 'model="$model"'
 _ALL_GROUPS = (_MODEL, 'grouping="$grouping"')
 _CHANGED = "credence_group_change_timestamp_seconds"
+_ANEW = "credence_group_relearned_timestamp_seconds"
 _NOTHING = "no assessment asks for labels by this grouping"
 _KINDS = {"below_threshold": "Below target", "declined": "Declined", "miscalibrated": "Miscalibrated"}
 
@@ -34,7 +35,7 @@ def _confirmed() -> table.Panel:
             "1 where evidence confirms that a group is below alerts.min_accuracy, less accurate than its "
             "reference, or miscalibrated. Of those that are confirmed a share of evidence.alpha is false on "
             "average, at the most, however often one looks. `Changed` is from when on a group has been less "
-            "accurate.",
+            "accurate; from `Learned anew` on labels count in full, as its accuracy has probably changed.",
             looks.PLAIN,
             nothing=_NOTHING,
         ),
@@ -51,6 +52,7 @@ def _confirmed() -> table.Panel:
                 for kind, title in _KINDS.items()
             ),
             Column("Changed", f"{_group(_CHANGED)} * 1000", looks.TIME),
+            Column("Learned anew", f"{_group(_ANEW)} * 1000", looks.TIME),
             Column("Labels", _group("credence_group_evidence_labels"), looks.COUNT, 0),
             Column("Of the reference", _group("credence_group_evidence_reference_labels"), looks.COUNT, 0),
         ],

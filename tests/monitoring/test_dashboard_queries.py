@@ -45,6 +45,7 @@ ASSESSMENTS = """
 ALERTS = """alerts: {min_accuracy: 0.9, max_ece: 0.01}
     reference: {labels: 5}
     evidence: {run_length: 10}
+    forgetting: {run_length: 100}
     costs: {default: 1, mistakes: [{true: owl, predicted: cat, cost: 5}]}
     # More than is sent at first, so that it takes a time that is known.
     drift: {reference_predictions: 1000}"""
@@ -61,6 +62,7 @@ UNDER_WAY = (
     'ALERTS{alertstate="firing",alertname="CredenceGroupAccuracyLow",group="south"}',
     "credence_group_volume_ratio",
     'credence_group_change_timestamp_seconds{group="south"}',
+    'credence_group_relearned_timestamp_seconds{group="south"}',
     'credence_group_evidence_labels{group="north"}',
 )
 ALL_IS_THERE = (
@@ -88,7 +90,12 @@ OF_TARGETS = (
     "credence_grouping_traffic_share_",
 )
 
-OF_EVIDENCE = ("credence_group_evidence_", "credence_group_change_", "credence_group_accuracy_always_")
+OF_EVIDENCE = (
+    "credence_group_evidence_",
+    "credence_group_change_",
+    "credence_group_accuracy_always_",
+    "credence_group_relearned_",
+)
 
 
 @dataclass(frozen=True)
@@ -394,4 +401,4 @@ def test_the_weak_region_is_the_worst_group_of_the_fleet(scraped: Scraped) -> No
     expression = filled_in(worst.expression, fleet, REGIONS, scraped.built_in)
     ((labels, probability),) = scraped.prometheus.query(expression)
     assert labels == {"model": "sorter", "grouping": "region", "group": "south"}
-    assert probability > 0.95
+    assert probability > 0.5

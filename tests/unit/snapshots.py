@@ -103,7 +103,9 @@ def known(
         true = predicted if right else "cat" if predicted == "dog" else "dog"
         asked = ("class", predicted) if i % 4 < 2 else ("score_bin", "[0,0.5)")
         time = given[i % len(given)]
-        fact = Fact(f"r{i}", f"i{i}", *asked, predicted, score, {}, NOW - 9, time - 9)
+        # Classes are predicted in turn: else a score bin would seem to change from one to the next.
+        predicted_at = NOW - 9 + 1e-6 * (i % count)
+        fact = Fact(f"r{i}", f"i{i}", *asked, predicted, score, {}, predicted_at, time - 9)
         assessment = "worst" if i % 4 < 2 else "whole"
         entries.append(OutcomeEntry((1, i), (1, i), assessment, fact, Given(true, time, "")))
     ledger = OutcomeLedger(space)

@@ -344,7 +344,9 @@ def test_what_a_process_counts_begins_at_zero_before_the_first_event() -> None:
 def test_a_group_that_changed_tells_since_when_it_is_learned_anew() -> None:
     registry = registry_of(TAKEN)
     group = {"model": "m", "grouping": "class", "group": "cat"}
-    assert registry.get_sample_value("credence_group_relearned_timestamp_seconds", group) == NOW - 9
+    assert registry.get_sample_value("credence_group_relearned_timestamp_seconds", group) == pytest.approx(
+        NOW - 9
+    )
     assert registry.get_sample_value("credence_group_effective_labels", group) < 50
     other = {**group, "group": "owl"}
     assert registry.get_sample_value("credence_group_relearned_timestamp_seconds", other) is None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 from rich.console import Console
-from snapshots import ACCURACY, ASSESSMENTS, BUDGET, snapshot
+from snapshots import ACCURACY, ASSESSMENTS, BUDGET, drifting, snapshot
 
 from service.exposition import SnapshotCollector
 from service.snapshot import ModelSnapshot
@@ -132,6 +132,15 @@ def test_the_terminal_shows_what_assessments_have_found() -> None:
     assert "Most accurate: cat" in text
     assert "dog is less accurate than cat" in text
     assert "cost" in text
+
+
+def test_the_terminal_names_groups_that_have_drifted() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    console.print(status_view([drifting()]))
+    text = console.file.getvalue()
+    assert "dog (drifted)" in text
+    assert "cat (drifted)" not in text
+    assert "groups have drifted from the reference" in text
 
 
 def test_the_terminal_is_not_driven_by_names_that_came_with_messages() -> None:
