@@ -34,7 +34,7 @@ type Partly<T> = T extends Array<infer U> ? Partly<U>[]
   : T extends object ? { [K in keyof T]?: Partly<T[K]> } : T;
 // What Prometheus' annotations have, and the common type does not tell.
 type Annotation = schema.AnnotationQuery
-  & { expr: string; titleFormat: string; textFormat: string; tagKeys: string; step: string;
+  & { expr: string; titleFormat: string; textFormat: string; tagKeys?: string; step: string;
   useValueForTime?: boolean };
 // What variables have in Grafana itself, and later versions of this type tell.
 type Variable = schema.VariableModel
