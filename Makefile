@@ -79,6 +79,8 @@ benchmarks: $(VENV)/dev.installed  ## measure replays, beliefs, scrapes, curves,
 	$(BIN)/python -m benchmarks.alarms
 	$(BIN)/python -m benchmarks.aimed
 	$(BIN)/python -m benchmarks.watched_evidence
+	$(BIN)/python -m benchmarks.pooling
+	$(BIN)/python -m benchmarks.challengers
 
 screenshots: $(VENV)/dev.installed  ## play the demo, and picture its status page in docs/images
 	$(BIN)/python -m docs.screenshots
