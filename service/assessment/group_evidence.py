@@ -176,7 +176,7 @@ def assess_evidence(
 
     moved = anew | (told["reference_labels"] != before.reference_labels)
     moved |= told["reference_correct"] != before.reference_correct
-    told["baseline"][moved] = _baselines(
+    told["baseline"][moved] = baselines(
         tally.then_correct[moved],
         tally.then_wrong[moved],
         alpha=alpha / count,
@@ -214,14 +214,14 @@ def _conclude(
     told["detector"][some] = np.where(compared, log_detectors(told["detectors"][some]), np.nan)
 
 
-def _baselines(
+def baselines(
     correct: Floats, wrong: Floats, *, alpha: float, fixed: bool, threshold: float | None
 ) -> Floats:
     """Accuracies that groups had in the reference, or more; NaN of those without a label in it.
 
     Of a number of labels that was fixed before, by Clopper and Pearson (1934); else by a confidence sequence.
     A group that reached the threshold there is held to it as well: what is not as accurate as it is less
-    accurate than one of both.
+    accurate than one of both. Counts are [G], and each bound fails with a probability of `alpha`.
     """
     if fixed:
         lower = np.where(correct > 0, special.betaincinv(np.maximum(correct, 1), wrong + 1, alpha), 0.0)
@@ -229,5 +229,5 @@ def _baselines(
         lower, _ = confidence_sequence(correct, wrong, 1 - alpha)
     if threshold is not None:
         lower = np.where(correct >= threshold * (correct + wrong), np.maximum(lower, threshold), lower)
-    baselines: Floats = np.where(correct + wrong > 0, np.clip(lower, _NEAR_END, 1 - _NEAR_END), np.nan)
-    return baselines
+    told: Floats = np.where(correct + wrong > 0, np.clip(lower, _NEAR_END, 1 - _NEAR_END), np.nan)
+    return told

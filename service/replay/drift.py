@@ -132,14 +132,22 @@ class DriftStudy:
             CHANGE: change,
         }
 
+    def batches(self) -> list[tuple[int, int]]:
+        """The first run of every batch, and how many there are in it."""
+        firsts = range(0, self.runs, _RUNS_AT_ONCE)
+        return [(first, min(_RUNS_AT_ONCE, self.runs - first)) for first in firsts]
+
+    def streams(self, scenario: Scenario, first: int, runs: int) -> tuple[Flags, Floats]:
+        """Those of one batch, as `streams` makes them, the same whenever they are asked for."""
+        key = (*str(scenario).encode(), first)
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+        return streams(self.pool, scenario, runs, rng)
+
     def run(
         self, scenario: Scenario, workers: Workers, progress: Callable[[int], None] | None = None
     ) -> dict[str, Followed]:
         """All runs under one drift, by method."""
-        batches = [
-            (self, scenario, first, min(_RUNS_AT_ONCE, self.runs - first))
-            for first in range(0, self.runs, _RUNS_AT_ONCE)
-        ]
+        batches = [(self, scenario, first, runs) for first, runs in self.batches()]
         found: list[dict[str, Followed]] = []
         for (*_, runs), each in zip(batches, workers.each(run_batch, batches), strict=True):
             found.append(each)
@@ -196,9 +204,7 @@ class Followed:
 
 def run_batch(study: DriftStudy, scenario: Scenario, first: int, runs: int) -> dict[str, Followed]:
     """Some runs of every group: a function of its arguments alone, whoever runs it."""
-    key = (*str(scenario).encode(), first)
-    rng = np.random.default_rng(np.random.SeedSequence(study.seed, spawn_key=key))
-    right, truth = streams(study.pool, scenario, runs, rng)
+    right, truth = study.streams(scenario, first, runs)
     healthy, step = (np.tile(each, runs) for each in (study.pool.accuracy, 0.5 / study.pool.sizes))
     believed: dict[str, list[tuple[Floats, ...]]] = {name: [] for name in study.methods}
     for look in LOOKS.tolist():

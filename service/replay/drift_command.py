@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from service.errors import RecordingError
 from service.replay import plots
-from service.replay.arguments import INTERVAL, counts, positive
+from service.replay.alarms import AlarmStudy, alarm_summary
+from service.replay.arguments import INTERVAL, counts, positive, share
 from service.replay.drift import (
     CHANGE,
     DRIFTING,
@@ -38,6 +40,8 @@ POINTS = (5, 10, 20)
 WINDOW = 200
 HALF_LIFE = 100
 RUN_LENGTH = 10_000
+ALPHA = 0.05
+REFERENCE = 100
 
 _PER = 10_000
 """Labels that false alarms are told for."""
@@ -50,7 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "of the task drift",
         f"Streams of labels of every group, whose accuracy falls after {HEALTHY} of them: how well beliefs\n"
-        "follow, without forgetting, with a window or a half-life, and with forgetting after changes.",
+        "follow, without forgetting, with a window or a half-life, and with forgetting after changes; and\n"
+        "how soon the posterior and evidence tell a decline, and how often they tell one that is none.",
     )
     group.add_argument(
         "--drift", action="append", choices=SHAPES, help="repeatable (default: all of them, in turn)"
@@ -69,12 +74,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--run-length",
         type=positive,
         metavar="N",
-        help=f"labels from one change to the next (default: {RUN_LENGTH})",
+        help="labels from one change to the next, of forgetting; and until a false one is announced "
+        f"(default: {RUN_LENGTH})",
+    )
+    group.add_argument(
+        "--alpha",
+        type=share,
+        metavar="SHARE",
+        help="of groups that have not declined, those that evidence may ever tell of; the posterior has to "
+        f"be as sure as 1 less this (default: {ALPHA})",
+    )
+    group.add_argument(
+        "--reference",
+        type=positive,
+        metavar="N",
+        help=f"first labels that a decline is told from, up to {HEALTHY} (default: {REFERENCE})",
     )
 
 
 def drift_tables(pool: Pool, options: argparse.Namespace, crew: Workers, advance: Advance) -> list[Table]:
-    """Replay a recording, and tell what was found."""
+    """Replay a recording, and tell what was found.
+
+    Raises:
+        RecordingError: the reference is longer than the time before a drift.
+    """
+    reference = options.reference or REFERENCE
+    if reference > HEALTHY:
+        raise RecordingError("--reference", f"a drift begins after {HEALTHY} labels; choose no more")
     study = DriftStudy(
         pool=pool,
         runs=options.runs,
@@ -92,7 +118,12 @@ def drift_tables(pool: Pool, options: argparse.Namespace, crew: Workers, advance
     }
     if options.plots:
         _draw(pool.recording.name, found, options.plots)
-    return drift_summary(study, found)
+    alarms = AlarmStudy(study, options.alpha or ALPHA, reference)
+    told = {
+        scenario: alarms.run(scenario, crew, advance(f"{pool.recording.name} {scenario}, alarms", study.runs))
+        for scenario in found
+    }
+    return [*drift_summary(study, found), *alarm_summary(alarms, told)]
 
 
 def drift_summary(study: DriftStudy, found: Found) -> list[Table]:

@@ -24,7 +24,7 @@ _TAKEN = {
     challenge_command.TASK: ("region", "interval"),
     drift_command.TASK: (
         *("grouping", "superclasses", "score_bins", "binning", "interval"),
-        *("drift", "points", "window", "half_life", "run_length"),
+        *("drift", "points", "window", "half_life", "run_length", "alpha", "reference"),
     ),
 }
 """By task, beside those that all take, such as --runs."""

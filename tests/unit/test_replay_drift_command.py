@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from replay_examples import plain_pool, recording
 
+from service.errors import RecordingError
+from service.replay.alarms import RULES
 from service.replay.command import add_parser
 from service.replay.drift import (
     CHANGE,
@@ -26,6 +28,7 @@ from service.replay.drift import (
 )
 from service.replay.drift_command import drift_summary
 
+TOLD = "model, drift: labels until a decline is told, mean"
 POOL = plain_pool([9, 9], [1, 1])
 
 
@@ -61,6 +64,20 @@ def test_drifts_that_are_asked_for_are_told(tmp_path: Path, capsys: pytest.Captu
     assert set(errors["rows"][0]) == {"drift", "none", "last 80", "half-life 40", "change"}
     assert errors["rows"][1]["change"] < errors["rows"][1]["none"]
     assert "1 runs of 2 groups, seed 0." in errors["notes"]
+
+
+def test_rules_are_tried_as_they_are_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("--drift", "abrupt", "--points", "30", "--alpha", "0.01", "--run-length", "500")
+    assert run(tmp_path, *asked, "--reference", "250", "--json") == 0
+    tables: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    delays = next(table for table in tables if table["title"] == TOLD)
+    assert [set(row) for row in delays["rows"]] == [{"drift", *RULES}]
+    assert delays["notes"][0].startswith("Alpha 0.01, run length 500, reference 250 labels.")
+
+
+def test_a_reference_that_the_drift_would_reach_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match=f"--reference: .* {HEALTHY} labels"):
+        run(tmp_path, "--reference", HEALTHY + 1)
 
 
 def test_figures_are_drawn_of_every_drift(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,6 +36,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "--points": ("5",),
     "--window": ("200",),
     "--half-life": ("100",),
+    "--alpha": ("0.1",),
+    "--reference": ("200",),
     "--run-length": ("10000",),
     "--paper": (),
 }
@@ -54,7 +56,7 @@ TAKEN = {
     ("--task", "challenge"): {"--region", "--interval"},
     ("--task", "drift"): {
         *("--grouping", "--superclasses", "--score-bins", "--binning", "--interval"),
-        *("--drift", "--points", "--window", "--half-life", "--run-length"),
+        *("--drift", "--points", "--window", "--half-life", "--run-length", "--alpha", "--reference"),
     },
     ("--paper",): {"--paper", "--superclasses", "--top-m"},
 }
