@@ -137,6 +137,7 @@ def believed_groupings(
     metric_groups: int,
     at: float,
     told_before: Mapping[str, Collection[str]],
+    drifted_before: Mapping[str, Collection[str]] | None = None,
     evidence: Mapping[str, GroupingEvidence] | None = None,
 ) -> dict[str, GroupingSnapshot]:
     """Beliefs about the groups of every grouping that has traffic, by the labels that were there at a time.
@@ -149,6 +150,7 @@ def believed_groupings(
         metric_groups: groups per grouping that have metrics of their own, at most.
         at: seconds since the epoch.
         told_before: names of those that had them last time, by grouping.
+        drifted_before: names of those that had drifted then, by grouping.
         evidence: about the groups of groupings that asked for labels.
     """
     proven = evidence or {}
@@ -196,6 +198,7 @@ def believed_groupings(
             pace=pace,
             metric_groups=metric_groups,
             told_before=told_before.get(name, ()),
+            drifted_before=(drifted_before or {}).get(name, ()),
             confusion=confusion,
             positive=_positive_scores(space, groups, traffic) if name == POSITIVE_SCORE else None,
             evidence=proven.get(name),

@@ -160,17 +160,22 @@ def model_drift(
 
 
 def _mixes(space: CellSpace, traffic: TrafficFacts) -> Iterator[_Mix]:
-    """All mixes of a model; that of scores is the first."""
+    """All mixes of a model; that of scores is the first.
+
+    Not agreement with a challenger: a new one, or votes that come or go, is no change of the model's traffic.
+    """
     yield _Mix(SCORES, space.groups(SCORE_BIN, traffic.combinations)[1], space.bin_count)
     if space.by_class:
         yield _Mix(CLASSES, space.predicted_classes(len(traffic.combinations)), len(space.classes))
     for attribute in space.attributes:
+        if attribute == CHALLENGE:
+            continue
         values, kinds = space.attribute_values(attribute, traffic.combinations)
         yield _Mix(_told(attribute), kinds, len(values))
 
 
 def _told(attribute: str) -> str:
-    return {VOTES: "votes", CHALLENGE: "agreement"}.get(attribute, f"attribute:{attribute}")
+    return "votes" if attribute == VOTES else f"attribute:{attribute}"
 
 
 def _tells_nothing(mix: _Mix, grouping: Grouping) -> bool:

@@ -152,6 +152,7 @@ def grouping_snapshot(
     pace: Pace,
     metric_groups: int,
     told_before: Collection[str] = (),
+    drifted_before: Collection[str] = (),
     confusion: ConfusionSnapshot | None = None,
     positive: Floats | None = None,
     evidence: GroupingEvidence | None = None,
@@ -167,6 +168,7 @@ def grouping_snapshot(
         pace: how fast labels come.
         metric_groups: groups that have metrics of their own, at most.
         told_before: names of those that had them last time.
+        drifted_before: names of those that had drifted then.
         confusion: of predicted classes.
         positive: mean score of the positive class, where groups are by it.
         evidence: about the same groups, where there is any.
@@ -197,12 +199,14 @@ def grouping_snapshot(
     if alerts.max_ece is not None:
         above = beliefs.ece.probability_above(alerts.max_ece)
         miscalibrated = enough_for_ece & (above >= alerts.confidence)
+    drifted = frozenset(drifted_before)
+    crossed = low | miscalibrated | np.array([name in drifted for name in names], np.bool_)
     told = told_groups(
         names,
         mean=mean,
         width=accuracy_upper - accuracy_lower,
         shares=beliefs.shares,
-        crossed=low | miscalibrated if evidence is None else low | miscalibrated | evidence.alarming,
+        crossed=crossed if evidence is None else crossed | evidence.alarming,
         limit=metric_groups,
         before=told_before,
     )

@@ -100,12 +100,13 @@ def due_marks(
         return DueMarks({}, tuple(marks))
     if not counts.any():
         return DueMarks({}, ())
+    window = _known(window, marks, now)
     coming: dict[MarkName, Ints] = {}
     # Those of the future were made by a clock that was ahead.
     recent = sorted(name for name in marks if name.purpose == "recent" and name.at <= now)
     if not _named(marks, "beginning"):
         coming[MarkName("beginning", now)] = counts
-    if not _named(marks, "first") and counts.sum() >= settings.reference_predictions:
+    if not _named(marks, "first") and _enough(marks, counts, settings, now):
         coming[MarkName("first", now)] = counts
     if not recent or recent[-1].at <= now - settings.window_seconds / MARKS_PER_WINDOW:
         coming[MarkName("recent", now)] = counts
@@ -115,6 +116,19 @@ def due_marks(
     old = [name for name in recent if name.at <= now - settings.window_seconds]
     kept = {*recent[recent.index(old[-1]) if old else 0 :], *_of_reference(marks, window)}
     return DueMarks(coming, tuple(name for name in marks if name not in kept))
+
+
+def _enough(marks: Marks, counts: Ints, settings: DriftSettings, now: float) -> bool:
+    """Whether the first predictions are a reference: so many, of a window, as nights are not days.
+
+    Those that were there when traffic was first marked came before, nobody knows how long.
+    """
+    if counts.sum() < settings.reference_predictions:
+        return False
+    begun = min(_named(marks, "beginning"), default=None)
+    there = counts if begun is None else marks[begun]
+    late = begun is not None and begun.at <= now - settings.window_seconds
+    return late or bool(there.sum() >= settings.reference_predictions)
 
 
 def _of_reference(marks: Marks, window: ReferenceWindow | None) -> list[MarkName]:
@@ -161,15 +175,19 @@ def compared_traffic(
     """
     if any(_ahead(mark, counts) for mark in marks.values()):
         return None
+    window = _known(window, marks, now)
     set_at = 0.0 if window is None else window.set_at
     beginning = min(_named(marks, "beginning"), default=None)
     begin = next((name for name in _named(marks, "since") if name.set_at == set_at), None)
     ends = _named(marks, "first" if window is None else "until")
-    end = next((name for name in ends if name.set_at == set_at), None)
-    if end is None or end.at >= now:
+    end = min((name for name in ends if name.set_at == set_at), default=None)
+    if end is None:
         return None
-    bases = [n for n in _named(marks, "recent") if end.at < n.at <= now - settings.window_seconds]
-    base = max(bases, default=end)
+    wanted = now - settings.window_seconds
+    # The end of the reference, where that is nearer. There is no older mark once the window is made longer.
+    later = [n for n in _named(marks, "recent") if n.at <= now and _after(n, end, marks, now)]
+    old = [n for n in later if n.at <= wanted]
+    base = max(old) if old else min([end, *sorted(later)[:1]], key=lambda n: abs(n.at - wanted))
     lately = counts - _room(marks[base], len(counts))
     ended = _room(marks[end], len(counts))
     began = np.zeros_like(ended) if begin is None else _room(marks[begin], len(counts))
@@ -182,12 +200,27 @@ def compared_traffic(
             timed_since=timed.at,
             timed_counts=ended - _room(marks[timed], len(counts)),
         ),
-        recent=Stretch(lately, base.at, now, timed_since=base.at, timed_counts=lately),
+        recent=Stretch(lately, min(base.at, now), now, timed_since=base.at, timed_counts=lately),
     )
+
+
+def _known(window: ReferenceWindow | None, marks: Marks, now: float) -> ReferenceWindow | None:
+    """The window that was set; None of one that was over before the first mark: none tells its traffic.
+
+    Such is one from before the layout changed, or shards were filled anew: the first predictions are the
+    reference then, not what came between two looks.
+    """
+    beginning = min((name.at for name in _named(marks, "beginning")), default=now)
+    return None if window is not None and window.until < beginning else window
 
 
 def _named(marks: Marks, purpose: Purpose) -> list[MarkName]:
     return [name for name in marks if name.purpose == purpose]
+
+
+def _after(name: MarkName, end: MarkName, marks: Marks, now: float) -> bool:
+    """Whether a mark was made after another one: by what it knows of, where a clock was ahead then."""
+    return name.at > end.at if end.at <= now else bool(marks[name].sum() > marks[end].sum())
 
 
 def _room(mark: Ints, cells: int) -> Ints:

@@ -152,6 +152,7 @@ def take_snapshot(
         metric_groups=metric_groups,
         at=now,
         told_before=told_before,
+        drifted_before=None if before is None else _drifted_names(before),
         evidence=model_evidence(
             settings=settings,
             space=space,
@@ -207,6 +208,16 @@ def take_snapshot(
         reference=reference,
         drift=drift,
     )
+
+
+def _drifted_names(snapshot: ModelSnapshot) -> dict[str, list[str]]:
+    """Groups that have drifted, by grouping."""
+    if snapshot.drift is None:
+        return {}
+    return {
+        name: [snapshot.groupings[name].groups[g] for g in np.flatnonzero(told.drifted)]
+        for name, told in snapshot.drift.groupings.items()
+    }
 
 
 def _aim(drift: ModelDrift | None, grouping: str, label_share: float) -> Aim | None:

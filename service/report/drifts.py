@@ -49,11 +49,16 @@ def _counted(count: int) -> str:
 
 
 def _no_reference(snapshot: ModelSnapshot) -> str:
-    if snapshot.reference is not None:
+    if snapshot.reference is not None and snapshot.reference.until > snapshot.taken_at:
         return (
             "There is no reference yet to compare recent traffic with: the window that was set is not over."
         )
     wanted = snapshot.settings.drift.reference_predictions
+    if snapshot.predictions >= wanted:
+        return (
+            "There is no reference yet to compare recent traffic with: its predictions are to be of "
+            f"{snapshot.settings.drift.window_hours:g} hours at least."
+        )
     return (
         "There is no reference yet to compare recent traffic with: "
         f"{min(snapshot.predictions, wanted):,} of its {wanted:,} predictions are there."

@@ -48,7 +48,7 @@ ALERTS = """alerts: {min_accuracy: 0.9, max_ece: 0.01}
     forgetting: {run_length: 100}
     costs: {default: 1, mistakes: [{true: owl, predicted: cat, cost: 5}]}
     # More than is sent at first, so that it takes a time that is known.
-    drift: {reference_predictions: 1000}"""
+    drift: {reference_predictions: 1000, window_hours: 0.001}"""
 
 RATE_INTERVAL = "10s"
 # A counter that appears between two scrapes has no rate before it grows, and an alert wants labels enough, so

@@ -111,6 +111,13 @@ def test_groups_that_are_told_together_have_drifted_where_one_of_them_has() -> N
     assert value(taken, "grouping_groups_drifted", grouping="class") == 1
 
 
+def test_a_group_that_has_drifted_has_metrics_of_its_own_from_the_next_look_on() -> None:
+    # The alert names it then, and not `other`.
+    taken = drifting(metric_groups=1)
+    told = drifting(metric_groups=1, before=taken).groupings["class"].told.tolist()
+    assert told == [DOGS]
+
+
 def test_the_probability_of_being_asked_next_knows_of_suspicion() -> None:
     state = drifting().assessments["best"]
     aim, chance = state.aim, state.next

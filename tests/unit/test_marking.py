@@ -15,7 +15,7 @@ from service.store.references import ReferenceWindow
 
 HOUR = 3_600.0
 BEGAN = 1_800_000_000.0
-SETTINGS = DriftSettings(window_hours=24, reference_predictions=1_000)
+SETTINGS = DriftSettings(window_hours=24, reference_predictions=2_500)
 RATE = 100
 NEAR = SETTINGS.window_seconds / MARKS_PER_WINDOW / 2
 """No time within the window is farther from a mark."""
@@ -56,7 +56,7 @@ def model() -> Model:
 
 
 def test_nothing_is_compared_before_the_first_predictions_are_there(model: Model) -> None:
-    assert model.run(9).compared() is None
+    assert model.run(24).compared() is None
 
 
 def test_the_first_predictions_are_the_reference(model: Model) -> None:
@@ -64,7 +64,14 @@ def test_the_first_predictions_are_the_reference(model: Model) -> None:
     assert compared is not None
     assert compared.reference.predictions == SETTINGS.reference_predictions
     assert compared.reference.since == -math.inf
-    assert compared.reference.until == BEGAN + 9 * HOUR
+    assert compared.reference.until == BEGAN + 24 * HOUR
+
+
+def test_a_reference_of_many_predictions_is_a_window_long_as_nights_are_not_days(model: Model) -> None:
+    model.settings = DriftSettings(window_hours=24, reference_predictions=500)
+    compared = model.run(100).compared()
+    assert compared is not None
+    assert compared.reference.until == BEGAN + 24 * HOUR
 
 
 def test_recent_is_the_window_and_an_eighth_of_it_at_the_most(model: Model) -> None:
@@ -78,7 +85,7 @@ def test_recent_is_the_window_and_an_eighth_of_it_at_the_most(model: Model) -> N
 
 
 def test_nothing_of_the_reference_is_recent(model: Model) -> None:
-    compared = model.run(15).compared()
+    compared = model.run(30).compared()
     assert compared is not None
     assert compared.recent.since == compared.reference.until
     assert compared.reference.predictions + compared.recent.predictions == model.counts.sum()
@@ -89,6 +96,17 @@ def test_the_lengths_of_both_are_known_from_the_first_mark_on(model: Model) -> N
     assert compared is not None
     for stretch in (compared.reference, compared.recent):
         assert stretch.timed_counts.sum() / stretch.timed_seconds == pytest.approx(RATE / HOUR)
+
+
+def test_a_window_that_is_made_longer_is_as_long_as_marks_tell_at_first(model: Model) -> None:
+    model.run(500)
+    model.settings = DriftSettings(window_hours=168, reference_predictions=1_000)
+    compared = model.run(1).compared()
+    assert compared is not None
+    assert model.now - compared.recent.since <= 30 * HOUR
+    compared = model.run(300).compared()
+    assert compared is not None
+    assert 168 * HOUR <= model.now - compared.recent.since <= 168 * HOUR * (1 + 1 / MARKS_PER_WINDOW)
 
 
 def test_marks_are_bounded_whatever_the_time(model: Model) -> None:
@@ -136,6 +154,18 @@ def test_a_window_before_all_marks_begins_with_the_oldest(model: Model) -> None:
     assert compared.reference.until == pytest.approx(model.window.until, abs=NEAR)
 
 
+@pytest.mark.parametrize("length", [24 * HOUR, math.inf])
+def test_a_window_that_was_over_before_the_first_mark_gives_way_to_the_first_predictions(
+    model: Model, length: float
+) -> None:
+    until = BEGAN - 100 * HOUR
+    model.window = ReferenceWindow(until - length, until, until)
+    compared = model.run(50).compared()
+    assert compared is not None
+    assert compared.reference.predictions == SETTINGS.reference_predictions
+    assert not model.named("since") + model.named("until")
+
+
 def test_a_window_that_is_cleared_gives_way_to_the_first_predictions(model: Model) -> None:
     model.run(100)
     model.window = ReferenceWindow(-math.inf, model.now, model.now)
@@ -156,7 +186,7 @@ def test_another_window_takes_the_place_of_the_one_before(model: Model) -> None:
 
 
 def test_cells_that_came_later_had_no_traffic_before(model: Model) -> None:
-    model.run(20)
+    model.run(30)
     model.counts = np.array([*model.counts, 7])
     compared = model.compared()
     assert compared is not None
@@ -188,10 +218,15 @@ def test_marks_of_a_clock_that_was_ahead_go(model: Model) -> None:
     assert max(name.at for name in model.named("recent")) <= model.now
 
 
-def test_a_reference_of_a_clock_that_was_ahead_is_none_yet(model: Model) -> None:
+def test_a_reference_of_a_clock_that_was_ahead_is_one_whose_time_is_not_known(model: Model) -> None:
     model.run(50)
-    model.now = BEGAN
-    assert model.compared() is None
+    model.now = BEGAN - 365 * 24 * HOUR
+    for hours in (1, 60):
+        compared = model.run(hours).compared()
+        assert compared is not None
+        assert compared.reference.predictions == SETTINGS.reference_predictions
+    assert compared.recent.since <= model.now - 24 * HOUR
+    assert compared.recent.predictions == RATE * (model.now - compared.recent.since) / HOUR
 
 
 def test_without_traffic_nothing_is_marked(model: Model) -> None:
