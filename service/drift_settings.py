@@ -19,8 +19,8 @@ class DriftSettings(Frozen):
     reference_predictions: int = Field(
         default=10_000,
         ge=1,
-        description="recent traffic is compared with the first so many predictions, unless `credence "
-        "reference set` has set a window of time",
+        description="recent traffic is compared with the first so many predictions, and no fewer than come "
+        "in window_hours, unless `credence reference set` has set a window of time",
     )
     max_distance: float = Field(
         default=0.1,

@@ -36,6 +36,10 @@ KINDS: tuple[EvidenceKind, ...] = ("below_threshold", "declined", "miscalibrated
 EXPECTED_TO_DIFFER = frozenset({"score_bin", "positive_score", "votes", "challenge"})
 """Kinds of groupings whose groups are accurate as their scores or votes are: a threshold is none for them."""
 
+OTHERS_SAY = frozenset({"votes", "challenge"})
+"""Kinds by what other classifiers say: where these differ the model is right less often than its scores tell, and
+a change may be theirs."""
+
 _CHANGE_MASS = 0.9
 """Probability inside the interval of a change's time."""
 
@@ -124,7 +128,8 @@ def model_evidence(
         before: what was known last time, by grouping, so that only what has changed is computed.
     """
     found: dict[str, GroupingEvidence] = {}
-    for name in sorted({grouping for _, grouping in ledger.sources} & set(space.groupings)):
+    asked = {grouping for _, grouping in ledger.sources} & set(space.groupings)
+    for name in sorted(name for name in asked if space.groupings[name].kind not in OTHERS_SAY):
         names, cells = space.groups(name, traffic.combinations)
         present = np.bincount(cells, weights=traffic.traffic.counts, minlength=len(names)) > 0
         numbers = np.where(present, np.cumsum(present) - 1, -1)
@@ -202,16 +207,22 @@ def grouping_evidence(
         "miscalibrated": known.miscalibrated,
     }
     log_change = known.detector - np.log(run_length)
+    begins = np.cumsum(lengths) - lengths
+    changes: dict[int, Change] = {}
+    for group in np.flatnonzero(log_change >= 0).tolist():
+        if before is not None and seen[group] == lengths[group] and group in before.changes:
+            changes[group] = before.changes[group]
+        else:
+            begin = begins[group]
+            own = begin + np.flatnonzero(~then[begin : begin + lengths[group]])
+            changes[group] = _change(labels.part(own), _rate(known, group))
     return GroupingEvidence(
         groups=names,
         known=known,
         log_e=log_e,
         confirmed={name: discoveries(values, alpha) for name, values in log_e.items()},
         log_change=log_change,
-        changes={
-            group: _change(labels.part((groups == group) & ~then), _rate(known, group))
-            for group in np.flatnonzero(log_change >= 0).tolist()
-        },
+        changes=changes,
         alpha=alpha,
         run_length=run_length,
         tokens=labels.tokens,

@@ -12,8 +12,8 @@ class EvidenceSettings(Frozen):
 
     alpha: float = Field(
         default=0.05,
-        gt=0,
-        lt=1,
+        ge=1e-6,
+        le=0.5,
         description="expected share of false ones among the groups of a grouping that evidence names at one "
         "time; and the probability that a group's confidence sequence ever fails to hold its accuracy",
     )

@@ -16,7 +16,7 @@ from service.assessment.mixture import BetaMixture
 from service.assessment.shrinkage import own_rate, own_share
 from service.assessment.verdict import labels_to_verdict
 from service.cells import GroupingKind
-from service.evidence import EXPECTED_TO_DIFFER, GroupingEvidence
+from service.evidence import EXPECTED_TO_DIFFER, OTHERS_SAY, GroupingEvidence
 from service.model_settings import CONFUSION_CLASSES, CostSettings, ModelSettings
 from service.relearning import Relearned
 from service.store.facts import TrafficFacts
@@ -196,7 +196,7 @@ def grouping_snapshot(
         verdict_labels = np.ceil(np.maximum(verdict_labels, alerts.min_labels - beliefs.labels))
         low = enough & (below >= alerts.confidence)
         meets = enough & (below <= 1 - alerts.confidence)
-    if alerts.max_ece is not None:
+    if alerts.max_ece is not None and kind not in OTHERS_SAY:
         above = beliefs.ece.probability_above(alerts.max_ece)
         miscalibrated = enough_for_ece & (above >= alerts.confidence)
     drifted = frozenset(drifted_before)

@@ -47,7 +47,9 @@ class AlertSettings(Frozen):
     min_accuracy: Probability | None = Field(
         default=None, description="of every group but score bins, whose scores may be low"
     )
-    max_ece: Probability | None = Field(default=None, description="of every group")
+    max_ece: Probability | None = Field(
+        default=None, description="of every group but those by what other classifiers say"
+    )
     min_labels: float = Field(
         default=10.0,
         ge=0,

@@ -67,6 +67,9 @@ def log_gains(scores: Floats, correct: Flags, groups: Indices, group_count: int)
     gains = np.empty((group_count, len(_CORRECTIONS)))
     for number, (offset, slope) in enumerate(_CORRECTIONS):
         odds = offset + slope * logits
+        # What is surer than the ends may be right more often: nobody may win by what was cut off.
+        odds = np.where(scores > told, np.minimum(odds, logits), odds)
+        odds = np.where(scores < told, np.maximum(odds, logits), odds)
         ratios = np.where(
             correct,
             special.log_expit(odds) - np.log(told),

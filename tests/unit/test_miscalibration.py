@@ -51,6 +51,16 @@ def test_one_error_of_a_model_that_is_quite_sure_proves_nothing() -> None:
     assert told([1.0] * 200, [False] + [True] * 199) < np.log(20)
 
 
+@pytest.mark.parametrize("score", [0.0, 1e-5, 0.9995, 0.99999, 1.0])
+def test_scores_near_an_end_that_are_right_win_nothing(score: float) -> None:
+    after = [told([score], [label]) for label in (True, False)]
+    assert score * np.exp(after[0]) + (1 - score) * np.exp(after[1]) <= 1 + 1e-12
+
+
+def test_a_model_that_is_sure_and_always_right_is_not_miscalibrated() -> None:
+    assert told([1.0] * 100_000, [True] * 100_000) < 0
+
+
 def test_scores_that_are_no_probabilities_are_refused() -> None:
     with pytest.raises(ValueError, match=r"in \[0, 1\]"):
         told([1.2], [True])
