@@ -37,8 +37,8 @@ EXPECTED_TO_DIFFER = frozenset({"score_bin", "positive_score", "votes", "challen
 """Kinds of groupings whose groups are accurate as their scores or votes are: a threshold is none for them."""
 
 OTHERS_SAY = frozenset({"votes", "challenge"})
-"""Kinds by what other classifiers say: where these differ the model is right less often than its scores tell, and
-a change may be theirs."""
+"""Kinds by what other classifiers say: where these differ the model is right less often than its scores tell,
+and a change may be theirs."""
 
 _CHANGE_MASS = 0.9
 """Probability inside the interval of a change's time."""
