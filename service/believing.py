@@ -11,16 +11,20 @@ import numpy.typing as npt
 
 from service.assessment.groups import CellTraffic, Labels, assess_grouping
 from service.assessment.weights import Asked, balance_weights
-from service.cells import ALL, POSITIVE_SCORE, CellSpace
+from service.cells import ALL, FORMER_CHALLENGE, POSITIVE_SCORE, CellSpace
 from service.evidence import GroupingEvidence
 from service.grouping_snapshot import GroupingSnapshot, Pace, confusion_snapshot, grouping_snapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
+from service.outcome_sums import OutcomeSums
 from service.relearning import AskedGrouping, Forgotten, Relearned, forgotten
 from service.store.facts import TrafficFacts
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
+
+_LEAST_KEPT = 1e-6
+"""Of labels that a change left nothing of; they must not weigh without end."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +90,15 @@ def labels_of(
     """
     changes = _changes(space, ledger, traffic, run_length, now)
     sums = ledger.sums(at=now, decay=decay, factors=changes.factors)
+    # Of the same rows; without what changes take.
+    whole = None if changes.factors is None else ledger.sums(at=now, decay=decay).freshness
     # What is in no cell of the traffic tells nothing about it.
-    sums = sums.part(traffic.traffic.counts[sums.cells] > 0)
+    there = traffic.traffic.counts[sums.cells] > 0
+    # Nor is it known any more how densely those were asked for that aimed at a former challenger.
+    former = np.array([grouping == FORMER_CHALLENGE for _, grouping in ledger.sources], np.bool_)
+    if former.any():
+        there &= ~former[sums.sources]
+    sums, whole = sums.part(there), None if whole is None else whole[there]
     asked: Counter[str] = Counter()
     labelled = []
     for code, (_, grouping) in enumerate(ledger.sources):
@@ -95,7 +106,10 @@ def labels_of(
         if members.size:
             asked[grouping] += int(sums.counts[members].sum())
             known = grouping if grouping in space.groupings else ALL
-            labelled.append(Asked(space.groups(known, traffic.combinations)[1], members))
+            kept = None
+            if whole is not None and changes.regions is not None:
+                kept = _kept(changes.regions, sums, whole, members)
+            labelled.append(Asked(space.groups(known, traffic.combinations)[1], members, kept))
     weights = balance_weights(
         cells=sums.cells, freshness=sums.freshness, traffic=traffic.traffic.weights, asked=labelled
     )
@@ -109,6 +123,15 @@ def labels_of(
         None if space.challenge is None else sums.challenger,
     )
     return KnownLabels(labels, int(sums.counts.sum()), dict(asked), changes.relearned)
+
+
+def _kept(regions: Indices, sums: OutcomeSums, whole: Floats, members: Indices) -> Floats:
+    """What changes leave of the labels of one source, on average over cells that changed alike [cells]."""
+    of, count = regions[sums.cells[members]], int(regions.max(initial=0)) + 1
+    left = np.bincount(of, weights=sums.freshness[members], minlength=count)
+    all_of_it = np.bincount(of, weights=whole[members], minlength=count)
+    share = np.divide(left, all_of_it, out=np.ones(count), where=all_of_it > 0)
+    return np.maximum(share, _LEAST_KEPT)[regions]
 
 
 def _changes(

@@ -42,6 +42,9 @@ CHALLENGE = "__challenge__"
 AGREE, DISAGREE = "agree", "disagree"
 """Its groups; the third one is `MISSING`, where predictions do not carry what the challenger says."""
 
+FORMER_CHALLENGE = "__former_challenge__"
+"""What labels were asked for that were aimed at disagreements with a challenger who is none any more."""
+
 Combination = tuple[str, ...]
 GroupingKind = Literal[
     "all", "score_bin", "positive_score", "predicted_class", "superclass", "attribute", "votes", "challenge"

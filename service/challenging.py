@@ -73,6 +73,7 @@ def challenge_snapshot(
     *,
     now: float,
     interval: float,
+    since: float | None = None,
 ) -> ChallengeSnapshot | None:
     """How a challenger stands; None while no prediction carried what it says.
 
@@ -84,6 +85,7 @@ def challenge_snapshot(
         ledger: its outcomes, for evidence, which takes them as they were asked.
         now: seconds since the epoch.
         interval: probability inside intervals.
+        since: end of the reference window, if one was set: evidence begins anew with what was predicted then.
     """
     if space.challenge is None:
         return None
@@ -107,7 +109,10 @@ def challenge_snapshot(
     )
     disagreement = np.clip(disagreement, 0.0, 1.0)
     beliefs = ChallengeBeliefs(disagreement, _paired(parts, labels, differ, len(names)))
-    fair = ChallengeBeliefs(disagreement, _as_asked(parts, ledger, differ, len(names), now))
+    # What has no traffic is in no group.
+    there = differ & (traffic.traffic.counts > 0)
+    asked = _as_asked(parts, ledger, there, len(names), now=now, since=since)
+    fair = ChallengeBeliefs(disagreement, asked)
     lower, upper = beliefs.interval(interval)
     margin = settings.least_margin
     return ChallengeSnapshot(
@@ -167,14 +172,20 @@ def _paired(parts: list[Indices], labels: Labels, differ: Flags, count: int) -> 
 
 
 def _as_asked(
-    parts: list[Indices], ledger: OutcomeLedger, differ: Flags, count: int, now: float
+    parts: list[Indices],
+    ledger: OutcomeLedger,
+    differ: Flags,
+    count: int,
+    *,
+    now: float,
+    since: float | None,
 ) -> PairedLabels:
     """Labels of disagreements that were asked for a challenge, each counted once [G].
 
     Within disagreements these are drawn evenly, as evidence needs; whoever else asked may have looked for
     items that one of the two gets wrong.
     """
-    told = ledger.sums(at=now, decay=0.0)
+    told = ledger.sums(at=now, decay=0.0, since=since)
     sources = np.array([grouping == CHALLENGE for _, grouping in ledger.sources], np.bool_)
     if not len(told.cells):
         none = np.zeros(count)

@@ -287,11 +287,20 @@ def _ensemble_samples(samples: Samples, at: tuple[str, str], ensemble: EnsembleS
     )
 
 
+_MOST_WORSE = 20
+"""Groups where a challenger is worse that have metrics though their accuracy alone would give them none."""
+
+
 def _challenge_samples(
     samples: Samples, at: tuple[str, str], challenge: ChallengeSnapshot, grouping: GroupingSnapshot | None
 ) -> None:
-    """Of all traffic, and of the groups that have metrics of their own."""
-    told = [1 + int(g) for g in grouping.told] if grouping is not None and len(challenge.groups) > 1 else []
+    """Of all traffic, of the groups that have metrics of their own, and of those that an alert names."""
+    told: list[int] = []
+    if grouping is not None and len(challenge.groups) > 1:
+        # Accuracy decides which groups have metrics; it may be fine where the challenger's is not.
+        evidence = challenge.evidence_worse[1:]
+        worst = np.argsort(-evidence, kind="stable")[:_MOST_WORSE]
+        told = [1 + int(g) for g in np.union1d(grouping.told, worst[evidence[worst] >= len(evidence)])]
     names, estimate = [challenge.groups[g] for g in told], challenge.difference
     for name, values in {
         "credence_challenge_difference_lower_ratio": estimate.lower,

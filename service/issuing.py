@@ -11,7 +11,7 @@ import numpy.typing as npt
 from service.asking import Aim, Standing, named_groups, standing
 from service.assessment_settings import AssessmentSettings
 from service.believing import present_groups
-from service.cells import CellSpace
+from service.cells import AGREE, DISAGREE, CellSpace
 from service.drawing import Drawer, Pooled
 from service.model_settings import ModelSettings
 from service.requesting import renewal_of, request_of
@@ -137,8 +137,8 @@ class RequestIssuer:
             named = self._rng.permutation(planned)[:wanted].tolist()
             draws = self._planned(name, settings, named, traffic=traffic, now=now)
         elif (challenge := snapshot.challenges.get(name)) is not None and wanted > 0:
-            chosen = self._rng.choice(list(challenge.aimed), size=wanted, p=list(challenge.aimed.values()))
-            draws = self._planned(name, settings, chosen.tolist(), traffic=traffic, now=now)
+            share = challenge.aimed[DISAGREE]
+            draws = self._paired(name, settings, share, traffic=traffic, wanted=wanted, now=now)
         elif grouping and wanted > 0 and (stands := standing(settings, grouping, state.in_flight)):
             draws, aimed = self._draws(
                 name, settings, stands, state.aim, traffic=traffic, wanted=wanted, now=now
@@ -206,6 +206,34 @@ class RequestIssuer:
         cells = [self._cell_of(index[group], groups.cells, traffic.traffic.weights) for group in named]
         found = zip(named, self._drawer(traffic).draw(cells), strict=True)
         return [self._request(name, settings, item, group, now) for group, item in found if item is not None]
+
+    def _paired(
+        self,
+        name: str,
+        settings: AssessmentSettings,
+        share: float,
+        *,
+        traffic: TrafficFacts,
+        wanted: int,
+        now: float,
+    ) -> list[Draw]:
+        """Items on which champion and challenger disagree, by their share of all, and others beside them.
+
+        No more others than go with the disagreements that are found: else, round by round, the budget would
+        go to agreements where disagreements are rare, and nothing be left once one comes.
+        """
+        aimed = int(self._rng.binomial(wanted, share))
+        others = wanted - aimed
+        draws: list[Draw] = []
+        if share > 0:
+            draws = self._planned(name, settings, [DISAGREE] * max(aimed, 1), traffic=traffic, now=now)
+            if not draws:
+                return []
+            if len(draws) < aimed:
+                fitting = len(draws) * (1 - share) / share
+                others = min(others, int(fitting + self._rng.random()))
+            draws = draws[:aimed]
+        return draws + self._planned(name, settings, [AGREE] * others, traffic=traffic, now=now)
 
     def _drawer(self, traffic: TrafficFacts) -> Drawer:
         return Drawer(self._requests, traffic, self._slots, self._traffic_decay, self._hash_key)

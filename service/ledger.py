@@ -9,7 +9,7 @@ from itertools import compress, islice
 import numpy as np
 import numpy.typing as npt
 
-from service.cells import CellSpace, Combination
+from service.cells import CHALLENGE, FORMER_CHALLENGE, CellSpace, Combination
 from service.columns import GrowingColumns
 from service.combination_directory import CombinationDirectory
 from service.outcome_sums import NO_CLASS, Keys, OutcomeSums, cells_and_sources, sum_keys
@@ -208,7 +208,9 @@ class OutcomeLedger:
         self._sum_up(np.arange(self._summed, len(self._rows)))
         self._summed = len(self._rows)
 
-    def sums(self, *, at: float, decay: float, factors: Floats | None = None) -> OutcomeSums:
+    def sums(
+        self, *, at: float, decay: float, factors: Floats | None = None, since: float | None = None
+    ) -> OutcomeSums:
         """The outcomes that count, with the labels that had been given by then, summed up.
 
         Those that have no cell yet are left out.
@@ -217,12 +219,15 @@ class OutcomeLedger:
             at: seconds since the epoch.
             decay: how fast labels lose weight, 1/s.
             factors: what changes leave of every row, if not all of all [rows].
+            since: leaves out what was predicted before, if given; seconds since the epoch.
         """
         rows = self._rows
         # Those that count in no sum are counted in front of the others, and cut off.
         slots = rows["sum"].astype(np.intp) + 1
         if (self.last_label_at or 0.0) > at:
             slots[rows["given_at"] > at] = 0
+        if since is not None:
+            slots[rows["predicted_at"] < since] = 0
         counts = np.bincount(slots, minlength=len(self._sums) + 1)[1:]
         fresh = np.exp(-decay * np.maximum(at - rows["predicted_at"], 0.0)) if decay else None
         if factors is not None:
@@ -329,7 +334,10 @@ class OutcomeLedger:
             ],
             predicted=[index.get(fact.predicted_class, _NONE) for fact in facts],
             score=[fact.score for fact in facts],
-            source=[sources.setdefault((e.assessment, e.fact.grouping), len(sources)) for e in outcomes],
+            source=[
+                sources.setdefault((e.assessment, self._asked_grouping(e.fact)), len(sources))
+                for e in outcomes
+            ],
             true_class=[index.get(name, NO_CLASS) for name in true_classes],
             correct=[fact.predicted_class == name for fact, name in zip(facts, true_classes, strict=True)],
             challenger=[
@@ -341,6 +349,13 @@ class OutcomeLedger:
         if len(self._raw) > len(self._numbers):
             fresh = np.full(len(self._raw) - len(self._numbers), _NONE, dtype=np.intp)
             self._numbers = np.concatenate([self._numbers, fresh])
+
+    def _asked_grouping(self, fact: Fact) -> str:
+        """The grouping that a label was asked for; `FORMER_CHALLENGE` where it is no more what it was."""
+        challenge = self._space.challenge
+        if fact.grouping != CHALLENGE or (challenge is not None and fact.challenger == challenge.challenger):
+            return fact.grouping
+        return FORMER_CHALLENGE
 
     def _challenger_right(self, fact: Fact, true_class: str) -> bool:
         """Whether a challenger, if there is one, is right."""

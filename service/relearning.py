@@ -91,10 +91,13 @@ class Forgotten:
     Attributes:
         factors: what is kept of every row of the ledger, in (0, 1] [rows]; None if all of all.
         relearned: groups that changed, by grouping and name.
+        regions: of every cell, a number that cells share which are in the same groups that are suspected
+            to have changed [cells]; None if all of all is kept.
     """
 
     factors: Floats | None
     relearned: Mapping[str, Mapping[str, Relearned]]
+    regions: Indices | None = None
 
 
 @dataclass(frozen=True)
@@ -195,6 +198,7 @@ def forgotten(
     """
     factors = np.ones(outcomes.row_count)
     relearned: dict[str, Mapping[str, Relearned]] = {}
+    regions: Indices | None = None
     for grouping in groupings:
         askers = np.zeros(int(outcomes.sources.max(initial=0)) + 1, dtype=np.bool_)
         askers[[code for code in grouping.sources if code < len(askers)]] = True
@@ -205,11 +209,19 @@ def forgotten(
         order, kept = _kept(outcomes, asked, groups, courses)
         rows = outcomes.rows[order]
         factors[rows] = np.minimum(factors[rows], kept)
+        suspected = np.zeros(len(grouping.groups), np.intp)
+        suspected[list(courses)] = np.arange(1, len(courses) + 1)
+        joined = suspected[grouping.cells]
+        if regions is not None:
+            joined = joined + regions * (len(courses) + 1)
+        regions = np.unique(joined, return_inverse=True)[1].ravel()
         changes = {group: course.change for group, course in courses.items() if course.change is not None}
         if changes:
             relearned[grouping.name] = {grouping.groups[group]: change for group, change in changes.items()}
     memory.tidy()
-    return Forgotten(factors if (factors < 1).any() else None, relearned)
+    if not (factors < 1).any():
+        return Forgotten(None, relearned)
+    return Forgotten(factors, relearned, regions)
 
 
 def _kept(

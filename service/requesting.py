@@ -79,6 +79,7 @@ def request_of(
                 predicted_at=record.time,
                 requested_at=now,
                 votes=record.votes,
+                challenger=settings.challenger or "",
             )
         ),
         message=encode_json(message),

@@ -204,7 +204,7 @@ def take_snapshot(
         since=faults_since(groupings, before=None if before is None else before.since, past=past, now=now),
         performances=performances or {},
         ensembles=_ensembles(settings, space, traffic, ledger, requests, now=now, rng=rng),
-        challenges=_challenges(settings, space, traffic, ledger, now=now),
+        challenges=_challenges(settings, space, traffic, ledger, reference, now=now),
         reference=reference,
         drift=drift,
     )
@@ -263,7 +263,13 @@ def _ensembles(
 
 
 def _challenges(
-    settings: ModelSettings, space: CellSpace, traffic: TrafficFacts, ledger: OutcomeLedger, *, now: float
+    settings: ModelSettings,
+    space: CellSpace,
+    traffic: TrafficFacts,
+    ledger: OutcomeLedger,
+    reference: ReferenceWindow | None,
+    *,
+    now: float,
 ) -> dict[str, ChallengeSnapshot]:
     if space.challenge is None:
         return {}
@@ -278,7 +284,14 @@ def _challenges(
     asked = {name: one for name, one in settings.assessments.items() if one.task == "challenge"}
     told = {
         name: challenge_snapshot(
-            one, space, traffic, known.labels, ledger, now=now, interval=settings.interval
+            one,
+            space,
+            traffic,
+            known.labels,
+            ledger,
+            now=now,
+            interval=settings.interval,
+            since=None if reference is None else reference.until,
         )
         for name, one in asked.items()
     }

@@ -39,8 +39,12 @@ _PRIOR: Final = 0.5
 _SINGLE: Final = 64
 """So many of the latest labels are places of their own; among older ones, half as many for every doubling."""
 
-_LEAST_KEPT: Final = 0.5
-"""Labels that are left of a group whose accuracy could be anything."""
+_LEAST_KEPT: Final = 11.0
+"""Labels that are left of a group whose accuracy could be much: a few more than alerts want by default.
+
+With fewer, a group that is known to be too inaccurate would be taken for unknown as it gets worse still, and
+its alert would end. Coverage after a change hardly knows the difference. Of few labels, a quarter.
+"""
 
 _AT_ONCE: Final = 100_000
 """Groups times places, so that arrays fit a processor's cache."""
@@ -181,7 +185,8 @@ class _Places:
         middle = (last * mean).sum(axis=1)
         spread = (last * (variance + (mean - middle[:, None]) ** 2)).sum(axis=1)
         # As many labels as a Beta of this mean and variance has beside its prior.
-        left = np.maximum(middle * (1 - middle) / spread - 1 - 2 * _PRIOR, _LEAST_KEPT)
+        left = middle * (1 - middle) / spread - 1 - 2 * _PRIOR
+        left = np.maximum(left, np.minimum(_LEAST_KEPT, self.since[:, -1] / 4))
         each = np.divide(last, self.since, out=np.zeros(last.shape), where=last > 0)
         weights = left[:, None] * np.cumsum(each[:, ::-1], axis=1)[:, ::-1]
         sizes = self.since[:, -1]

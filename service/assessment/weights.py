@@ -30,10 +30,13 @@ class Asked:
     Attributes:
         groups: group of every cell under the assessment's grouping [cells].
         labels: which labels it asked for [m], as positions in the labels' columns.
+        kept: what changes leave of its labels, where these differ within its groups; any scale within a
+            group [cells].
     """
 
     groups: Indices
     labels: Indices
+    kept: Floats | None = None
 
 
 def balance_weights(*, cells: Indices, freshness: Floats, traffic: Floats, asked: Sequence[Asked]) -> Floats:
@@ -59,8 +62,27 @@ def balance_weights(*, cells: Indices, freshness: Floats, traffic: Floats, asked
         drawn = np.maximum(sums(drawn_from, freshness[assessment.labels], size), 1.0)
         drawn[np.bincount(drawn_from, minlength=size) == 0] = 0.0
         group_share = sums(assessment.groups, share, size)
-        density += (drawn / np.maximum(group_share, 1e-12))[assessment.groups]
+        asked_here = (drawn / np.maximum(group_share, 1e-12))[assessment.groups]
+        if assessment.kept is not None:
+            asked_here *= _unevenly(assessment, cells, freshness, size)
+        density += asked_here
     return 1 / np.maximum(density[cells], np.finfo(float).tiny)
+
+
+def _unevenly(assessment: Asked, cells: Indices, freshness: Floats, size: int) -> Floats:
+    """How much more of its group's labels is left in a cell than on average over the group [cells].
+
+    An assessment asks evenly within a group. Where another grouping's group has changed, less is left of its
+    labels there: taken for even, they would leave the changed part without a say.
+    """
+    if assessment.kept is None:
+        raise ValueError("it is not told what changes leave")
+    there = cells[assessment.labels]
+    left = freshness[assessment.labels]
+    total = sums(assessment.groups[there], left, size)
+    whole = sums(assessment.groups[there], left / assessment.kept[there], size)
+    scale = np.divide(whole, total, out=np.ones(size), where=total > 0)
+    return assessment.kept * scale[assessment.groups]
 
 
 def effective_counts(

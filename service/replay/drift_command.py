@@ -96,8 +96,10 @@ def drift_tables(pool: Pool, options: argparse.Namespace, crew: Workers, advance
     """Replay a recording, and tell what was found.
 
     Raises:
-        RecordingError: the reference is longer than the time before a drift.
+        RecordingError: the reference is longer than the time before a drift, or a run is of one label.
     """
+    if options.run_length == 1:
+        raise RecordingError("--run-length", "a run of one label leaves none between changes; give more")
     reference = options.reference or REFERENCE
     if reference > HEALTHY:
         raise RecordingError("--reference", f"a drift begins after {HEALTHY} labels; choose no more")

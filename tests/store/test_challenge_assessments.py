@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from service.cells import AGREE, ALL, CHALLENGE, DISAGREE, MISSING
 from service.challenging import ChallengeSnapshot
 from service.monitor import ModelMonitor
 from service.store.connection import Connection
+from service.store.references import ReferenceStore, ReferenceWindow
 
 COUNT = 3_000
 CLASSES = ("cat", "dog", "owl")
@@ -116,6 +118,46 @@ def test_four_of_five_labels_go_to_disagreements(connection: Connection) -> None
     assert DIFFER[asked].mean() == pytest.approx(0.8, abs=3 * (0.16 / 300) ** 0.5)
 
 
+def test_where_disagreements_are_rare_the_budget_waits_for_them(connection: Connection) -> None:
+    site, records = configured(connection), stream()
+    rare = np.flatnonzero(DIFFER)[:16]
+    site.take_in([records[i] for i in sorted({*rare.tolist(), *np.flatnonzero(~DIFFER)[:1_000].tolist()})])
+    asked = answered(site, site.monitor("m"), 20)
+    assert set(rare.tolist()) <= set(asked)
+    # A fifth of all, which is a quarter of the disagreements, give or take one a round that has them.
+    assert len(asked) <= 16 * 1.25 + 4
+
+
+def test_another_challenger_begins_without_labels_and_the_model_is_no_worse_for_it(
+    connection: Connection,
+) -> None:
+    site = configured(connection)
+    # Of the other one, who agrees with the model as often, is known what it predicts, too.
+    third = np.roll(CHALLENGER, 1)
+    records = [
+        record(
+            i,
+            message(
+                i,
+                predicted_class=CLASSES[MODEL[i]],
+                score=0.9,
+                attributes={"region": REGIONS[REGION[i]]},
+                votes={"v2": CLASSES[CHALLENGER[i]], "v3": CLASSES[third[i]]},
+            ),
+        )
+        for i in range(COUNT)
+    ]
+    site.take_in(records)
+    answered(site, site.monitor("m"), 6)
+    other = configured(connection, challenger="v3")
+    other.take_in(records)
+    snapshot = other.monitor("m").refresh(NOW)
+    found, everything = snapshot.challenges["next"], snapshot.groupings[ALL]
+    assert found.labels.sum() == 0
+    assert found.evidence_worse == pytest.approx(1)
+    assert everything.accuracy_upper[0] > (MODEL == TRUE).mean()
+
+
 def test_the_models_own_accuracy_stays_right(connection: Connection) -> None:
     _, asked, monitor = told(connection)
     everything = monitor.refresh(NOW).groupings[ALL]
@@ -175,3 +217,13 @@ def test_after_a_restart_nothing_is_another_group(connection: Connection) -> Non
     groups = site.monitor("m").refresh(NOW).groupings[CHALLENGE]
     shares = dict(zip(groups.groups, groups.beliefs.shares, strict=True))
     assert shares[DISAGREE] == pytest.approx(DIFFER.mean())
+
+
+def test_evidence_begins_anew_after_the_reference(connection: Connection) -> None:
+    site = configured(connection)
+    site.take_in(stream())
+    monitor = site.monitor("m")
+    answered(site, monitor, 6)
+    assert monitor.refresh(NOW).challenges["next"].evidence_better[0] > 20
+    ReferenceStore(connection, site.keys("m")).set(ReferenceWindow(-math.inf, NOW + 1, NOW + 1))
+    assert monitor.refresh(NOW).challenges["next"].evidence_better == pytest.approx(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -252,3 +253,20 @@ def share_asked(run_length: float | None) -> float:
 
 def test_thompson_sampling_asks_again_about_a_group_that_changed() -> None:
     assert share_asked(RUN_LENGTH) > 0.9 > 1.5 * share_asked(None)
+
+
+def test_a_camera_that_broke_keeps_its_share_of_what_others_asked_for() -> None:
+    asked = [
+        msgspec.structs.replace(
+            entry, fact=msgspec.structs.replace(entry.fact, grouping="camera" if n % 4 == 0 else "former")
+        )
+        for n, entry in enumerate(entries(600))
+    ]
+    ledger = OutcomeLedger(SPACE)
+    ledger.fold(asked)
+    ledger.place(DIRECTORY)
+    told = labels_of(SPACE, ledger, TRAFFIC, decay=0.0, run_length=RUN_LENGTH, now=1e9)
+    assert "camera-1" in told.relearned["camera"]
+    names, cells = SPACE.groups("camera", TRAFFIC.combinations)
+    mass = np.bincount(cells[told.labels.cells], weights=told.labels.weights * told.labels.freshness)
+    assert mass[names.index("camera-1")] / mass.sum() == pytest.approx(1 / 3, abs=0.03)
