@@ -48,7 +48,7 @@ ALERTS = """alerts: {min_accuracy: 0.9, max_ece: 0.01}
     forgetting: {run_length: 100}
     costs: {default: 1, mistakes: [{true: owl, predicted: cat, cost: 5}]}
     # More than is sent at first, so that it takes a time that is known.
-    drift: {reference_predictions: 1000, window_hours: 0.001}"""
+    drift: {reference_predictions: 1000, window_hours: 0.005}"""
 
 RATE_INTERVAL = "10s"
 # A counter that appears between two scrapes has no rate before it grows, and an alert wants labels enough, so
@@ -195,9 +195,12 @@ def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> 
         labelled.send(range(400))
         fresh = itertools.count(600, 10)
 
-        def holds_under_way(expression: str) -> bool:
+        def go_on() -> None:
             first = next(fresh)
             deployment.send_predictions(range(first, first + 10))
+
+        def holds_under_way(expression: str) -> bool:
+            go_on()
             labeller.answer()
             return bool(prometheus.query(expression))
 
@@ -208,6 +211,7 @@ def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> 
             wait_for(partial(holds_under_way, expression), seconds=60, what=expression)
 
         def vendors_answer(expression: str) -> bool:
+            go_on()  # or there would be no recent traffic in the end
             labelled.answer()
             return bool(prometheus.query(expression))
 
