@@ -137,9 +137,7 @@ class Child:
         deadline = time.monotonic() + seconds
         while not ready():
             if self.process.poll() is not None:
-                raise EmbeddedServerError(
-                    f"{self.name} exited with code {self.process.returncode} at its start"
-                )
+                raise EmbeddedServerError(f"{self.name} exited with code {self.stop()} at its start")
             if time.monotonic() > deadline:
                 self.stop()
                 raise EmbeddedServerError(f"{self.name} was not ready within {seconds:g} s")
@@ -208,6 +206,7 @@ class EmbeddedRedis(Child):
         output: IO[bytes] | None = None,
         options: Mapping[str, str | int] | None = None,
     ) -> None:
+        binary = _redis_binary()
         self._temporary = None if folder else tempfile.TemporaryDirectory(prefix="credence-redis-")
         self.folder = folder or Path(self._temporary.name if self._temporary else "")
         self.port = port or free_port()
@@ -215,7 +214,7 @@ class EmbeddedRedis(Child):
         super().__init__(
             "Redis",
             [
-                _redis_binary(),
+                binary,
                 *("--port", str(self.port)),
                 *("--bind", "127.0.0.1"),
                 *("--dir", str(self.folder)),
