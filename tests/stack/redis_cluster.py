@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Self
@@ -13,10 +14,24 @@ from service.errors import EmbeddedServerError
 
 _NODES = 3
 _SLOTS = 16_384
+_BUS = 10_000
+"""So many ports above a node's own its bus listens."""
+
 _LAST_PORT = 22_000
-"""Of a node: its bus listens 10,000 ports above, which outgoing connections must not be given either."""
+"""Of a node, so that its bus's is none that outgoing connections are given."""
 
 _PORTS_TRIED = 5
+
+
+def node_port() -> int:
+    """A port for a node of a cluster: its bus's is free too, and none that outgoing connections get."""
+    while True:
+        port = free_port()
+        with socket.socket() as bus, suppress(OSError):
+            bus.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bus.bind(("127.0.0.1", port + _BUS))
+            if port < _LAST_PORT:
+                return port
 
 
 class EmbeddedRedisCluster:
@@ -43,10 +58,9 @@ class EmbeddedRedisCluster:
     def _start_node(self) -> EmbeddedRedis:
         options: dict[str, str | int] = {"cluster-enabled": "yes", "cluster-node-timeout": 15_000}
         for _ in range(_PORTS_TRIED):
-            port = next(port for port in iter(free_port, None) if port < _LAST_PORT)
             # Somebody else may take one of its two ports before it does.
             with suppress(EmbeddedServerError):
-                return self._stack.enter_context(EmbeddedRedis(port=port, options=options))
+                return self._stack.enter_context(EmbeddedRedis(port=node_port(), options=options))
         raise EmbeddedServerError(f"no node of a Redis Cluster starts on any of {_PORTS_TRIED} ports")
 
     def _form(self) -> None:

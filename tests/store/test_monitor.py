@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 import redis
+from redis_cluster import node_port
 from scipy.stats import chisquare
 from store_site import HASH_KEY, NOW, Record, Site, message, outcomes, page, record, restore, save
 
 from service.assessment.policies import POLICIES
 from service.clients import build_redis
 from service.contract import LabelRequest
-from service.embedded import Child, EmbeddedRedis, _redis_binary, free_port
+from service.embedded import Child, EmbeddedRedis, _redis_binary
 from service.errors import FenceRefused
 from service.issuing import Round
 from service.monitor import ModelMonitor
@@ -395,7 +396,7 @@ def test_a_monitor_that_runs_on_forgets_what_the_stream_lets_go_of_like_one_that
 @pytest.fixture
 def cluster(redis_server: EmbeddedRedis, tmp_path: Path) -> Iterator[Connection]:  # noqa: ARG001 - skips without a server
     """A Redis Cluster of one node, which refuses keys of different slots in one script."""
-    port = next(port for port in iter(free_port, None) if port < 55_000)  # its bus is 10,000 ports above
+    port = node_port()
     options = {"port": port, "bind": "127.0.0.1", "cluster-enabled": "yes", "dir": tmp_path, "save": ""}
     arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
     client = build_redis(RedisSettings.model_validate({"url": f"redis://127.0.0.1:{port}/0"}))
