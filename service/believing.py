@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from service.assessment.groups import CellTraffic, Labels, assess_grouping
 from service.assessment.weights import Asked, balance_weights
-from service.cells import ALL, FORMER_CHALLENGE, POSITIVE_SCORE, CellSpace
+from service.cells import ALL, POSITIVE_SCORE, CellSpace
 from service.evidence import GroupingEvidence
 from service.grouping_snapshot import GroupingSnapshot, Pace, confusion_snapshot, grouping_snapshot
 from service.ledger import OutcomeLedger
@@ -94,10 +94,7 @@ def labels_of(
     whole = None if changes.factors is None else ledger.sums(at=now, decay=decay).freshness
     # What is in no cell of the traffic tells nothing about it.
     there = traffic.traffic.counts[sums.cells] > 0
-    # Nor is it known any more how densely those were asked for that aimed at a former challenger.
-    former = np.array([grouping == FORMER_CHALLENGE for _, grouping in ledger.sources], np.bool_)
-    if former.any():
-        there &= ~former[sums.sources]
+    there &= ledger.evenly_asked[sums.sources]
     sums, whole = sums.part(there), None if whole is None else whole[there]
     asked: Counter[str] = Counter()
     labelled = []
@@ -123,6 +120,22 @@ def labels_of(
         None if space.challenge is None else sums.challenger,
     )
     return KnownLabels(labels, int(sums.counts.sum()), dict(asked), changes.relearned)
+
+
+def known_labels(
+    settings: ModelSettings, space: CellSpace, ledger: OutcomeLedger, traffic: TrafficFacts, *, now: float
+) -> KnownLabels:
+    """The same, weighted as a model's settings want it.
+
+    Args:
+        settings: of the model.
+        space: its cells.
+        ledger: its outcomes, placed in cells.
+        traffic: its traffic.
+        now: seconds since the epoch.
+    """
+    decay, run_length = settings.label_decay_per_second, settings.change_run_length
+    return labels_of(space, ledger, traffic, decay=decay, run_length=run_length, now=now)
 
 
 def _kept(regions: Indices, sums: OutcomeSums, whole: Floats, members: Indices) -> Floats:
@@ -160,6 +173,7 @@ def believed_groupings(
     metric_groups: int,
     at: float,
     told_before: Mapping[str, Collection[str]],
+    known: KnownLabels | None = None,
     drifted_before: Mapping[str, Collection[str]] | None = None,
     evidence: Mapping[str, GroupingEvidence] | None = None,
 ) -> dict[str, GroupingSnapshot]:
@@ -173,12 +187,12 @@ def believed_groupings(
         metric_groups: groups per grouping that have metrics of their own, at most.
         at: seconds since the epoch.
         told_before: names of those that had them last time, by grouping.
+        known: the labels that were there then, if they have been looked at already.
         drifted_before: names of those that had drifted then, by grouping.
         evidence: about the groups of groupings that asked for labels.
     """
     proven = evidence or {}
-    decay = settings.label_decay_per_second
-    known = labels_of(space, ledger, traffic, decay=decay, run_length=settings.change_run_length, now=at)
+    known = known or known_labels(settings, space, ledger, traffic, now=at)
     pace = Pace(
         labels_per_second=sum(
             assessment.budget.labels / (assessment.budget.per_days * 86_400)
@@ -186,7 +200,7 @@ def believed_groupings(
             if assessment.budget.per_days is not None
         ),
         labels=known.count,
-        decay=decay,
+        decay=settings.label_decay_per_second,
     )
     cell_bins = space.groups("score_bin", traffic.combinations)[1]
     told: dict[str, GroupingSnapshot] = {}

@@ -154,6 +154,14 @@ class OutcomeLedger:
         return list(self._sources)
 
     @property
+    def evenly_asked(self) -> Flags:
+        """Of every code in `sums`, whether it is still known how densely its labels were asked for [sources].
+
+        It is not of those that were aimed at disagreements with a challenger who is none any more.
+        """
+        return np.array([grouping != FORMER_CHALLENGE for _, grouping in self._sources], np.bool_)
+
+    @property
     def recent(self) -> list[OutcomeEntry]:
         """The outcomes that came last, the newest first."""
         return list(reversed(self._recent.values()))
@@ -248,13 +256,12 @@ class OutcomeLedger:
             counts &= rows["given_at"] <= at
         chosen = np.flatnonzero(counts)
         cells, sources = (column[rows["sum"][chosen]] for column in cells_and_sources(self._sum_keys()))
-        correct = rows["correct"][chosen]
         return PlacedOutcomes(
             rows=chosen,
             row_count=len(rows),
             cells=cells,
             sources=sources,
-            correct=correct,
+            correct=rows["correct"][chosen],
             predicted_at=rows["predicted_at"][chosen],
             marks=_mixed(self._tokens(chosen).astype(np.uint64)),
         )
@@ -294,14 +301,9 @@ class OutcomeLedger:
         asked = np.array([named == grouping for _, named in self._sources], dtype=np.bool_)
         chosen = np.flatnonzero(rows["sum"] != _NONE)
         chosen = chosen[asked[rows["source"][chosen]]]
-        cells = self._space.cells(
-            combinations=self._numbers[rows["combination"][chosen]],
-            classes=rows["predicted"][chosen].astype(np.intp),
-            scores=rows["score"][chosen],
-        )
         return LabelSequence(
             tokens=self._tokens(chosen),
-            cells=cells,
+            cells=cells_and_sources(self._sum_keys())[0][rows["sum"][chosen]],
             scores=rows["score"][chosen],
             correct=rows["correct"][chosen],
             predicted_at=rows["predicted_at"][chosen],

@@ -21,7 +21,7 @@ from service.assessment.semi_supervised import learn_scores
 from service.assessment.thresholds import Costs, Target, ThresholdChoice, choose_threshold
 from service.assessment.weights import Asked, balance_weights, sums
 from service.assessment_settings import AssessmentSettings
-from service.cells import ALL, FORMER_CHALLENGE, POSITIVE_SCORE, CellSpace
+from service.cells import ALL, POSITIVE_SCORE, CellSpace
 from service.combination_directory import CombinationDirectory
 from service.ledger import OutcomeLedger
 from service.store.facts import TrafficFacts
@@ -132,11 +132,7 @@ def performance_facts(
     known = ledger.scored(at=now, decay=decay)
     # What is in no cell of the traffic tells nothing about it.
     there = traffic.traffic.weights[known.cells] > 0
-    # Nor is it known any more how densely those were asked for that aimed at a former challenger.
-    former = np.array([grouping == FORMER_CHALLENGE for _, grouping in ledger.sources], np.bool_)
-    if former.any():
-        there &= ~former[known.sources]
-    known = known.part(there)
+    known = known.part(there & ledger.evenly_asked[known.sources])
     if not traffic.traffic.weights.any():
         return None
     asked = [

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from service.asking import Aim
 from service.assessment.drift import aimed_shares
+from service.assessment.groups import Labels
 from service.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
-from service.believing import believed_groupings, labels_of
+from service.believing import believed_groupings, known_labels
 from service.cells import CellSpace
 from service.challenging import ChallengeSnapshot, challenge_snapshot
 from service.drifting import ModelDrift, model_drift
@@ -144,6 +145,7 @@ def take_snapshot(
         marks: of its traffic, read before it.
     """
     told_before = {} if before is None else {n: told_names(g) for n, g in before.groupings.items()}
+    known = known_labels(settings, space, ledger, traffic, now=now)
     groupings = believed_groupings(
         settings=settings,
         space=space,
@@ -152,6 +154,7 @@ def take_snapshot(
         metric_groups=metric_groups,
         at=now,
         told_before=told_before,
+        known=known,
         drifted_before=None if before is None else _drifted_names(before),
         evidence=model_evidence(
             settings=settings,
@@ -203,8 +206,8 @@ def take_snapshot(
         past=past,
         since=faults_since(groupings, before=None if before is None else before.since, past=past, now=now),
         performances=performances or {},
-        ensembles=_ensembles(settings, space, traffic, ledger, requests, now=now, rng=rng),
-        challenges=_challenges(settings, space, traffic, ledger, reference, now=now),
+        ensembles=_ensembles(settings, space, traffic, known.labels, requests, rng=rng),
+        challenges=_challenges(settings, space, traffic, known.labels, ledger, reference=reference, now=now),
         reference=reference,
         drift=drift,
     )
@@ -231,28 +234,19 @@ def _ensembles(
     settings: ModelSettings,
     space: CellSpace,
     traffic: TrafficFacts,
-    ledger: OutcomeLedger,
+    labels: Labels,
     requests: RequestFacts,
     *,
-    now: float,
     rng: np.random.Generator,
 ) -> dict[str, EnsembleSnapshot]:
     if space.ensemble is None:
         return {}
-    known = labels_of(
-        space,
-        ledger,
-        traffic,
-        decay=settings.label_decay_per_second,
-        run_length=settings.change_run_length,
-        now=now,
-    )
     found: dict[str, EnsembleSnapshot] = {}
     for name, asked in settings.assessments.items():
         waiting = Counter(r.group for r in requests.open.values() if r.assessment == name)
         told = (
             ensemble_snapshot(
-                asked, space, traffic, known.labels, in_flight=waiting, rng=rng, interval=settings.interval
+                asked, space, traffic, labels, in_flight=waiting, rng=rng, interval=settings.interval
             )
             if asked.task == "ensemble"
             else None
@@ -266,28 +260,21 @@ def _challenges(
     settings: ModelSettings,
     space: CellSpace,
     traffic: TrafficFacts,
+    labels: Labels,
     ledger: OutcomeLedger,
-    reference: ReferenceWindow | None,
     *,
+    reference: ReferenceWindow | None,
     now: float,
 ) -> dict[str, ChallengeSnapshot]:
     if space.challenge is None:
         return {}
-    known = labels_of(
-        space,
-        ledger,
-        traffic,
-        decay=settings.label_decay_per_second,
-        run_length=settings.change_run_length,
-        now=now,
-    )
     asked = {name: one for name, one in settings.assessments.items() if one.task == "challenge"}
     told = {
         name: challenge_snapshot(
             one,
             space,
             traffic,
-            known.labels,
+            labels,
             ledger,
             now=now,
             interval=settings.interval,

@@ -64,25 +64,23 @@ def balance_weights(*, cells: Indices, freshness: Floats, traffic: Floats, asked
         group_share = sums(assessment.groups, share, size)
         asked_here = (drawn / np.maximum(group_share, 1e-12))[assessment.groups]
         if assessment.kept is not None:
-            asked_here *= _unevenly(assessment, cells, freshness, size)
+            asked_here *= _unevenly(assessment, assessment.kept, cells, freshness, size)
         density += asked_here
     return 1 / np.maximum(density[cells], np.finfo(float).tiny)
 
 
-def _unevenly(assessment: Asked, cells: Indices, freshness: Floats, size: int) -> Floats:
+def _unevenly(assessment: Asked, kept: Floats, cells: Indices, freshness: Floats, size: int) -> Floats:
     """How much more of its group's labels is left in a cell than on average over the group [cells].
 
     An assessment asks evenly within a group. Where another grouping's group has changed, less is left of its
     labels there: taken for even, they would leave the changed part without a say.
     """
-    if assessment.kept is None:
-        raise ValueError("it is not told what changes leave")
     there = cells[assessment.labels]
     left = freshness[assessment.labels]
     total = sums(assessment.groups[there], left, size)
-    whole = sums(assessment.groups[there], left / assessment.kept[there], size)
+    whole = sums(assessment.groups[there], left / kept[there], size)
     scale = np.divide(whole, total, out=np.ones(size), where=total > 0)
-    return assessment.kept * scale[assessment.groups]
+    return kept * scale[assessment.groups]
 
 
 def effective_counts(
