@@ -9,6 +9,8 @@ ln(1 / alpha) / KL (Wald). The usual rule, by the posterior, stands beside evide
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +23,7 @@ from service.replay.tables import Table, print_tables
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+Rule = Callable[[Floats, Floats, float], Flags]
 
 ALPHA = 0.05
 THRESHOLD = 0.92
@@ -28,7 +31,12 @@ DROPS = (0.05, 0.07, 0.1, 0.2)
 RUN_LENGTHS = (1_000, 10_000)
 LABELS = 1_000
 HEALTHY_BEFORE = 500
-LONGEST = 1_500
+BROKEN_OFF = 1_500
+"""Labels after a drop of which a run of the e-detector consists."""
+LONGEST = 3_000
+OTHER_DROPS = (0.05, 0.1, 0.2)
+THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+"""Others, at which the e-process is to be as quick."""
 
 
 class Rates(NamedTuple):
@@ -38,18 +46,21 @@ class Rates(NamedTuple):
     by_posterior: float
 
 
-def believed_below(correct: Floats, wrong: Floats) -> Floats:
-    """P(accuracy < threshold) of a uniform prior."""
-    return np.asarray(special.betainc(1 + correct, 1 + wrong, THRESHOLD))
+def evident(correct: Floats, wrong: Floats, threshold: float = THRESHOLD) -> Flags:
+    """Whether there is evidence that groups are below a threshold."""
+    return np.asarray(log_e_below(correct, wrong, np.array(threshold)) >= -np.log(ALPHA))
+
+
+def suspected(correct: Floats, wrong: Floats, threshold: float = THRESHOLD) -> Flags:
+    """The usual rule: whether P(accuracy < threshold) of a uniform prior is high."""
+    return np.asarray(special.betainc(1 + correct, 1 + wrong, threshold) > 1 - ALPHA)
 
 
 def ever_alarmed(accuracy: float, groups: int, rng: np.random.Generator) -> Rates:
     """Share of the groups that alarm after any of `LABELS` labels."""
     correct = (rng.random((groups, LABELS)) < accuracy).cumsum(axis=1).astype(np.float64)
     wrong = np.arange(1, LABELS + 1) - correct
-    evidence = log_e_below(correct, wrong, np.array(THRESHOLD)) >= -np.log(ALPHA)
-    suspected = believed_below(correct, wrong) > 1 - ALPHA
-    return Rates(float(evidence.any(axis=1).mean()), float(suspected.any(axis=1).mean()))
+    return Rates(*(float(rule(correct, wrong).any(axis=1).mean()) for rule in (evident, suspected)))
 
 
 def run_length(limit: int, runs: int, rng: np.random.Generator) -> float:
@@ -80,40 +91,56 @@ def false_discoveries(rng: np.random.Generator, *, groups: int = 100, failing: i
         correct[asked] += answer
         wrong[asked] += not answer
         if label % 10 == 0:
-            evident = discoveries(log_e_below(correct, wrong, np.array(THRESHOLD)), ALPHA)
-            suspected = believed_below(correct, wrong) > 1 - ALPHA
-            shares.append([found[failing:].sum() / max(found.sum(), 1) for found in (evident, suspected)])
+            taken = discoveries(log_e_below(correct, wrong, np.array(THRESHOLD)), ALPHA)
+            rules = taken, suspected(correct, wrong)
+            shares.append([found[failing:].sum() / max(found.sum(), 1) for found in rules])
     worst = np.max(shares, axis=0)
     return Rates(float(worst[0]), float(worst[1]))
 
 
-def least_labels(accuracy: float, error: float) -> float:
+def least_labels(accuracy: float, error: float, threshold: float = THRESHOLD) -> float:
     """Labels that any rule needs on average to tell an accuracy from the threshold with such an error."""
-    divergence = special.rel_entr(accuracy, THRESHOLD) + special.rel_entr(1 - accuracy, 1 - THRESHOLD)
+    divergence = special.rel_entr(accuracy, threshold) + special.rel_entr(1 - accuracy, 1 - threshold)
     return float(-np.log(error) / divergence)
 
 
-class Labels(NamedTuple):
-    """Labels until an alarm, by rule; means."""
+def labels_until_alarm(rule: Rule, accuracy: float, threshold: float = THRESHOLD) -> float:
+    """Mean, of groups that dropped from the threshold and are looked at after every label from the drop on.
 
-    by_evidence: float
-    by_posterior: float
+    No chance is in it: what the rule says of every number of wrong ones among so many labels is known, and
+    so is how likely a group comes to each without an alarm before. Those that come through `LONGEST` labels,
+    fewer than one in ten thousand, count with these.
+    """
+    return _mean_first(_alarms(rule, threshold), accuracy)
 
 
-def labels_until_alarm(accuracy: float, runs: int, rng: np.random.Generator) -> Labels:
-    """Of groups that dropped from the threshold and are looked at after every label from the drop on."""
-    correct = (rng.random((runs, LONGEST)) < accuracy).cumsum(axis=1).astype(np.float64)
-    wrong = np.arange(1, LONGEST + 1) - correct
-    evident = log_e_below(correct, wrong, np.array(THRESHOLD)) >= -np.log(ALPHA)
-    suspected = believed_below(correct, wrong) > 1 - ALPHA
-    return Labels(*(float(np.mean([_first(run) for run in rule])) for rule in (evident, suspected)))
+@cache
+def _alarms(rule: Rule, threshold: float) -> Flags:
+    """What a rule says after so many labels with so many wrong ones [labels, wrong ones]."""
+    # Among so many labels, with more wrong ones any rule has alarmed before.
+    most = int((1 - threshold) * LONGEST + 6 * np.sqrt(threshold * (1 - threshold) * LONGEST)) + 100
+    labels, wrong = np.ogrid[: LONGEST + 1, : most + 1]
+    correct = np.maximum(labels - wrong, 0).astype(np.float64)
+    return rule(correct, np.minimum(wrong, labels).astype(np.float64), threshold)
+
+
+def _mean_first(alarms: Flags, accuracy: float) -> float:
+    """Mean of labels until an alarm, by what a rule says [labels, wrong ones]."""
+    silent = np.zeros(alarms.shape[1])
+    silent[0] = 1.0
+    mean = 0.0
+    for alarmed in alarms[1:]:
+        mean += float(silent.sum())
+        wrong = np.concatenate(([0.0], silent[:-1]))
+        silent = np.where(alarmed, 0.0, accuracy * silent + (1 - accuracy) * wrong)
+    return mean
 
 
 def labels_until_detected(accuracy: float, limit: int, runs: int, rng: np.random.Generator) -> float:
     """Mean of labels from a drop until the e-detector's alarm, in runs without one before the drop."""
     delays = []
     for _ in range(runs):
-        expected = np.repeat([THRESHOLD, accuracy], [HEALTHY_BEFORE, LONGEST])
+        expected = np.repeat([THRESHOLD, accuracy], [HEALTHY_BEFORE, BROKEN_OFF])
         detector = log_e_detector(rng.random(len(expected)) < expected, THRESHOLD)
         delays.append(_first(detector >= np.log(limit)) - HEALTHY_BEFORE)
     return float(np.mean([delay for delay in delays if delay > 0]))
@@ -155,11 +182,12 @@ def of_drops(runs: int) -> Table:
     rows = []
     for drop in DROPS:
         accuracy = THRESHOLD - drop
-        found, least = labels_until_alarm(accuracy, runs, rng), least_labels(accuracy, ALPHA)
+        usual, found = (labels_until_alarm(rule, accuracy) for rule in (suspected, evident))
+        least = least_labels(accuracy, ALPHA)
         detected = [labels_until_detected(accuracy, limit, runs, rng) for limit in RUN_LENGTHS]
-        figures = (found.by_posterior, found.by_evidence, least, found.by_evidence / least, *detected)
+        figures = (usual, found, least, found / least, *detected)
         rows.append((f"{THRESHOLD} to {accuracy:.2f}", figures))
-    title = f"labels until an alarm after a drop, mean of {runs}"
+    title = f"labels until an alarm after a drop: means, of e-detectors those of {runs} runs"
     columns = (
         "posterior",
         "e-process",
@@ -168,6 +196,20 @@ def of_drops(runs: int) -> Table:
         *(f"e-detector {n:,}" for n in RUN_LENGTHS),
     )
     return Table(title, "accuracy", columns, list(rows))
+
+
+def of_other_thresholds() -> Table:
+    """Labels of the e-process until an alarm, in terms of the least."""
+    rows = []
+    for threshold in THRESHOLDS:
+        ends = [threshold - drop for drop in OTHER_DROPS]
+        ratios = [
+            labels_until_alarm(evident, end, threshold) / least_labels(end, ALPHA, threshold) for end in ends
+        ]
+        rows.append((f"{threshold:g}", tuple(ratios)))
+    title = "other thresholds: labels of the e-process until an alarm after a drop, over the least"
+    columns = tuple(f"{100 * drop:g} points" for drop in OTHER_DROPS)
+    return Table(title, "threshold", columns, list(rows))
 
 
 def main() -> None:
@@ -183,6 +225,7 @@ def main() -> None:
         of_run_lengths(options.runs // 4),
         of_discoveries(options.runs // 10),
         of_drops(options.runs),
+        of_other_thresholds(),
     ]
     print_tables(tables, as_json=options.json, as_markdown=options.markdown)
 

@@ -175,6 +175,7 @@ class Site:
                     assessment=name,
                     settings=model.assessments[name],
                     group=item.attributes["site"],
+                    voters="",
                     shares={},
                     now=self.now,
                 )

@@ -14,12 +14,13 @@ import numpy.typing as npt
 from benchmarks.known_classifiers import Classifier
 from service.asking import standing
 from service.assessment.policies import NONE, Situation
-from service.believing import believed_groupings, present_groups
+from service.believing import believed_groupings
 from service.cells import Combination
 from service.combination_directory import CombinationDirectory
 from service.ledger import OutcomeLedger
 from service.performance_watch import POOLED_SCORES
 from service.performing import PerformanceSnapshot, assess_performance, performance_facts
+from service.present import present_groups
 from service.settings import Settings
 from service.shard import Candidates, Pool, Shard, Traffic
 from service.store.facts import OutcomeEntry, TrafficFacts

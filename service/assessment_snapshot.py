@@ -126,8 +126,9 @@ def assessment_snapshot(
     extreme, ranks = None, None
     if settings.task == "identification" and grouping:
         draws = _draws(settings, grouping, rng)
-        extreme = ranking.extreme_probabilities(draws, settings.top_m, lowest=settings.end == "lowest")
-        mean, lower, upper = ranking.mean_rank(draws if settings.end == "lowest" else -draws, interval)
+        from_end = ranking.ranks(draws if settings.end == "lowest" else -draws)
+        extreme = ranking.extreme_probabilities(from_end, settings.top_m)
+        mean, lower, upper = ranking.mean_rank(from_end, interval)
         ranks = Estimate(lower + 1, mean + 1, upper + 1)
     days = settings.budget.per_days
     return AssessmentSnapshot(

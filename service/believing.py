@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from service.assessment.groups import CellTraffic, Labels, assess_grouping
-from service.assessment.weights import Asked, balance_weights
 from service.cells import ALL, POSITIVE_SCORE, CellSpace
-from service.evidence import GroupingEvidence
+from service.evidence import OTHERS_SAY, GroupingEvidence
 from service.grouping_snapshot import GroupingSnapshot, Pace, confusion_snapshot, grouping_snapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
 from service.outcome_sums import OutcomeSums
+from service.present import Groups, present_groups
 from service.relearning import AskedGrouping, Forgotten, Relearned, forgotten
 from service.store.facts import TrafficFacts
+from service.weighing import seen_in_traffic, weighed
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -28,42 +30,19 @@ _LEAST_KEPT = 1e-6
 
 
 @dataclass(frozen=True)
-class Groups:
-    """A grouping's groups that have traffic, and the group of every cell.
-
-    Attributes:
-        names: of the groups [G].
-        cells: group of every cell [cells]; cells without traffic may stand in any group.
-    """
-
-    names: list[str]
-    cells: Indices
-
-
-def present_groups(space: CellSpace, grouping: str, traffic: TrafficFacts) -> Groups:
-    """The groups of a grouping that have ever had traffic.
-
-    A group without traffic has no accuracy to tell, and must not win "least accurate".
-    """
-    names, cells = space.groups(grouping, traffic.combinations)
-    counts = np.bincount(cells, weights=traffic.traffic.counts, minlength=len(names))
-    present = counts > 0
-    renumbered = np.maximum(np.cumsum(present) - 1, 0)
-    return Groups([name for name, there in zip(names, present, strict=True) if there], renumbered[cells])
-
-
-@dataclass(frozen=True)
 class KnownLabels:
     """The labels that were there at a time.
 
     Attributes:
         labels: as columns, weighted.
+        by_votes: those that say something of groups by votes, weighted for these; the same, where all do.
         count: how many there are.
         asked: how many were asked for by every grouping.
         relearned: groups that have changed, by grouping and name.
     """
 
     labels: Labels
+    by_votes: Labels
     count: int
     asked: dict[str, int]
     relearned: Mapping[str, Mapping[str, Relearned]]
@@ -92,34 +71,35 @@ def labels_of(
     sums = ledger.sums(at=now, decay=decay, factors=changes.factors)
     # Of the same rows; without what changes take.
     whole = None if changes.factors is None else ledger.sums(at=now, decay=decay).freshness
-    # What is in no cell of the traffic tells nothing about it.
-    there = traffic.traffic.counts[sums.cells] > 0
-    there &= ledger.evenly_asked[sums.sources]
+    there = seen_in_traffic(
+        space, ledger, traffic, traffic.traffic.counts > 0, cells=sums.cells, sources=sums.sources
+    )
     sums, whole = sums.part(there), None if whole is None else whole[there]
     asked: Counter[str] = Counter()
-    labelled = []
-    for code, (_, grouping) in enumerate(ledger.sources):
-        members = np.flatnonzero(sums.sources == code)
-        if members.size:
-            asked[grouping] += int(sums.counts[members].sum())
-            known = grouping if grouping in space.groupings else ALL
-            kept = None
-            if whole is not None and changes.regions is not None:
-                kept = _kept(changes.regions, sums, whole, members)
-            labelled.append(Asked(space.groups(known, traffic.combinations)[1], members, kept))
-    weights = balance_weights(
-        cells=sums.cells, freshness=sums.freshness, traffic=traffic.traffic.weights, asked=labelled
+    counts = np.bincount(sums.sources, weights=sums.counts, minlength=len(ledger.sources)).astype(np.intp)
+    for (_, grouping), count in zip(ledger.sources, counts.tolist(), strict=True):
+        if count:
+            asked[grouping] += count
+    told = weighed(
+        space,
+        ledger,
+        traffic,
+        cells=sums.cells,
+        sources=sums.sources,
+        freshness=sums.freshness,
+        kept=None if whole is None else partial(_kept, changes, sums, whole),
     )
     labels = Labels(
         sums.cells,
         sums.correct,
-        weights,
+        told.weights,
         sums.freshness,
         sums.true_classes,
         sums.counts,
         None if space.challenge is None else sums.challenger,
     )
-    return KnownLabels(labels, int(sums.counts.sum()), dict(asked), changes.relearned)
+    by_votes = labels if told.voted is None else labels.part(told.voted, told.weights_by_votes)
+    return KnownLabels(labels, by_votes, int(sums.counts.sum()), dict(asked), changes.relearned)
 
 
 def known_labels(
@@ -138,8 +118,13 @@ def known_labels(
     return labels_of(space, ledger, traffic, decay=decay, run_length=run_length, now=now)
 
 
-def _kept(regions: Indices, sums: OutcomeSums, whole: Floats, members: Indices) -> Floats:
+def _kept(
+    changes: Forgotten, sums: OutcomeSums, whole: Floats, members: Indices, any_vote: bool
+) -> Floats | None:
     """What changes leave of the labels of one source, on average over cells that changed alike [cells]."""
+    regions = changes.regions_of_any_vote if any_vote else changes.regions
+    if regions is None:
+        return None
     of, count = regions[sums.cells[members]], int(regions.max(initial=0)) + 1
     left = np.bincount(of, weights=sums.freshness[members], minlength=count)
     all_of_it = np.bincount(of, weights=whole[members], minlength=count)
@@ -157,8 +142,13 @@ def _changes(
     for code, (_, grouping) in enumerate(ledger.sources):
         sources.setdefault(grouping, []).append(code)
     asked = [
-        AskedGrouping(name, *space.groups(name, traffic.combinations), sources[name])
-        for name in space.groupings
+        AskedGrouping(
+            name,
+            *space.groups(name, traffic.combinations),
+            sources[name],
+            np.flatnonzero(ledger.of_any_vote).tolist() if grouping.kind in OTHERS_SAY else (),
+        )
+        for name, grouping in space.groupings.items()
         if name in sources
     ]
     return forgotten(ledger.placed(at=now), asked, run_length=run_length, memory=ledger.changes)
@@ -208,13 +198,14 @@ def believed_groupings(
         groups = present_groups(space, name, traffic)
         if not groups.names:
             continue
+        labels = known.by_votes if grouping.kind in OTHERS_SAY else known.labels
         beliefs = assess_grouping(
             cell_groups=groups.cells,
             cell_bins=cell_bins,
             group_count=len(groups.names),
             bin_count=space.bin_count,
             traffic=CellTraffic(traffic.traffic.weights, traffic.traffic.score_sums),
-            labels=known.labels,
+            labels=labels,
             prior=settings.prior,
         )
         confusion = None
@@ -241,7 +232,7 @@ def believed_groupings(
             evidence=proven.get(name),
             relearned=known.relearned.get(name, {}),
         )
-    _tell_overall(told, settings, known.asked, pace)
+    _tell_overall(told, settings, known, pace)
     return told
 
 
@@ -256,14 +247,14 @@ def _positive_scores(space: CellSpace, groups: Groups, traffic: TrafficFacts) ->
 
 
 def _tell_overall(
-    groupings: dict[str, GroupingSnapshot], settings: ModelSettings, asked: Mapping[str, int], pace: Pace
+    groupings: dict[str, GroupingSnapshot], settings: ModelSettings, known: KnownLabels, pace: Pace
 ) -> None:
     """Take the accuracy over all traffic from the grouping by which most labels were asked.
 
     Within its groups those labels are a random sample, so it knows best. Under a fixed prior, which cannot
     learn that all groups are off alike, its sum over groups would be biased.
     """
-    most = max((name for name in groupings if name in asked), key=lambda name: asked[name], default=ALL)
+    most = _most_asked(groupings, known)
     if settings.prior == "learned" and most != ALL and ALL in groupings:
         everything = groupings[ALL]
         beliefs = replace(everything.beliefs, accuracy=groupings[most].beliefs.overall)
@@ -277,3 +268,16 @@ def _tell_overall(
             evidence=everything.evidence,
             relearned=everything.relearned,
         )
+
+
+def _most_asked(groupings: Mapping[str, GroupingSnapshot], known: KnownLabels) -> str:
+    """The grouping by which most labels were asked.
+
+    Where labels say nothing of groups by votes, fewer may be asked by another grouping, which knows more.
+    """
+    asked = [name for name in groupings if name in known.asked]
+    kinds = [asked]
+    if known.by_votes is not known.labels:
+        kinds = [[n for n in asked if (groupings[n].kind in OTHERS_SAY) == votes] for votes in (False, True)]
+    most = [max(names, key=lambda name: known.asked[name]) for names in kinds if names]
+    return min(most, key=lambda name: float(groupings[name].beliefs.overall.variance()[0]), default=ALL)

@@ -42,8 +42,8 @@ CHALLENGE = "__challenge__"
 AGREE, DISAGREE = "agree", "disagree"
 """Its groups; the third one is `MISSING`, where predictions do not carry what the challenger says."""
 
-FORMER_CHALLENGE = "__former_challenge__"
-"""What labels were asked for that were aimed at disagreements with a challenger who is none any more."""
+FORMER_VOTERS = "__former_voters__"
+"""What labels were asked for that were aimed by votes of a challenger or an ensemble of former times."""
 
 Combination = tuple[str, ...]
 GroupingKind = Literal[
@@ -90,6 +90,12 @@ class Ensemble:
         """How many patterns there can be: of the ensemble itself and each member, yes or no."""
         return int(2 ** (1 + len(self.members)))
 
+    @property
+    def name(self) -> str:
+        """Eight hexadecimal digits that differ when patterns would tell other items apart."""
+        described = json.dumps([self.positive, sorted(self.members)])
+        return hashlib.blake2b(described.encode(), digest_size=4).hexdigest()
+
     def pattern(self, predicted_class: str, votes: Mapping[str, str]) -> str:
         """Who says that an item is positive: a digit each, the ensemble itself first; 1 for yes.
 
@@ -117,6 +123,11 @@ class Challenge:
     def pattern_count(self) -> int:
         """How many patterns there can be."""
         return len((AGREE, DISAGREE))
+
+    @property
+    def name(self) -> str:
+        """Differs when patterns would tell other items apart."""
+        return self.challenger
 
     def pattern(self, predicted_class: str, votes: Mapping[str, str]) -> str:
         """Whether it agrees with the model: `AGREE`, `DISAGREE`, or `MISSING` where it is not told.
@@ -251,6 +262,14 @@ class CellSpace:
         name, voters = self.voters
         return {**attributes, name: voters.pattern(predicted_class, votes)}
 
+    def aimed_by(self, grouping: str) -> str:
+        """By whose votes labels of a grouping are drawn; empty of groupings that do not look at votes.
+
+        Args:
+            grouping: its name.
+        """
+        return self.voters[1].name if self.voters is not None and grouping == self.voters[0] else ""
+
     def raw_combination(self, attributes: Mapping[str, str]) -> Combination:
         """The attribute values that matter to cells, before any folding but that of over-long values."""
         longest = self.bounds.attribute_length
@@ -305,6 +324,23 @@ class CellSpace:
         position = self.attributes.index(attribute)
         names, codes = _coded([combination[position] for combination in combinations])
         return names, np.repeat(codes, self.cells_per_combination)
+
+    def cells_of_any_vote(self, combinations: Sequence[Combination]) -> npt.NDArray[np.intp]:
+        """Of every cell, a number that those share which differ in votes alone [cells].
+
+        Args:
+            combinations: the model's combinations in the order of their numbers.
+
+        Raises:
+            ValueError: no votes tell groups apart.
+        """
+        if self.voters is None:
+            raise ValueError("no votes tell groups apart")
+        position = self.attributes.index(self.voters[0])
+        alike: dict[Combination, int] = {}
+        codes = [alike.setdefault(c[:position] + c[position + 1 :], len(alike)) for c in combinations]
+        within = np.arange(self.cells_per_combination)
+        return (np.array(codes, np.intp)[:, None] * self.cells_per_combination + within).ravel()
 
     def predicted_classes(self, combinations: int) -> npt.NDArray[np.intp]:
         """Index of the predicted class of every cell [cells]; 0 where cells are not split by it.

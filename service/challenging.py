@@ -17,9 +17,9 @@ from service.assessment.estimate import Estimate
 from service.assessment.groups import Labels
 from service.assessment.weights import effective_counts, sums
 from service.assessment_settings import AssessmentSettings
-from service.believing import present_groups
 from service.cells import AGREE, ALL, CHALLENGE, DISAGREE, CellSpace
 from service.ledger import OutcomeLedger
+from service.present import present_groups
 from service.store.facts import TrafficFacts
 
 Floats = npt.NDArray[np.float64]

@@ -22,6 +22,7 @@ class CombinationDirectory:
         self._space = space
         self._numbers: dict[Combination, int] = {}
         self._values: list[set[str]] = [set() for _ in space.attributes]
+        self._alike: dict[int, dict[Combination, int]] = {}
         for combination in combinations or [(OTHER,) * len(space.attributes)]:
             self.append(combination)
 
@@ -36,6 +37,7 @@ class CombinationDirectory:
     def append(self, combination: Combination) -> int:
         """Number the next combination; the caller has folded it."""
         number = self._numbers.setdefault(combination, len(self._numbers))
+        self._alike = {}
         for values, value in zip(self._values, combination, strict=True):
             values.add(value)
         return number
@@ -46,11 +48,7 @@ class CombinationDirectory:
         A value is folded when its attribute already has `attribute_values` others; the whole
         combination when the directory is full.
         """
-        limit = self._space.bounds.attribute_values
-        folded = tuple(
-            value if value in values or len(values - {OTHER}) < limit else OTHER
-            for value, values in zip(raw, self._values, strict=True)
-        )
+        folded = self._told_apart(raw)
         if folded in self._numbers or len(self._numbers) < self._space.combination_limit:
             return folded
         return (OTHER,) * len(raw)
@@ -58,3 +56,26 @@ class CombinationDirectory:
     def number(self, folded: Combination) -> int | None:
         """Number of a folded combination, or None when it is not in the directory yet."""
         return self._numbers.get(folded)
+
+    def number_of_any(self, raw: Combination, position: int) -> int | None:
+        """Number of the first combination that differs in one attribute at the most; None without one.
+
+        Args:
+            raw: not folded.
+            position: of the attribute that may differ.
+        """
+        if position not in self._alike:
+            alike: dict[Combination, int] = {}
+            for combination, number in self._numbers.items():
+                alike.setdefault(combination[:position] + combination[position + 1 :], number)
+            self._alike[position] = alike
+        folded = self._told_apart(raw)
+        return self._alike[position].get(folded[:position] + folded[position + 1 :])
+
+    def _told_apart(self, raw: Combination) -> Combination:
+        """`raw`, with those values folded whose attribute is full."""
+        limit = self._space.bounds.attribute_values
+        return tuple(
+            value if value in values or len(values - {OTHER}) < limit else OTHER
+            for value, values in zip(raw, self._values, strict=True)
+        )

@@ -19,11 +19,11 @@ from service.assessment.drift import (
     suspicion,
     volume_ratio,
 )
-from service.believing import present_groups
 from service.cells import CHALLENGE, SCORE_BIN, VOTES, CellSpace, Grouping, bin_names
 from service.drift_settings import DriftSettings
 from service.grouping_snapshot import GroupingSnapshot
 from service.marking import ComparedTraffic, compared_traffic
+from service.present import present_groups
 from service.shard import Ints
 from service.store.facts import TrafficFacts
 from service.store.marks import Marks

@@ -20,6 +20,7 @@ from service.assessment.sequential import discoveries
 from service.cells import CellSpace, GroupingKind
 from service.ledger import LabelSequence, OutcomeLedger
 from service.model_settings import ModelSettings
+from service.present import present_groups
 from service.store.facts import TrafficFacts
 from service.store.references import ReferenceWindow
 
@@ -130,18 +131,14 @@ def model_evidence(
     found: dict[str, GroupingEvidence] = {}
     asked = {grouping for _, grouping in ledger.sources} & set(space.groupings)
     for name in sorted(name for name in asked if space.groupings[name].kind not in OTHERS_SAY):
-        names, cells = space.groups(name, traffic.combinations)
-        present = np.bincount(cells, weights=traffic.traffic.counts, minlength=len(names)) > 0
-        numbers = np.where(present, np.cumsum(present) - 1, -1)
-        groups = [group for group, there in zip(names, present, strict=True) if there]
-        labels = ledger.asked_by(name)
-        of_labels = numbers[cells[labels.cells]]
-        here = of_labels >= 0
+        groups, labels = present_groups(space, name, traffic), ledger.asked_by(name)
+        here = groups.there[labels.cells]
         if not here.all():
-            labels, of_labels = labels.part(here), of_labels[here]
+            labels = labels.part(here)
+        of_labels = groups.cells[labels.cells]
         if of_labels.size:
             found[name] = grouping_evidence(
-                groups,
+                groups.names,
                 space.groupings[name].kind,
                 labels,
                 of_labels,

@@ -147,6 +147,7 @@ def _columns(grouping: GroupingSnapshot) -> dict[str, Column]:
         "credence_group_score_mean_ratio": beliefs.scores,
         "credence_group_traffic_share_ratio": beliefs.shares,
         "credence_group_effective_labels": beliefs.labels,
+        "credence_group_own_share_ratio": grouping.own_share,
         "credence_group_verdict_labels": grouping.verdict_labels,
         "credence_group_verdict_seconds": grouping.verdict_seconds,
         "credence_group_relearned_timestamp_seconds": _changes(grouping),

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from service.asking import Aim, Standing, named_groups, standing
 from service.assessment_settings import AssessmentSettings
-from service.believing import present_groups
 from service.cells import AGREE, DISAGREE, CellSpace
 from service.drawing import Drawer, Pooled
 from service.model_settings import ModelSettings
+from service.present import present_groups
 from service.requesting import renewal_of, request_of
 from service.snapshot import ModelSnapshot
 from service.store.facts import TrafficFacts
@@ -246,6 +246,7 @@ class RequestIssuer:
             assessment=name,
             settings=settings,
             group=group,
+            voters=self._space.aimed_by(settings.asked_grouping),
             shares=self._shares,
             now=now,
         )

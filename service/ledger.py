@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress, islice
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from service.cells import CHALLENGE, FORMER_CHALLENGE, CellSpace, Combination
+from service.cells import FORMER_VOTERS, CellSpace
 from service.columns import GrowingColumns
+from service.combination_codes import NO_NUMBER, CombinationCodes
 from service.combination_directory import CombinationDirectory
 from service.outcome_sums import NO_CLASS, Keys, OutcomeSums, cells_and_sources, sum_keys
 from service.relearning import ChangeMemory, PlacedOutcomes
@@ -25,7 +27,7 @@ RECENT = 50
 """Outcomes that are kept as they came, for people to look at."""
 
 _NONE = -1
-"""No predicted class, no number, no sum."""
+"""No predicted class, no sum."""
 
 _COLUMNS = {
     "milliseconds": np.int64,
@@ -50,7 +52,17 @@ _COLUMNS = {
 _SEQUENCE_BITS = 20
 """For the sequence number in a token, the milliseconds in front of it: a million entries a millisecond."""
 
-_TELLING = ("combination", "predicted", "score", "source", "true_class", "correct", "challenger", "alive")
+_TELLING = (
+    "predicted_at",
+    "combination",
+    "predicted",
+    "score",
+    "source",
+    "true_class",
+    "correct",
+    "challenger",
+    "alive",
+)
 """Columns that decide on the sum."""
 
 
@@ -124,24 +136,26 @@ class OutcomeLedger:
     Invariants: folding a stream in one go or piece by piece gives the same outcomes; and a ledger that has
     forgotten what the stream let go of holds the same as one that reads the stream anew. An outcome is known
     by the position of its entry, so what revises one that is gone changes nothing.
+
+    Where votes tell groups apart, a prediction without them that is from before the first known one with
+    them may have been of any vote. So may one where there is no traffic at all without them. Either is in a
+    cell of the same attributes, class and score, and of a source of its own, which tells that the cell stands
+    for those of all votes.
     """
 
     def __init__(self, space: CellSpace) -> None:
         self._space = space
-        self._attributes = space.attributes
         self._class_index = {name: i for i, name in enumerate(space.classes)}
         by_class = any(g.kind == "predicted_class" for g in space.groupings.values())
         self._tells_classes = by_class or space.ensemble is not None
         self._rows = GrowingColumns(_COLUMNS)
         self._summed = 0  # rows before this one have been told which sum they count in
         self._stale = 0  # changes since codes were last given anew
-        self._sources: dict[tuple[str, str], int] = {}
+        self._sources: dict[tuple[str, str, bool], int] = {}
         self._sums: dict[int, int] = {}
         self._keys = np.zeros(0, dtype=np.int64)
-        self._codes: dict[tuple[str | None, ...], int] = {}
-        self._raw: list[Combination] = []
-        self._numbers: Indices = np.zeros(0, dtype=np.intp)
-        self._directory: list[Combination] = []
+        self._combinations = CombinationCodes(space)
+        self._voted_from = np.inf
         self._recent: dict[Position, OutcomeEntry] = {}
         self.changes = ChangeMemory()
 
@@ -150,16 +164,24 @@ class OutcomeLedger:
 
     @property
     def sources(self) -> list[tuple[str, str]]:
-        """Who asked: (assessment, grouping), in the order of the codes in `sums`."""
-        return list(self._sources)
+        """Who asked: (assessment, grouping), in the order of the codes in `sums`.
+
+        Those stand there twice of whose labels some are of any vote.
+        """
+        return [(assessment, grouping) for assessment, grouping, _ in self._sources]
 
     @property
     def evenly_asked(self) -> Flags:
         """Of every code in `sums`, whether it is still known how densely its labels were asked for [sources].
 
-        It is not of those that were aimed at disagreements with a challenger who is none any more.
+        It is not of those that were aimed by votes of a challenger, or an ensemble, that is none any more.
         """
-        return np.array([grouping != FORMER_CHALLENGE for _, grouping in self._sources], np.bool_)
+        return np.array([grouping != FORMER_VOTERS for _, grouping in self.sources], np.bool_)
+
+    @property
+    def of_any_vote(self) -> Flags:
+        """Of every code in `sums`, whether its labels' cells stand for those of all votes [sources]."""
+        return np.array([any_vote for *_, any_vote in self._sources], np.bool_)
 
     @property
     def recent(self) -> list[OutcomeEntry]:
@@ -198,23 +220,19 @@ class OutcomeLedger:
 
     def place(self, directory: CombinationDirectory) -> None:
         """Find the cells of outcomes whose attribute values have been seen in traffic by now."""
-        combinations = directory.combinations
-        if combinations[: len(self._directory)] != self._directory:
-            # Redis has lost some: their numbers may mean other combinations now.
-            self._numbers[:] = _NONE
+        (moved, lost), rows = self._combinations.find(directory), self._rows
+        if lost:
             self._summed = 0
-        elif len(combinations) == len(self._directory) and self._summed == len(self._rows):
-            return
-        self._directory = combinations
-        fresh = self._numbers == _NONE
-        for code in np.flatnonzero(fresh).tolist():
-            number = directory.number(directory.fold(self._raw[code]))
-            self._numbers[code] = _NONE if number is None else number
-        fresh &= self._numbers != _NONE
-        if fresh.any():
-            self._sum_up(np.flatnonzero(fresh[self._rows["combination"][: self._summed]]))
-        self._sum_up(np.arange(self._summed, len(self._rows)))
-        self._summed = len(self._rows)
+        voted_from = self._first_voted()
+        if moved.any() or voted_from != self._voted_from:
+            anew = moved[rows["combination"][: self._summed]]
+            earlier, later = sorted((voted_from, self._voted_from))
+            predicted_at = rows["predicted_at"][: self._summed]
+            self._voted_from = voted_from
+            self._sum_up(np.flatnonzero(anew | ((predicted_at >= earlier) & (predicted_at < later))))
+        if self._summed < len(rows):
+            self._sum_up(np.arange(self._summed, len(rows)))
+            self._summed = len(rows)
 
     def sums(
         self, *, at: float, decay: float, factors: Floats | None = None, since: float | None = None
@@ -276,17 +294,13 @@ class OutcomeLedger:
         rows = self._rows
         told = (rows["true_class"] != NO_CLASS) & (rows["given_at"] <= at)
         chosen = np.flatnonzero((rows["sum"] != _NONE) & told)
-        rows_of = {name: rows[name][chosen] for name in ("combination", "predicted", "score", "source")}
-        predicted = rows_of["predicted"].astype(np.intp)
-        cells = self._space.cells(
-            combinations=self._numbers[rows_of["combination"]], classes=predicted, scores=rows_of["score"]
-        )
+        cells, sources = (column[rows["sum"][chosen]] for column in cells_and_sources(self._sum_keys()))
         age = np.maximum(at - rows["predicted_at"][chosen], 0.0)
         return ScoredLabels(
             cells=cells,
-            predicted=predicted,
-            scores=rows_of["score"],
-            sources=rows_of["source"].astype(np.intp),
+            predicted=rows["predicted"][chosen].astype(np.intp),
+            scores=rows["score"][chosen],
+            sources=sources,
             true_classes=rows["true_class"][chosen].astype(np.intp),
             freshness=np.exp(-decay * age),
         )
@@ -298,7 +312,7 @@ class OutcomeLedger:
             grouping: its name.
         """
         rows = self._rows
-        asked = np.array([named == grouping for _, named in self._sources], dtype=np.bool_)
+        asked = np.array([named == grouping for _, named in self.sources], dtype=np.bool_)
         chosen = np.flatnonzero(rows["sum"] != _NONE)
         chosen = chosen[asked[rows["source"][chosen]]]
         return LabelSequence(
@@ -331,13 +345,15 @@ class OutcomeLedger:
             predicted_at=[fact.predicted_at for fact in facts],
             given_at=[e.label.time for e in outcomes],
             combination=[
-                self._code(self._space.telling(fact.attributes, fact.predicted_class, fact.votes))
+                self._combinations.code(
+                    self._space.telling(fact.attributes, fact.predicted_class, fact.votes)
+                )
                 for fact in facts
             ],
             predicted=[index.get(fact.predicted_class, _NONE) for fact in facts],
             score=[fact.score for fact in facts],
             source=[
-                sources.setdefault((e.assessment, self._asked_grouping(e.fact)), len(sources))
+                sources.setdefault((e.assessment, self._asked_grouping(e.fact), False), len(sources))
                 for e in outcomes
             ],
             true_class=[index.get(name, NO_CLASS) for name in true_classes],
@@ -348,29 +364,38 @@ class OutcomeLedger:
             alive=np.ones(len(outcomes), dtype=np.bool_),
             sum=np.full(len(outcomes), _NONE),
         )
-        if len(self._raw) > len(self._numbers):
-            fresh = np.full(len(self._raw) - len(self._numbers), _NONE, dtype=np.intp)
-            self._numbers = np.concatenate([self._numbers, fresh])
+        self._combinations.settle()
 
     def _asked_grouping(self, fact: Fact) -> str:
-        """The grouping that a label was asked for; `FORMER_CHALLENGE` where it is no more what it was."""
-        challenge = self._space.challenge
-        if fact.grouping != CHALLENGE or (challenge is not None and fact.challenger == challenge.challenger):
-            return fact.grouping
-        return FORMER_CHALLENGE
+        """The grouping that a label was asked for; `FORMER_VOTERS` where it is no more what it was."""
+        return fact.grouping if fact.voters == self._space.aimed_by(fact.grouping) else FORMER_VOTERS
+
+    def _first_voted(self) -> float:
+        """When the first prediction with votes was made, seconds since the epoch; infinite without one."""
+        if self._space.voters is None:
+            return np.inf
+        voted = ~self._combinations.voteless[self._rows["combination"]]
+        return float(self._rows["predicted_at"][voted].min(initial=np.inf))
+
+    def _asked_by(self, rows: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.signedinteger[Any]]:
+        """Codes of who asked, those of labels of any vote told apart [n]."""
+        sources: npt.NDArray[np.signedinteger[Any]] = rows["source"]
+        if self._space.voters is None:
+            return sources
+        told, codes = self._combinations, rows["combination"]
+        any_vote = told.borrowed[codes] | (told.voteless[codes] & (rows["predicted_at"] < self._voted_from))
+        if not any_vote.any():
+            return sources
+        known, other = list(self._sources), np.arange(len(self._sources), dtype=np.int32)
+        for code in np.unique(sources[any_vote]).tolist():
+            assessment, grouping, _ = known[code]
+            other[code] = self._sources.setdefault((assessment, grouping, True), len(self._sources))
+        return np.where(any_vote, other[sources], sources)
 
     def _challenger_right(self, fact: Fact, true_class: str) -> bool:
         """Whether a challenger, if there is one, is right."""
         challenge = self._space.challenge
         return challenge is not None and fact.votes.get(challenge.challenger) == true_class
-
-    def _code(self, attributes: Mapping[str, str]) -> int:
-        """Code of the attribute values that matter to cells."""
-        values = tuple(map(attributes.get, self._attributes))
-        code = self._codes.setdefault(values, len(self._raw))
-        if code == len(self._raw):
-            self._raw.append(self._space.raw_combination(attributes))
-        return code
 
     def _revise(self, entry: OutcomeEntry) -> bool:
         """Let an entry change the outcome that it revises; whether that is there."""
@@ -404,8 +429,8 @@ class OutcomeLedger:
     def _sum_up(self, chosen: Indices) -> None:
         """Find in which sums some rows count now."""
         rows = {name: self._rows[name][chosen] for name in _TELLING}
-        numbers = self._numbers[rows["combination"]]
-        counts = rows["alive"] & (rows["predicted"] != _NONE) & (numbers != _NONE)
+        numbers = self._combinations.numbers[rows["combination"]]
+        counts = rows["alive"] & (rows["predicted"] != _NONE) & (numbers != NO_NUMBER)
         told = {name: column[counts] for name, column in rows.items()}
         cells = self._space.cells(
             combinations=numbers[counts], classes=told["predicted"].astype(np.intp), scores=told["score"]
@@ -413,7 +438,7 @@ class OutcomeLedger:
         classes = told["true_class"] if self._tells_classes else np.full(len(cells), NO_CLASS)
         keys = sum_keys(
             cells=cells,
-            sources=told["source"],
+            sources=self._asked_by(told),
             true_classes=classes,
             correct=told["correct"],
             challenger=told["challenger"],
@@ -436,11 +461,7 @@ class OutcomeLedger:
 
         But not to those who asked: sums are known by them, and they come from configurations, not messages.
         """
-        kept = self._renumber("combination", len(self._raw))
-        codes = {code: n for n, code in enumerate(np.flatnonzero(kept).tolist())}
-        self._codes = {values: codes[code] for values, code in self._codes.items() if code in codes}
-        self._raw = list(compress(self._raw, kept))
-        self._numbers = self._numbers[kept]
+        self._combinations.keep(self._renumber("combination", len(self._combinations)))
         kept = self._renumber("sum", len(self._sums))
         self._sums = {key: n for n, key in enumerate(compress(self._sums, kept))}
         self._keys = np.zeros(0, dtype=np.int64)

@@ -19,13 +19,14 @@ from service.assessment.score_bins import NEGATIVE, POSITIVE, UNLABELLED, bin_sc
 from service.assessment.score_mixture import MixtureFit
 from service.assessment.semi_supervised import learn_scores
 from service.assessment.thresholds import Costs, Target, ThresholdChoice, choose_threshold
-from service.assessment.weights import Asked, balance_weights, sums
+from service.assessment.weights import sums
 from service.assessment_settings import AssessmentSettings
-from service.cells import ALL, POSITIVE_SCORE, CellSpace
+from service.cells import POSITIVE_SCORE, CellSpace
 from service.combination_directory import CombinationDirectory
 from service.ledger import OutcomeLedger
 from service.store.facts import TrafficFacts
 from service.store.records import PoolRecord
+from service.weighing import seen_in_traffic, weighed
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -130,24 +131,15 @@ def performance_facts(
     index = space.classes.index(positive)
     items = _pooled_items(space, traffic, pooled)
     known = ledger.scored(at=now, decay=decay)
-    # What is in no cell of the traffic tells nothing about it.
-    there = traffic.traffic.weights[known.cells] > 0
-    known = known.part(there & ledger.evenly_asked[known.sources])
+    there = traffic.traffic.weights > 0
+    known = known.part(
+        seen_in_traffic(space, ledger, traffic, there, cells=known.cells, sources=known.sources)
+    )
     if not traffic.traffic.weights.any():
         return None
-    asked = [
-        Asked(
-            space.groups(grouping if grouping in space.groupings else ALL, traffic.combinations)[1],
-            np.flatnonzero(known.sources == code),
-        )
-        for code, (_, grouping) in enumerate(ledger.sources)
-    ]
-    balanced = balance_weights(
-        cells=known.cells,
-        freshness=known.freshness,
-        traffic=traffic.traffic.weights,
-        asked=[each for each in asked if each.labels.size],
-    )
+    balanced = weighed(
+        space, ledger, traffic, cells=known.cells, sources=known.sources, freshness=known.freshness
+    ).weights
     # A score tells all that the score decides; within one, labels weigh as they were asked for.
     strata = space.groups(POSITIVE_SCORE, traffic.combinations)[1][known.cells]
     worth = _worth(balanced, known.freshness, strata, space.bin_count)

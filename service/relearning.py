@@ -60,12 +60,14 @@ class AskedGrouping:
         groups: names of its groups [G].
         cells: group of every cell [cells].
         sources: codes of who asked for it.
+        silent: codes of those whose labels' cells tell nothing of its groups.
     """
 
     name: str
     groups: Sequence[str]
     cells: Indices
     sources: Sequence[int]
+    silent: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -93,11 +95,13 @@ class Forgotten:
         relearned: groups that changed, by grouping and name.
         regions: of every cell, a number that cells share which are in the same groups that are suspected
             to have changed [cells]; None if all of all is kept.
+        regions_of_any_vote: the same, by groupings of which no labels are silent.
     """
 
     factors: Floats | None
     relearned: Mapping[str, Mapping[str, Relearned]]
     regions: Indices | None = None
+    regions_of_any_vote: Indices | None = None
 
 
 @dataclass(frozen=True)
@@ -199,10 +203,12 @@ def forgotten(
     factors = np.ones(outcomes.row_count)
     relearned: dict[str, Mapping[str, Relearned]] = {}
     regions: Indices | None = None
+    of_any_vote: Indices | None = None
     for grouping in groupings:
-        askers = np.zeros(int(outcomes.sources.max(initial=0)) + 1, dtype=np.bool_)
-        askers[[code for code in grouping.sources if code < len(askers)]] = True
-        asked, groups = askers[outcomes.sources], grouping.cells[outcomes.cells]
+        asked, groups = _by(grouping.sources, outcomes), grouping.cells[outcomes.cells]
+        if grouping.silent:
+            silent = _by(grouping.silent, outcomes)
+            asked, groups = asked & ~silent, np.where(silent, len(grouping.groups), groups)
         courses = memory.courses(outcomes, asked, groups, run_length=run_length)
         if not courses:
             continue
@@ -211,17 +217,31 @@ def forgotten(
         factors[rows] = np.minimum(factors[rows], kept)
         suspected = np.zeros(len(grouping.groups), np.intp)
         suspected[list(courses)] = np.arange(1, len(courses) + 1)
-        joined = suspected[grouping.cells]
-        if regions is not None:
-            joined = joined + regions * (len(courses) + 1)
-        regions = np.unique(joined, return_inverse=True)[1].ravel()
+        regions = _joined(regions, suspected[grouping.cells])
+        if not grouping.silent:
+            of_any_vote = _joined(of_any_vote, suspected[grouping.cells])
         changes = {group: course.change for group, course in courses.items() if course.change is not None}
         if changes:
             relearned[grouping.name] = {grouping.groups[group]: change for group, change in changes.items()}
     memory.tidy()
     if not (factors < 1).any():
         return Forgotten(None, relearned)
-    return Forgotten(factors, relearned, regions)
+    return Forgotten(factors, relearned, regions, of_any_vote)
+
+
+def _by(sources: Sequence[int], outcomes: PlacedOutcomes) -> Flags:
+    """Which of the outcomes some have asked for [n]."""
+    askers = np.zeros(int(outcomes.sources.max(initial=0)) + 1, dtype=np.bool_)
+    askers[[code for code in sources if code < len(askers)]] = True
+    asked: Flags = askers[outcomes.sources]
+    return asked
+
+
+def _joined(regions: Indices | None, suspected: Indices) -> Indices:
+    """Regions of cells that are alike in both [cells]."""
+    if regions is not None:
+        suspected = suspected + regions * (int(suspected.max(initial=0)) + 1)
+    return np.unique(suspected, return_inverse=True)[1].ravel()
 
 
 def _kept(

@@ -24,6 +24,7 @@ def request_of(
     assessment: str,
     settings: AssessmentSettings,
     group: str,
+    voters: str,
     shares: Mapping[str, float],
     now: float,
 ) -> Draw:
@@ -36,6 +37,7 @@ def request_of(
         assessment: who asks.
         settings: the assessment's.
         group: that it was drawn for.
+        voters: by whose votes, if by any.
         shares: of the vendors that may be asked; empty where there are none.
         now: seconds since the epoch.
     """
@@ -79,7 +81,7 @@ def request_of(
                 predicted_at=record.time,
                 requested_at=now,
                 votes=record.votes,
-                challenger=settings.challenger or "",
+                voters=voters,
             )
         ),
         message=encode_json(message),

@@ -206,8 +206,10 @@ def take_snapshot(
         past=past,
         since=faults_since(groupings, before=None if before is None else before.since, past=past, now=now),
         performances=performances or {},
-        ensembles=_ensembles(settings, space, traffic, known.labels, requests, rng=rng),
-        challenges=_challenges(settings, space, traffic, known.labels, ledger, reference=reference, now=now),
+        ensembles=_ensembles(settings, space, traffic, known.by_votes, requests, rng=rng),
+        challenges=_challenges(
+            settings, space, traffic, known.by_votes, ledger, reference=reference, now=now
+        ),
         reference=reference,
         drift=drift,
     )

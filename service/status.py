@@ -58,7 +58,7 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
     parts += _findings(state)
     parts += [Text(f"! {shown(one.sentence)}", style="bold red") for one in state.changes[:_MOST_FINDINGS]]
     parts += [_performance(one) for one in state.performances]
-    parts.append(Text(state.drift.sentence, style="bold" if state.drift.drifted_groups else "dim"))
+    parts.append(Text(shown(state.drift.sentence), style="bold" if state.drift.drifted_groups else "dim"))
     for grouping in state.groupings:
         told = group_table(snapshot, grouping.name, limit=_MOST_GROUPS)
         parts.append(_grouping_table(told, state.thresholds))

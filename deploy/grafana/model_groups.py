@@ -36,7 +36,8 @@ def _evidence() -> table.Panel:
             "The likeliest to be below alerts.min_accuracy first. The credible interval is from lower to "
             "upper; the calibration gap is positive where the model is overconfident. `Labels to a "
             "verdict` are those that the group still needs until it is known on which side of the target "
-            "it lies. A group's name draws it below.",
+            "it lies. `From own labels` is the share of the belief that the group's own labels tell; the "
+            "rest comes from scores and other groups. A group's name draws it below.",
             looks.PLAIN,
             nothing="no traffic in this grouping",
         ),
@@ -53,6 +54,7 @@ def _evidence() -> table.Panel:
             Column("ECE too high", _group(_MISCALIBRATED), looks.RATIO, 1, looks.PROBABILITY),
             Column("Traffic", _group("credence_group_traffic_share_ratio"), looks.RATIO, 1),
             Column("Effective labels", _group("credence_group_effective_labels"), looks.COUNT, 1),
+            Column("From own labels", _group("credence_group_own_share_ratio"), looks.RATIO, 0),
             Column("Labels to a verdict", _group("credence_group_verdict_labels"), looks.COUNT, 0),
             Column("Time to a verdict", _group("credence_group_verdict_seconds"), looks.SECONDS, 0),
         ],

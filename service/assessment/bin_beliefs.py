@@ -8,7 +8,8 @@ from scipy import special
 
 from service.assessment import beta as betas
 from service.assessment.beliefs import GrowingCurve, Outcomes, components
-from service.assessment.curves import CENTRE_MARGIN, CurveFit, LearnedCurve
+from service.assessment.curve_fit import CENTRE_MARGIN, CurveFit
+from service.assessment.curves import LearnedCurve
 from service.assessment.laplace import Cells
 
 Floats = npt.NDArray[np.float64]

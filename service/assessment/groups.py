@@ -11,7 +11,8 @@ from service.assessment import beta as betas
 from service.assessment.beliefs import AccuracyBeliefs
 from service.assessment.bin_beliefs import BinBeliefs, FittedBins
 from service.assessment.calibration import CalibrationError, calibration_error
-from service.assessment.curves import CurveFit, LearnedCurve
+from service.assessment.curve_fit import CurveFit
+from service.assessment.curves import LearnedCurve
 from service.assessment.laplace import Cells
 from service.assessment.mixture import BetaMixture
 from service.assessment.posterior import binwise, plausible_fit, single
@@ -67,6 +68,23 @@ class Labels:
         """How many of them say that the prediction is right, likewise."""
         right = self.correct if self.counts is None else self.correct * self.counts
         return np.bincount(groups, weights=right, minlength=group_count).astype(np.int64)
+
+    def part(self, which: npt.NDArray[np.bool_], weights: Floats) -> Labels:
+        """Some of them, weighted otherwise.
+
+        Args:
+            which: of the rows [n].
+            weights: of every row [n].
+        """
+        return Labels(
+            self.cells[which],
+            self.correct[which],
+            weights[which],
+            self.freshness[which],
+            self.true_classes[which],
+            None if self.counts is None else self.counts[which],
+            None if self.challenger is None else self.challenger[which],
+        )
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import count
 from typing import Self
 
 import numpy as np
@@ -12,20 +11,9 @@ from scipy import special
 
 from service.assessment import beta as betas
 from service.assessment import ranking
+from service.assessment.quantiles import mixture_quantile
 
 Floats = npt.NDArray[np.float64]
-
-_QUANTILE_MASS = 1e-6
-"""Probability by which a quantile may miss its mass."""
-
-_LOGIT_RANGE = 37.0
-"""Quantiles are sought within expit(+-37): as near to 0, and nearer to 1, than doubles can tell."""
-
-_BISECTED = 4
-"""Every so many steps the bracket is halved, however Newton's method goes."""
-
-_LOGIT_STEP = 1e-9
-"""Where the mass jumps, as it does for tiny parameters, a quantile is known to so much on the logit scale."""
 
 
 @dataclass(frozen=True)
@@ -69,37 +57,10 @@ class BetaMixture:
         return np.minimum(self.quantile(tail), upper), upper
 
     def quantile(self, probability: float) -> Floats:
-        """The value of every group [..., G] below which it lies with this probability.
-
-        Newton's method on probit(P(theta < expit(t))), which is nearly linear in t, from the quantile of the
-        Beta with the mixture's moments. That Beta alone would not do: at few labels, where components
-        disagree, its 95 % interval holds as little as 75 % of the mixture.
-        """
+        """The value of every group [..., G] below which it lies with this probability, to a millionth."""
         mean = self.mean()
-        alpha, beta = betas.matching(mean.ravel(), self.variance().ravel())
-        guess = special.logit(special.betaincinv(alpha, beta, probability))
-        t: Floats = np.clip(guess, -_LOGIT_RANGE, _LOGIT_RANGE, dtype=np.float64)
-        low, high = np.full(t.size, -_LOGIT_RANGE), np.full(t.size, _LOGIT_RANGE)
-        target = special.ndtri(probability)
-        columns = self._columns()
-        sought = np.arange(t.size)
-        for step in count(1):
-            if not sought.size:
-                break
-            weights, alphas, others = (column[:, sought] for column in columns)
-            below, density = _mass_below(weights, alphas, others, t[sought])
-            short = below < probability
-            low[sought[short]] = t[sought[short]]
-            high[sought[~short]] = t[sought[~short]]
-            near = np.abs(below - probability) < _QUANTILE_MASS
-            found = near | (high[sought] - low[sought] < _LOGIT_STEP)
-            sought, score, density = sought[~found], special.ndtri(below[~found]), density[~found]
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                newton = t[sought] + (target - score) * np.exp(-0.5 * score**2) / np.sqrt(2 * np.pi) / density
-            # Where the mass jumps, Newton's steps stay inside and come no nearer.
-            inside = (newton > low[sought]) & (newton < high[sought]) & (step % _BISECTED != 0)
-            t[sought] = np.where(inside, newton, (low[sought] + high[sought]) / 2)
-        return np.asarray(special.expit(t), np.float64).reshape(mean.shape)
+        start = betas.matching(mean.ravel(), self.variance().ravel())
+        return mixture_quantile(*self._columns(), start, probability).reshape(mean.shape)
 
     def probability_below(self, threshold: float | Floats) -> Floats:
         """P(theta_g < threshold) of every group [..., G], exact; one threshold, or one a group [G]."""
@@ -135,7 +96,7 @@ class BetaMixture:
         """
         if top_m >= self.size:
             return np.ones(self.size)
-        return ranking.extreme_probabilities(self.sample(rng, draws), top_m)
+        return ranking.extreme_probabilities(ranking.ranks(self.sample(rng, draws)), top_m)
 
     def _mixed(self, values: Floats) -> Floats:
         """Weighted mean over the components."""
@@ -150,11 +111,3 @@ class BetaMixture:
             for values in (weights, self.alpha, self.beta)
         )
         return weights, alpha, beta
-
-
-def _mass_below(weights: Floats, alpha: Floats, beta: Floats, t: Floats) -> tuple[Floats, Floats]:
-    """P(theta < expit(t)) of every column [J, n], and its derivative by t."""
-    logs = alpha * special.log_expit(t) + beta * special.log_expit(-t)
-    norms = special.gammaln(alpha) + special.gammaln(beta) - special.gammaln(alpha + beta)
-    below = (weights * special.betainc(alpha, beta, special.expit(t))).sum(axis=0)
-    return below, (weights * np.exp(logs - norms)).sum(axis=0)

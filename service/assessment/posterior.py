@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from service.assessment import beta as betas
-from service.assessment.curves import CENTRE_MARGIN, POINTS, CurveFit, LearnedCurve
-from service.assessment.laplace import Cells, Curvature, Modes
+from service.assessment.curve_fit import CENTRE_MARGIN, POINTS, CurveFit
+from service.assessment.curves import LearnedCurve, Search
+from service.assessment.laplace import Cells, expit
 from service.assessment.mixture import BetaMixture
 
 Floats = npt.NDArray[np.float64]
@@ -40,38 +40,15 @@ def plausible_fit(prior: LearnedCurve, cells: Cells, labels: Floats, correct: Fl
         labels: effective numbers of labels [G, B].
         correct: effective numbers of correct ones [G, B].
     """
-    labels, correct = labels[None], correct[None]
-    rough = replace(prior, steps=_ROUGH_STEPS, refinements=0).fit(cells, labels, correct)
-    shape = len(prior.spreads), len(prior.strengths)
-    likely = (rough.weights[0] > _ROUGHLY_NEGLIGIBLE * rough.weights.max()).reshape(shape)
-    rows, columns = likely.any(axis=1), likely.any(axis=0)
-    chosen = (rows[:, None] & columns).ravel()
-    part = replace(
-        prior,
-        spreads=tuple(np.asarray(prior.spreads)[rows].tolist()),
-        strengths=tuple(np.asarray(prior.strengths)[columns].tolist()),
-    )
-    start = Modes(rough.modes.coefficients[:, chosen], rough.modes.offsets[:, chosen])
-    fit = part.fit(cells, labels, correct, start)
-    return _thinned(fit, fit.weights[0] >= NEGLIGIBLE * fit.weights.max())
-
-
-def _thinned(fit: CurveFit, kept: npt.NDArray[np.bool_]) -> CurveFit:
-    weights, curvature = fit.weights[:, kept], fit.curvature
-    return replace(
-        fit,
-        weights=weights / weights.sum(),
-        strengths=fit.strengths[kept],
-        centres=fit.centres[:, kept],
-        deviations=fit.deviations[:, kept],
-        modes=Modes(fit.modes.coefficients[:, kept], fit.modes.offsets[:, kept]),
-        curvature=Curvature(
-            curvature.regressors,
-            curvature.offsets[:, kept],
-            curvature.crossed[:, kept],
-            curvature.coefficients[:, kept],
-        ),
-    )
+    whole = Search.of(prior, cells, labels[None], correct[None])
+    rough = replace(whole, prior=replace(prior, steps=_ROUGH_STEPS)).found()
+    grid = (rough.weights[0] >= _ROUGHLY_NEGLIGIBLE * rough.weights.max()).reshape(len(prior.spreads), -1)
+    # Every spread that matters with every strength that does, as the weights are not exact.
+    likely = np.flatnonzero(grid.any(axis=1)[:, None] & grid.any(axis=0))
+    search = whole.part(likely)
+    found = search.found(rough.modes.part(likely))
+    kept = np.flatnonzero(found.weights[0] >= NEGLIGIBLE * found.weights.max())
+    return search.part(kept).fit(found.part(kept))
 
 
 def single(mixture: BetaMixture) -> BetaMixture:
@@ -94,9 +71,7 @@ def binwise(fit: CurveFit) -> BetaMixture:
     sizes = strengths + fit.labels
     alphas, others = [], []
     for point, _ in POINTS:
-        means = np.clip(
-            special.expit(fit.centres[0] + point * fit.deviations[0]), CENTRE_MARGIN, 1 - CENTRE_MARGIN
-        )
+        means = np.clip(expit(fit.centres[0] + point * fit.deviations[0]), CENTRE_MARGIN, 1 - CENTRE_MARGIN)
         means = (strengths * means + fit.correct) / sizes
         mean = np.tensordot(weights, means, 1)
         within = np.tensordot(weights, means * (1 - means) / (sizes + 1), 1)

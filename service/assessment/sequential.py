@@ -21,11 +21,14 @@ from scipy import special
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-_STRENGTH: Final = 20.0
+_STRENGTH: Final = 36.0
 """As many labels the accuracy that is expected after a decline counts."""
 
-_MORE_ERRORS: Final = 2.5
-"""By so much the odds of an error are expected to grow in a decline: from 0.92 to 0.82."""
+_MORE_ERRORS: Final = 2.8
+"""By so much the odds of an error are expected to grow in a decline: from 0.92 to 0.80."""
+
+_MOST_FALLEN: Final = 0.12
+"""And by no more the accuracy is expected to fall, where few points are many times the odds of an error."""
 
 _JEFFREYS: Final = 0.5
 _UNDERFLOWS: Final = 1e-200
@@ -55,7 +58,7 @@ def log_e_below(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
         ValueError: a count is negative, or an accuracy is not strictly within 0 and 1.
     """
     s, f, p = _checked(correct, wrong, accuracy)
-    centre = special.expit(special.logit(p) - np.log(_MORE_ERRORS))
+    centre = np.maximum(special.expit(special.logit(p) - np.log(_MORE_ERRORS)), p - _MOST_FALLEN)
     a, b = _STRENGTH * centre, _STRENGTH * (1 - centre)
     evidence: Floats = _log_integral(a + s, b + f, p) - _log_integral(a, b, p) - _log_power(s, f, p)
     return evidence

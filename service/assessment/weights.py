@@ -54,6 +54,19 @@ def balance_weights(*, cells: Indices, freshness: Floats, traffic: Floats, asked
         traffic: weight of every cell [cells]; any scale.
         asked: one entry per assessment that has labels.
     """
+    density = asked_densities(cells=cells, freshness=freshness, traffic=traffic, asked=asked)
+    return 1 / np.maximum(density[cells], np.finfo(float).tiny)
+
+
+def asked_densities(*, cells: Indices, freshness: Floats, traffic: Floats, asked: Sequence[Asked]) -> Floats:
+    """How densely every cell was asked about, in labels over the share of all traffic [cells].
+
+    Args:
+        cells: cell of every label [n].
+        freshness: what forgetting leaves of every label [n], in (0, 1].
+        traffic: weight of every cell [cells]; any scale.
+        asked: one entry per assessment that has labels.
+    """
     share = traffic / max(float(traffic.sum()), np.finfo(float).tiny)
     density = np.zeros(len(traffic))
     for assessment in asked:
@@ -66,7 +79,37 @@ def balance_weights(*, cells: Indices, freshness: Floats, traffic: Floats, asked
         if assessment.kept is not None:
             asked_here *= _unevenly(assessment, assessment.kept, cells, freshness, size)
         density += asked_here
-    return 1 / np.maximum(density[cells], np.finfo(float).tiny)
+    return density
+
+
+def even_say(*, even: Floats, uneven: Floats, traffic: Floats, strata: Indices) -> Floats:
+    """How much of a stratum its evenly drawn labels tell, beside those that were drawn unevenly [cells].
+
+    Of an even label the cell within its stratum is not known. So its weight must be the same for all cells
+    of the stratum, or the two together would not count every cell by its traffic: a share w of the stratum
+    is told by even labels, and 1 - w by the others. Each sample has a say in proportion to its effective
+    number (Kish): n of even labels, and 1 / sum over cells of (cell's share of the stratum)^2 / labels of
+    others. Where all were drawn evenly, this is the balance heuristic.
+
+    A cell without uneven labels, in a stratum that has some, counts as if all such cells together had one.
+
+    Args:
+        even: how densely every cell was asked about by labels of which it is not known [cells].
+        uneven: likewise by those of which it is [cells].
+        traffic: weight of every cell [cells]; any scale.
+        strata: stratum of every cell [cells].
+    """
+    tiny, count = np.finfo(float).tiny, int(strata.max(initial=-1)) + 1
+    share = np.maximum(traffic / max(float(traffic.sum()), tiny), 1e-30)
+    size = sums(strata, share, count)
+    told = np.bincount(strata, weights=uneven > 0, minlength=count) > 0
+    bare = told[strata] & (uneven == 0)
+    uneven = np.where(bare, 1 / max(float(share[bare].sum()), 1e-12), uneven)
+    of_even, of_uneven = (
+        size / sums(strata, share / np.maximum(density, 1e-200), count) for density in (even, uneven)
+    )
+    of_even, of_uneven = of_even[strata], np.where(told, of_uneven, 0.0)[strata]
+    return np.divide(of_even, of_even + of_uneven, out=np.ones(len(share)), where=even > 0) * (even > 0)
 
 
 def _unevenly(assessment: Asked, kept: Floats, cells: Indices, freshness: Floats, size: int) -> Floats:

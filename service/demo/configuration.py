@@ -19,24 +19,14 @@ _DEFAULT_TICK_SECONDS = 5.0
 _FEWEST_TICKS = 12
 
 _SECONDS_PER_DAY = 86_400
-_LABEL_HALF_LIVES = 6
 _TRAFFIC_HALF_LIVES = 18
 
 _REFERENCE_PART = 0.1
 """Of the run's predictions, the first that recent ones are compared with; the camera degrades later."""
 
 
-def label_half_life_seconds(seconds: float) -> float:
-    """After this time a label counts half: the demo asks how accurate the model is *now*."""
-    return seconds / _LABEL_HALF_LIVES
-
-
 def traffic_half_life_seconds(seconds: float) -> float:
-    """After this time traffic counts half.
-
-    Shorter than a label's, so that items are asked for soon after they were predicted, and a label's age
-    is its item's.
-    """
+    """After this time traffic counts half: the demo asks how accurate the model is *now*."""
     return seconds / _TRAFFIC_HALF_LIVES
 
 
@@ -46,7 +36,7 @@ def configuration(
     """The configuration for a run.
 
     Args:
-        seconds: length of the run; budgets and half-lives are sized for it.
+        seconds: length of the run; budgets and the half-life are sized for it.
         bootstrap_server: of the broker.
         redis_url: of Redis.
         http_port: where Credence serves its status page.
@@ -97,12 +87,10 @@ def configuration(
                     "window_hours": tick_seconds / 3_600,
                     "reference_predictions": round(_REFERENCE_PART * seconds * RATE),
                 },
-                # Labels fade within seconds here, so few of them count at any time.
-                "alerts": {"min_accuracy": MIN_ACCURACY, "min_labels": 5},
+                "alerts": {"min_accuracy": MIN_ACCURACY},
                 # Of each camera, some seconds' worth.
                 "reference": {"labels": 20},
                 "traffic_half_life_days": traffic_half_life_seconds(seconds) / _SECONDS_PER_DAY,
-                "label_half_life_days": label_half_life_seconds(seconds) / _SECONDS_PER_DAY,
             }
         },
     }

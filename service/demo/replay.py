@@ -1,8 +1,8 @@
 """How many labels random sampling would have needed: a replay of the recorded stream.
 
 Random sampling labels at the moments at which Credence's labels came, so many at each, with the same
-forgetting and the same statistics. The fewest labels are sought with which the weakest camera's interval is
-no wider than Credence's.
+statistics; it is told when the weakest camera got worse, and takes its labels from before for nothing. The
+fewest labels are sought with which the weakest camera's interval is no wider than Credence's.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from service.assessment.groups import CellTraffic, Labels, assess_grouping
 from service.assessment.weights import sums
@@ -34,7 +35,7 @@ class Recording:
         at: the moment of the last beliefs, seconds since the epoch.
         width: of Credence's interval for the weakest camera.
         traffic_half_life_seconds: how recent the items are that are drawn.
-        label_half_life_seconds: how fast labels are forgotten.
+        degraded_at: when the weakest camera got worse, seconds since the epoch; None if it did not.
     """
 
     stream: Stream
@@ -42,7 +43,7 @@ class Recording:
     at: float
     width: float
     traffic_half_life_seconds: float
-    label_half_life_seconds: float
+    degraded_at: float | None
 
     @property
     def most_labels(self) -> int:
@@ -65,12 +66,12 @@ def _labels_needed(recording: Recording, rng: np.random.Generator) -> int | None
     items = draw_recent(
         recording.stream.times, moments, half_life_seconds=recording.traffic_half_life_seconds, rng=rng
     )
-    freshness = np.exp2((recording.stream.times[items] - recording.at) / recording.label_half_life_seconds)
+    outdated = _outdated(recording)[items]
     cells = _cells(recording.stream)
     traffic = _traffic(recording, cells)
 
     def is_enough(count: int) -> bool:
-        drawn = items[:count]
+        drawn = items[:count][~outdated[:count]]
         beliefs = assess_grouping(
             cell_groups=np.repeat(np.arange(len(CAMERAS)), SCORE_BINS),
             cell_bins=np.tile(np.arange(SCORE_BINS), len(CAMERAS)),
@@ -80,9 +81,9 @@ def _labels_needed(recording: Recording, rng: np.random.Generator) -> int | None
             labels=Labels(
                 cells=cells[drawn],
                 correct=recording.stream.correct[drawn].astype(np.float64),
-                weights=np.ones(count),
-                freshness=freshness[:count],
-                true_classes=np.full(count, -1),
+                weights=np.ones(len(drawn)),
+                freshness=np.ones(len(drawn)),
+                true_classes=np.full(len(drawn), -1),
             ),
             prior="learned",
         )
@@ -100,6 +101,18 @@ def _labels_needed(recording: Recording, rng: np.random.Generator) -> int | None
         else:
             too_few = middle
     return enough
+
+
+def _outdated(recording: Recording) -> npt.NDArray[np.bool_]:
+    """Which predictions tell nothing of now: those of the weakest camera before it got worse [n].
+
+    Credence has to find out; random sampling is told.
+    """
+    stream = recording.stream
+    weakest = stream.cameras == CAMERAS.index(DEGRADED_CAMERA)
+    since = -np.inf if recording.degraded_at is None else recording.degraded_at
+    outdated: npt.NDArray[np.bool_] = weakest & (stream.times < since)
+    return outdated
 
 
 def draw_recent(

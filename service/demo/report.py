@@ -96,7 +96,7 @@ def _numbers(
             since_start(findings.below_at),
         ),
         ("confirmed by evidence to have got worse", since_start(findings.confirmed_at)),
-        (f"random sampling, as sure of {DEGRADED_CAMERA} (replay)", random_labels_line(measured)),
+        ("random sampling, told of the change, as sure", random_labels_line(measured)),
     ]
 
 

@@ -17,7 +17,6 @@ from service.demo.children import ChildDiedError, Children, Stopped
 from service.demo.configuration import (
     MIN_SECONDS,
     configuration,
-    label_half_life_seconds,
     traffic_half_life_seconds,
 )
 from service.demo.history import label_delays
@@ -106,7 +105,7 @@ class Demo:
             folder,
             monitoring_port=self._monitoring_port,
             seconds=seconds,
-            half_life_seconds=label_half_life_seconds(seconds),
+            half_life_seconds=traffic_half_life_seconds(seconds),
         )
 
     def run(self) -> int:
@@ -204,7 +203,7 @@ class Demo:
             at=reading.snapshot_time or reading.time,
             width=camera.upper - camera.lower if camera else 0.0,
             traffic_half_life_seconds=traffic_half_life_seconds(self._seconds),
-            label_half_life_seconds=label_half_life_seconds(self._seconds),
+            degraded_at=history.degraded_at,
         )
         needed: list[int | None] = []
         for labels in random_labels_needed(recording, seeds=_REPLAYS):

@@ -32,6 +32,14 @@ def share(text: str) -> float:
     return number
 
 
+def part(text: str) -> float:
+    """A number above 0 that is 1 at the most."""
+    number = _number(text)
+    if number is None or not 0 < number <= 1:
+        raise ArgumentTypeError(f"'{text}' is not a number above 0 that is 1 at the most")
+    return number
+
+
 def real(text: str) -> float:
     """Any number."""
     number = _number(text)

@@ -19,12 +19,13 @@ from service.replay import (
     challenge_command,
     drift_command,
     ensemble_command,
+    inputs_command,
     one_class,
     performance_command,
 )
 from service.replay.arguments import INTERVAL, natural, positive, share
 from service.replay.costs import load_costs
-from service.replay.digits import digits_recordings, digits_voters
+from service.replay.digits import DIGITS, digits_recordings, digits_voters
 from service.replay.engine import Method
 from service.replay.figures import draw_pool, draw_results
 from service.replay.grouping import Grouper
@@ -61,6 +62,7 @@ examples:
   credence replay FILE --task identification --metric calibration --top-m 3 --plots figures
   credence replay FILE --task performance --jobs 4         precision-recall curves from few labels
   credence replay digits --task drift --runs 10            how well beliefs follow an accuracy that falls
+  credence replay digits --task drift --after noise        how soon changed inputs show, with few labels
   credence replay A.npz B.npz C.npz --task ensemble        members of an ensemble, with labels that they share
   credence replay OLD.npz NEW.npz --task challenge         labels until it is known which is better
   credence replay --paper FILE                             the paper's tables, with your predictions
@@ -110,7 +112,11 @@ def add_parser(commands: Any) -> None:
     )
     question.add_argument("--superclasses", type=Path, metavar="JSON", help="classes of every superclass")
     question.add_argument("--score-bins", type=positive, metavar="B", help=f"default: {_BINS}")
-    question.add_argument("--binning", choices=["equal_width", "equal_size"], help=f"default: {_BINNING}")
+    question.add_argument(
+        "--binning",
+        choices=["equal_width", "equal_size"],
+        help=f"default: {_BINNING}; with --after {inputs_command.BINNING}, as in the service",
+    )
     question.add_argument(
         "--top-m",
         type=positive,
@@ -137,6 +143,7 @@ def add_parser(commands: Any) -> None:
     performance_command.add_arguments(parser)
     ensemble_command.add_arguments(parser)
     drift_command.add_arguments(parser)
+    inputs_command.add_arguments(parser)
     methods = parser.add_argument_group("who answers")
     methods.add_argument("--prior", action="append", choices=["learned", *FIXED_PRIORS], help="repeatable")
     methods.add_argument("--policy", action="append", choices=list(POLICIES), help="repeatable")
@@ -166,6 +173,9 @@ def replay(options: argparse.Namespace) -> int:
             recordings = []
         if options.task == challenge_command.TASK:
             tables += challenge_command.challenge_tables(recordings, options, advance)
+            recordings = []
+        if options.after:
+            tables += inputs_command.inputs_tables(recordings, options, crew, advance)
             recordings = []
         for recording in recordings:
             if options.paper:
@@ -197,7 +207,7 @@ def _make(directory: Path) -> None:
 
 
 def _recordings(name: str, options: argparse.Namespace) -> list[Recording]:
-    if name == "digits":
+    if name == DIGITS:
         return digits_voters() if options.task == ensemble_command.TASK else digits_recordings()
     return [load_recording(Path(name), decision_values=options.decision_values)]
 

@@ -14,7 +14,7 @@ from service.assessment.comparison import difference_density, rope_probabilities
 from service.assessment.curves import LearnedCurve
 from service.assessment.mixture import BetaMixture
 from service.assessment.posterior import single
-from service.assessment.ranking import mean_rank
+from service.assessment.ranking import mean_rank, ranks
 from service.assessment.weights import sums
 from service.replay import plots
 from service.replay.grouping import Grouper
@@ -111,7 +111,7 @@ def draw_pool(study: Study, directory: Path) -> None:
         )
         plots.save(figure, directory / f"{name}-accuracy-against-calibration.png")
     rng = np.random.default_rng(study.seed)
-    mean, low, high = mean_rank(accuracy.sample(rng, _DRAWS), study.mass)
+    mean, low, high = mean_rank(ranks(accuracy.sample(rng, _DRAWS)), study.mass)
     worst = accuracy.extreme_probabilities(rng, top_m=1, draws=_DRAWS)
     figure = plots.ranks_and_extremes(pool.names, (low, mean, high), worst, title=f"{name}: ranks, {every}")
     plots.save(figure, directory / f"{name}-ranks.png")

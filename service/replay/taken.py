@@ -29,6 +29,9 @@ _TAKEN = {
 }
 """By task, beside those that all take, such as --runs."""
 
+_OF_INPUTS = ("after", "mixed", "groups", "per_label", "score_bins", "binning", "alpha")
+"""Of the task drift, where inputs change."""
+
 _BY_THE_PAPER = ("paper", "superclasses", "top_m")
 """Its tables are of several tasks, so --paper is in the place of --task."""
 
@@ -45,7 +48,12 @@ def refuse_what_is_not_taken(options: argparse.Namespace) -> None:
     what, taken = f"the task {options.task}", _TAKEN[options.task]
     if options.paper and options.task == ESTIMATION:
         what, taken = "--paper", _BY_THE_PAPER
-    for name in dict.fromkeys(name for names in (_BY_THE_PAPER, *_TAKEN.values()) for name in names):
+    if options.task == drift_command.TASK:
+        what = f"{what} {'with' if options.after else 'without'} --after"
+        taken = _OF_INPUTS if options.after else taken
+    for name in dict.fromkeys(
+        name for names in (_BY_THE_PAPER, _OF_INPUTS, *_TAKEN.values()) for name in names
+    ):
         given = getattr(options, name)
         if name not in taken and given is not None and given is not False:
             raise RecordingError(f"--{name.replace('_', '-')}", f"{what} does not take it; leave it out")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from service.drifting import CLASSES, SCORES, GroupingDrift
+from service.drifting import CLASSES, SCORES, GroupingDrift, ModelDrift
 from service.errors import NotKnown
 from service.report import words
 from service.report.documents import DriftSummary
@@ -16,6 +17,9 @@ from service.report.drift_documents import GroupDrift, MixState, ScoreBinTraffic
 from service.snapshot import ModelSnapshot
 
 Floats = npt.NDArray[np.float64]
+
+_MOST_NAMED = 5
+"""Of the groups that have drifted, by name; how many more there are is told."""
 
 
 def drift_summary(snapshot: ModelSnapshot) -> DriftSummary:
@@ -30,22 +34,41 @@ def drift_summary(snapshot: ModelSnapshot) -> DriftSummary:
             drifted_groups=0,
             sentence=_no_reference(snapshot),
         )
-    count = sum(int(told.drifted.sum()) for told in drift.groupings.values())
+    suspects = _suspects(snapshot, drift)
     return DriftSummary(
         max_distance=settings.max_distance,
         reference_predictions=drift.reference_predictions,
         reference_until=drift.reference_until,
         recent_predictions=drift.recent_predictions,
-        drifted_groups=count,
-        sentence=_counted(count),
+        drifted_groups=len(suspects),
+        sentence=_accusing(suspects, _aimed(snapshot)),
     )
 
 
-def _counted(count: int) -> str:
-    if count == 0:
+def _suspects(snapshot: ModelSnapshot, drift: ModelDrift) -> list[str]:
+    """Groups that have drifted, as people name them, the most suspected first."""
+    found = [
+        (-float(told.suspicion[group]), words.place(name, snapshot.groupings[name].groups[group]))
+        for name, told in drift.groupings.items()
+        for group in np.flatnonzero(told.drifted)
+    ]
+    return [place for _, place in sorted(found)]
+
+
+def _aimed(snapshot: ModelSnapshot) -> list[str]:
+    """Groupings by which assessments ask where traffic has drifted."""
+    assessments = snapshot.assessments.values()
+    return sorted({a.settings.asked_grouping for a in assessments if a.aim and a.aim.label_share > 0})
+
+
+def _accusing(suspects: Sequence[str], aimed: Sequence[str]) -> str:
+    if not suspects:
         return "Recent traffic is what it was in the reference, as far as can be told without labels."
-    groups = "One group has" if count == 1 else f"{count} groups have"
-    return f"{groups} drifted from the reference; a share of the labels is asked there."
+    named, others = ", ".join(suspects[:_MOST_NAMED]), len(suspects) - _MOST_NAMED
+    if others > 0:
+        named += f" and {others:,} more"
+    asked = f"; a share of the labels by {' and by '.join(aimed)} is asked there." if aimed else "."
+    return f"Drifted from the reference: {named}{asked}"
 
 
 def _no_reference(snapshot: ModelSnapshot) -> str:

@@ -43,7 +43,8 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
         predicted_at: seconds since the epoch.
         requested_at: seconds since the epoch.
         votes: classes that the members of an ensemble, or a challenger, predict.
-        challenger: whom a challenge asked it for; empty for all other assessments.
+        voters: by whose votes it was drawn: the challenger, or a fingerprint of the ensemble; empty for all
+            other assessments.
     """
 
     request_id: str
@@ -56,7 +57,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
     predicted_at: float
     requested_at: float
     votes: dict[str, str] = {}
-    challenger: str = ""
+    voters: str = ""
 
 
 class Given(msgspec.Struct, frozen=True, array_like=True, gc=False):

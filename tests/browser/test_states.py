@@ -7,6 +7,7 @@ import re
 from http import HTTPStatus
 from typing import Any
 
+import pytest
 from page_site import Shown
 from playwright.sync_api import Route, expect
 from snapshots import BUDGET, challenged, drifting, mail, performance, pooled, snapshot
@@ -132,11 +133,24 @@ def test_the_members_of_an_ensemble_are_told_also_on_a_phone(shown: Shown) -> No
 def test_a_group_that_has_drifted_is_named_and_its_scores_are_drawn_then_and_now(shown: Shown) -> None:
     page = shown(drifting(), "/?grouping=class&group=dog")
     expect(page.locator(".drifted")).to_have_count(1)
-    expect(page.get_by_text("groups have drifted from the reference")).to_be_visible()
+    expect(page.get_by_text("Drifted from the reference: class dog")).to_be_visible()
     expect(page.locator("tr", has=page.locator(".drifted")).first).to_contain_text("dog")
     drift = page.locator("#detail figure", has_text="Drift")
     expect(drift).to_contain_text("has drifted: its scores are farther")
     expect(drift.locator("rect.lately")).to_have_count(2)
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (0, "It has no labels of its own"),
+        (2, "of this comes from its own labels, the rest from scores and other groups"),
+        (60, "It stands on its own labels"),
+    ],
+)
+def test_a_group_tells_how_far_it_stands_on_its_own_labels(shown: Shown, labels: int, words: str) -> None:
+    page = shown(snapshot(labels), "/?grouping=class&group=dog")
+    expect(page.locator("#detail .rests")).to_contain_text(words)
 
 
 def test_without_a_reference_no_drift_is_drawn(shown: Shown) -> None:

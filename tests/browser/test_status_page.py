@@ -105,14 +105,6 @@ def test_a_link_opens_its_group_with_timeline_and_reliability(visit: Open) -> No
     expect(page.locator("#detail .bin")).not_to_have_count(0)
 
 
-def test_a_group_tells_how_far_it_stands_on_its_own_labels(visit: Open, site: Site) -> None:
-    (south,) = site.api("/models/sorter/groups", grouping="region", group="south")["groups"]
-    assert 0 < south["own_share"] <= 1
-    expect(visit(SOUTH).locator("#detail .rests")).to_contain_text(
-        re.compile(r"Own labels alone → .* → .* comes from its own labels")
-    )
-
-
 def test_a_group_is_opened_and_closed_with_the_keyboard(visit: Open) -> None:
     page = visit("/?grouping=region")
     link = page.get_by_role("link", name="north", exact=True)

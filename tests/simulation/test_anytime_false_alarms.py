@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import special, stats
 
 from benchmarks.alarms import (
     ALPHA,
+    DROPS,
+    LONGEST,
+    OTHER_DROPS,
     THRESHOLD,
     Rates,
     ever_alarmed,
+    evident,
     false_discoveries,
     labels_until_alarm,
     least_labels,
     run_length,
+    suspected,
 )
 from service.assessment.decline import log_e_declined
 from service.assessment.miscalibration import log_e_miscalibrated
@@ -62,10 +67,26 @@ def test_few_discoveries_are_false_though_labels_are_asked_by_what_is_believed()
     assert rates.by_posterior > CRIES_WOLF
 
 
-@pytest.mark.parametrize(("drop", "at_most"), [(0.05, 1.4), (0.07, 1.3), (0.1, 1.3), (0.2, 1.4)])
-def test_a_drop_is_found_with_few_more_labels_than_the_least(drop: float, at_most: float) -> None:
-    found = labels_until_alarm(THRESHOLD - drop, 1_000, np.random.default_rng(3))
-    assert found.by_evidence <= at_most * least_labels(THRESHOLD - drop, ALPHA)
+@pytest.mark.parametrize("drop", DROPS)
+def test_a_drop_is_found_with_few_more_labels_than_the_least(drop: float) -> None:
+    found = labels_until_alarm(evident, THRESHOLD - drop)
+    assert found <= 1.3 * least_labels(THRESHOLD - drop, ALPHA)
+
+
+@pytest.mark.parametrize("threshold", [0.6, 0.8])
+@pytest.mark.parametrize("drop", OTHER_DROPS)
+def test_so_it_is_at_other_thresholds(drop: float, threshold: float) -> None:
+    found = labels_until_alarm(evident, threshold - drop, threshold)
+    assert found <= 1.32 * least_labels(threshold - drop, ALPHA, threshold)
+
+
+@pytest.mark.parametrize("drop", [0.07, 0.2])
+def test_labels_until_an_alarm_are_those_of_simulated_groups(drop: float) -> None:
+    correct = (np.random.default_rng(3).random((2_000, LONGEST)) < THRESHOLD - drop).cumsum(axis=1)
+    wrong = np.arange(1, LONGEST + 1) - correct
+    for rule in (evident, suspected):
+        first = rule(correct, wrong, THRESHOLD).argmax(axis=1) + 1
+        assert abs(first.mean() - labels_until_alarm(rule, THRESHOLD - drop)) < 4 * stats.sem(first)
 
 
 def test_a_decline_from_a_known_reference_is_found() -> None:

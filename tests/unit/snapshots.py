@@ -175,7 +175,7 @@ def drifting(recent: Sequence[int] = DROPPED, **model: Any) -> ModelSnapshot:
         MarkName("first", NOW - 3_600): 2 * begun,
         MarkName("recent", NOW - 7_200): begun,
     }
-    drift = {"reference_predictions": 1_000}
+    drift = {"reference_predictions": 1_000, **model.pop("drift", {})}
     return snapshot(marks=marks, predictions=(2 * begun + np.array(recent)).tolist(), drift=drift, **model)
 
 

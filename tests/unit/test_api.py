@@ -146,7 +146,7 @@ def test_drift_tells_the_shares_of_every_bin_then_and_now(client: Client) -> Non
     assert "its scores are farther" in told["sentence"]
     assert (dogs["group"], dogs["drifted"], dogs["suspicion"]) == ("dog", True, told["suspicion"])
     assert {one["name"]: one["drifted"] for one in state["groupings"]}["class"] == 1
-    assert "drifted" in state["drift"]["sentence"]
+    assert "class dog" in state["drift"]["sentence"]
 
 
 def test_a_group_that_has_not_drifted_is_not_accused(client: Client) -> None:

@@ -229,7 +229,7 @@ def recording(width: float, *, answers: int = 200) -> Recording:
         at=1_060.0,
         width=width,
         traffic_half_life_seconds=5.0,
-        label_half_life_seconds=10.0,
+        degraded_at=None,
     )
 
 
@@ -253,9 +253,16 @@ def test_the_replay_counts_as_many_labels_as_the_interval_takes() -> None:
     # Without forgetting, and all traffic from one camera, Beta(0.9 n, 0.1 n) is 4 x 0.3 / sqrt(n) wide: n is
     # about 61 for 0.15; the learned prior is worth some labels.
     alone = replace(stream(), cameras=np.ones(len(stream()), dtype=np.intp))
-    plain = replace(recording(0.15), stream=alone, label_half_life_seconds=1e9)
+    plain = replace(recording(0.15), stream=alone)
     needed = [n or 0 for n in random_labels_needed(plain, seeds=9)]
     assert 25 < np.median(needed) < 90
+
+
+def test_labels_of_the_weakest_camera_from_before_it_got_worse_cost_and_tell_nothing() -> None:
+    told = replace(recording(0.15), degraded_at=1_030.0)
+    before = [n or 0 for n in random_labels_needed(recording(0.15), seeds=5)]
+    after = [n or 0 for n in random_labels_needed(told, seeds=5)]
+    assert np.median(after) > 1.4 * np.median(before)
 
 
 def test_recent_items_are_drawn_with_exponential_ages_and_none_from_the_future() -> None:
@@ -321,5 +328,5 @@ def test_the_configuration_is_valid_for_runs_of_any_length(seconds: float) -> No
     )
     model = Settings.model_validate(document).models["digits"]
     assert model.alerts.min_accuracy == MIN_ACCURACY
-    assert model.label_half_life_days == pytest.approx(seconds / 6 / 86_400)
+    assert model.traffic_half_life_days == pytest.approx(seconds / 18 / 86_400)
     assert model.groupings.keys() == {"camera", "class"}

@@ -13,7 +13,7 @@ from scipy import special, stats
 from service.assessment.beliefs import LearnedAccuracy, Outcomes
 from service.assessment.bin_beliefs import LearnedBins
 from service.assessment.calibration import calibration_error
-from service.assessment.curves import LearnedCurve, log_likelihood
+from service.assessment.curves import LearnedCurve, log_rising
 from service.assessment.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
 from service.assessment.laplace import Cells
 from service.assessment.mixture import BetaMixture
@@ -94,7 +94,8 @@ def test_the_marginal_likelihood_is_the_beta_binomials(
     labels: int, alpha: float, beta: float, data: st.DataObject
 ) -> None:
     right = data.draw(st.integers(0, labels))
-    found = log_likelihood(counts(alpha), counts(beta), counts(right), counts(labels - right))[0]
+    rising = log_rising(counts(alpha, beta, alpha + beta), counts(right, labels - right, labels))
+    found = rising[0] + rising[1] - rising[2]
     reference = stats.betabinom.logpmf(right, labels, alpha, beta)
     assert found + np.log(special.comb(labels, right)) == pytest.approx(reference, abs=1e-8)
 
@@ -342,6 +343,29 @@ def test_probability_of_being_the_lowest_agrees_with_quadrature() -> None:
 def test_all_groups_are_among_as_many_as_there_are() -> None:
     found = MIXTURE.extreme_probabilities(np.random.default_rng(4), top_m=4, draws=10)
     assert found.tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("probability", [0.011, 0.025, 0.5, 0.975, 0.989])
+def test_quantiles_of_components_far_apart_are_found(probability: float) -> None:
+    weights = np.array([0.011, 0.222, 0.534, 0.222, 0.011])
+    means, strengths = np.array([0.05, 0.1, 0.2, 0.35, 0.6]), np.array([20.0, 2_000.0, 40_000.0])
+    alpha, beta = np.multiply.outer(means, strengths), np.multiply.outer(1 - means, strengths)
+    found = BetaMixture(weights, alpha, beta).quantile(probability)
+    mass = weights @ stats.beta.cdf(found, alpha, beta)
+    np.testing.assert_allclose(mass, probability, atol=2e-6)
+
+
+@given(st.integers(0, 2**32), st.sampled_from([0.025, 0.5, 0.975]))
+def test_quantiles_of_any_mixture_are_found(seed: int, probability: float) -> None:
+    rng = np.random.default_rng(seed)
+    alpha, beta = np.exp(rng.uniform(-6, 8, (2, 4, 5)))
+    mixture = BetaMixture(rng.dirichlet(np.ones(4)), alpha, beta)
+    t = special.logit(mixture.quantile(probability))
+    # Where the mass jumps, no value has it, but one a little lower has less, one a little higher more.
+    lower, upper = (mixture.probability_below(special.expit(t + step)) for step in (-1e-7, 1e-7))
+    held = (lower < probability + 2e-6) & (upper > probability - 2e-6)
+    # Nearer to 1 doubles are so far apart that the mass of the nearest one is not this.
+    assert (held | (t < -30) | (t > 25)).all()
 
 
 def test_a_quantile_where_the_mass_jumps_is_found() -> None:

@@ -22,13 +22,13 @@ def beliefs(size: st.SearchStrategy[float], groups: int = 4) -> st.SearchStrateg
 
 
 def test_ranks_are_counted_from_the_lowest() -> None:
-    found = ranking.rank_probabilities(DRAWS)
+    found = ranking.rank_probabilities(ranking.ranks(DRAWS))
     np.testing.assert_array_equal(found, [[0.75, 0.25, 0], [0.25, 0.25, 0.5], [0, 0.5, 0.5]])
 
 
 @given(st.integers(0, 2**32), st.integers(1, 6))
 def test_every_group_has_one_rank_and_every_rank_one_group(seed: int, groups: int) -> None:
-    found = ranking.rank_probabilities(np.random.default_rng(seed).random((50, 2, groups)))
+    found = ranking.rank_probabilities(ranking.ranks(np.random.default_rng(seed).random((50, 2, groups))))
     assert found.shape == (2, groups, groups)
     np.testing.assert_allclose(found.sum(axis=-1), 1, rtol=1e-12)
     np.testing.assert_allclose(found.sum(axis=-2), 1, rtol=1e-12)
@@ -36,38 +36,45 @@ def test_every_group_has_one_rank_and_every_rank_one_group(seed: int, groups: in
 
 def test_runs_are_independent() -> None:
     draws = np.random.default_rng(1).random((200, 3, 2, 5))
-    ranks, extremes = ranking.rank_probabilities(draws), ranking.extreme_probabilities(draws, 2)
+    ranks = ranking.ranks(draws)
+    probabilities, extremes = ranking.rank_probabilities(ranks), ranking.extreme_probabilities(ranks, 2)
     for index in np.ndindex(3, 2):
-        one = draws[(slice(None), *index)]
-        np.testing.assert_array_equal(ranks[index], ranking.rank_probabilities(one))
+        one = ranking.ranks(draws[(slice(None), *index)])
+        np.testing.assert_array_equal(probabilities[index], ranking.rank_probabilities(one))
         np.testing.assert_array_equal(extremes[index], ranking.extreme_probabilities(one, 2))
+
+
+@pytest.mark.parametrize("groups", [1, 256, 257, 70_000])
+def test_ranks_of_any_number_of_groups_are_told(groups: int) -> None:
+    draws = np.random.default_rng(groups).permutation(groups).astype(float)[None]
+    np.testing.assert_array_equal(ranking.ranks(draws), draws)
 
 
 def test_the_mean_rank_is_that_of_the_rank_probabilities() -> None:
     draws = np.random.default_rng(2).beta([8, 4, 3, 9], [2, 3, 3, 1], (5_000, 4))
-    means, lower, upper = ranking.mean_rank(draws, 0.9)
-    probabilities = ranking.rank_probabilities(draws)
-    np.testing.assert_allclose(means, probabilities @ np.arange(4), rtol=1e-12)
-    ranks = np.arange(4)
-    held = np.where((ranks >= lower[:, None]) & (ranks <= upper[:, None]), probabilities, 0).sum(axis=-1)
+    ranks = ranking.ranks(draws)
+    means, lower, upper = ranking.mean_rank(ranks, 0.9)
+    probabilities, places = ranking.rank_probabilities(ranks), np.arange(4)
+    np.testing.assert_allclose(means, probabilities @ places, rtol=1e-12)
+    held = np.where((places >= lower[:, None]) & (places <= upper[:, None]), probabilities, 0).sum(axis=-1)
     assert (held >= 0.9).all()
 
 
 def test_the_interval_of_a_rank_is_of_ranks() -> None:
-    _, lower, upper = ranking.mean_rank(DRAWS, 0.5)
+    _, lower, upper = ranking.mean_rank(ranking.ranks(DRAWS), 0.5)
     assert lower.tolist() == [0, 0, 1]
     assert upper.tolist() == [0, 2, 2]
 
 
 def test_draws_that_are_alike_come_in_the_order_of_the_groups() -> None:
-    np.testing.assert_array_equal(ranking.rank_probabilities(np.zeros((3, 4))), np.eye(4))
+    np.testing.assert_array_equal(ranking.rank_probabilities(ranking.ranks(np.zeros((3, 4)))), np.eye(4))
 
 
 @given(st.integers(0, 2**32), st.integers(1, 6), st.booleans())
 def test_extremes_are_those_of_the_first_or_last_ranks(seed: int, top_m: int, lowest: bool) -> None:
     draws = np.random.default_rng(seed).random((40, 2, 5))
-    found = ranking.extreme_probabilities(draws, top_m, lowest=lowest)
-    ranks = ranking.rank_probabilities(draws)
+    found = ranking.extreme_probabilities(ranking.ranks(draws if lowest else -draws), top_m)
+    ranks = ranking.rank_probabilities(ranking.ranks(draws))
     expected = ranks[..., :top_m] if lowest else ranks[..., max(0, 5 - top_m) :]
     np.testing.assert_allclose(found, expected.sum(axis=-1), rtol=1e-12)
     assert found.sum(axis=-1) == pytest.approx([min(top_m, 5)] * 2)
@@ -75,7 +82,7 @@ def test_extremes_are_those_of_the_first_or_last_ranks(seed: int, top_m: int, lo
 
 def test_none_are_not_extreme() -> None:
     with pytest.raises(ValueError, match="none"):
-        ranking.extreme_probabilities(DRAWS, 0)
+        ranking.extreme_probabilities(ranking.ranks(DRAWS), 0)
 
 
 def reference_lowest(alpha: np.ndarray, beta: np.ndarray, group: int) -> float:
@@ -158,7 +165,9 @@ def test_draws_agree_with_the_exact_probability() -> None:
     draws = np.random.default_rng(7).beta(alpha, beta, (40_000, 4))
     exact = ranking.probability_lowest_exact(alpha, beta)
     # Four standard errors of 40,000 draws.
-    np.testing.assert_allclose(ranking.extreme_probabilities(draws, 1), exact, atol=4 * 0.5 / 40_000**0.5)
+    np.testing.assert_allclose(
+        ranking.extreme_probabilities(ranking.ranks(draws), 1), exact, atol=4 * 0.5 / 40_000**0.5
+    )
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan])

@@ -135,6 +135,24 @@ def test_of_two_groups_of_a_label_that_changed_the_one_that_leaves_less_decides(
     assert set(found.relearned) == {"camera", "colour"}
 
 
+def test_a_change_leaves_all_of_labels_whose_cells_tell_nothing_of_its_groups() -> None:
+    told, silent = outcomes(1), outcomes(2, source=1)
+    both = {
+        name: np.concatenate([getattr(told, name), getattr(silent, name)])
+        for name in ("cells", "sources", "correct", "predicted_at", "marks")
+    }
+    together = PlacedOutcomes(rows=np.arange(1_200), row_count=1_200, **both)
+    factors, found = look(together, replace(BY_CAMERA, silent=[1]))
+    np.testing.assert_array_equal(factors[:600], look(told, BY_CAMERA)[0])
+    np.testing.assert_array_equal(factors[600:], 1.0)
+    assert found.regions is not None
+    assert found.regions_of_any_vote is None
+
+
+def test_labels_whose_cells_tell_nothing_of_a_grouping_that_asked_for_them_detect_nothing() -> None:
+    assert look(outcomes(8), replace(BY_CAMERA, silent=[0]))[1].factors is None
+
+
 def test_labels_that_others_asked_for_detect_nothing() -> None:
     assert look(outcomes(7, source=1), BY_CAMERA)[1].factors is None
 

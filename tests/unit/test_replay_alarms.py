@@ -74,7 +74,8 @@ def test_a_large_drop_is_told_by_all_and_first_by_those_that_know_the_accuracy_b
     for rule in RULES:
         assert (alarms[rule] > 0).all()
     assert (alarms["posterior"] <= alarms["below"]).all()
-    assert (alarms["below"] <= alarms["declined"]).all()
+    # A reference that happens to be better than the group was may be ahead in a stream.
+    assert alarms["below"].mean() < alarms["declined"].mean()
 
 
 def test_without_a_drift_evidence_is_as_seldom_wrong_as_it_promises_and_the_posterior_is_not() -> None:

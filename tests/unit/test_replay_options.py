@@ -39,6 +39,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "--alpha": ("0.1",),
     "--reference": ("200",),
     "--run-length": ("10000",),
+    "--after": ("hard",),
+    "--mixed": ("0.5",),
+    "--groups": ("5",),
+    "--per-label": ("100",),
     "--paper": (),
 }
 FOR_ALL = {"--runs", "--seed", "--jobs", "--json", "--markdown", "--plots"}
@@ -58,6 +62,9 @@ TAKEN = {
         *("--grouping", "--superclasses", "--score-bins", "--binning", "--interval"),
         *("--drift", "--points", "--window", "--half-life", "--run-length", "--alpha", "--reference"),
     },
+    ("--task", "drift", "--after", "hard"): {
+        *("--after", "--mixed", "--groups", "--per-label", "--score-bins", "--binning", "--alpha"),
+    },
     ("--paper",): {"--paper", "--superclasses", "--top-m"},
 }
 
@@ -74,7 +81,13 @@ def parsed(words: Iterable[str]) -> argparse.Namespace:
 
 
 def cases(*, taken: bool) -> list[tuple[tuple[str, ...], str]]:
-    return [(asked, option) for asked in TAKEN for option in EXAMPLES if (option in TAKEN[asked]) is taken]
+    return [
+        (asked, option)
+        for asked in TAKEN
+        for option in EXAMPLES
+        # To add --after to the task drift makes another question of it.
+        if (option in TAKEN[asked]) is taken and (asked, option) != (("--task", "drift"), "--after")
+    ]
 
 
 def test_every_option_of_a_task_is_tried_here() -> None:
@@ -82,9 +95,21 @@ def test_every_option_of_a_task_is_tried_here() -> None:
     assert told - FOR_ALL - {"--help", "--task"} == set(EXAMPLES)
 
 
+@pytest.mark.parametrize("mixed", ["0.01", "1"])
+def test_some_or_all_of_the_items_may_be_mixed_in(mixed: str) -> None:
+    assert parsed(("--task", "drift", "--after", "hard", "--mixed", mixed)).mixed == float(mixed)
+
+
+@pytest.mark.parametrize("mixed", ["0", "1.1", "half"])
+def test_neither_none_of_the_items_nor_more_than_all_can_be(mixed: str) -> None:
+    with pytest.raises(SystemExit):
+        parsed(("--task", "drift", "--after", "hard", "--mixed", mixed))
+
+
 @pytest.mark.parametrize(("asked", "option"), cases(taken=False))
 def test_an_option_that_would_be_ignored_is_refused(asked: tuple[str, ...], option: str) -> None:
     what = "--paper" if asked == ("--paper",) else f"the task {asked[1]}"
+    what += {"hard": " with --after", "drift": " without --after"}.get(asked[-1], "")
     with pytest.raises(RecordingError) as refused:
         refuse_what_is_not_taken(parsed((*asked, option, *EXAMPLES[option])))
     assert str(refused.value) == f"{option}: {what} does not take it; leave it out"

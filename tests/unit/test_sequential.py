@@ -31,9 +31,9 @@ def one(evidence: np.ndarray) -> float:
 def test_evidence_for_less_is_the_mean_likelihood_ratio_of_all_lower_accuracies(
     correct: int, wrong: int, accuracy: float
 ) -> None:
-    # Odds of an error 2.5 times as high are expected, as sure as twenty labels would make one.
-    centre = special.expit(special.logit(accuracy) - math.log(2.5))
-    prior = stats.beta(20 * centre, 20 * (1 - centre))
+    # Expected, as surely as by 36 labels: odds of an error 2.8 times as high, or a fall by 12 points.
+    centre = max(special.expit(special.logit(accuracy) - math.log(2.8)), accuracy - 0.12)
+    prior = stats.beta(36 * centre, 36 * (1 - centre))
 
     def ratio(lower: float) -> float:
         likelihood = (lower / accuracy) ** correct * ((1 - lower) / (1 - accuracy)) ** wrong
@@ -80,8 +80,8 @@ def test_evidence_of_very_many_labels_is_as_exact() -> None:
         told = log_e_below(correct, wrong, np.array(0.6))
         # Close to the accuracy the ratio falls off at this rate, so what is left is density over rate.
         rate = correct / 0.6 - wrong / 0.4
-        centre = special.expit(special.logit(0.6) - math.log(2.5))
-        prior = stats.beta(20 * centre, 20 * (1 - centre))
+        centre = 0.6 - 0.12
+        prior = stats.beta(36 * centre, 36 * (1 - centre))
         wanted = prior.logpdf(0.6) - prior.logcdf(0.6) - np.log(rate)
         assert told == pytest.approx(wanted, abs=0.01)
 

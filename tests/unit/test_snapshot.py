@@ -140,7 +140,7 @@ def test_the_terminal_names_groups_that_have_drifted() -> None:
     text = console.file.getvalue()
     assert "dog (drifted)" in text
     assert "cat (drifted)" not in text
-    assert "groups have drifted from the reference" in text
+    assert "Drifted from the reference: class dog" in text
 
 
 def test_the_terminal_is_not_driven_by_names_that_came_with_messages() -> None:
@@ -148,6 +148,15 @@ def test_the_terminal_is_not_driven_by_names_that_came_with_messages() -> None:
     console.print(status_view([snapshot(classes=["\x1b]0;taken over\x07\x1b[2J", "cat", "dog"])]))
     text = console.file.getvalue()
     assert "taken over" in text
+    assert "\x1b" not in text
+    assert "\x07" not in text
+
+
+def test_the_terminal_is_not_driven_by_the_name_of_a_group_that_has_drifted() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    console.print(status_view([drifting(classes=["cat", "\x1b]0;taken over\x07\x1b[2J", "dog"])]))
+    text = console.file.getvalue()
+    assert "Drifted from the reference: class" in text
     assert "\x1b" not in text
     assert "\x07" not in text
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.assessment.weights import Asked, balance_weights, effective_counts
+from service.assessment.weights import Asked, asked_densities, balance_weights, effective_counts, even_say
 
 
 @given(st.integers(0, 2**32), st.integers(1, 60))
@@ -115,3 +115,90 @@ def test_labels_asked_by_class_do_not_bias_the_accuracy_of_regions() -> None:
     # Standard error of the mean of 300 runs is about 0.003.
     np.testing.assert_allclose(np.mean(weighted, axis=0), truth, atol=0.012)
     assert abs(np.mean(plain, axis=0)[0] - truth[0]) > 0.1
+
+
+STRATA, PARTS = 4, 3
+OF_STRATUM = np.repeat(np.arange(STRATA), PARTS)
+REGIONS = OF_STRATUM // 2
+PART = np.tile(np.arange(PARTS), STRATA)
+
+
+def told_with_known_parts(
+    traffic: np.ndarray, *, evenly: float, by_region: np.ndarray, by_part: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What labels tell of every cell in all, as a share of its traffic, if each number comes as expected.
+
+    Args:
+        traffic: of every cell [cells].
+        evenly: labels of every region of which the part is not known.
+        by_region: labels of every region of which it is.
+        by_part: labels of every part.
+
+    Returns:
+        Of labels whose part is not known, of the others, and the say of the former; each [cells].
+    """
+    share = traffic / traffic.sum()
+
+    def expected(groups: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        return (labels / np.bincount(groups, weights=share))[groups] * share
+
+    even = expected(REGIONS, np.full(2, evenly))
+    uneven = [expected(REGIONS, by_region), expected(PART, by_part)]
+    densities = [
+        asked_densities(
+            cells=np.arange(len(share)),
+            freshness=labels,
+            traffic=share,
+            asked=[Asked(groups, np.flatnonzero(labels))],
+        )
+        for groups, labels in ((REGIONS, even), (REGIONS, uneven[0]), (PART, uneven[1]))
+    ]
+    known = densities[1] + densities[2]
+    say = even_say(even=densities[0], uneven=known, traffic=share, strata=OF_STRATUM)
+    none = np.zeros(len(share))
+    of_even = np.divide(say * even, densities[0], out=none.copy(), where=densities[0] > 0) / share
+    of_known = np.divide((1 - say) * sum(uneven), known, out=none.copy(), where=known > 0) / share
+    return of_even, of_known, say
+
+
+@given(st.integers(0, 2**32), st.floats(5, 500), st.booleans())
+def test_labels_of_unknown_and_of_known_parts_count_every_part_by_its_traffic(
+    seed: int, evenly: float, regions: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    by_region = rng.uniform(5, 500, 2) * regions
+    of_even, of_known, _ = told_with_known_parts(
+        rng.uniform(0.1, 1, 12), evenly=evenly, by_region=by_region, by_part=rng.uniform(5, 500, 3)
+    )
+    np.testing.assert_allclose(of_even + of_known, 1.0, rtol=1e-9)
+
+
+def test_where_all_labels_were_drawn_evenly_those_of_unknown_parts_weigh_as_the_others() -> None:
+    by_region = np.array([30.0, 90.0])
+    _, _, say = told_with_known_parts(
+        np.linspace(0.1, 1, 12), evenly=60.0, by_region=by_region, by_part=np.zeros(3)
+    )
+    np.testing.assert_allclose(say, 60 / (60 + by_region)[REGIONS], rtol=1e-12)
+
+
+def test_alone_either_kind_of_label_has_all_the_say() -> None:
+    traffic, parts = np.linspace(0.1, 1, 12), np.full(3, 40.0)
+    _, _, none = told_with_known_parts(traffic, evenly=0.0, by_region=np.zeros(2), by_part=parts)
+    _, _, every = told_with_known_parts(traffic, evenly=40.0, by_region=np.zeros(2), by_part=np.zeros(3))
+    np.testing.assert_array_equal(none, 0.0)
+    np.testing.assert_array_equal(every, 1.0)
+
+
+def test_labels_that_leave_out_a_large_part_have_little_say_and_a_small_one_hardly_matters() -> None:
+    parts = np.array([200.0, 200.0, 0.0])
+    says = [
+        told_with_known_parts(
+            np.tile([0.5, 0.5, left_out], STRATA), evenly=100.0, by_region=np.zeros(2), by_part=parts
+        )[2]
+        for left_out in (0.001, 1.0)
+    ]
+    whole = told_with_known_parts(
+        np.tile([0.5, 0.5, 1e-9], STRATA), evenly=100.0, by_region=np.zeros(2), by_part=parts
+    )[2]
+    assert np.abs(says[0] - whole).max() < 0.01
+    assert says[1].min() > 0.9

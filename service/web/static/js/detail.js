@@ -10,6 +10,9 @@ import { timelineView } from "./timeline.js";
 
 const NARROW = 760;
 
+/** From this share of its own labels on, nothing worth telling comes from elsewhere. */
+const STANDS_ALONE = 0.995;
+
 /** @param {any} group @param {any} detail timeline and reliability, once they are there @param {any} data */
 export function detailView(group, detail, data) {
   const { state, table } = data;
@@ -39,12 +42,12 @@ export function detailView(group, detail, data) {
 function restsOn(group) {
   if (group.own_rate === null)
     return h("p", { class: "rests" }, "It has no labels of its own: all of this comes from scores and other groups.");
-  return h(
-    "p",
-    { class: "rests" },
-    `Own labels alone → with all that is known: ${percent(group.own_rate)} → ${percent(group.accuracy.mean)}. ` +
-      `${percent(group.own_share)} of this comes from its own labels, the rest from scores and other groups.`,
-  );
+  const told = `Own labels alone → with all that is known: ${percent(group.own_rate)} → ${percent(group.accuracy.mean)}. `;
+  const rest =
+    group.own_share > STANDS_ALONE
+      ? "It stands on its own labels, weighed by the scores that its traffic has now."
+      : `${percent(group.own_share)} of this comes from its own labels, the rest from scores and other groups.`;
+  return h("p", { class: "rests" }, told + rest);
 }
 
 /** @param {any} group @param {any} state @param {string} grouping @returns {any[]} paragraphs */

@@ -1,0 +1,142 @@
+"""What labels from before anybody voted weigh, beside those whose votes are known and in groups by votes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from service.assessment.weights import effective_counts
+from service.believing import KnownLabels, labels_of
+from service.cells import (
+    AGREE,
+    CHALLENGE,
+    DISAGREE,
+    MISSING,
+    OTHER,
+    CellSpace,
+    Challenge,
+    Combination,
+    Grouping,
+)
+from service.combination_directory import CombinationDirectory
+from service.ledger import OutcomeLedger
+from service.shard import Traffic
+from service.store.facts import OutcomeEntry, TrafficFacts
+from service.store.records import Fact, Given
+
+SPACE = CellSpace(
+    ("cat", "dog"),
+    (),
+    {
+        CHALLENGE: Grouping(CHALLENGE, "challenge", CHALLENGE),
+        "region": Grouping("region", "attribute", attribute="region"),
+    },
+    challenge=Challenge("v2"),
+)
+Shares = dict[Combination, float]
+"""Of the traffic, by vote and region."""
+
+VOTES: dict[str, dict[str, str]] = {AGREE: {"v2": "cat"}, DISAGREE: {"v2": "dog"}, MISSING: {}}
+
+
+class Told:
+    """Labels, as they come."""
+
+    def __init__(self) -> None:
+        self.entries: list[OutcomeEntry] = []
+
+    def add(
+        self, count: int, accuracy: float, *, by: str, vote: str = MISSING, region: str = "north"
+    ) -> None:
+        """So many of one kind, of which just this share says that the model is right."""
+        for one in range(count):
+            number = len(self.entries)
+            fact = Fact(
+                request_id=f"r{number}",
+                item_id=f"i{number}",
+                grouping=by,
+                group="",
+                predicted_class="cat",
+                score=0.5,
+                attributes={"region": region},
+                predicted_at=float(number),
+                requested_at=float(number),
+                votes=VOTES[vote],
+                voters="v2" if by == CHALLENGE else "",
+            )
+            given = Given("cat" if one < round(accuracy * count) else "dog", float(number), "")
+            self.entries.append(OutcomeEntry((number, 0), (number, 0), "a", fact, given))
+
+    def known(self, traffic: Shares, *, run_length: float | None = None) -> KnownLabels:
+        directory, facts = seen(traffic)
+        ledger = OutcomeLedger(SPACE)
+        ledger.fold(self.entries)
+        ledger.place(directory)
+        return labels_of(SPACE, ledger, facts, decay=0.0, run_length=run_length, now=1e9)
+
+
+def seen(traffic: Shares) -> tuple[CombinationDirectory, TrafficFacts]:
+    directory = CombinationDirectory(SPACE, [(OTHER, OTHER), *traffic])
+    shares = np.array([0.0, *traffic.values()])
+    columns = Traffic(0.0, np.ceil(1_000 * shares).astype(np.int64), shares, shares / 2)
+    return directory, TrafficFacts(directory.combinations, [0], columns, {0: 0}, {0: np.zeros(0)}, {0: 0}, {})
+
+
+def share_right(known: KnownLabels, traffic: Shares, grouping: str, group: str) -> float:
+    """Weighted share of labels in a group that say that the model is right."""
+    labels = known.by_votes if grouping == CHALLENGE else known.labels
+    names, groups = SPACE.groups(grouping, seen(traffic)[0].combinations)
+    effective, right = effective_counts(
+        groups=groups[labels.cells],
+        group_count=len(names),
+        weights=labels.weights,
+        freshness=labels.freshness,
+        correct=labels.correct,
+    )
+    return float(right[names.index(group)] / effective[names.index(group)])
+
+
+@pytest.mark.parametrize("first", [AGREE, DISAGREE])
+def test_labels_from_before_beside_aimed_ones_count_either_vote_by_its_traffic(first: str) -> None:
+    shares, accuracy = {AGREE: 0.8, DISAGREE: 0.2}, {AGREE: 0.9, DISAGREE: 0.5}
+    # Those from before are in a cell of the vote that was seen first.
+    traffic: Shares = {
+        (vote, "north"): shares[vote] for vote in sorted(shares, key=lambda vote: vote != first)
+    }
+    overall = sum(shares[vote] * accuracy[vote] for vote in shares)
+    told = Told()
+    told.add(100, overall, by="region")
+    for vote, share in shares.items():
+        told.add(round(50 * share), accuracy[vote], by="region", vote=vote)
+        told.add(100, accuracy[vote], by=CHALLENGE, vote=vote)
+    assert share_right(told.known(traffic), traffic, "region", "north") == pytest.approx(overall)
+
+
+def test_labels_from_before_count_regions_by_their_traffic_without_votes() -> None:
+    # The challenger is tried out in the north alone.
+    traffic: Shares = {
+        (AGREE, "north"): 0.4,
+        (DISAGREE, "north"): 0.05,
+        (MISSING, "north"): 0.05,
+        (MISSING, "south"): 0.5,
+    }
+    accuracy, told = {"north": 0.5, "south": 1.0}, Told()
+    for region, right in accuracy.items():
+        told.add(200, right, by="region", region=region)
+    expected = np.average(list(accuracy.values()), weights=[traffic[MISSING, region] for region in accuracy])
+    assert share_right(told.known(traffic), traffic, CHALLENGE, MISSING) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("first", [AGREE, DISAGREE])
+def test_a_change_of_disagreements_takes_nothing_of_labels_from_before(first: str) -> None:
+    traffic: Shares = {
+        (vote, "north"): 0.5 for vote in sorted((AGREE, DISAGREE), key=lambda vote: vote != first)
+    }
+    told = Told()
+    for _ in range(30):
+        told.add(2, 0.5, by="region")
+    for accuracy in (1.0, 0.0):
+        told.add(200, accuracy, by=CHALLENGE, vote=DISAGREE)
+    known = told.known(traffic, run_length=1_000.0)
+    assert DISAGREE in known.relearned[CHALLENGE]
+    assert known.labels.freshness.sum() - known.by_votes.freshness.sum() == pytest.approx(60)
