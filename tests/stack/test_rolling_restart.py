@@ -52,8 +52,11 @@ nothing to tell but what `topic:credence_consumer_lag_seconds:max` has of the ot
 WAXES_AND_WANES = {
     "credence_requests_oldest_timestamp_seconds",
     "model:credence_requests_oldest_timestamp_seconds:min",
+    "credence_group_change_timestamp_seconds",
+    "group:credence_group_change_timestamp_seconds:max",
+    "credence_group_relearned_timestamp_seconds",
 }
-"""Absent while no request waits, which people bring about."""
+"""Absent while no request waits and while labels tell of no change, which people bring about."""
 
 Series = frozenset[tuple[str, str]]
 
