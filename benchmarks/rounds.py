@@ -25,6 +25,7 @@ from prometheus_client import CollectorRegistry
 
 from benchmarks.flushes import NoLetters, Record
 from service.clients import build_redis
+from service.definitions import definitions
 from service.drawing import Pooled
 from service.embedded import EmbeddedRedis
 from service.instruments import PipelineMetrics
@@ -161,6 +162,7 @@ class Site:
         client, pool = self.connection.client, self.keys.pool(0)
         model = self.settings.models[MODEL]
         assessments = list(model.assessments)
+        asked_by = definitions(self.settings.cell_space(MODEL))
         while self.outcomes < count:
             name = assessments[self.outcomes // ISSUED_AT_ONCE % len(assessments)]
             size = min(ISSUED_AT_ONCE, count - self.outcomes)
@@ -176,6 +178,7 @@ class Site:
                     settings=model.assessments[name],
                     group=item.attributes["site"],
                     voters="",
+                    definition=asked_by[model.assessments[name].asked_grouping],
                     shares={},
                     now=self.now,
                 )

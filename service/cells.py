@@ -42,8 +42,8 @@ CHALLENGE = "__challenge__"
 AGREE, DISAGREE = "agree", "disagree"
 """Its groups; the third one is `MISSING`, where predictions do not carry what the challenger says."""
 
-FORMER_VOTERS = "__former_voters__"
-"""What labels were asked for that were aimed by votes of a challenger or an ensemble of former times."""
+FORMER_GROUPING = "__former_grouping__"
+"""What labels were asked for whose grouping was by something else then, or by other votes."""
 
 Combination = tuple[str, ...]
 GroupingKind = Literal[

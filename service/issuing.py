@@ -11,6 +11,7 @@ import numpy.typing as npt
 from service.asking import Aim, Standing, named_groups, standing
 from service.assessment_settings import AssessmentSettings
 from service.cells import AGREE, DISAGREE, CellSpace
+from service.definitions import definitions
 from service.drawing import Drawer, Pooled
 from service.model_settings import ModelSettings
 from service.present import present_groups
@@ -73,6 +74,7 @@ class RequestIssuer:
         self._model = model
         self._settings = settings
         self._space = space
+        self._definitions = definitions(space)
         self._requests = requests
         self._slots = slots
         self._hash_key = hash_key
@@ -247,6 +249,7 @@ class RequestIssuer:
             settings=settings,
             group=group,
             voters=self._space.aimed_by(settings.asked_grouping),
+            definition=self._definitions[settings.asked_grouping],
             shares=self._shares,
             now=now,
         )

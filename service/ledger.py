@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from service.cells import FORMER_VOTERS, CellSpace
+from service.cells import FORMER_GROUPING, CellSpace
 from service.columns import GrowingColumns
 from service.combination_codes import NO_NUMBER, CombinationCodes
 from service.combination_directory import CombinationDirectory
+from service.definitions import definitions
 from service.outcome_sums import NO_CLASS, Keys, OutcomeSums, cells_and_sources, sum_keys
 from service.relearning import ChangeMemory, PlacedOutcomes
 from service.store.facts import OutcomeEntry, Position
@@ -145,6 +146,7 @@ class OutcomeLedger:
 
     def __init__(self, space: CellSpace) -> None:
         self._space = space
+        self._definitions = definitions(space)
         self._class_index = {name: i for i, name in enumerate(space.classes)}
         by_class = any(g.kind == "predicted_class" for g in space.groupings.values())
         self._tells_classes = by_class or space.ensemble is not None
@@ -174,9 +176,10 @@ class OutcomeLedger:
     def evenly_asked(self) -> Flags:
         """Of every code in `sums`, whether it is still known how densely its labels were asked for [sources].
 
-        It is not of those that were aimed by votes of a challenger, or an ensemble, that is none any more.
+        It is not of those whose grouping has been redefined since, nor of those that were aimed by votes of a
+        challenger, or an ensemble, that is none any more.
         """
-        return np.array([grouping != FORMER_VOTERS for _, grouping in self.sources], np.bool_)
+        return np.array([grouping != FORMER_GROUPING for _, grouping in self.sources], np.bool_)
 
     @property
     def of_any_vote(self) -> Flags:
@@ -367,8 +370,11 @@ class OutcomeLedger:
         self._combinations.settle()
 
     def _asked_grouping(self, fact: Fact) -> str:
-        """The grouping that a label was asked for; `FORMER_VOTERS` where it is no more what it was."""
-        return fact.grouping if fact.voters == self._space.aimed_by(fact.grouping) else FORMER_VOTERS
+        """The grouping that a label was asked for; `FORMER_GROUPING` where it is no more what it was."""
+        name = fact.grouping
+        # Of what was asked before definitions were kept, and of what is configured no more, the name is all.
+        redefined = fact.definition not in {b"", self._definitions.get(name, fact.definition)}
+        return FORMER_GROUPING if redefined or fact.voters != self._space.aimed_by(name) else name
 
     def _first_voted(self) -> float:
         """When the first prediction with votes was made, seconds since the epoch; infinite without one."""

@@ -25,6 +25,7 @@ def request_of(
     settings: AssessmentSettings,
     group: str,
     voters: str,
+    definition: bytes,
     shares: Mapping[str, float],
     now: float,
 ) -> Draw:
@@ -38,6 +39,7 @@ def request_of(
         settings: the assessment's.
         group: that it was drawn for.
         voters: by whose votes, if by any.
+        definition: what the grouping that is asked for is by (`service/definitions.py`).
         shares: of the vendors that may be asked; empty where there are none.
         now: seconds since the epoch.
     """
@@ -82,6 +84,7 @@ def request_of(
                 requested_at=now,
                 votes=record.votes,
                 voters=voters,
+                definition=definition,
             )
         ),
         message=encode_json(message),

@@ -12,7 +12,7 @@ from service.cells import (
     AGREE,
     CHALLENGE,
     DISAGREE,
-    FORMER_VOTERS,
+    FORMER_GROUPING,
     MISSING,
     OTHER,
     VOTES,
@@ -148,7 +148,7 @@ def test_labels_that_were_aimed_by_other_votes_are_of_no_known_density(
 ) -> None:
     ledger = placed([outcome(0, "cat", grouping=grouping, voters=voters)], VOTED)
     assert ledger.evenly_asked.tolist() == [even]
-    assert ledger.sources == [("a", grouping if even else FORMER_VOTERS)]
+    assert ledger.sources == [("a", grouping if even else FORMER_GROUPING)]
 
 
 def test_an_ensemble_is_another_one_with_other_members_or_another_class_and_not_in_another_order() -> None:

@@ -1,0 +1,152 @@
+"""A grouping that is redefined under its name between two processes: what it asked before counts no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from store_site import NOW, Record, Site, message, outcomes, record
+
+from service.definitions import definitions
+from service.grouping_snapshot import GroupingSnapshot
+from service.snapshot import ModelSnapshot
+from service.store.connection import Connection
+from service.store.records import decode_fact, encode_packed
+
+COUNT, BUDGET = 1_200, 200
+CLASSES = ("cat", "dog", "owl", "hen")
+PLACE = {"by": "attribute", "attribute": "region"}
+KIND = {"by": "superclass", "superclasses": {"pet": ["cat", "dog"], "bird": ["owl", "hen"]}}
+REDEFINED = {
+    "place": PLACE | {"attribute": "device"},
+    "kind": KIND | {"superclasses": {"pet": ["cat", "hen"], "bird": ["owl", "dog"]}},
+}
+OTHER = {"place": "kind", "kind": "place"}
+
+
+def stream(first: int = 0) -> list[Record]:
+    """Predictions of new items, that are alike whatever the first one is."""
+    rng = np.random.default_rng(5)
+    classes, regions, devices = rng.integers([4, 2, 2], size=(COUNT, 3)).T
+    return [
+        record(
+            i,
+            message(
+                first + i,
+                predicted_class=CLASSES[classes[i]],
+                score=0.8,
+                attributes={
+                    "region": ("north", "south")[regions[i]],
+                    "device": ("phone", "desk")[devices[i]],
+                },
+            ),
+            timestamp=int(1_000 * (NOW - COUNT + i)),
+        )
+        for i in range(COUNT)
+    ]
+
+
+def configured(connection: Connection, redefined: str = "", budget: int = BUDGET) -> Site:
+    groupings: dict[str, Any] = {"place": PLACE, "kind": KIND, "class": {"by": "predicted_class"}}
+    if redefined:
+        groupings[redefined] = REDEFINED[redefined]
+    asked = {"policy": "random", "budget": {"labels": budget}, "max_in_flight": 100}
+    settings = {
+        "classes": list(CLASSES),
+        "score_bins": 2,
+        "traffic_half_life_days": None,
+        "groupings": groupings,
+        "assessments": {f"by-{name}": asked | {"grouping": name} for name in OTHER},
+    }
+    return Site(connection, {"m": settings}, bounds={"slots_per_cell": 1_000})
+
+
+def labelled(site: Site, first: int = 0) -> ModelSnapshot:
+    """What is known once predictions have come and the requests of some rounds have been answered."""
+    site.take_in(stream(first))
+    monitor = site.monitor("m")
+    for _ in range(4):
+        monitor.refresh(NOW)
+        monitor.ask(epoch=1, now=NOW)
+        site.answer("m", lambda item: CLASSES[item % len(CLASSES)])
+    return monitor.refresh(NOW)
+
+
+def taken(site: Site, first: int) -> ModelSnapshot:
+    """What a process knows that has just started, once it has traffic."""
+    site.take_in(stream(first))
+    return site.monitor("m").refresh(NOW)
+
+
+def counted(grouping: GroupingSnapshot) -> int:
+    return int(grouping.beliefs.labels_counted.sum())
+
+
+def assert_same_evidence(found: ModelSnapshot, before: ModelSnapshot, name: str) -> None:
+    now, then = found.groupings[name].evidence, before.groupings[name].evidence
+    assert now is not None
+    assert then is not None
+    assert now.groups == then.groups
+    assert now.tokens.tolist() == then.tokens.tolist()
+    for kind, told in then.log_e.items():
+        assert now.log_e[kind].tolist() == pytest.approx(told.tolist(), nan_ok=True)
+
+
+@pytest.fixture
+def before(connection: Connection) -> ModelSnapshot:
+    """What is known of the model before a grouping is redefined."""
+    found = labelled(configured(connection))
+    assert {counted(grouping) for grouping in found.groupings.values()} == {2 * BUDGET}
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(REDEFINED))
+class TestRedefined:
+    def test_its_evidence_and_beliefs_begin_anew_and_others_keep_what_they_asked_for(
+        self, connection: Connection, before: ModelSnapshot, name: str
+    ) -> None:
+        found = taken(configured(connection, name), COUNT)
+        assert found.groupings[name].evidence is None
+        assert_same_evidence(found, before, OTHER[name])
+        assert {counted(grouping) for grouping in found.groupings.values()} == {BUDGET}
+
+    @pytest.mark.usefixtures("before")
+    def test_it_is_learned_from_what_is_asked_by_its_new_groups(
+        self, connection: Connection, name: str
+    ) -> None:
+        site = configured(connection, name, budget=2 * BUDGET)
+        evidence = labelled(site, COUNT).groupings[name].evidence
+        assert evidence is not None
+        own = definitions(site.space("m"))[name]
+        fresh = sum(entry.fact.definition == own for entry in outcomes(site))
+        assert evidence.known.labels.sum() == fresh > 0
+
+    def test_once_it_is_defined_as_before_its_labels_count_again_and_those_of_meanwhile_do_not(
+        self, connection: Connection, before: ModelSnapshot, name: str
+    ) -> None:
+        meanwhile = configured(connection, name, budget=2 * BUDGET)
+        labelled(meanwhile, COUNT)
+        found = taken(configured(connection), 2 * COUNT)
+        assert_same_evidence(found, before, name)
+        own = definitions(meanwhile.space("m"))[name]
+        gone = sum(entry.fact.definition == own for entry in outcomes(meanwhile))
+        assert counted(found.groupings[name]) == len(outcomes(meanwhile)) - gone > 2 * BUDGET
+
+    def test_outcomes_of_before_definitions_were_kept_are_taken_by_the_name(
+        self, connection: Connection, before: ModelSnapshot, name: str
+    ) -> None:
+        site = configured(connection, name)
+        client, key = connection.client, site.keys("m").outcomes
+        kept = client.xrange(key)
+        client.delete(key)
+        for entry, fields in kept:
+            fact = msgspec.structs.replace(decode_fact(fields[b"fact"]), definition=b"")
+            client.xadd(key, fields | {b"fact": encode_packed(fact)}, id=entry)
+        found = taken(site, COUNT)
+        evidence = found.groupings[name].evidence
+        assert evidence is not None
+        assert evidence.known.labels.sum() == BUDGET
+        assert {counted(grouping) for grouping in found.groupings.values()} == {2 * BUDGET}
+        assert_same_evidence(found, before, OTHER[name])

@@ -1,0 +1,113 @@
+"""Fingerprints of groupings: they differ where a name means another partition, and nowhere else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.cells import (
+    ALL,
+    CHALLENGE,
+    SCORE_BIN,
+    VOTES,
+    CellBounds,
+    CellSpace,
+    Challenge,
+    Ensemble,
+    Grouping,
+)
+from service.definitions import definitions
+
+CLASSES = ("cat", "dog", "owl", "hen")
+EDGES = (0.5,)
+superclasses = st.fixed_dictionaries({name: st.sampled_from(["a", "b", "c", "d"]) for name in CLASSES})
+
+
+def definition(
+    grouping: Grouping, classes: tuple[str, ...] = CLASSES, edges: tuple[float, ...] = EDGES
+) -> bytes:
+    return definitions(CellSpace(classes, edges, {grouping.name: grouping}))[grouping.name]
+
+
+def by_superclass(told: Mapping[str, str]) -> bytes:
+    return definition(Grouping("kind", "superclass", superclasses=told))
+
+
+def together(told: Mapping[str, str]) -> set[frozenset[str]]:
+    """Which classes are in a group together."""
+    return {frozenset(c for c in CLASSES if told[c] == told[name]) for name in CLASSES}
+
+
+@given(superclasses, superclasses)
+def test_superclasses_are_the_same_where_the_same_classes_are_together(
+    first: dict[str, str], second: dict[str, str]
+) -> None:
+    assert (by_superclass(first) == by_superclass(second)) == (together(first) == together(second))
+
+
+@given(superclasses, st.permutations(CLASSES))
+def test_the_order_of_a_map_and_of_classes_makes_no_difference(
+    told: dict[str, str], order: list[str]
+) -> None:
+    again = Grouping("kind", "superclass", superclasses={name: told[name] for name in order})
+    assert definition(again, classes=tuple(order)) == by_superclass(told)
+
+
+def test_another_attribute_another_kind_and_other_superclasses_are_another_partition() -> None:
+    found = [
+        definition(Grouping("place", "attribute", attribute="region")),
+        definition(Grouping("place", "attribute", attribute="device")),
+        definition(Grouping("place", "predicted_class")),
+        definition(Grouping("place", "superclass", superclasses=dict.fromkeys(CLASSES, "animal"))),
+        definition(Grouping("place", "superclass", superclasses={name: name for name in CLASSES})),
+    ]
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("grouping", [Grouping(SCORE_BIN, "score_bin"), Grouping("p", "positive_score")])
+def test_other_edges_are_other_groups_by_score_alone(grouping: Grouping) -> None:
+    region = Grouping("region", "attribute", attribute="region")
+    assert definition(grouping, edges=(0.4,)) != definition(grouping)
+    assert definition(region, edges=(0.4,)) == definition(region)
+
+
+def test_which_of_two_classes_is_the_positive_one_leaves_the_bins_what_they_are() -> None:
+    cat, dog = (Grouping("p", "positive_score", positive=name) for name in ("cat", "dog"))
+    assert definition(cat, ("cat", "dog")) == definition(dog, ("cat", "dog"))
+
+
+def test_what_a_grouping_is_called_and_what_is_bounded_make_no_difference() -> None:
+    groupings = {name: Grouping(name, "attribute", attribute="region") for name in ("place", "region")}
+    told = definitions(CellSpace(CLASSES, EDGES, groupings, CellBounds(100, 5, 9)))
+    assert told["place"] == told["region"] == definition(groupings["region"])
+
+
+def test_there_is_none_where_a_name_means_but_one_thing_or_votes_tell() -> None:
+    groupings = {ALL: Grouping(ALL, "all"), VOTES: Grouping(VOTES, "votes", VOTES)}
+    pooled = CellSpace(CLASSES, EDGES, groupings, ensemble=Ensemble(("v2",), "cat"))
+    challenged = {CHALLENGE: Grouping(CHALLENGE, "challenge", CHALLENGE)}
+    space = CellSpace(CLASSES, EDGES, challenged, challenge=Challenge("v2"))
+    assert {*definitions(pooled).values(), *definitions(space).values()} == {b""}
+
+
+@pytest.mark.parametrize(
+    ("grouping", "by"),
+    [
+        (Grouping("g", "attribute", attribute="region"), "region"),
+        (Grouping("g", "predicted_class"), None),
+        (Grouping("g", "score_bin"), [0.5]),
+        (
+            Grouping("g", "superclass", superclasses={"owl": "b", "dog": "p", "hen": "b", "cat": "p"}),
+            [["cat", "dog"], ["hen", "owl"]],
+        ),
+    ],
+    ids=lambda value: value.kind if isinstance(value, Grouping) else "",
+)
+def test_it_is_the_beginning_of_a_hash_that_any_process_computes(grouping: Grouping, by: object) -> None:
+    expected = hashlib.sha256(json.dumps([grouping.kind, by]).encode()).digest()
+    assert definition(grouping) == expected[:4]

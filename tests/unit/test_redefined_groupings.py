@@ -1,0 +1,202 @@
+"""A grouping that is redefined under its name: what was asked by the one before counts no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+
+from service.believing import known_labels
+from service.cells import ALL, FORMER_GROUPING, CellSpace, Grouping
+from service.combination_directory import CombinationDirectory
+from service.definitions import definitions
+from service.evidence import model_evidence
+from service.ledger import OutcomeLedger
+from service.model_settings import ModelSettings
+from service.shard import Traffic
+from service.store.facts import OutcomeEntry, TrafficFacts
+from service.store.records import Fact, Given, decode_fact, encode_packed
+
+MODEL = ModelSettings.model_validate({"classes": ["cat", "dog"], "reference": {"labels": 20}})
+SPACE = CellSpace(
+    ("cat", "dog"),
+    (0.5,),
+    {
+        ALL: Grouping(ALL, "all"),
+        "place": Grouping("place", "attribute", attribute="region"),
+        "device": Grouping("device", "attribute", attribute="device"),
+    },
+)
+REDEFINED = replace(
+    SPACE, groupings=dict(SPACE.groupings) | {"place": Grouping("place", "attribute", attribute="device")}
+)
+"""By the same name, another partition; `region` tells no cells apart any more."""
+
+COUNT, NOW = 400, 1e6
+
+
+def outcome(number: int, grouping: str, definition: bytes, *, correct: bool) -> OutcomeEntry:
+    fact = Fact(
+        request_id=f"request-{number}",
+        item_id=f"item-{number}",
+        grouping=grouping,
+        group="",
+        predicted_class="cat",
+        score=0.75,
+        attributes={"region": ["north", "south"][number % 2], "device": ["phone", "desk"][number // 2 % 2]},
+        predicted_at=float(number),
+        requested_at=float(number),
+        definition=definition,
+    )
+    given = Given("cat" if correct else "dog", float(number), "")
+    return OutcomeEntry((number, 0), (number, 0), f"by-{grouping}", fact, given)
+
+
+def outcomes(told: bool = True) -> list[OutcomeEntry]:
+    """Labels that three groupings asked for, of which the devices' become wrong at the half."""
+    known, entries = definitions(SPACE), []
+    for number in range(COUNT):
+        grouping = ("place", "device", ALL)[number % 3]
+        correct = number % 10 < (9 if number < COUNT / 2 else 2)
+        entries.append(outcome(number, grouping, known[grouping] if told else b"", correct=correct))
+    return entries
+
+
+def placed(entries: list[OutcomeEntry], space: CellSpace) -> tuple[OutcomeLedger, TrafficFacts]:
+    seen = [tuple(e.fact.attributes[name] for name in space.attributes) for e in outcomes()[:4]]
+    directory = CombinationDirectory(space, [("__other__",) * len(space.attributes), *dict.fromkeys(seen)])
+    ledger = OutcomeLedger(space)
+    ledger.fold(entries)
+    ledger.place(directory)
+    weights = np.full(len(directory) * space.cells_per_combination, 100.0)
+    columns = Traffic(0.0, weights.astype(np.int64), weights, 0.75 * weights)
+    return ledger, TrafficFacts(directory.combinations, [0], columns, {0: 0}, {0: np.zeros(0)}, {0: 0}, {})
+
+
+def proven(entries: list[OutcomeEntry], space: CellSpace) -> dict[str, dict[str, tuple[int, float]]]:
+    """Of every grouping with evidence, its groups that have labels: how many, and how sure a change is."""
+    ledger, traffic = placed(entries, space)
+    found = model_evidence(
+        settings=MODEL, space=space, traffic=traffic, ledger=ledger, reference=None, before={}
+    )
+    return {
+        name: {
+            told.groups[group]: (int(told.lengths[group]), float(told.log_change[group]))
+            for group in np.flatnonzero(told.lengths)
+        }
+        for name, told in found.items()
+    }
+
+
+def labels_of(found: dict[str, tuple[int, float]]) -> int:
+    return sum(count for count, _ in found.values())
+
+
+def test_its_labels_are_of_a_grouping_that_nobody_knows() -> None:
+    ledger, _ = placed(outcomes(), REDEFINED)
+    whose = dict(zip(ledger.sources, ledger.evenly_asked.tolist(), strict=True))
+    assert whose == {
+        ("by-place", FORMER_GROUPING): False,
+        ("by-device", "device"): True,
+        ("by-all", ALL): True,
+    }
+
+
+def test_nothing_is_believed_by_its_labels_as_their_density_is_unknown() -> None:
+    without = [entry for entry in outcomes() if entry.fact.grouping != "place"]
+    found, expected = (
+        known_labels(MODEL, REDEFINED, *placed(entries, REDEFINED), now=NOW)
+        for entries in (outcomes(), without)
+    )
+    assert found.count == len(without)
+    assert found.asked == expected.asked
+    assert found.relearned.keys() == expected.relearned.keys() == {"device", ALL}
+    for name, column in vars(expected.labels).items():
+        assert getattr(found.labels, name) == pytest.approx(column), name
+
+
+def test_its_evidence_begins_anew_and_that_of_others_goes_on() -> None:
+    before, after = (proven(outcomes(), space) for space in (SPACE, REDEFINED))
+    assert before.keys() - after.keys() == {"place"}
+    assert after["device"] == before["device"]
+    own = definitions(REDEFINED)["place"]
+    fresh = [outcome(COUNT + i, "place", own, correct=True) for i in range(30)]
+    assert labels_of(proven(outcomes() + fresh, REDEFINED)["place"]) == len(fresh)
+
+
+def test_changes_are_looked_for_in_the_labels_of_the_grouping_as_it_is() -> None:
+    entries = [entry for entry in outcomes() if entry.fact.grouping == "place"]
+    before, after = (
+        known_labels(MODEL, space, *placed(entries, space), now=NOW) for space in (SPACE, REDEFINED)
+    )
+    assert before.relearned.keys() == {"place"}
+    assert not after.relearned
+
+
+def test_once_it_is_defined_as_before_its_labels_count_again() -> None:
+    fresh = [outcome(COUNT + i, "place", definitions(REDEFINED)["place"], correct=True) for i in range(30)]
+    assert proven(outcomes() + fresh, SPACE) == proven(outcomes(), SPACE)
+
+
+def test_beside_a_new_grouping_by_another_name_its_labels_go_on_to_count() -> None:
+    added = {"site": Grouping("site", "attribute", attribute="device")}
+    both = replace(SPACE, groupings=dict(SPACE.groupings) | added)
+    assert proven(outcomes(), both) == proven(outcomes(), SPACE)
+    found, expected = (
+        known_labels(MODEL, space, *placed(outcomes(), space), now=NOW) for space in (both, SPACE)
+    )
+    assert found.labels.weights == pytest.approx(expected.labels.weights)
+    assert found.count == len(outcomes())
+
+
+def test_labels_from_before_definitions_were_kept_are_of_the_grouping_of_that_name() -> None:
+    found = proven(outcomes(told=False), REDEFINED)
+    assert found["place"].keys() == {"phone", "desk"}
+    assert labels_of(found["place"]) == sum(entry.fact.grouping == "place" for entry in outcomes())
+
+
+def test_labels_of_a_grouping_that_is_configured_no_more_are_told_by_its_name() -> None:
+    less = {name: one for name, one in SPACE.groupings.items() if name != "place"}
+    ledger, _ = placed(outcomes(), replace(SPACE, groupings=less))
+    assert ("by-place", "place") in ledger.sources
+    assert ledger.evenly_asked.all()
+
+
+class FormerFact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
+    """A fact as processes read it that know no definitions."""
+
+    request_id: str
+    item_id: str
+    grouping: str
+    group: str
+    predicted_class: str
+    score: float
+    attributes: dict[str, str]
+    predicted_at: float
+    requested_at: float
+    votes: dict[str, str] = {}
+    voters: str = ""
+
+
+def fields(fact: Fact | FormerFact) -> dict[str, object]:
+    return {name: getattr(fact, name) for name in FormerFact.__struct_fields__}
+
+
+@pytest.mark.parametrize("definition", [b"", definitions(SPACE)["place"]])
+def test_a_process_of_before_reads_what_is_written_now(definition: bytes) -> None:
+    fact = outcome(0, "place", definition, correct=True).fact
+    assert fields(msgspec.msgpack.decode(encode_packed(fact), type=FormerFact)) == fields(fact)
+
+
+def test_what_a_process_of_before_has_written_is_read_now() -> None:
+    fact = outcome(0, "place", b"", correct=True).fact
+    former = FormerFact(**fields(fact))  # type: ignore[arg-type]
+    assert decode_fact(encode_packed(former)) == fact
+
+
+def test_a_definition_takes_four_bytes_and_two_of_its_frame() -> None:
+    fact = outcome(0, "place", definitions(SPACE)["place"], correct=True).fact
+    former = FormerFact(**fields(fact))  # type: ignore[arg-type]
+    assert len(encode_packed(fact)) == len(encode_packed(former)) + 4 + 2
