@@ -43,7 +43,7 @@ AGREE, DISAGREE = "agree", "disagree"
 """Its groups; the third one is `MISSING`, where predictions do not carry what the challenger says."""
 
 FORMER_GROUPING = "__former_grouping__"
-"""What labels were asked for whose grouping was by something else then, or by other votes."""
+"""What labels were asked for whose grouping is configured no more, as it was then, or was by other votes."""
 
 Combination = tuple[str, ...]
 GroupingKind = Literal[

@@ -147,6 +147,7 @@ class OutcomeLedger:
     def __init__(self, space: CellSpace) -> None:
         self._space = space
         self._definitions = definitions(space)
+        self._defined = {told: name for name, told in reversed(self._definitions.items())}
         self._class_index = {name: i for i, name in enumerate(space.classes)}
         by_class = any(g.kind == "predicted_class" for g in space.groupings.values())
         self._tells_classes = by_class or space.ensemble is not None
@@ -176,8 +177,8 @@ class OutcomeLedger:
     def evenly_asked(self) -> Flags:
         """Of every code in `sums`, whether it is still known how densely its labels were asked for [sources].
 
-        It is not of those whose grouping has been redefined since, nor of those that were aimed by votes of a
-        challenger, or an ensemble, that is none any more.
+        It is not of those whose grouping is configured no more, under whatever name, nor of those that were
+        aimed by votes of a challenger, or an ensemble, that is none any more.
         """
         return np.array([grouping != FORMER_GROUPING for _, grouping in self.sources], np.bool_)
 
@@ -372,9 +373,10 @@ class OutcomeLedger:
     def _asked_grouping(self, fact: Fact) -> str:
         """The grouping that a label was asked for; `FORMER_GROUPING` where it is no more what it was."""
         name = fact.grouping
-        # Of what was asked before definitions were kept, and of what is configured no more, the name is all.
-        redefined = fact.definition not in {b"", self._definitions.get(name, fact.definition)}
-        return FORMER_GROUPING if redefined or fact.voters != self._space.aimed_by(name) else name
+        # Of what was asked before definitions were kept the name is all.
+        if fact.definition and fact.definition != self._definitions.get(name):
+            name = self._defined.get(fact.definition, FORMER_GROUPING)
+        return name if fact.voters == self._space.aimed_by(name) else FORMER_GROUPING
 
     def _first_voted(self) -> float:
         """When the first prediction with votes was made, seconds since the epoch; infinite without one."""

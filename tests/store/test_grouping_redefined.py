@@ -1,4 +1,4 @@
-"""A grouping that is redefined under its name between two processes: what it asked before counts no more."""
+"""A grouping is redefined between two processes: what it asked before counts no more; renamed, it goes on."""
 
 from __future__ import annotations
 
@@ -48,17 +48,20 @@ def stream(first: int = 0) -> list[Record]:
     ]
 
 
-def configured(connection: Connection, redefined: str = "", budget: int = BUDGET) -> Site:
+def configured(
+    connection: Connection, redefined: str = "", budget: int = BUDGET, *, renamed: str = ""
+) -> Site:
     groupings: dict[str, Any] = {"place": PLACE, "kind": KIND, "class": {"by": "predicted_class"}}
     if redefined:
         groupings[redefined] = REDEFINED[redefined]
+    called = {name: f"{name}-anew" if name == renamed else name for name in groupings}
     asked = {"policy": "random", "budget": {"labels": budget}, "max_in_flight": 100}
     settings = {
         "classes": list(CLASSES),
         "score_bins": 2,
         "traffic_half_life_days": None,
-        "groupings": groupings,
-        "assessments": {f"by-{name}": asked | {"grouping": name} for name in OTHER},
+        "groupings": {called[name]: grouping for name, grouping in groupings.items()},
+        "assessments": {f"by-{name}": asked | {"grouping": called[name]} for name in OTHER},
     }
     return Site(connection, {"m": settings}, bounds={"slots_per_cell": 1_000})
 
@@ -84,8 +87,8 @@ def counted(grouping: GroupingSnapshot) -> int:
     return int(grouping.beliefs.labels_counted.sum())
 
 
-def assert_same_evidence(found: ModelSnapshot, before: ModelSnapshot, name: str) -> None:
-    now, then = found.groupings[name].evidence, before.groupings[name].evidence
+def assert_same_evidence(found: ModelSnapshot, before: ModelSnapshot, name: str, *, called: str = "") -> None:
+    now, then = found.groupings[called or name].evidence, before.groupings[name].evidence
     assert now is not None
     assert then is not None
     assert now.groups == then.groups
@@ -133,6 +136,13 @@ class TestRedefined:
         own = definitions(meanwhile.space("m"))[name]
         gone = sum(entry.fact.definition == own for entry in outcomes(meanwhile))
         assert counted(found.groupings[name]) == len(outcomes(meanwhile)) - gone > 2 * BUDGET
+
+    def test_by_another_name_it_keeps_its_evidence_and_all_labels_count(
+        self, connection: Connection, before: ModelSnapshot, name: str
+    ) -> None:
+        found = taken(configured(connection, renamed=name), COUNT)
+        assert_same_evidence(found, before, name, called=f"{name}-anew")
+        assert {counted(grouping) for grouping in found.groupings.values()} == {2 * BUDGET}
 
     def test_outcomes_of_before_definitions_were_kept_are_taken_by_the_name(
         self, connection: Connection, before: ModelSnapshot, name: str

@@ -1,4 +1,4 @@
-"""A grouping that is redefined under its name: what was asked by the one before counts no more."""
+"""A grouping is known by what it is by: what was asked by one that is configured no more does not count."""
 
 from __future__ import annotations
 
@@ -136,8 +136,19 @@ def test_changes_are_looked_for_in_the_labels_of_the_grouping_as_it_is() -> None
 
 
 def test_once_it_is_defined_as_before_its_labels_count_again() -> None:
-    fresh = [outcome(COUNT + i, "place", definitions(REDEFINED)["place"], correct=True) for i in range(30)]
+    meanwhile = {"place": Grouping("place", "attribute", attribute="floor")}
+    gone = definitions(replace(SPACE, groupings=meanwhile))["place"]
+    fresh = [outcome(COUNT + i, "place", gone, correct=True) for i in range(30)]
     assert proven(outcomes() + fresh, SPACE) == proven(outcomes(), SPACE)
+
+
+def test_labels_asked_for_by_the_same_partition_under_another_name_are_its_own() -> None:
+    same = definitions(REDEFINED)["place"]
+    fresh = [outcome(COUNT + i, "place", same, correct=True) for i in range(30)]
+    more, before = (
+        labels_of(proven(entries, SPACE)["device"]) for entries in (outcomes() + fresh, outcomes())
+    )
+    assert more == before + len(fresh)
 
 
 def test_beside_a_new_grouping_by_another_name_its_labels_go_on_to_count() -> None:
@@ -157,11 +168,24 @@ def test_labels_from_before_definitions_were_kept_are_of_the_grouping_of_that_na
     assert labels_of(found["place"]) == sum(entry.fact.grouping == "place" for entry in outcomes())
 
 
-def test_labels_of_a_grouping_that_is_configured_no_more_are_told_by_its_name() -> None:
+def test_a_grouping_that_is_renamed_keeps_its_labels_and_its_evidence() -> None:
+    renamed = {name if name != "place" else "site": one for name, one in SPACE.groupings.items()}
+    found = proven(outcomes(), replace(SPACE, groupings=renamed))
+    expected = proven(outcomes(), SPACE)
+    assert found == {name if name != "place" else "site": told for name, told in expected.items()}
+
+
+def test_of_two_groupings_that_are_the_same_the_one_of_its_name_keeps_them() -> None:
+    twice = {"site": Grouping("site", "attribute", attribute="region")} | dict(SPACE.groupings)
+    ledger, _ = placed(outcomes(), replace(SPACE, groupings=twice))
+    assert ("by-place", "place") in ledger.sources
+
+
+def test_labels_of_a_grouping_that_is_configured_no_more_are_of_one_that_nobody_knows() -> None:
     less = {name: one for name, one in SPACE.groupings.items() if name != "place"}
     ledger, _ = placed(outcomes(), replace(SPACE, groupings=less))
-    assert ("by-place", "place") in ledger.sources
-    assert ledger.evenly_asked.all()
+    assert ("by-place", FORMER_GROUPING) in ledger.sources
+    assert ledger.evenly_asked.tolist() == [grouping != FORMER_GROUPING for _, grouping in ledger.sources]
 
 
 class FormerFact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
