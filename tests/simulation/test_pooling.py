@@ -17,7 +17,7 @@ CHANCE = 2 * (NOMINAL * (1 - NOMINAL) / (RUNS * GROUPS)) ** 0.5
 """Two standard errors of the coverage over as many groups: 1.1 points."""
 
 BEYOND = {"very unlike": 0.045}
-"""Groups farther apart than the learned prior takes for plausible: docs/pooling.md tells so."""
+"""Farthest apart, the tails of groups are lacking that nothing makes good: docs/pooling.md tells so."""
 
 MUST_GAIN = {
     "groups are alike": 0.5,
