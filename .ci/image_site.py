@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 USER = 65_532
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 
 _CONTAINED = Path(__file__).parent / "contained.py"
 _PROGRAM_FOLDERS = ("usr/bin", "usr/sbin")

@@ -26,7 +26,7 @@ import redis
 
 from service.errors import EmbeddedServerError
 
-_START_SECONDS = 20.0
+_START_SECONDS = 60.0
 _STOP_SECONDS = 5.0
 _PR_SET_PDEATHSIG = 1
 SERVER_PORTS = range(16_000, 32_000)

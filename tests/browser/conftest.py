@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from harness import Deployment, Labeller, prediction, wait_for
 from page_site import HOSTILE, Open, Shown, Site
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from snapshots import NOW
 
 from service.embedded import EmbeddedRedis
@@ -24,7 +24,10 @@ ASSESSMENTS = (
     "{weakest: {task: identification, grouping: region, budget: {labels: 300}, max_in_flight: 50}, "
     "classes: {task: estimation, grouping: class, budget: {labels: 300}}}"
 )
-_PATIENCE_MS = 10_000
+_PATIENCE_MS = 60_000
+"""With a browser on a busy machine, for what is done as for what is looked for."""
+
+expect.set_options(timeout=_PATIENCE_MS)
 
 
 @pytest.fixture(scope="session")

@@ -35,7 +35,7 @@ class Site:
     def api(self, path: str, **query: object) -> Any:
         """A document of the API."""
         given = f"?{urllib.parse.urlencode(query)}" if query else ""
-        with urllib.request.urlopen(f"{self.url}/api/v1{path}{given}", timeout=5) as reply:
+        with urllib.request.urlopen(f"{self.url}/api/v1{path}{given}", timeout=60) as reply:
             return json.loads(reply.read())
 
     def is_south_found(self) -> bool:

@@ -163,7 +163,7 @@ def test_what_a_topic_brings_becomes_an_outcome(release: Release) -> None:
 
 
 def _got(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=5) as reply:
+    with urllib.request.urlopen(url, timeout=60) as reply:
         body: bytes = reply.read()
         return body
 
@@ -174,7 +174,7 @@ def test_a_vendor_reaches_its_api_on_the_port_of_its_service(release: Release) -
     (port,) = services["vendor-api"]["spec"]["ports"]
     url = f"http://127.0.0.1:{web.port(port['targetPort'])}/vendor/v1/models"
     asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {TOKEN}"})
-    with urllib.request.urlopen(asked, timeout=5) as reply:
+    with urllib.request.urlopen(asked, timeout=60) as reply:
         assert json.load(reply)["models"][0]["model"] == MODEL
     with pytest.raises(urllib.error.HTTPError, match="401"):
         _got(url)
@@ -196,9 +196,9 @@ def test_helm_test_passes_where_all_is_well_and_fails_where_it_is_not(release: R
         return f"127.0.0.1:{web.port(port['targetPort'])}"
 
     address = re.compile(r"(?P<service>[a-z-]+)\.credence\.svc:(?P<port>\d+)")
-    command = [address.sub(reached, argument) for argument in smoke.command("--seconds=0")]
+    command = [address.sub(reached, argument) for argument in smoke.command()]
     assert smoke.run(command).returncode == 0
-    failed = smoke.run([*command, "--model=unknown"])
+    failed = smoke.run([*command, "--seconds=0", "--model=unknown"])
     assert failed.returncode == 1
     assert failed.stderr == "the page does not know model unknown\n"
 

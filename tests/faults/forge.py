@@ -62,7 +62,7 @@ class ForgedProcess:
     def kill(self) -> None:
         """SIGKILL, and wait for its end."""
         self.send_signal(signal.SIGKILL)
-        assert self.wait(10) is not None, f"process {self.pid} outlives SIGKILL"
+        assert self.wait(60) is not None, f"process {self.pid} outlives SIGKILL"
 
 
 class Forge:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from forge import Forge
-from harness import wait_for
+from harness import PATIENCE_SECONDS, wait_for
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 from layout import (
@@ -171,7 +171,7 @@ class Stand:
             consumer.seek_to_beginning(*partitions)
             ends = consumer.end_offsets(partitions)
             found: dict[int, list[Any]] = {tp.partition: [] for tp in partitions}
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + PATIENCE_SECONDS
             while any(consumer.position(tp) < ends[tp] for tp in partitions):
                 assert time.monotonic() < deadline, f"{kind} cannot be read"
                 for tp, records in consumer.poll(200).items():

@@ -95,8 +95,8 @@ def desk(module_deploy: Deploy) -> Iterator[Desk]:
 
 @pytest.fixture(scope="module")
 def hurried(module_deploy: Deploy) -> Iterator[Desk]:
-    """The same, but requests are asked anew after twelve seconds."""
-    yield from running(module_deploy(assessments=assessments(lease_seconds=12), vendors=VENDORS))
+    """The same, but requests are asked anew after twenty seconds."""
+    yield from running(module_deploy(assessments=assessments(lease_seconds=20), vendors=VENDORS))
 
 
 def test_each_vendor_is_asked_on_its_own_topic_or_on_the_common_one(desk: Desk) -> None:
@@ -140,7 +140,7 @@ def test_a_request_asked_anew_may_be_another_vendors_and_the_first_ones_answer_i
             latest[one.request_id] = one
             # One that has just come, so that there is time to answer it.
             time_left = one.deadline - datetime.now(UTC)
-            if before is not None and before.vendor != one.vendor and time_left > timedelta(seconds=10):
+            if before is not None and before.vendor != one.vendor and time_left > timedelta(seconds=15):
                 return before, one
         return None
 

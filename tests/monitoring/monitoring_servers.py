@@ -28,6 +28,9 @@ from service.errors import EmbeddedServerError
 
 Sample = tuple[dict[str, str], float]
 
+_START_SECONDS = 120.0
+"""Patience with a server that starts on a busy machine."""
+
 _ALONE = "--cluster.listen-address="
 """An Alertmanager neither listens for peers nor waits for them."""
 
@@ -176,7 +179,7 @@ class Alertmanager(_Server):
             data=json.dumps(list(alerts)).encode(),
             headers={"content-type": "application/json"},
         )
-        urllib.request.urlopen(request, timeout=10).close()
+        urllib.request.urlopen(request, timeout=60).close()
 
     def alerts(self) -> list[dict[str, Any]]:
         """All alerts that it knows, with `status`, which tells whether one is inhibited."""
@@ -244,7 +247,7 @@ StartAlertmanager = Callable[[Mapping[str, Any]], Alertmanager]
 def get_json(url: str) -> Any:
     """What a URL answers, as JSON; a refusal is an error that quotes the reply."""
     try:
-        with urllib.request.urlopen(url, timeout=10) as reply:
+        with urllib.request.urlopen(url, timeout=60) as reply:
             return json.load(reply)
     except urllib.error.HTTPError as error:
         raise AssertionError(f"{url}: {error.code} {error.read().decode()[:500]}") from error
@@ -259,6 +262,6 @@ def _wait_until_ready(server: Child, url: str, log: Path) -> None:
             return False
 
     try:
-        server.wait_until(ready)
+        server.wait_until(ready, seconds=_START_SECONDS)
     except EmbeddedServerError as error:
         raise EmbeddedServerError(f"{error}: {log.read_text()[-2000:]}") from error

@@ -65,8 +65,8 @@ def test_every_positive_is_as_likely_used_when_others_have_labels_already(mixing
 def test_estimates_have_no_bias(mixing: Mixing, overlap: float) -> None:
     found = errors(overlapping(overlap), mixing)
     beyond = np.abs(found.mean(axis=0)) / (found.std(axis=0) / RUNS**0.5)
-    # The seeds are fixed; of other seeds one in eleven would have one of the 36 figures beyond, by chance.
-    assert beyond.max() < 3
+    # Of 400 choices of seeds one would have one of the 36 figures beyond, by chance.
+    assert beyond.max() < 4
 
 
 @pytest.mark.parametrize("overlap", [0.2, 0.5, 0.9])

@@ -64,7 +64,8 @@ def test_shared_labels_give_estimates_without_bias_and_closer_than_random_ones(
     squares = np.mean([(one.errors**2 / one.deviation**2).mean() for one in found])
     means = np.array([(one.errors.mean(axis=0) / one.deviation).mean() for one in found])
     of_means = np.mean([((one.errors.mean(axis=0) / one.deviation) ** 2).mean() for one in found])
-    assert abs(means.mean()) < 3 * (squares / RUNS / STREAMS) ** 0.5
-    # Without bias the mean of so many runs has their variance divided by their number; three standard errors.
-    assert of_means * RUNS / squares < 1 + 3 * (2 / STREAMS) ** 0.5
+    # Of the twelve kinds none is to be beyond by chance, whatever the seeds.
+    assert abs(means.mean()) < 4 * (squares / RUNS / STREAMS) ** 0.5
+    # Without bias the mean of so many runs has their variance divided by their number; four standard errors.
+    assert of_means * RUNS / squares < 1 + 4 * (2 / STREAMS) ** 0.5
     assert squares**0.5 < 0.85

@@ -13,8 +13,9 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
+from redis_cluster import node_port
 
-from service.embedded import EmbeddedRedis, free_port
+from service.embedded import EmbeddedRedis
 
 
 class EncryptedRedis:
@@ -32,7 +33,8 @@ class EncryptedRedis:
         self.authority.cert_pem.write_to_path(str(folder / "ca.pem"))
         theirs = self.write("redis", self.authority.issue_cert("127.0.0.1"))
         mine = self.write("mine", self.authority.issue_cert("credence@example.com"))
-        self.port = free_port()
+        # It may be a node of a cluster.
+        self.port = node_port()
         tls = {
             "tls-port": self.port,
             "tls-cert-file": theirs["certificate_file"],
@@ -42,7 +44,7 @@ class EncryptedRedis:
         self._options = tls | options
         self._stack = stack
         self._data = stack.enter_context(TemporaryDirectory(prefix="credence-redis-"))
-        self.server = self._started(free_port())
+        self.server = self._started(node_port())
         self.url = f"rediss://127.0.0.1:{self.port}/0"
         self.settings = {"ca_file": str(folder / "ca.pem")} | mine
 

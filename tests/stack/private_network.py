@@ -86,7 +86,7 @@ class PrivateNetworks:
         def ask() -> tuple[int, str]:
             try:
                 url = f"http://{self._addresses[member][0]}:{port}{path}"
-                with urllib.request.urlopen(url, timeout=5) as reply:
+                with urllib.request.urlopen(url, timeout=30) as reply:
                     return reply.status, reply.read().decode()
             except urllib.error.HTTPError as error:
                 return error.code, error.read().decode()

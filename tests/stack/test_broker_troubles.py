@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from apache_kafka import ApacheKafka
-from harness import wait_for
+from harness import PATIENCE_SECONDS, wait_for
 from kafka import KafkaConsumer
 from reading import Reader, Topic
 from store_site import NOW, Site, draws_of, issue, message, record
@@ -196,14 +196,14 @@ def sources(topic: Topic) -> list[str]:
 
 
 def everything(topic: Topic) -> list[Any]:
-    """All records of a topic, there within half a minute."""
+    """All records of a topic."""
     consumer = KafkaConsumer(
         bootstrap_servers=topic.kafka.bootstrap_servers.split(","), auto_offset_reset="earliest"
     )
     consumer.assign([topic.partition(0)])
     end = consumer.end_offsets([topic.partition(0)])[topic.partition(0)]
     found: list[Any] = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while consumer.position(topic.partition(0)) < end:
         assert time.monotonic() < deadline, f"{topic.name} cannot be read"
         for records in consumer.poll(500).values():

@@ -116,12 +116,15 @@ def outcomes(stack: Stack) -> float:
 
 
 def ask_prometheus(stack: Stack, path: str, **parameters: str) -> Any:
-    """The data of what Prometheus answers."""
-    status, body = stack.networks.get(
-        "prometheus", 9090, f"/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
-    )
-    assert status == 200, f"{status} {body}"
-    return json.loads(body)["data"]
+    """The data of what Prometheus answers, once it answers."""
+    path = f"/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
+
+    def answer() -> str | None:
+        status, body = stack.networks.get("prometheus", 9090, path)
+        assert status in (0, 200, 503), f"{status} {body}"
+        return body if status == 200 else None
+
+    return json.loads(wait_for(answer, seconds=60, what=f"an answer of Prometheus to {path}"))["data"]
 
 
 def test_the_topics_are_there_with_the_partitions_of_the_configuration(stack: Stack) -> None:

@@ -50,13 +50,14 @@ def test_records_are_sent_after_one_that_could_not_be_delivered_in_time(idempote
     with ApacheKafka() as kafka:
         topic = Topic(kafka)
         settings = KafkaSettings(bootstrap_servers=[kafka.bootstrap_servers])
-        producer = build_producer(settings, name="test", delivery_seconds=3, idempotent=idempotent)
-        producer.send(topic.name, value=b"first").get(timeout=10)
+        # In this time a broker on a busy machine has to take the first one and the third.
+        producer = build_producer(settings, name="test", delivery_seconds=8, idempotent=idempotent)
+        producer.send(topic.name, value=b"first").get(timeout=60)
         kafka.pause()
         with pytest.raises(KafkaTimeoutError):
-            producer.send(topic.name, value=b"second").get(timeout=10)
+            producer.send(topic.name, value=b"second").get(timeout=60)
         kafka.resume()
-        producer.send(topic.name, value=b"third").get(timeout=30)
+        producer.send(topic.name, value=b"third").get(timeout=60)
         producer.close(timeout=5)
 
 

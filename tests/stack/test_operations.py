@@ -212,8 +212,8 @@ def test_a_restored_redis_catches_up_from_kafka_to_the_exact_facts(
 
 
 def _save_slowly(redis: Any) -> None:
-    """Have a snapshot under way, for a second or more."""
-    redis.config_set("rdb-key-save-delay", 1_000_000 // redis.dbsize())
+    """Have a snapshot under way, for five seconds or more: one that has ended puts nothing off."""
+    redis.config_set("rdb-key-save-delay", 5_000_000 // redis.dbsize())
     redis.bgsave()
     redis.config_set("rdb-key-save-delay", 0)
     assert redis.info("persistence")["rdb_bgsave_in_progress"] == 1

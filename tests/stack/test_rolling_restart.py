@@ -40,13 +40,17 @@ ASSESSMENTS = (
 RECORDED = '{__name__=~"(job|model|group|grouping|topic):.+"}'
 """What the alerts are made of: recorded over all replicas."""
 
-_PER_PROCESS = "credence_(consumer_.+|build_info|.+_bucket|.+_created)"
+_OF_TROUBLES = (
+    "rounds_failed_total|flushes_refused_total|dead_letters_total|records_lost_total|log_breaks_total"
+)
+_PER_PROCESS = f"credence_(consumer_.+|build_info|.+_bucket|.+_created|{_OF_TROUBLES})"
 _LABELS = sorted({label for spec in SPECS.values() for label in spec.labels})
 SHOWN = f'max by (__name__, {", ".join(_LABELS)}) ({{__name__=~"credence_.+", __name__!~"{_PER_PROCESS}"}})'
 """What dashboards are made of: every metric, whichever replica shows it.
 
 But for what a consumer tells of its own partitions: nobody reads them while it restarts in place, so there is
-nothing to tell but what `topic:credence_consumer_lag_seconds:max` has of the others.
+nothing to tell but what `topic:credence_consumer_lag_seconds:max` has of the others. And but for counters of
+troubles, such as a round that a busy machine is too slow for: a process has them from its first one on.
 """
 
 WAXES_AND_WANES = {

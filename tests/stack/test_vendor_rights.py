@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -21,9 +22,10 @@ from service.access import ROLES, KafkaRight, RightsRole, kafka_rights, redis_ru
 from service.contract import LabelRequest
 from service.embedded import EmbeddedRedis, free_port
 from service.signing import sign
-from service.store.facts import BEGINNING
+from service.store.facts import BEGINNING, RequestFacts
 from service.store.idempotency import MOST_RECORDS
 from service.store.keys import idempotency_key
+from service.wiring import model_keys
 
 TOKEN = "a-token-that-is-used-by-tests-alone"
 KEYS = {"acme": "a" * 32, "bolt": "b" * 32}
@@ -33,9 +35,10 @@ VENDORS = (
     f"bolt: {{label_keys: [{KEYS['bolt']}], topic: NAME.for-bolt}}}}"
 )
 ASSESSMENTS = (
-    "{regions: {grouping: region, budget: {labels: 300}, max_in_flight: 30, lease_seconds: 20,"
+    "{regions: {grouping: region, budget: {labels: 300}, max_in_flight: 30, lease_seconds: 3600,"
     " max_attempts: 100}}"
 )
+"""No time runs out by itself: of requests that wait, a vendor is given the one with the least time left."""
 
 
 class Office:
@@ -56,6 +59,7 @@ class Office:
         self._deployment.send_predictions(range(600))
         wait_for(lambda: self._deployment.predictions_stored() >= 600, seconds=60, what="the predictions")
         self._for_bolt = self._deployment.consumer("for-bolt")
+        self._come: list[LabelRequest] = []
         roles.start("schedule", stack, "schedule")
         roles.start("serve", stack, "serve", CREDENCE_VENDOR_API__PORT=str(port))
 
@@ -80,15 +84,38 @@ class Office:
         return dict(claim)
 
     def asked_of_bolt(self) -> LabelRequest:
-        """The next request that came on bolt's topic."""
+        """The next request that came on bolt's topic and is still bolt's."""
 
-        def newest() -> LabelRequest | None:
+        def still_bolts() -> LabelRequest | None:
             for records in self._for_bolt.poll(100).values():
-                return LabelRequest.model_validate_json(records[-1].value)
+                self._come += [LabelRequest.model_validate_json(record.value) for record in records]
+            opened = self._deployment.facts().requests().open
+            while self._come:
+                request = self._come.pop(0)
+                found = opened.get(request.request_id)
+                if found is not None and found.attempt == request.attempt:
+                    return request
             return None
 
-        request: LabelRequest = wait_for(newest, seconds=60, what="a request on bolt's topic")
+        request: LabelRequest = wait_for(still_bolts, seconds=60, what="a request on bolt's topic")
         return request
+
+    def ask_anew(self) -> None:
+        """Have the time of all open requests be over, and wait until they are asked again."""
+        settings, facts = self._deployment.settings, self._deployment.facts()
+        keys = model_keys(settings, "sorter", settings.cell_space("sorter"))
+        before = facts.requests()
+        over = dict.fromkeys(before.open, time.time() - 1)
+        self._deployment.connection.client.zadd(keys.deadlines, over, xx=True)
+
+        def reissued(requests: RequestFacts) -> int:
+            return requests.tallies.get(("reissued", "regions"), 0)
+
+        wait_for(
+            lambda: reissued(facts.requests()) >= reissued(before) + len(over),
+            seconds=60,
+            what=f"{len(over)} requests asked again",
+        )
 
     def say(self, request: LabelRequest, **fields: str) -> None:
         """Send a label of bolt."""
@@ -124,6 +151,8 @@ def office(server: EmbeddedRedis, tmp_path_factory: pytest.TempPathFactory) -> I
         ExitStack() as stack,
     ):
         office = Office(roles, stack)
+        office.claim()
+        office.ask_anew()
         _by_the_vendor_api(office)
         _by_label_studio(office)
         _over_kafka(office)
@@ -212,6 +241,7 @@ def test_requests_wait_while_schedule_may_not_write_a_vendors_topic(office: Offi
     assert right in kafka_rights(roles.deployment.settings, "schedule")
     told_before = roles.log("schedule").count("WRITE on those that are written")
     roles.take("schedule", right)
+    office.ask_anew()
     wait_for(
         lambda: roles.log("schedule").count("WRITE on those that are written") > told_before,
         seconds=60,

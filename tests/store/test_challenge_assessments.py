@@ -64,6 +64,8 @@ def configured(connection: Connection, **changes: Any) -> Site:
     settings = {
         "classes": list(CLASSES),
         "score_bins": 1,
+        # Ever one in a thousand is out.
+        "interval": 0.999,
         "traffic_half_life_days": None,
         "groupings": {"region": {"by": "attribute", "attribute": "region"}},
         "assessments": {"next": asked | changes},

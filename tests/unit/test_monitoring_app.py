@@ -89,7 +89,7 @@ def test_a_client_that_was_answered_and_dawdles_with_its_body_is_left(
         wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
         assert wire.recv(65_536).startswith(b"HTTP/1.1 200 ")
         began, gone = time.monotonic(), False
-        while not gone and time.monotonic() - began < 5:
+        while not gone and time.monotonic() - began < 60:
             try:
                 wire.sendall(b"x")
             except OSError:

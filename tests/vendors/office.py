@@ -97,7 +97,7 @@ class Caller:
     port: int
     token: str | None
     tls: ssl.SSLContext | None = None
-    seconds: float = 30.0
+    seconds: float = 60.0
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Told:
         """Make one call; the body is JSON, unless it is given as bytes."""
@@ -170,6 +170,7 @@ class Office:
     api: Mapping[str, Any] = field(default_factory=dict)
     assessment: Mapping[str, Any] = field(default_factory=dict)
     body_seconds: float = 15.0
+    delivery_seconds: float = 30.0
     certificate: tuple[str, str] | None = None
     clock: Clock = field(default_factory=Clock)
     stopping: bool = False
@@ -193,7 +194,11 @@ class Office:
         self._consumer.assign([TopicPartition(self.topic, 0)])
         self._consumer.seek_to_beginning()
         self._producer = build_producer(
-            self.settings.kafka, name="test", delivery_seconds=3, block_seconds=3, idempotent=False
+            self.settings.kafka,
+            name="test",
+            delivery_seconds=self.delivery_seconds,
+            block_seconds=self.delivery_seconds,
+            idempotent=False,
         )
         self.registry = CollectorRegistry()
         self.metrics = VendorMetrics(self.registry)
@@ -255,7 +260,7 @@ class Office:
         requests = [LabelRequest.model_validate_json(text) for text in texts]
         return [request for request in requests if request.vendor == vendor]
 
-    def read_labels(self, count: int = 1, *, seconds: float = 10.0) -> list[dict[str, Any]]:
+    def read_labels(self, count: int = 1, *, seconds: float = 60.0) -> list[dict[str, Any]]:
         """Have the labels consumer take so many labels that the API wrote; what they say."""
         records: list[Any] = []
         until = time.monotonic() + seconds

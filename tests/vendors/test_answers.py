@@ -21,7 +21,7 @@ def test_an_answer_is_in_kafka_signed_when_it_is_confirmed(office: Office, acme:
     (claim,) = acme.claim()
     told = acme.answer(claim, "dog", annotator="ana", time="2027-01-15T08:00:00+01:00")
     assert (told.status, told.body) == (202, {"state": "submitted"})
-    records = next(iter(office._consumer.poll(10_000).values()))
+    records = next(iter(office._consumer.poll(60_000).values()))
     keys = {name: [key.encode()] for name, key in LABEL_KEYS.items()}
     assert verify(records[0].headers, records[0].value, keys) == "acme"
     assert records[0].key.decode() == claim["request"]["item_id"]
@@ -183,7 +183,7 @@ def test_an_answer_that_kafka_cannot_take_is_given_again_later(
     connection: Connection, own_broker: tuple[str, ApacheKafka | EmbeddedBroker]
 ) -> None:
     address, broker = own_broker
-    with Office(connection, address) as office:
+    with Office(connection, address, delivery_seconds=3) as office:
         office.ask(20)
         acme = office.caller("acme")
         (claim,) = acme.claim()

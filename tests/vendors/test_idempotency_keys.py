@@ -93,11 +93,12 @@ def test_a_call_that_is_under_way_is_not_done_a_second_time(open_office: Open) -
     office = open_office()
     acme = office.caller("acme")
     with ThreadPoolExecutor(1) as one:
-        waiting = one.submit(acme.post, "/claims", {"wait_seconds": 4.0}, Idempotency_Key="k")
+        waiting = one.submit(acme.post, "/claims", {"wait_seconds": 25.0}, Idempotency_Key="k")
         wait_for(lambda: office.sample("credence_vendor_api_waits", vendor="acme"), seconds=5, what="a wait")
-        second = acme.post("/claims", {"wait_seconds": 4.0}, Idempotency_Key="k")
+        second = acme.post("/claims", {"wait_seconds": 25.0}, Idempotency_Key="k")
         assert (second.status, second.problem) == (409, "still-running")
         assert int(second.headers["retry-after"]) >= 1
+        office.stopping = True
         assert waiting.result().claims == []
 
 

@@ -106,20 +106,22 @@ def test_every_problem_is_in_the_documentation() -> None:
 
 def test_a_process_that_ends_answers_who_waits_and_says_goodbye(deploy: Deploy) -> None:
     deployment, caller = served(deploy)
+    deployment.configure("vendor_api", wait_seconds=300)
+    caller.seconds = 400
     with deployment.process("serve") as process:
         wait_for(lambda: (t := answered(caller)) and t.status == 200, seconds=60, what="the vendor API")
         found: list[Told] = []
         waiting = threading.Thread(
-            target=lambda: found.append(caller.post("/claims", {"wait_seconds": 25.0}))
+            target=lambda: found.append(caller.post("/claims", {"wait_seconds": 300.0}))
         )
         waiting.start()
         wait_for(lambda: waits(process) == 1, seconds=10, what="a wait")
         began = time.monotonic()
         process.popen.send_signal(signal.SIGTERM)
-        waiting.join(15)
+        waiting.join(120)
         assert [told.claims for told in found] == [[]]
-        assert process.popen.wait(30) == 0
-        assert time.monotonic() - began < 25
+        assert process.popen.wait(120) == 0
+        assert time.monotonic() - began < 250, "before its time is over"
 
 
 def waits(process: Process) -> float | None:
