@@ -247,7 +247,8 @@ is the least. The first round of a process reads all outcomes. Redis writes no a
 Beliefs take no longer with more labels: all that they need of them is summed up by cell, asker and true class. What is
 left is the statistics of the groups: the learned prior's fit, joint draws of the ranks, intervals. Few labels leave more
 of the prior's grid plausible, so they take longer. Evidence, and what changes leave of labels, look at these one by one,
-as columns: {_thousand_labels_ms(told):.2f} ms for every thousand labels, which shows beyond a hundred thousand.
+but only at those of groups that have others than in the last round. What grows with all labels is to pick these, to
+age each, and to tell when they were given: {_thousand_labels_ms(told):.2f} ms for every thousand labels.
 
 A process that starts reads the stream in pages of 10,000 and answers its health checks meanwhile; it is not ready before it has read all.
 

@@ -21,6 +21,7 @@ from service.assessment.tasks import IdentifyByAccuracy, Question
 from service.evidence import GroupingEvidence, grouping_evidence
 from service.ledger import LabelSequence
 from service.model_settings import ModelSettings
+from service.outcome_sums import mixed
 from service.replay.tables import Cell, Table, print_tables
 
 Floats = npt.NDArray[np.float64]
@@ -111,7 +112,7 @@ def watch(
     for run in range(runs):
         groups, correct = asked.groups[:, run], asked.correct[:, run]
         sequence = LabelSequence(
-            tokens=np.arange(labels) << 1 | correct,
+            marks=mixed(np.arange(labels) << 1 | correct),
             cells=groups,
             scores=np.full(labels, THRESHOLD),
             correct=correct,

@@ -69,12 +69,10 @@ def labels_of(
     """
     changes = _changes(space, ledger, traffic, run_length, now)
     sums = ledger.sums(at=now, decay=decay, factors=changes.factors)
-    # Of the same rows; without what changes take.
-    whole = None if changes.factors is None else ledger.sums(at=now, decay=decay).freshness
     there = seen_in_traffic(
         space, ledger, traffic, traffic.traffic.counts > 0, cells=sums.cells, sources=sums.sources
     )
-    sums, whole = sums.part(there), None if whole is None else whole[there]
+    sums = sums.part(there)
     asked: Counter[str] = Counter()
     counts = np.bincount(sums.sources, weights=sums.counts, minlength=len(ledger.sources)).astype(np.intp)
     for (_, grouping), count in zip(ledger.sources, counts.tolist(), strict=True):
@@ -87,7 +85,7 @@ def labels_of(
         cells=sums.cells,
         sources=sums.sources,
         freshness=sums.freshness,
-        kept=None if whole is None else partial(_kept, changes, sums, whole),
+        kept=None if changes.factors is None else partial(_kept, changes, sums),
     )
     labels = Labels(
         sums.cells,
@@ -118,16 +116,14 @@ def known_labels(
     return labels_of(space, ledger, traffic, decay=decay, run_length=run_length, now=now)
 
 
-def _kept(
-    changes: Forgotten, sums: OutcomeSums, whole: Floats, members: Indices, any_vote: bool
-) -> Floats | None:
+def _kept(changes: Forgotten, sums: OutcomeSums, members: Indices, any_vote: bool) -> Floats | None:
     """What changes leave of the labels of one source, on average over cells that changed alike [cells]."""
     regions = changes.regions_of_any_vote if any_vote else changes.regions
     if regions is None:
         return None
     of, count = regions[sums.cells[members]], int(regions.max(initial=0)) + 1
     left = np.bincount(of, weights=sums.freshness[members], minlength=count)
-    all_of_it = np.bincount(of, weights=whole[members], minlength=count)
+    all_of_it = np.bincount(of, weights=sums.whole[members], minlength=count)
     share = np.divide(left, all_of_it, out=np.ones(count), where=all_of_it > 0)
     return np.maximum(share, _LEAST_KEPT)[regions]
 

@@ -20,6 +20,7 @@ from service.assessment.sequential import discoveries
 from service.cells import CellSpace, GroupingKind
 from service.ledger import LabelSequence, OutcomeLedger
 from service.model_settings import ModelSettings
+from service.outcome_sums import Marks, SumTallies
 from service.present import present_groups
 from service.store.facts import TrafficFacts
 from service.store.references import ReferenceWindow
@@ -27,7 +28,6 @@ from service.store.references import ReferenceWindow
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.intp]
-Tokens = npt.NDArray[np.int64]
 
 EvidenceKind = Literal["below_threshold", "declined", "miscalibrated"]
 """What evidence tells of a group."""
@@ -78,8 +78,7 @@ class GroupingEvidence:
         changes: those that alarm, by group.
         alpha: the expected share of false ones among those confirmed.
         run_length: labels until the detector's first false alarm, on average, or more.
-        tokens: of the labels that this is made from, group by group.
-        lengths: how many of these each group has.
+        labels: how many labels of each group this was made from, and which.
         reference: the window that was set, if any.
     """
 
@@ -91,8 +90,7 @@ class GroupingEvidence:
     changes: Mapping[int, Change]
     alpha: float
     run_length: float
-    tokens: Tokens
-    lengths: Indices
+    labels: SumTallies
     reference: ReferenceWindow | None
 
     @property
@@ -131,22 +129,32 @@ def model_evidence(
     found: dict[str, GroupingEvidence] = {}
     asked = {grouping for _, grouping in ledger.sources} & set(space.groupings)
     for name in sorted(name for name in asked if space.groupings[name].kind not in OTHERS_SAY):
-        groups, labels = present_groups(space, name, traffic), ledger.asked_by(name)
-        here = groups.there[labels.cells]
-        if not here.all():
-            labels = labels.part(here)
-        of_labels = groups.cells[labels.cells]
-        if of_labels.size:
-            found[name] = grouping_evidence(
-                groups.names,
-                space.groupings[name].kind,
-                labels,
-                of_labels,
-                settings=settings,
-                reference=reference,
-                before=before.get(name),
-            )
+        groups, known = present_groups(space, name, traffic), before.get(name)
+        count = len(groups.names)
+        tallies = ledger.tallied(name, np.where(groups.there, groups.cells, count), count)
+        if not tallies.counts.any():
+            continue
+        same = np.zeros(count, dtype=np.bool_)
+        if known is not None and _goes_on(known, groups.names, reference):
+            same = (tallies.counts == known.labels.counts) & (tallies.marks == known.labels.marks)
+        labels = ledger.asked_by(name, groups.there & ~same[groups.cells])
+        found[name] = grouping_evidence(
+            groups.names,
+            space.groupings[name].kind,
+            labels,
+            groups.cells[labels.cells],
+            settings=settings,
+            reference=reference,
+            before=known,
+            same=same,
+        )
     return found
+
+
+def _goes_on(known: GroupingEvidence, names: list[str], reference: ReferenceWindow | None) -> bool:
+    """Whether further labels add to what is known, and do not make it anew."""
+    # How sure a reference's bound has to be depends on how many groups there are.
+    return known.reference == reference and known.groups == names
 
 
 def grouping_evidence(
@@ -158,6 +166,7 @@ def grouping_evidence(
     settings: ModelSettings,
     reference: ReferenceWindow | None,
     before: GroupingEvidence | None,
+    same: Flags | None = None,
 ) -> GroupingEvidence:
     """Evidence about the groups of one grouping.
 
@@ -173,30 +182,45 @@ def grouping_evidence(
         settings: of the model.
         reference: the window that was set, if any.
         before: what was known last time, if anything was.
+        same: groups whose labels are still those that it was made from, so that they are left out here [G].
     """
     alpha, run_length = settings.evidence.alpha, settings.evidence.run_length
+    count = len(names)
+    # Of 16 bits, which are sorted faster.
+    order = np.argsort(groups.astype(np.uint16) if count <= 1 << 16 else groups, kind="stable")
+    labels, groups = labels.part(order), groups[order]
+    if before is not None and not _goes_on(before, names, reference):
+        before = None
+    told = _told_before(groups, labels.marks, before)
+    tallies = _tallies(groups, labels.marks, count)
     if reference is not None:
         kept = labels.predicted_at >= reference.since
-        labels, groups = labels.part(kept), groups[kept]
-    # Of 16 bits, which are sorted faster.
-    order = np.argsort(groups.astype(np.uint16) if len(names) <= 1 << 16 else groups, kind="stable")
-    labels, groups = labels.part(order), groups[order]
-    lengths = np.bincount(groups, minlength=len(names))
+        labels, groups, told = labels.part(kept), groups[kept], told[kept]
+    lengths, seen = np.bincount(groups, minlength=count), np.bincount(groups[told], minlength=count)
+    begins = np.cumsum(lengths) - lengths
     if reference is None:
-        rank = np.arange(len(groups)) - (np.cumsum(lengths) - lengths)[groups]
+        rank = np.arange(len(groups)) - begins[groups]
         then, counted = rank < settings.reference.labels, np.ones(len(groups), dtype=np.bool_)
     else:
         then = labels.predicted_at < reference.until
         counted = ~then
-    columns = GroupedLabels(groups, labels.tokens, labels.scores, labels.correct, then, counted)
-    known, seen = _carried_over(names, columns, lengths, before, reference)
-    known = assess_evidence(
-        columns,
-        seen=seen,
-        before=known,
-        threshold=_threshold(kind, settings),
-        alpha=alpha,
-        fixed=reference is None,
+    known = GroupEvidence.none(count) if before is None else before.known
+    here = np.ones(count, dtype=np.bool_)
+    if before is not None and same is not None:
+        here = ~same
+        tallies.counts[same], tallies.marks[same] = before.labels.counts[same], before.labels.marks[same]
+    some, numbers = np.flatnonzero(here), np.cumsum(here) - 1
+    known = known.with_part(
+        some,
+        assess_evidence(
+            GroupedLabels(numbers[groups], labels.scores, labels.correct, then, counted),
+            seen=seen[some],
+            before=known.part(some),
+            threshold=_threshold(kind, settings),
+            alpha=alpha,
+            fixed=reference is None,
+            together=count,
+        ),
     )
     log_e: dict[EvidenceKind, Floats] = {
         "below_threshold": known.below,
@@ -204,7 +228,6 @@ def grouping_evidence(
         "miscalibrated": known.miscalibrated,
     }
     log_change = known.detector - np.log(run_length)
-    begins = np.cumsum(lengths) - lengths
     changes: dict[int, Change] = {}
     for group in np.flatnonzero(log_change >= 0).tolist():
         if before is not None and seen[group] == lengths[group] and group in before.changes:
@@ -222,8 +245,7 @@ def grouping_evidence(
         changes=changes,
         alpha=alpha,
         run_length=run_length,
-        tokens=labels.tokens,
-        lengths=lengths,
+        labels=tallies,
         reference=reference,
     )
 
@@ -234,26 +256,24 @@ def _threshold(kind: GroupingKind, settings: ModelSettings) -> float | None:
     return least if least is not None and 0 < least < 1 and kind not in EXPECTED_TO_DIFFER else None
 
 
-def _carried_over(
-    names: list[str],
-    labels: GroupedLabels,
-    lengths: Indices,
-    before: GroupingEvidence | None,
-    reference: ReferenceWindow | None,
-) -> tuple[GroupEvidence, Indices]:
-    """What is known already of every group, and how many of its first labels that is from [G]."""
-    count = len(names)
-    # How sure a reference's bound has to be depends on how many groups there are.
-    if before is None or before.reference != reference or before.groups != names:
-        return GroupEvidence.none(count), np.zeros(count, dtype=np.intp)
-    seen = before.lengths.copy()
-    begins, began = np.cumsum(lengths) - lengths, np.cumsum(before.lengths) - before.lengths
-    rank = np.arange(len(labels.groups)) - begins[labels.groups]
-    told = rank < seen[labels.groups]
-    at = began[labels.groups[told]] + rank[told]
-    same = np.bincount(labels.groups[told], weights=labels.tokens[told] == before.tokens[at], minlength=count)
-    seen[same != seen] = 0
-    return before.known, seen
+def _tallies(groups: Indices, marks: Marks, count: int) -> SumTallies:
+    """How many labels there are of every group, and which [G]."""
+    found = SumTallies(count)
+    found.add(groups, marks)
+    return found
+
+
+def _told_before(groups: Indices, marks: Marks, before: GroupingEvidence | None) -> Flags:
+    """Which labels, group by group, are known: the first ones of a group, if all of them are left [n]."""
+    if before is None:
+        return np.zeros(len(groups), dtype=np.bool_)
+    known = before.labels
+    lengths = np.bincount(groups, minlength=len(known.counts))
+    rank = np.arange(len(groups)) - (np.cumsum(lengths) - lengths)[groups]
+    first = rank < known.counts[groups]
+    left = _tallies(groups[first], marks[first], len(known.counts))
+    told: Flags = first & ((left.counts == known.counts) & (left.marks == known.marks))[groups]
+    return told
 
 
 def _rate(known: GroupEvidence, group: int) -> float:

@@ -15,7 +15,18 @@ from service.columns import GrowingColumns
 from service.combination_codes import NO_NUMBER, CombinationCodes
 from service.combination_directory import CombinationDirectory
 from service.definitions import definitions
-from service.outcome_sums import NO_CLASS, Keys, OutcomeSums, cells_and_sources, sum_keys
+from service.outcome_sums import (
+    NO_CLASS,
+    Keys,
+    Marks,
+    OutcomeSums,
+    SumTallies,
+    cells_and_sources,
+    counting_in,
+    mixed,
+    says_correct,
+    sum_keys,
+)
 from service.relearning import ChangeMemory, PlacedOutcomes
 from service.store.facts import OutcomeEntry, Position
 from service.store.records import Fact
@@ -51,7 +62,7 @@ _COLUMNS = {
 """
 
 _SEQUENCE_BITS = 20
-"""For the sequence number in a token, the milliseconds in front of it: a million entries a millisecond."""
+"""Of a mark, before it is mixed, for the sequence number: a million entries a millisecond."""
 
 _TELLING = (
     "predicted_at",
@@ -104,7 +115,7 @@ class LabelSequence:
     """Labels one by one, in the order in which their outcomes came, as columns [n].
 
     Attributes:
-        tokens: of which each tells the outcome and whether it is right; ascending.
+        marks: of each, as good as random, which tell the outcome and whether it is right.
         cells: cell of each.
         scores: of the predicted class.
         correct: whether that is the true class.
@@ -112,7 +123,7 @@ class LabelSequence:
         given_at: when the label was given; of a corrected one, the first time.
     """
 
-    tokens: npt.NDArray[np.int64]
+    marks: Marks
     cells: Indices
     scores: Floats
     correct: Flags
@@ -122,7 +133,7 @@ class LabelSequence:
     def part(self, which: Flags | Indices) -> LabelSequence:
         """Some of them, or in another order."""
         return LabelSequence(
-            self.tokens[which],
+            self.marks[which],
             self.cells[which],
             self.scores[which],
             self.correct[which],
@@ -157,6 +168,7 @@ class OutcomeLedger:
         self._sources: dict[tuple[str, str, bool], int] = {}
         self._sums: dict[int, int] = {}
         self._keys = np.zeros(0, dtype=np.int64)
+        self._tallies = SumTallies()
         self._combinations = CombinationCodes(space)
         self._voted_from = np.inf
         self._recent: dict[Position, OutcomeEntry] = {}
@@ -215,6 +227,7 @@ class OutcomeLedger:
         count = self._index(first)
         if not count:
             return
+        self._withdraw(np.arange(min(count, self._summed)))
         self._rows.forget(count)
         self._summed = max(0, self._summed - count)
         self._recent = {position: entry for position, entry in self._recent.items() if position >= first}
@@ -226,6 +239,9 @@ class OutcomeLedger:
         """Find the cells of outcomes whose attribute values have been seen in traffic by now."""
         (moved, lost), rows = self._combinations.find(directory), self._rows
         if lost:
+            # No sum may be left of a cell that is none any more.
+            rows["sum"][:] = _NONE
+            self._sums, self._keys, self._tallies = {}, np.zeros(0, dtype=np.int64), SumTallies()
             self._summed = 0
         voted_from = self._first_voted()
         if moved.any() or voted_from != self._voted_from:
@@ -253,39 +269,58 @@ class OutcomeLedger:
         """
         rows = self._rows
         # Those that count in no sum are counted in front of the others, and cut off.
-        slots = rows["sum"].astype(np.intp) + 1
-        if (self.last_label_at or 0.0) > at:
+        slots = rows["sum"].astype(np.intp)
+        slots += 1
+        later = (self.last_label_at or 0.0) > at
+        if later:
             slots[rows["given_at"] > at] = 0
         if since is not None:
             slots[rows["predicted_at"] < since] = 0
-        counts = np.bincount(slots, minlength=len(self._sums) + 1)[1:]
-        fresh = np.exp(-decay * np.maximum(at - rows["predicted_at"], 0.0)) if decay else None
-        if factors is not None:
-            fresh = factors if fresh is None else fresh * factors
-        freshness = np.bincount(slots, weights=fresh, minlength=len(self._sums) + 1)[1:]
+        length = len(self._sums) + 1
+        if later or since is not None:
+            counts: Indices = np.bincount(slots, minlength=length)[1:]
+        else:
+            counts = self._tallies.counts
+        if not decay and factors is None:
+            whole = freshness = counts.astype(np.float64)
+        else:
+            # In place, as there are many.
+            fresh = at - rows["predicted_at"]
+            np.maximum(fresh, 0.0, out=fresh)
+            fresh *= -decay
+            np.exp(fresh, out=fresh)
+            whole = freshness = _summed(slots, fresh, length)[1:]
+            if factors is not None:
+                fresh *= factors
+                freshness = _summed(slots, fresh, length)[1:]
         some = counts > 0
-        return OutcomeSums.of(self._sum_keys()[some], counts[some], freshness[some].astype(np.float64))
+        return OutcomeSums.of(self._sum_keys()[some], counts[some], freshness[some], whole[some])
 
     def placed(self, *, at: float) -> PlacedOutcomes:
         """The outcomes that count, one by one, with the labels that had been given by then.
 
         Args:
             at: seconds since the epoch.
+
+        Returns:
+            Views, good until the ledger changes.
         """
-        rows = self._rows
-        counts = rows["sum"] != _NONE
+        sums: npt.NDArray[np.signedinteger[Any]] = self._rows["sum"]
+        tallies = self._tallies
         if (self.last_label_at or 0.0) > at:
-            counts &= rows["given_at"] <= at
-        chosen = np.flatnonzero(counts)
-        cells, sources = (column[rows["sum"][chosen]] for column in cells_and_sources(self._sum_keys()))
+            sums = np.where(self._rows["given_at"] > at, _NONE, sums)
+            there = np.flatnonzero(sums != _NONE)
+            tallies = SumTallies(len(self._sums))
+            tallies.add(sums[there], self._marks(there))
+        keys = self._sum_keys()
+        cells, sources = cells_and_sources(keys)
         return PlacedOutcomes(
-            rows=chosen,
-            row_count=len(rows),
+            sums=sums,
+            predicted_at=self._rows["predicted_at"],
             cells=cells,
             sources=sources,
-            correct=rows["correct"][chosen],
-            predicted_at=rows["predicted_at"][chosen],
-            marks=_mixed(self._tokens(chosen).astype(np.uint64)),
+            correct=says_correct(keys),
+            tallies=tallies,
         )
 
     def scored(self, *, at: float, decay: float) -> ScoredLabels:
@@ -309,31 +344,47 @@ class OutcomeLedger:
             freshness=np.exp(-decay * age),
         )
 
-    def asked_by(self, grouping: str) -> LabelSequence:
+    def asked_by(self, grouping: str, cells: Flags | None = None) -> LabelSequence:
         """The outcomes that count and that a grouping's assessments asked for, one by one.
 
         Args:
             grouping: its name.
+            cells: in which cells, if not in all [cells].
         """
-        rows = self._rows
-        asked = np.array([named == grouping for _, named in self.sources], dtype=np.bool_)
-        chosen = np.flatnonzero(rows["sum"] != _NONE)
-        chosen = chosen[asked[rows["source"][chosen]]]
+        rows, (of_sums, sources) = self._rows, cells_and_sources(self._sum_keys())
+        asked = self._asked_for(grouping)[sources]
+        chosen = counting_in(asked if cells is None else asked & cells[of_sums], rows["sum"])
         return LabelSequence(
-            tokens=self._tokens(chosen),
-            cells=cells_and_sources(self._sum_keys())[0][rows["sum"][chosen]],
+            marks=self._marks(chosen),
+            cells=of_sums[rows["sum"][chosen]],
             scores=rows["score"][chosen],
             correct=rows["correct"][chosen],
             predicted_at=rows["predicted_at"][chosen],
             given_at=rows["given_at"][chosen],
         )
 
-    def _tokens(self, rows: Indices) -> npt.NDArray[np.int64]:
-        """Which outcome each is, and whether it is right; ascending as they came."""
+    def tallied(self, grouping: str, groups: Indices, group_count: int) -> SumTallies:
+        """How many outcomes there are in every group of those, and which [G].
+
+        Args:
+            grouping: whose assessments asked for them.
+            groups: group of every cell, or `group_count` of one that is in none [cells].
+            group_count: G.
+        """
+        cells, sources = cells_and_sources(self._sum_keys())
+        of_sums = groups[cells]
+        asked = self._asked_for(grouping)[sources] & (of_sums < group_count)
+        return self._tallies.of_groups(asked, of_sums, group_count)
+
+    def _asked_for(self, grouping: str) -> Flags:
+        """Of every code of who asked, whether that is a grouping's assessment [sources]."""
+        return np.array([named == grouping for _, named in self.sources], dtype=np.bool_)
+
+    def _marks(self, rows: Indices) -> Marks:
+        """Which outcome each is, and whether it is right [n]."""
         named = self._rows
         places = named["milliseconds"][rows] << _SEQUENCE_BITS | named["sequence"][rows]
-        tokens: npt.NDArray[np.int64] = places << 1 | named["correct"][rows]
-        return tokens
+        return mixed(places << 1 | named["correct"][rows])
 
     def given(self, since: float) -> tuple[Floats, Flags]:
         """Labels given from then on: when, and whether they say that the prediction is right [n]."""
@@ -410,6 +461,7 @@ class OutcomeLedger:
         row, rows = self._index(entry.of), self._rows
         if row == len(rows) or (rows["milliseconds"][row], rows["sequence"][row]) != entry.of:
             return False
+        self._withdraw(np.array([row]))
         name = entry.label.true_class
         rows["alive"][row] = bool(name)
         rows["true_class"][row] = self._class_index.get(name, NO_CLASS)
@@ -436,6 +488,7 @@ class OutcomeLedger:
 
     def _sum_up(self, chosen: Indices) -> None:
         """Find in which sums some rows count now."""
+        self._withdraw(chosen)
         rows = {name: self._rows[name][chosen] for name in _TELLING}
         numbers = self._combinations.numbers[rows["combination"]]
         counts = rows["alive"] & (rows["predicted"] != _NONE) & (numbers != NO_NUMBER)
@@ -456,6 +509,14 @@ class OutcomeLedger:
         sums = np.full(len(chosen), _NONE)
         sums[counts] = np.array(codes, dtype=np.intp)[inverse]
         self._rows["sum"][chosen] = sums
+        self._tallies.add(sums[counts], self._marks(chosen[counts]))
+
+    def _withdraw(self, chosen: Indices) -> None:
+        """Let some rows count in no sum; before what tells them from others is changed."""
+        column = self._rows["sum"]
+        there = chosen[column[chosen] != _NONE]
+        self._tallies.remove(column[there], self._marks(there))
+        column[there] = _NONE
 
     def _sum_keys(self) -> Keys:
         """Keys of all sums, in the order of their codes."""
@@ -473,6 +534,7 @@ class OutcomeLedger:
         kept = self._renumber("sum", len(self._sums))
         self._sums = {key: n for n, key in enumerate(compress(self._sums, kept))}
         self._keys = np.zeros(0, dtype=np.int64)
+        self._tallies.keep(kept)
         self._stale = 0
 
     def _renumber(self, name: str, count: int) -> Flags:
@@ -483,8 +545,5 @@ class OutcomeLedger:
         return kept
 
 
-def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Numbers that are as good as random: the finalizer of splitmix64 (Steele, Lea and Flood, 2014)."""
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        numbers = (numbers ^ numbers >> np.uint64(shift)) * np.uint64(factor)
-    return numbers ^ numbers >> np.uint64(31)
+def _summed(slots: Indices, weights: Floats, length: int) -> Floats:
+    return np.asarray(np.bincount(slots, weights=weights, minlength=length), np.float64)

@@ -7,7 +7,7 @@ there are different ones, and every sum is known by one number.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 Keys = npt.NDArray[np.int64]
+Marks = npt.NDArray[np.uint64]
 
 NO_CLASS = -1
 """Index of a class that the model does not have."""
@@ -40,6 +41,7 @@ class OutcomeSums(NamedTuple):
         counts: outcomes in each.
         freshness: sum of what forgetting leaves of them.
         challenger: 1.0 where a challenger's class is the true one, else 0.0; 0.0 throughout without one.
+        whole: sum of what age alone leaves of them, whatever has changed.
     """
 
     cells: Indices
@@ -49,9 +51,10 @@ class OutcomeSums(NamedTuple):
     counts: Indices
     freshness: Floats
     challenger: Floats
+    whole: Floats
 
     @classmethod
-    def of(cls, keys: Keys, counts: Indices, freshness: Floats) -> Self:
+    def of(cls, keys: Keys, counts: Indices, freshness: Floats, whole: Floats) -> Self:
         """From keys and what was summed up [s]."""
         said = keys & _FIELD
         alone = said & ((1 << _CHALLENGER_BIT) - 1)
@@ -59,25 +62,87 @@ class OutcomeSums(NamedTuple):
         return cls(
             cells=cells,
             sources=sources,
-            correct=(alone & 1).astype(np.float64),
+            correct=says_correct(keys).astype(np.float64),
             true_classes=(alone >> 1).astype(np.intp) + NO_CLASS,
             counts=counts,
             freshness=freshness,
             challenger=(said >> _CHALLENGER_BIT).astype(np.float64),
+            whole=whole,
         )
 
     def part(self, which: Flags) -> OutcomeSums:
         """Some of the rows [s]."""
-        cells, sources, correct, true_classes, counts, freshness, challenger = self
         return OutcomeSums(
-            cells[which],
-            sources[which],
-            correct[which],
-            true_classes[which],
-            counts[which],
-            freshness[which],
-            challenger[which],
+            self.cells[which],
+            self.sources[which],
+            self.correct[which],
+            self.true_classes[which],
+            self.counts[which],
+            self.freshness[which],
+            self.challenger[which],
+            self.whole[which],
         )
+
+
+class SumTallies:
+    """Of every sum, how many outcomes count in it, and which these are; kept as outcomes come and go.
+
+    Attributes:
+        counts: outcomes in each [s].
+        marks: sum of their marks, modulo 2^64, which tells them from others [s].
+    """
+
+    def __init__(self, length: int = 0) -> None:
+        self.counts = np.zeros(length, dtype=np.int64)
+        self.marks = np.zeros(length, dtype=np.uint64)
+
+    def add(self, sums: Indices, marks: Marks) -> None:
+        """Count some outcomes.
+
+        Args:
+            sums: in which each counts [n].
+            marks: of each [n].
+        """
+        more = int(sums.max(initial=-1)) + 1 - len(self.counts)
+        if more > 0:
+            self.counts = np.append(self.counts, np.zeros(more, dtype=np.int64))
+            self.marks = np.append(self.marks, np.zeros(more, dtype=np.uint64))
+        np.add.at(self.counts, sums, 1)
+        np.add.at(self.marks, sums, marks)
+
+    def remove(self, sums: Indices, marks: Marks) -> None:
+        """Count some no more; arguments as of `add`."""
+        np.subtract.at(self.counts, sums, 1)
+        np.subtract.at(self.marks, sums, marks)
+
+    def keep(self, kept: Flags) -> None:
+        """Let go of some sums, and number the others without gaps.
+
+        Args:
+            kept: which stay [s].
+        """
+        self.counts, self.marks = self.counts[kept], self.marks[kept]
+
+    def of_groups(self, sums: Flags, groups: Indices, group_count: int) -> SumTallies:
+        """The same of groups that some of the sums are in [G].
+
+        Args:
+            sums: which of them [s].
+            groups: group of each [s].
+            group_count: G.
+        """
+        found = SumTallies(group_count)
+        np.add.at(found.counts, groups[sums], self.counts[sums])
+        np.add.at(found.marks, groups[sums], self.marks[sums])
+        return found
+
+
+def mixed(numbers: npt.NDArray[np.integer[Any]]) -> Marks:
+    """Marks of numbers, as good as random: the finalizer of splitmix64 (Steele, Lea and Flood, 2014) [n]."""
+    marks = numbers.astype(np.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        marks = (marks ^ marks >> np.uint64(shift)) * np.uint64(factor)
+    return marks ^ marks >> np.uint64(31)
 
 
 def sum_keys(
@@ -87,6 +152,21 @@ def sum_keys(
     said = (true_classes.astype(np.int64) - NO_CLASS) << 1 | correct
     said |= challenger.astype(np.int64) << _CHALLENGER_BIT
     return (cells.astype(np.int64) << _FIELD_BITS | sources) << _FIELD_BITS | said
+
+
+def says_correct(keys: Keys) -> Flags:
+    """Of every sum, whether its outcomes' predictions are right [s]."""
+    return (keys & 1).astype(np.bool_)
+
+
+def counting_in(which: Flags, sums: npt.NDArray[np.signedinteger[Any]]) -> Indices:
+    """Which outcomes count in some of the sums, ascending.
+
+    Args:
+        which: of the sums [s].
+        sums: that every outcome counts in, -1 of one that counts in none [n].
+    """
+    return np.flatnonzero(np.append(which, False)[sums])
 
 
 def cells_and_sources(keys: Keys) -> tuple[Indices, Indices]:

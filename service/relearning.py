@@ -9,20 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from service.assessment.forgetting import FEWEST, what_remains
+from service.outcome_sums import SumTallies, counting_in
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 
-_Print = tuple[float, ...]
-
-_LOW = np.uint64(0xFFFFFFFF)
-_HIGH = np.uint64(32)
+_Print = tuple[float, int, int]
 
 _LOOKS = 8
 """What so many looks have not asked for is dropped; between two rounds, looks at earlier times come."""
@@ -30,25 +29,23 @@ _LOOKS = 8
 
 @dataclass(frozen=True)
 class PlacedOutcomes:
-    """Outcomes that have a cell, one by one in the order of their arrival, as columns [n].
+    """Outcomes in the order of their arrival [rows], and the sums in which they count [s].
 
     Attributes:
-        rows: of the ledger.
-        row_count: how many it has.
-        cells: cell of each.
-        sources: codes of who asked.
-        correct: whether the prediction is right.
-        predicted_at: seconds since the epoch.
-        marks: 64 bits that tell it from others, and whether it is right; as good as random.
+        sums: that each counts in; -1 of one that counts in none [rows].
+        predicted_at: seconds since the epoch [rows].
+        cells: cell of every sum [s].
+        sources: codes of who asked [s].
+        correct: whether the predictions are right [s].
+        tallies: how many outcomes count in each, and which [s].
     """
 
-    rows: Indices
-    row_count: int
+    sums: npt.NDArray[np.signedinteger[Any]]
+    predicted_at: Floats
     cells: Indices
     sources: Indices
     correct: Flags
-    predicted_at: Floats
-    marks: npt.NDArray[np.uint64]
+    tallies: SumTallies
 
 
 @dataclass(frozen=True)
@@ -141,23 +138,21 @@ class ChangeMemory:
 
         Args:
             outcomes: all of them.
-            asked: which the grouping asked for [n].
-            groups: group of each [n].
+            asked: which sums are of outcomes that the grouping asked for [s].
+            groups: group of each [s].
             run_length: labels of a group from one change to the next.
         """
-        rows = np.flatnonzero(asked)
-        of, marks = groups[rows], outcomes.marks[rows]
-        counts = np.bincount(of)
-        # Sums of 32 bits are exact in a float, of two million labels.
-        halves = [np.bincount(of, weights=half.astype(np.float64)) for half in (marks & _LOW, marks >> _HIGH)]
-        some = np.flatnonzero(counts >= 2 * FEWEST)
-        columns = (np.full(len(some), run_length), counts[some], *(half[some] for half in halves))
-        marks_of = zip(*(column.tolist() for column in columns), strict=True)
-        prints: dict[int, _Print] = dict(zip(some.tolist(), marks_of, strict=True))
-        fresh = np.zeros(len(counts), dtype=np.bool_)
+        known = outcomes.tallies.of_groups(asked, groups, int(groups.max(initial=-1)) + 1)
+        some = np.flatnonzero(known.counts >= 2 * FEWEST)
+        marks_of = zip(known.counts[some].tolist(), known.marks[some].tolist(), strict=True)
+        prints: dict[int, _Print] = {
+            group: (run_length, *told) for group, told in zip(some.tolist(), marks_of, strict=True)
+        }
+        fresh = np.zeros(len(known.counts), dtype=np.bool_)
         fresh[[group for group, mark in prints.items() if mark not in self._known]] = True
         if fresh.any():
-            self._learn(outcomes, rows[fresh[of]], groups, prints, run_length)
+            rows = counting_in(asked & fresh[groups], outcomes.sums)
+            self._learn(outcomes, rows, groups[outcomes.sums[rows]], prints, run_length)
         self._used |= dict.fromkeys(prints.values(), self._look)
         found = ((group, self._known[mark]) for group, mark in prints.items())
         return {group: course for group, course in found if course is not None}
@@ -170,9 +165,11 @@ class ChangeMemory:
         prints: Mapping[int, _Print],
         run_length: float,
     ) -> None:
-        rows = rows[np.lexsort((outcomes.predicted_at[rows], groups[rows]))]
-        fresh, sizes = np.unique(groups[rows], return_counts=True)
-        remains = what_remains(correct=outcomes.correct[rows], sizes=sizes, run_length=run_length)
+        order = np.lexsort((outcomes.predicted_at[rows], groups))
+        rows = rows[order]
+        fresh, sizes = np.unique(groups[order], return_counts=True)
+        correct = outcomes.correct[outcomes.sums[rows]]
+        remains = what_remains(correct=correct, sizes=sizes, run_length=run_length)
         begins = np.cumsum(sizes) - sizes
         for group, begin, size, before in zip(
             fresh.tolist(), begins.tolist(), sizes.tolist(), remains.before.tolist(), strict=True
@@ -200,7 +197,7 @@ def forgotten(
         run_length: labels of a group from one change to the next, on average.
         memory: of earlier looks; the result is the same without.
     """
-    factors = np.ones(outcomes.row_count)
+    factors = np.ones(len(outcomes.sums))
     relearned: dict[str, Mapping[str, Relearned]] = {}
     regions: Indices | None = None
     of_any_vote: Indices | None = None
@@ -212,8 +209,7 @@ def forgotten(
         courses = memory.courses(outcomes, asked, groups, run_length=run_length)
         if not courses:
             continue
-        order, kept = _kept(outcomes, asked, groups, courses)
-        rows = outcomes.rows[order]
+        rows, kept = _kept(outcomes, asked, groups, courses)
         factors[rows] = np.minimum(factors[rows], kept)
         suspected = np.zeros(len(grouping.groups), np.intp)
         suspected[list(courses)] = np.arange(1, len(courses) + 1)
@@ -230,7 +226,7 @@ def forgotten(
 
 
 def _by(sources: Sequence[int], outcomes: PlacedOutcomes) -> Flags:
-    """Which of the outcomes some have asked for [n]."""
+    """Which sums are of outcomes that some have asked for [s]."""
     askers = np.zeros(int(outcomes.sources.max(initial=0)) + 1, dtype=np.bool_)
     askers[[code for code in sources if code < len(askers)]] = True
     asked: Flags = askers[outcomes.sources]
@@ -247,15 +243,15 @@ def _joined(regions: Indices | None, suspected: Indices) -> Indices:
 def _kept(
     outcomes: PlacedOutcomes, asked: Flags, groups: Indices, courses: Mapping[int, _Course]
 ) -> tuple[Indices, Floats]:
-    """Labels of the suspected groups, whoever asked, and what is kept of each: as of the one before it."""
+    """Rows of the suspected groups, whoever asked, and what is kept of each: as of the one before it."""
     number = np.full(int(groups.max()) + 1, -1)
     number[list(courses)] = np.arange(len(courses))
-    suspected = np.flatnonzero(number[groups] >= 0)
-    of = number[groups[suspected]]
-    order = np.lexsort((outcomes.predicted_at[suspected], of))
-    suspected, of = suspected[order], of[order]
+    rows = counting_in(number[groups] >= 0, outcomes.sums)
+    of = number[groups[outcomes.sums[rows]]]
+    order = np.lexsort((outcomes.predicted_at[rows], of))
+    rows, of = rows[order], of[order]
     begins = np.concatenate(([0], np.cumsum([len(course.factors) for course in courses.values()])[:-1]))
     # Those that were asked for come in the order in which courses tell them, group after group.
-    told = np.cumsum(asked[suspected]) - 1
+    told = np.cumsum(asked[outcomes.sums[rows]]) - 1
     every = np.concatenate([course.factors for course in courses.values()])
-    return suspected, every[np.maximum(told, begins[of])]
+    return rows, every[np.maximum(told, begins[of])]

@@ -291,10 +291,12 @@ def _flow(ledger: OutcomeLedger, begin: float, end: float) -> LabelFlow:
     edges = np.linspace(begin, end, FLOW_BINS + 1)
     given_at, correct = ledger.given(begin)
     # Stretches hold their beginning; the last one also its end.
-    stretches = np.floor((given_at - begin) * (FLOW_BINS / (end - begin))).astype(np.intp)
-    stretches = np.where(given_at == end, FLOW_BINS - 1, stretches)
+    slots = ((given_at - begin) * (FLOW_BINS / (end - begin))).astype(np.intp)
+    slots[given_at == end] = FLOW_BINS - 1
     # What was given after the end, by a clock that is ahead, falls in a last slot that is cut off.
-    slots = 2 * np.minimum(stretches, FLOW_BINS) + correct
+    np.minimum(slots, FLOW_BINS, out=slots)
+    slots *= 2
+    slots += correct
     incorrect_correct = np.bincount(slots, minlength=2 * FLOW_BINS + 2)[: 2 * FLOW_BINS].reshape(-1, 2)
     return LabelFlow(edges, correct=incorrect_correct[:, 1], incorrect=incorrect_correct[:, 0])
 

@@ -6,6 +6,7 @@ Labels stand group by group, in each in the order in which they came. Some are o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
@@ -21,10 +22,12 @@ from service.assessment.sequential import confidence_sequence, log_e_below
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.intp]
-Tokens = npt.NDArray[np.int64]
 
 _CONCLUDED: Final = ("below", "declined", "miscalibrated", "lower", "upper", "detector")
 """What follows from sums of a group that has labels, and is not known of others."""
+
+_AT_ONCE: Final = 1 << 16
+"""Labels, of which the last group may add some."""
 
 _NEAR_END: Final = 1e-6
 """A reference's bound nearer to 0 or 1 is taken for this."""
@@ -51,7 +54,6 @@ class GroupedLabels:
 
     Attributes:
         groups: of each, ascending.
-        tokens: that tell labels from one another, and what they say.
         scores: of the predicted class.
         correct: whether that is the true one.
         then: whether it is of the reference.
@@ -59,22 +61,29 @@ class GroupedLabels:
     """
 
     groups: Indices
-    tokens: Tokens
     scores: Floats
     correct: Flags
     then: Flags
     counted: Flags
 
-    def part(self, which: Flags) -> GroupedLabels:
+    def part(self, which: Flags | slice) -> GroupedLabels:
         """Some of them."""
         return GroupedLabels(
             self.groups[which],
-            self.tokens[which],
             self.scores[which],
             self.correct[which],
             self.then[which],
             self.counted[which],
         )
+
+    def portions(self) -> Iterator[GroupedLabels]:
+        """All of them, whole groups at a time and not very many at once, as much is computed of each."""
+        begin = 0
+        while begin < len(self.groups):
+            last = self.groups[min(begin + _AT_ONCE, len(self.groups)) - 1]
+            end = int(np.searchsorted(self.groups, last, "right"))
+            yield self.part(slice(begin, end))
+            begin = end
 
     def tally(self, group_count: int) -> Tally:
         """How many there are of each sort."""
@@ -133,6 +142,17 @@ class GroupEvidence:
         told = (unknown,) * 7
         return cls(no, no, no, *told, gains, no_detectors(group_count))
 
+    def part(self, which: Indices) -> GroupEvidence:
+        """Of some groups."""
+        return GroupEvidence(**{name: column[which] for name, column in vars(self).items()})
+
+    def with_part(self, which: Indices, found: GroupEvidence) -> GroupEvidence:
+        """With what was found of some groups."""
+        told = {name: column.copy() for name, column in vars(self).items()}
+        for name, column in vars(found).items():
+            told[name][which] = column
+        return GroupEvidence(**told)
+
 
 def assess_evidence(
     labels: GroupedLabels,
@@ -142,6 +162,7 @@ def assess_evidence(
     threshold: float | None,
     alpha: float,
     fixed: bool,
+    together: int | None = None,
 ) -> GroupEvidence:
     """What labels say against every group.
 
@@ -157,6 +178,7 @@ def assess_evidence(
         alpha: probability with which bounds fail.
         fixed: whether it was fixed before how many labels the reference of a group has, and those of "now"
             are later ones.
+        together: how many groups there are, if these are not all.
     """
     count = len(seen)
     first = np.searchsorted(labels.groups, np.arange(count))
@@ -172,14 +194,15 @@ def assess_evidence(
     rank = np.arange(len(labels.groups)) - first[labels.groups]
     fresh = labels.part(labels.counted & (rank >= seen[labels.groups]))
     told["gains"][anew] = 0.0
-    told["gains"] += log_gains(fresh.scores, fresh.correct, fresh.groups, count)
+    for some in fresh.portions():
+        told["gains"] += log_gains(some.scores, some.correct, some.groups, count)
 
     moved = anew | (told["reference_labels"] != before.reference_labels)
     moved |= told["reference_correct"] != before.reference_correct
     told["baseline"][moved] = baselines(
         tally.then_correct[moved],
         tally.then_wrong[moved],
-        alpha=alpha / count,
+        alpha=alpha / (together or count),
         fixed=fixed,
         threshold=threshold,
     )
@@ -187,8 +210,8 @@ def assess_evidence(
     told["detectors"][again] = -np.inf
     followed = ~labels.then & (again[labels.groups] | (rank >= seen[labels.groups]))
     followed &= ~np.isnan(told["baseline"])[labels.groups]
-    now = labels.part(followed)
-    told["detectors"] = advance_detectors(told["detectors"], now.correct, now.groups, told["baseline"])
+    for some in labels.part(followed).portions():
+        told["detectors"] = advance_detectors(told["detectors"], some.correct, some.groups, told["baseline"])
 
     for name in _CONCLUDED:
         told[name][anew] = np.nan

@@ -92,7 +92,7 @@ def assert_same_evidence(found: ModelSnapshot, before: ModelSnapshot, name: str,
     assert now is not None
     assert then is not None
     assert now.groups == then.groups
-    assert now.tokens.tolist() == then.tokens.tolist()
+    assert now.labels.marks.tolist() == then.labels.marks.tolist()
     for kind, told in then.log_e.items():
         assert now.log_e[kind].tolist() == pytest.approx(told.tolist(), nan_ok=True)
 

@@ -19,6 +19,7 @@ from service.assessment.sequential import confidence_sequence, discoveries, log_
 from service.evidence import KINDS, GroupingEvidence, grouping_evidence, model_evidence
 from service.ledger import LabelSequence
 from service.model_settings import ModelSettings
+from service.outcome_sums import mixed
 from service.store.references import ReferenceWindow
 
 THRESHOLD, REFERENCE, GROUPS = 0.8, 30, ["a", "b", "c"]
@@ -31,8 +32,8 @@ def sequence(correct: np.ndarray, seed: int = 0) -> LabelSequence:
     """Labels that were given one after another, half a second after their predictions."""
     at = np.arange(len(correct), dtype=np.float64)
     scores = np.random.default_rng(seed).beta(4, 1, len(correct))
-    tokens = np.arange(len(correct)) << 1 | correct
-    return LabelSequence(tokens, np.zeros(len(correct), np.intp), scores, correct, at, at + 0.5)
+    marks = mixed(np.arange(len(correct)) << 1 | correct)
+    return LabelSequence(marks, np.zeros(len(correct), np.intp), scores, correct, at, at + 0.5)
 
 
 def evidence(

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from service.cells import CellSpace, Grouping
 from service.combination_directory import CombinationDirectory
-from service.ledger import RECENT, OutcomeLedger
+from service.ledger import RECENT, LabelSequence, OutcomeLedger
+from service.outcome_sums import SumTallies
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 
@@ -26,6 +27,12 @@ SPACE = CellSpace(
     },
 )
 DIRECTORY = CombinationDirectory(SPACE, [("__other__",), ("north",), ("south",)])
+DIRECTORIES = [
+    CombinationDirectory(SPACE, [("__other__",)]),
+    DIRECTORY,
+    CombinationDirectory(SPACE, [("__other__",), ("south",), ("north",)]),
+]
+CELLS = SPACE.cells_per_combination * len(DIRECTORY)
 EVER = 1e9
 
 
@@ -78,11 +85,20 @@ def known(ledger: OutcomeLedger, at: float = EVER) -> Any:
     told = Counter(
         {
             (int(cell), ledger.sources[source], bool(correct), int(true), float(fresh)): int(count)
-            for cell, source, correct, true, count, fresh, _ in zip(*sums, strict=True)
+            for cell, source, correct, true, count, fresh, *_ in zip(*sums, strict=True)
         }
     )
     columns = [column.tolist() for column in ledger.given(0.0)]
     return told, len(ledger), columns, ledger.recent, ledger.first_label_at, ledger.last_label_at
+
+
+def columns_of(labels: LabelSequence) -> list[list[Any]]:
+    """Labels one by one."""
+    return [column.tolist() for column in vars(labels).values()]
+
+
+def tallies_of(found: SumTallies) -> list[tuple[int, int]]:
+    return list(zip(found.counts.tolist(), found.marks.tolist(), strict=True))
 
 
 histories = st.lists(
@@ -136,6 +152,64 @@ def test_a_process_that_runs_on_while_its_stream_is_trimmed_knows_what_a_new_one
         ledger.forget(entries[gone].position if entries else (0, 0))
         ledger.place(DIRECTORY)
         assert known(ledger) == known(folded(entries[gone:read]))
+
+
+@given(histories, st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9), st.integers(0, 2)), max_size=12))
+def test_tallies_are_of_the_labels_that_count_whatever_was_corrected_trimmed_or_placed_otherwise(
+    history: list[tuple[int | None, str]], steps: list[tuple[int, int, int]]
+) -> None:
+    entries, ledger = stream(history), OutcomeLedger(SPACE)
+    read = gone = 0
+    for more, trimmed, directory in steps:
+        ledger.fold(entries[read : read + more])
+        read = min(len(entries), read + more)
+        gone = min(gone + trimmed, max(0, read - 1))
+        ledger.forget(entries[gone].position if entries else (0, 0))
+        ledger.place(DIRECTORIES[directory])
+        labels = ledger.asked_by("region")
+        expected = SumTallies(CELLS)
+        expected.add(labels.cells, labels.marks)
+        assert tallies_of(ledger.tallied("region", np.arange(CELLS), CELLS)) == tallies_of(expected)
+        anew = folded(entries[gone:read], DIRECTORIES[directory])
+        assert columns_of(labels) == columns_of(anew.asked_by("region"))
+
+
+@given(histories)
+def test_a_tally_tells_labels_that_say_something_else(history: list[tuple[int | None, str]]) -> None:
+    found = {}
+    entries = stream(history)
+    for count in range(len(entries) + 1):
+        ledger = folded(entries[:count])
+        labels = ledger.asked_by("region")
+        (told,) = tallies_of(ledger.tallied("region", np.zeros(CELLS, np.intp), 1))
+        said = list(zip(labels.marks.tolist(), labels.correct.tolist(), strict=True))
+        assert found.setdefault(told, said) == said
+
+
+def test_groups_are_tallied_of_some_cells_and_labels_told_of_some() -> None:
+    ledger = folded([outcome(number, "cat") for number in range(10)])
+    south = SPACE.groups("region", DIRECTORY.combinations)[1] == 2
+    labels = ledger.asked_by("region", south)
+    assert labels.given_at.tolist() == [0.0, 5.0]
+    told = ledger.tallied("region", np.where(south, 0, 1), 1)
+    assert tallies_of(told) == [(2, int(labels.marks.sum()))]
+    assert not ledger.tallied("class", np.zeros(CELLS, np.intp), 1).counts.any()
+
+
+def test_outcomes_of_then_are_told_as_if_later_labels_had_not_come() -> None:
+    entries = [outcome(number, "cat") for number in range(10)]
+    then, only = folded(entries).placed(at=6.0), folded(entries[:7]).placed(at=6.0)
+    assert [n for n in tallies_of(then.tallies) if n[0]] == tallies_of(only.tallies)
+    np.testing.assert_array_equal(then.sums >= 0, np.arange(10) < 7)
+
+
+def test_what_age_alone_leaves_is_told_beside_what_changes_leave() -> None:
+    ledger, factors = folded([outcome(number, "cat") for number in range(10)]), np.linspace(0.1, 1, 10)
+    whole = ledger.sums(at=30.0, decay=0.1)
+    np.testing.assert_array_equal(whole.whole, whole.freshness)
+    changed = ledger.sums(at=30.0, decay=0.1, factors=factors)
+    np.testing.assert_array_equal(changed.whole, whole.freshness)
+    assert changed.freshness.sum() == pytest.approx(factors @ np.exp(-0.1 * (30.0 - np.arange(10))))
 
 
 def test_memory_is_bounded_by_what_the_stream_holds_whatever_has_come_and_gone() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -136,7 +137,11 @@ def test_piece_by_piece_and_trimmed_they_are_as_if_read_anew(
         gone = min(gone + less, read)
         ledger.forget((gone, 0))
         ledger.place(CombinationDirectory(SPACE, everything[:seen]))
-    assert told(ledger, everything) == told(placed(entries[gone:], everything), everything)
+    anew = placed(entries[gone:], everything)
+    assert told(ledger, everything) == told(anew, everything)
+    cells = np.arange(SPACE.cells_per_combination * len(everything))
+    kept, expected = (each.tallied("region", cells, len(cells)) for each in (ledger, anew))
+    assert (kept.counts.tolist(), kept.marks.tolist()) == (expected.counts.tolist(), expected.marks.tolist())
 
 
 @pytest.mark.parametrize(

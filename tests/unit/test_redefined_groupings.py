@@ -83,8 +83,8 @@ def proven(entries: list[OutcomeEntry], space: CellSpace) -> dict[str, dict[str,
     )
     return {
         name: {
-            told.groups[group]: (int(told.lengths[group]), float(told.log_change[group]))
-            for group in np.flatnonzero(told.lengths)
+            told.groups[group]: (int(told.labels.counts[group]), float(told.log_change[group]))
+            for group in np.flatnonzero(told.labels.counts)
         }
         for name, told in found.items()
     }

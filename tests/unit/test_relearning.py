@@ -18,6 +18,7 @@ from service.believing import KnownLabels, labels_of
 from service.cells import CellSpace, Grouping
 from service.combination_directory import CombinationDirectory
 from service.ledger import OutcomeLedger
+from service.outcome_sums import SumTallies
 from service.relearning import AskedGrouping, ChangeMemory, Forgotten, PlacedOutcomes, forgotten
 from service.shard import Traffic
 from service.store.facts import OutcomeEntry, TrafficFacts
@@ -31,15 +32,28 @@ BY_CAMERA = AskedGrouping("camera", [f"camera-{n}" for n in range(CAMERAS)], np.
 BY_COLOUR = AskedGrouping("colour", [f"colour-{n}" for n in range(COLOURS)], np.arange(6) % COLOURS, [1])
 
 
+COLUMNS = ("cells", "sources", "correct", "predicted_at")
+
+
+def placed(*, marks: np.ndarray, **columns: np.ndarray) -> PlacedOutcomes:
+    """Outcomes of which each is a sum of its own, as columns [n]."""
+    tallies = SumTallies()
+    tallies.add(np.arange(len(marks)), marks)
+    return PlacedOutcomes(sums=np.arange(len(marks)), tallies=tallies, **columns)
+
+
+def columns_of(told: PlacedOutcomes) -> dict[str, np.ndarray]:
+    """What `placed` makes them from."""
+    return {"marks": told.tallies.marks} | {name: getattr(told, name) for name in COLUMNS}
+
+
 def outcomes(seed: int, *, count: int = 600, source: int = 0, others: float = 0.95) -> PlacedOutcomes:
     """Labels of three cameras, in the order of their predictions; half way one camera breaks."""
     rng = np.random.default_rng(seed)
     cells = rng.integers(6, size=count)
     it, broken = cells // COLOURS == 1, np.arange(count) >= count // 2
     accuracy = np.where(it, np.where(broken, 0.2, 0.95), others)
-    return PlacedOutcomes(
-        rows=np.arange(count),
-        row_count=count,
+    return placed(
         cells=cells,
         sources=np.full(count, source),
         correct=rng.random(count) < accuracy,
@@ -55,15 +69,18 @@ def look(
     found = forgotten(
         told, groupings, run_length=RUN_LENGTH, memory=ChangeMemory() if memory is None else memory
     )
-    return np.ones(told.row_count) if found.factors is None else found.factors, found
+    return np.ones(len(told.sums)) if found.factors is None else found.factors, found
 
 
 def shuffled(told: PlacedOutcomes, order: np.ndarray) -> PlacedOutcomes:
     """The same outcomes, which arrived in another order."""
-    columns = {
-        name: getattr(told, name)[order] for name in ("cells", "sources", "correct", "predicted_at", "marks")
-    }
-    return replace(told, **columns)
+    return placed(**{name: column[order] for name, column in columns_of(told).items()})
+
+
+def joined(one: PlacedOutcomes, other: PlacedOutcomes) -> PlacedOutcomes:
+    """The outcomes of one, then those of the other."""
+    more = columns_of(other)
+    return placed(**{name: np.append(column, more[name]) for name, column in columns_of(one).items()})
 
 
 def test_labels_of_a_camera_that_broke_count_as_its_own_order_says_and_all_others_fully() -> None:
@@ -94,24 +111,19 @@ def test_it_is_told_which_group_changed_and_since_when() -> None:
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_order_in_which_labels_arrive_means_nothing(seed: int) -> None:
     told = outcomes(2)
-    order = np.random.default_rng(seed).permutation(told.row_count)
+    order = np.random.default_rng(seed).permutation(len(told.sums))
     np.testing.assert_allclose(look(shuffled(told, order), BY_CAMERA)[0], look(told, BY_CAMERA)[0][order])
 
 
 def test_predictions_of_one_time_count_in_the_order_of_their_labels() -> None:
     told = outcomes(3)
-    at_once = replace(told, predicted_at=np.zeros(told.row_count))
+    at_once = replace(told, predicted_at=np.zeros(len(told.sums)))
     np.testing.assert_array_equal(look(at_once, BY_CAMERA)[0], look(told, BY_CAMERA)[0])
 
 
 def test_what_changed_by_one_grouping_is_stale_for_all_others_whoever_asked() -> None:
     mine, theirs = outcomes(4), outcomes(5, source=1)
-    both = {
-        name: np.concatenate((getattr(mine, name), getattr(theirs, name)))
-        for name in ("cells", "sources", "correct", "predicted_at", "marks")
-    }
-    told = PlacedOutcomes(rows=np.arange(1_200), row_count=1_200, **both)
-    factors, _ = look(told, BY_CAMERA)
+    factors, _ = look(joined(mine, theirs), BY_CAMERA)
     by_hand, _ = look(mine, BY_CAMERA)
     np.testing.assert_array_equal(factors[:600], by_hand)
     stale = (theirs.cells // COLOURS == 1) & (theirs.predicted_at < 250)
@@ -137,12 +149,7 @@ def test_of_two_groups_of_a_label_that_changed_the_one_that_leaves_less_decides(
 
 def test_a_change_leaves_all_of_labels_whose_cells_tell_nothing_of_its_groups() -> None:
     told, silent = outcomes(1), outcomes(2, source=1)
-    both = {
-        name: np.concatenate([getattr(told, name), getattr(silent, name)])
-        for name in ("cells", "sources", "correct", "predicted_at", "marks")
-    }
-    together = PlacedOutcomes(rows=np.arange(1_200), row_count=1_200, **both)
-    factors, found = look(together, replace(BY_CAMERA, silent=[1]))
+    factors, found = look(joined(told, silent), replace(BY_CAMERA, silent=[1]))
     np.testing.assert_array_equal(factors[:600], look(told, BY_CAMERA)[0])
     np.testing.assert_array_equal(factors[600:], 1.0)
     assert found.regions is not None
@@ -160,19 +167,12 @@ def test_labels_that_others_asked_for_detect_nothing() -> None:
 def test_a_memory_changes_nothing_as_labels_come_and_are_corrected() -> None:
     told, memory = outcomes(8), ChangeMemory()
     for count in range(50, 600, 50):
-        some = replace(
-            told,
-            **{
-                name: getattr(told, name)[:count]
-                for name in ("rows", "cells", "sources", "correct", "predicted_at", "marks")
-            },
-        )
+        some = placed(**{name: column[:count] for name, column in columns_of(told).items()})
         np.testing.assert_array_equal(look(some, BY_CAMERA, memory=memory)[0], look(some, BY_CAMERA)[0])
     right = told.correct.copy()
     right[300:] = True
-    corrected = replace(
-        told, correct=right, marks=told.marks ^ np.where(right != told.correct, 1, 0).astype(np.uint64)
-    )
+    marks = told.tallies.marks ^ (right != told.correct).astype(np.uint64)
+    corrected = placed(**columns_of(told) | {"correct": right, "marks": marks})
     assert look(corrected, BY_CAMERA, memory=memory)[1].factors is None
 
 

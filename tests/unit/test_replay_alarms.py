@@ -28,7 +28,6 @@ def known(right: np.ndarray, labels: int, study: AlarmStudy) -> GroupEvidence:
     groups = np.repeat(np.arange(count), labels)
     columns = GroupedLabels(
         groups,
-        tokens=np.zeros(len(said), np.int64),
         scores=np.full(len(said), 0.7),
         correct=said,
         then=np.tile(np.arange(labels) < study.reference, count),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 from rich.console import Console
-from snapshots import ACCURACY, ASSESSMENTS, BUDGET, drifting, snapshot
+from snapshots import ACCURACY, ASSESSMENTS, BUDGET, NOW, drifting, snapshot
 
 from service.exposition import SnapshotCollector
 from service.snapshot import ModelSnapshot
@@ -179,3 +179,13 @@ def test_eighty_columns_of_a_terminal_are_enough() -> None:
     console = Console(file=io.StringIO(), width=80)
     console.print(status_view([snapshot(30, alerts={"min_accuracy": 0.9, "max_ece": 0.1})]))
     assert "…" not in console.file.getvalue()
+
+
+def test_the_flow_tells_labels_by_stretches_of_time_and_none_from_before_or_after_them() -> None:
+    history = TAKEN.flow.edges[-1] - TAKEN.flow.edges[0]
+    given = NOW + history * np.array([-2.0, -1.0, -0.999, -0.5, -0.26, -0.001, 0.0, 0.001])
+    flow = snapshot(given=given.tolist()).flow
+    # A histogram's last stretch holds its end as well, and what lies outside of all is left out.
+    expected, _ = np.histogram(np.resize(given, 300), flow.edges)
+    assert (flow.correct + flow.incorrect).tolist() == expected.tolist()
+    assert expected.sum() < 300

@@ -1,0 +1,61 @@
+"""Evidence about many groups at once is that of each alone."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from service.assessment.group_evidence import GroupedLabels, GroupEvidence, assess_evidence
+
+GROUPS = 20
+
+
+def labelled() -> GroupedLabels:
+    """More labels than are looked at in one go; one group has none."""
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 20_000, GROUPS)
+    sizes[7] = 0
+    groups = np.repeat(np.arange(GROUPS), sizes)
+    count = len(groups)
+    rank = np.arange(count) - (np.cumsum(sizes) - sizes)[groups]
+    return GroupedLabels(
+        groups,
+        scores=rng.beta(4, 1, count),
+        correct=rng.random(count) < 0.8,
+        then=rank < 100,
+        counted=np.ones(count, np.bool_),
+    )
+
+
+def assessed(labels: GroupedLabels, count: int, together: int | None = None) -> GroupEvidence:
+    return assess_evidence(
+        labels,
+        seen=np.zeros(count, np.intp),
+        before=GroupEvidence.none(count),
+        threshold=0.7,
+        alpha=0.05,
+        fixed=True,
+        together=together,
+    )
+
+
+def test_portions_are_of_whole_groups_and_all_of_them() -> None:
+    labels = labelled()
+    portions = list(labels.portions())
+    assert len(portions) > 1
+    assert all(one.groups[-1] < other.groups[0] for one, other in pairwise(portions))
+    for name, column in vars(labels).items():
+        np.testing.assert_array_equal(np.concatenate([getattr(some, name) for some in portions]), column)
+
+
+def test_evidence_about_many_groups_is_that_of_each_alone_but_for_how_many_there_are() -> None:
+    labels = labelled()
+    together = assessed(labels, GROUPS)
+    for group in range(GROUPS):
+        own = labels.part(labels.groups == group)
+        alone = assessed(GroupedLabels(**vars(own) | {"groups": own.groups - group}), 1, GROUPS)
+        for name, column in vars(alone).items():
+            expected = pytest.approx(column[0], rel=1e-9, abs=1e-9, nan_ok=True)
+            assert getattr(together, name)[group] == expected, name

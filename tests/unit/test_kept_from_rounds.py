@@ -1,0 +1,196 @@
+"""What a round keeps of the last one: evidence and changes are as if all labels were looked at anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.believing import KnownLabels, labels_of
+from service.cells import CellSpace, Grouping
+from service.combination_directory import CombinationDirectory
+from service.evidence import GroupingEvidence, model_evidence
+from service.ledger import OutcomeLedger
+from service.model_settings import ModelSettings
+from service.shard import Traffic
+from service.store.facts import OutcomeEntry, TrafficFacts
+from service.store.records import Fact, Given
+from service.store.references import ReferenceWindow
+
+CLASSES = ("cat", "dog")
+REGIONS = ("north", "south", "west")
+SPACE = CellSpace(
+    CLASSES,
+    (0.5,),
+    {
+        "region": Grouping("region", "attribute", attribute="region"),
+        "class": Grouping("class", "predicted_class"),
+        "all": Grouping("all", "all"),
+    },
+)
+MODEL = ModelSettings.model_validate(
+    {
+        "classes": list(CLASSES),
+        "alerts": {"min_accuracy": 0.8},
+        "reference": {"labels": 4},
+        "evidence": {"run_length": 20},
+    }
+)
+COMBINATIONS = [("__other__",), *((name,) for name in REGIONS)]
+DIRECTORIES = (COMBINATIONS[:3], COMBINATIONS, [COMBINATIONS[0], *COMBINATIONS[:0:-1]])
+"""Without the west, with it, and all of them lost and found in another order."""
+
+WINDOWS = (None, ReferenceWindow(20.0, 60.0, 0.0), ReferenceWindow(-np.inf, 50.0, 0.0))
+RUN_LENGTH = 50
+
+
+class Step(NamedTuple):
+    """What becomes of the facts before a round: entries that come and go, and what else is there."""
+
+    coming: int
+    going: int
+    directory: int
+    window: int
+
+
+class Entry(NamedTuple):
+    """What becomes of one item, or of one so many before it."""
+
+    back: int | None
+    region: int
+    asked_by: str
+    said: str
+
+
+def stream(history: list[Entry]) -> list[OutcomeEntry]:
+    """Entries in which every label may be corrected or retracted by a later one."""
+    entries: list[OutcomeEntry] = []
+    outcomes: list[OutcomeEntry] = []
+    for number, told in enumerate(history):
+        given_at = Given(told.said, float(number), "")
+        if told.back is not None and outcomes:
+            of = outcomes[-1 - told.back % len(outcomes)]
+            entries.append(OutcomeEntry((number, 0), of.of, of.assessment, of.fact, given_at))
+            continue
+        fact = Fact(
+            request_id=f"request-{number}",
+            item_id=f"item-{number}",
+            grouping=told.asked_by,
+            group="",
+            predicted_class=CLASSES[number % 7 == 0],
+            score=0.4 + number % 5 / 10,
+            attributes={"region": REGIONS[told.region]},
+            # Not in the order in which labels come.
+            predicted_at=float(number * 37 % 101),
+            requested_at=float(number),
+        )
+        outcomes.append(OutcomeEntry((number, 0), (number, 0), "a", fact, given_at))
+        entries.append(outcomes[-1])
+    return entries
+
+
+def traffic(combinations: list[tuple[str, ...]]) -> TrafficFacts:
+    """All combinations are alike."""
+    cells = SPACE.cells_per_combination * len(combinations)
+    seen = Traffic(0.0, np.ones(cells, np.int64), np.ones(cells), np.full(cells, 0.7))
+    return TrafficFacts(combinations, [0], seen, {0: 0}, {0: np.zeros(0)}, {0: 0}, {})
+
+
+def known(ledger: OutcomeLedger, seen: TrafficFacts) -> KnownLabels:
+    return labels_of(SPACE, ledger, seen, decay=0.01, run_length=RUN_LENGTH, now=1e3)
+
+
+def evidence(
+    ledger: OutcomeLedger, seen: TrafficFacts, window: int, before: Mapping[str, GroupingEvidence]
+) -> dict[str, GroupingEvidence]:
+    return model_evidence(
+        settings=MODEL,
+        space=SPACE,
+        traffic=seen,
+        ledger=ledger,
+        reference=WINDOWS[window],
+        before=before,
+    )
+
+
+def assert_same_evidence(
+    found: Mapping[str, GroupingEvidence], expected: Mapping[str, GroupingEvidence]
+) -> None:
+    assert found.keys() == expected.keys()
+    for name, there in found.items():
+        anew = expected[name]
+        assert there.groups == anew.groups
+        for column, values in vars(there.known).items():
+            assert values == pytest.approx(getattr(anew.known, column), nan_ok=True, rel=1e-12, abs=1e-12)
+        assert there.changes == anew.changes
+        np.testing.assert_array_equal(there.labels.counts, anew.labels.counts)
+        np.testing.assert_array_equal(there.labels.marks, anew.labels.marks)
+        for kind, confirmed in there.confirmed.items():
+            assert confirmed.tolist() == anew.confirmed[kind].tolist()
+
+
+def rows_of(labels: KnownLabels) -> list[tuple[float, ...]]:
+    """What is known of every sum, whatever the order in which they are numbered."""
+    told = labels.labels
+    columns = (told.cells, told.correct, told.true_classes, told.freshness, told.weights)
+    return sorted(zip(*(column.tolist() for column in columns), strict=True))
+
+
+steps = st.lists(
+    st.builds(Step, st.integers(0, 40), st.integers(0, 8), st.integers(0, 2), st.integers(0, 2)), max_size=6
+)
+entries = st.builds(
+    Entry,
+    st.one_of(st.none(), st.none(), st.none(), st.integers(0, 9)),
+    st.integers(0, len(REGIONS) - 1),
+    st.sampled_from(["region", "region", "region", "class", "gone"]),
+    st.sampled_from(["cat", "cat", "dog", ""]),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(history=st.lists(entries, max_size=150), rounds=steps)
+def test_a_round_after_others_finds_what_one_finds_that_looks_at_all_labels_anew(
+    history: list[Entry], rounds: list[Step]
+) -> None:
+    told, ledger = stream(history), OutcomeLedger(SPACE)
+    read = gone = 0
+    before: dict[str, GroupingEvidence] = {}
+    for step in rounds:
+        combinations = list(DIRECTORIES[step.directory])
+        directory, seen = CombinationDirectory(SPACE, combinations), traffic(combinations)
+        ledger.fold(told[read : read + step.coming])
+        read = min(len(told), read + step.coming)
+        gone = min(gone + step.going, max(0, read - 1))
+        ledger.forget((gone, 0))
+        ledger.place(directory)
+        anew = OutcomeLedger(SPACE)
+        anew.fold(told[gone:read])
+        anew.place(directory)
+
+        before = evidence(ledger, seen, step.window, before)
+        assert_same_evidence(before, evidence(anew, seen, step.window, {}))
+        kept, fresh = known(ledger, seen), known(anew, seen)
+        assert (kept.count, kept.asked, kept.relearned) == (fresh.count, fresh.asked, fresh.relearned)
+        np.testing.assert_allclose(rows_of(kept), rows_of(fresh), rtol=1e-12)
+
+
+def test_only_groups_with_other_labels_than_before_are_looked_at() -> None:
+    told = stream([Entry(None, number % 3, "region", "cat") for number in range(60)])
+    ledger, seen = OutcomeLedger(SPACE), traffic(COMBINATIONS)
+    ledger.fold(told[:57])
+    ledger.place(CombinationDirectory(SPACE, COMBINATIONS))
+    before = evidence(ledger, seen, 0, {})["region"]
+    # Of what is known of the others nothing is computed anew, so what is wrong stays so.
+    for column in (before.known.below, before.known.gains):
+        column[:] = 5.0
+    ledger.fold(told[57:58])
+    ledger.place(CombinationDirectory(SPACE, COMBINATIONS))
+    after = evidence(ledger, seen, 0, {"region": before})["region"]
+    there = [name == REGIONS[0] for name in after.groups]
+    assert (after.known.below != 5.0).tolist() == there
+    assert (after.known.gains != 5.0).any(axis=1).tolist() == there
