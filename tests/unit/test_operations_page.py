@@ -70,6 +70,10 @@ def test_a_scheduler_of_the_example_is_as_large_as_was_measured() -> None:
     base, more = min(mib.values()), max(mib.values()) - min(mib.values())
     assert f"{base:.0f} MiB, and {more:.0f} MiB per {LABELS:,} labels" in PAGE
     assert needs("scheduler, page") == f"{10 * math.ceil((base + MODELS * more) / 10):.0f} MiB each"
+    assert (
+        f"in Redis, {_most_labels(measured('rounds'))['process_bytes']:.0f} in every scheduler and page"
+        in PAGE
+    )
 
 
 def test_rates_of_a_core_are_those_measured() -> None:
