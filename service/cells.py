@@ -93,8 +93,7 @@ class Ensemble:
     @property
     def name(self) -> str:
         """Eight hexadecimal digits that differ when patterns would tell other items apart."""
-        described = json.dumps([self.positive, sorted(self.members)])
-        return hashlib.blake2b(described.encode(), digest_size=4).hexdigest()
+        return _digits([self.positive, sorted(self.members)])
 
     def pattern(self, predicted_class: str, votes: Mapping[str, str]) -> str:
         """Who says that an item is positive: a digit each, the ensemble itself first; 1 for yes.
@@ -372,7 +371,7 @@ class CellSpace:
         Args:
             parts: further facts that the stored shards depend on, such as the half-life.
         """
-        described = json.dumps(
+        return _digits(
             [
                 self.classes,
                 self.score_edges,
@@ -385,7 +384,6 @@ class CellSpace:
                 *([] if self.challenge is None else [CHALLENGE, self.challenge.challenger]),
             ]
         )
-        return hashlib.blake2b(described.encode(), digest_size=4).hexdigest()
 
 
 def bin_names(score_edges: Sequence[float]) -> list[str]:
@@ -393,6 +391,11 @@ def bin_names(score_edges: Sequence[float]) -> list[str]:
     edges = [0.0, *score_edges, 1.0]
     last = len(edges) - 2
     return [f"[{low:g},{high:g}{']' if i == last else ')'}" for i, (low, high) in enumerate(pairwise(edges))]
+
+
+def _digits(described: object) -> str:
+    """Eight hexadecimal digits that differ when what is described, as JSON has it, does."""
+    return hashlib.blake2b(json.dumps(described).encode(), digest_size=4).hexdigest()
 
 
 def _coded(values: Sequence[str]) -> tuple[list[str], npt.NDArray[np.intp]]:

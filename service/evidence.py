@@ -136,7 +136,7 @@ def model_evidence(
             continue
         same = np.zeros(count, dtype=np.bool_)
         if known is not None and _goes_on(known, groups.names, reference):
-            same = (tallies.counts == known.labels.counts) & (tallies.marks == known.labels.marks)
+            same = tallies.same(known.labels)
         labels = ledger.asked_by(name, groups.there & ~same[groups.cells])
         found[name] = grouping_evidence(
             groups.names,
@@ -272,7 +272,7 @@ def _told_before(groups: Indices, marks: Marks, before: GroupingEvidence | None)
     rank = np.arange(len(groups)) - (np.cumsum(lengths) - lengths)[groups]
     first = rank < known.counts[groups]
     left = _tallies(groups[first], marks[first], len(known.counts))
-    told: Flags = first & ((left.counts == known.counts) & (left.marks == known.marks))[groups]
+    told: Flags = first & left.same(known)[groups]
     return told
 
 

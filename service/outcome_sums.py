@@ -123,6 +123,11 @@ class SumTallies:
         """
         self.counts, self.marks = self.counts[kept], self.marks[kept]
 
+    def same(self, others: SumTallies) -> Flags:
+        """In which the same outcomes count as in others [s]."""
+        same: Flags = (self.counts == others.counts) & (self.marks == others.marks)
+        return same
+
     def of_groups(self, sums: Flags, groups: Indices, group_count: int) -> SumTallies:
         """The same of groups that some of the sums are in [G].
 
