@@ -29,6 +29,7 @@ from kafka.errors import KafkaError
 from benchmarks.consuming import TOO_FEW, ConsumerProcess
 from benchmarks.ingest import broker, command_line, settings_of
 from benchmarks.streams import STREAMS, Stream, create_topics, produce
+from consumers.membership import join
 from service.clients import build_admin, build_consumer, build_redis
 from service.embedded import EmbeddedRedis
 from service.errors import EmbeddedServerError
@@ -103,7 +104,7 @@ def with_bare_clients(settings: dict[str, Any], processes: int, predictions: int
 def _poll(told: dict[str, Any], begin: Event, count: Synchronized[int]) -> None:
     settings = Settings.model_validate(told)
     consumer = build_consumer(settings.kafka, group="bare", without_offset="earliest")
-    consumer.subscribe([settings.kafka.topics.predictions])
+    join(consumer, settings.kafka.topics.predictions)
     # The group is settled a moment before its members are told.
     while not (begin.is_set() and consumer.assignment()):
         consumer.poll(_POLL_MS)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from benchmarks.consuming import TOO_FEW, ConsumerProcess
 from consumers.formats.open_inference import OpenInference
 from consumers.formats.records import decode_records
+from consumers.membership import join
 from service.clients import build_consumer
 from service.garbage import collect_rarely
 from service.settings import Settings
@@ -65,7 +66,7 @@ def _read_bare(reader: Reader, told: Mapping[str, Any], predictions: int, packed
     settings = Settings.model_validate(told)
     consumer = build_consumer(settings.kafka, group="bare", without_offset="earliest")
     responses = OpenInference({name: model.tensors for name, model in settings.models.items()})
-    consumer.subscribe([settings.kafka.topics.predictions])
+    join(consumer, settings.kafka.topics.predictions)
     if reader != "poll":
         collect_rarely()
     read = first = 0

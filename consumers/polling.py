@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from kafka import ConsumerRebalanceListener, TopicPartition
+from kafka import TopicPartition
 from kafka.errors import (
     CorruptRecordError,
     FencedInstanceIdError,
@@ -22,6 +22,7 @@ from kafka.errors import (
 )
 
 from consumers.continuity import Continuity
+from consumers.membership import Membership
 from consumers.topic_log import told
 from service.errors import Unreadable
 
@@ -31,7 +32,7 @@ _OF_THE_RECORD = re.compile(r"(?<=record structure):.*", re.DOTALL)
 _REMEDY = "mend its replica, or delete the records up to it"
 
 
-class Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
+class Rebalances(Membership):
     """Notes rebalances for the loop; runs on the client's I/O thread, where nothing may block.
 
     Attributes:
@@ -39,14 +40,12 @@ class Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # the librar
     """
 
     def __init__(self, consumer: Any) -> None:
-        self._consumer = consumer
+        super().__init__(consumer)
         self.events: SimpleQueue[tuple[str, frozenset[TopicPartition]]] = SimpleQueue()
 
     def on_partitions_revoked(self, revoked: Any) -> None:
         """The client joins anew."""
-        # If only changed metadata made it (new partitions, a topic made anew), it forgets that it does as
-        # soon as a poll's time is over, and is nobody's member from then on.
-        self._consumer._coordinator.request_rejoin()  # noqa: SLF001 - no public call does
+        super().on_partitions_revoked(revoked)
         self.events.put(("revoked", frozenset(revoked)))
 
     def on_partitions_assigned(self, assigned: Any) -> None:

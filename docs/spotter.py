@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from consumers.membership import join
 from service.clients import build_consumer, build_producer
 from service.contract import LABEL_TYPE, PREDICTION_TYPE, Label, LabelRequest, Prediction, cloudevents_headers
 from service.demo.children import Children
@@ -84,7 +85,7 @@ def _play(children: Children, kafka: KafkaSettings, url: str) -> None:
         closing(build_consumer(kafka, group="labeller", without_offset="earliest")) as consumer,
     ):
         predict, answer = (sender(producer, t) for t in (kafka.topics.predictions, kafka.topics.labels))
-        consumer.subscribe([kafka.topics.label_requests])
+        join(consumer, kafka.topics.label_requests)
         until, sent = time.monotonic() + PATIENCE_SECONDS, 0
         while _labels_learned_from(url) < LABELS:
             children.check()

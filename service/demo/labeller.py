@@ -12,6 +12,7 @@ import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 
+from consumers.membership import join
 from service.clients import build_consumer, build_producer
 from service.contract import LABEL_TYPE, Label, LabelRequest, cloudevents_headers
 from service.demo.desk import Desk
@@ -50,7 +51,7 @@ def _answer(kafka: KafkaSettings, journal: Journal, *, seed: int) -> None:
     send = sender(producer, kafka.topics.labels)
     is_ready = False
     try:
-        consumer.subscribe([kafka.topics.label_requests])
+        join(consumer, kafka.topics.label_requests)
         while not stop.requested:
             polled = consumer.poll(timeout_ms=_POLL_MILLISECONDS)
             if not is_ready and consumer.assignment():
@@ -61,8 +62,9 @@ def _answer(kafka: KafkaSettings, journal: Journal, *, seed: int) -> None:
                 if request.model == MODEL:
                     desk.take(request, time.time())
             if polled:
-                # What was on the desk when a labeller left is asked again.
-                consumer.commit()
+                # What was on the desk when a labeller left is asked again; what one that could not commit has
+                # answered is answered twice.
+                consumer.commit_async()
             now = time.time()
             for label in desk.labels(now):
                 send(_record(label, now))

@@ -159,6 +159,10 @@ Rules for everything that Credence reads:
 - Longest value and payload are configured: `bounds.message_bytes`, `bounds.payload_bytes`.
 - What cannot be used goes to the dead-letter topic and stops nothing. A flood of it stops the consumer.
 
+For those who read label requests with kafka-python 3.0: a consumer whose first poll comes before it knows
+the topic may be given nothing, for ever and without an error. `consumers/membership.py` tells why, and has
+what mends it.
+
 {messages}
 
 ## Rules of predictions

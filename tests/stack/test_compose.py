@@ -115,6 +115,16 @@ def outcomes(stack: Stack) -> float:
     return values[0] if values else 0.0
 
 
+def wait_for_outcomes(stack: Stack, more_than: float) -> float:
+    """Wait until more labels are in the beliefs; how many are. Prometheus looks every 15 seconds."""
+    try:
+        wait_for(lambda: outcomes(stack) > more_than, seconds=120, what=f"more than {more_than:g} outcomes")
+    except AssertionError as error:
+        said = "\n".join(f"{name} said: {each.said()[-1_000:]}" for name, each in stack.running.items())
+        raise AssertionError(f"{error}\n{said}") from error
+    return outcomes(stack)
+
+
 def ask_prometheus(stack: Stack, path: str, **parameters: str) -> Any:
     """The data of what Prometheus answers, once it answers."""
     path = f"/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
@@ -140,9 +150,8 @@ def test_every_part_of_credence_does_its_work(stack: Stack) -> None:
 
 
 def test_labels_of_the_demo_become_outcomes(stack: Stack) -> None:
-    # Prometheus looks every 15 seconds.
-    before = wait_for(partial(outcomes, stack), seconds=120, what="outcomes")
-    wait_for(lambda: outcomes(stack) > before, seconds=120, what="more outcomes")
+    before = wait_for_outcomes(stack, more_than=0)
+    wait_for_outcomes(stack, more_than=before)
 
 
 def test_prometheus_scrapes_every_process_of_credence_as_one_job(stack: Stack) -> None:
@@ -237,7 +246,7 @@ def test_every_healthcheck_says_that_all_is_well(stack: Stack) -> None:
 
 def test_every_service_stops_by_itself_when_it_is_asked_to(stack: Stack) -> None:
     # The last test. One that has only begun to start cannot be asked; all that answers has started.
-    wait_for(partial(outcomes, stack), seconds=120, what="outcomes")
+    wait_for_outcomes(stack, more_than=0)
     # In the order in which Compose stops them: who depends on others first.
     for name in reversed([each for each in stack.running if each != "topics"]):
         container = stack.running[name]
