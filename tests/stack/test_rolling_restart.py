@@ -102,7 +102,8 @@ def rolled(
 ) -> Iterator[Rolled]:
     need("prometheus")
     deployment = module_deploy(broker=apache_kafka.bootstrap_servers, assessments=ASSESSMENTS)
-    deployment.configure("kafka", session_timeout_seconds=30)
+    # Who is away for longer loses its partitions, and all are handed out anew. No restart takes as long.
+    deployment.configure("kafka", session_timeout_seconds=120)
     # As in service, a leader is not replaced for a slow round.
     deployment.configure("schedule", lease_seconds=15)
     folder = tmp_path_factory.mktemp("prometheus")
