@@ -117,12 +117,16 @@ def outcomes(stack: Stack) -> float:
 
 def wait_for_outcomes(stack: Stack, more_than: float) -> float:
     """Wait until more labels are in the beliefs; how many are. Prometheus looks every 15 seconds."""
+
+    def more() -> float | None:
+        found = outcomes(stack)
+        return found if found > more_than else None
+
     try:
-        wait_for(lambda: outcomes(stack) > more_than, seconds=120, what=f"more than {more_than:g} outcomes")
+        return float(wait_for(more, seconds=120, what=f"more than {more_than:g} outcomes"))
     except AssertionError as error:
         said = "\n".join(f"{name} said: {each.said()[-1_000:]}" for name, each in stack.running.items())
         raise AssertionError(f"{error}\n{said}") from error
-    return outcomes(stack)
 
 
 def ask_prometheus(stack: Stack, path: str, **parameters: str) -> Any:
