@@ -12,6 +12,7 @@ from consumers.checking import Checked, Floats, Indices, PredictionChecks, paylo
 from consumers.formats.native import WirePrediction, decode_attributes
 from service.cells import OTHER, CellSpace, Challenge, Combination, Ensemble
 from service.errors import BadMessage, FlushRefused
+from service.pool_key import PoolKey
 from service.shard import Candidates, Shard
 from service.store.records import PoolRecord, encode_pool_record
 from service.store.shards import DirectoryStore, ShardStore
@@ -69,6 +70,7 @@ class ModelIngest:
         *,
         directory: DirectoryStore,
         shards: ShardStore,
+        pool_key: PoolKey,
         payload_bytes: int,
         keep_probabilities: bool,
     ) -> None:
@@ -76,6 +78,9 @@ class ModelIngest:
         self.directory = directory
         self.shards = shards
         self.owned: dict[int, _Owned] = {}
+        self._pool_key = pool_key
+        self._groups_of_cells: dict[str, tuple[list[str], Indices]] = {}
+        self._known_cells = 0
         self.checks = PredictionChecks(space.classes, payload_bytes=payload_bytes)
         self._numbers: dict[bytes, int] = {}
         self._remembered_bytes = 0
@@ -90,6 +95,7 @@ class ModelIngest:
         """Own a partition from what Redis holds; its next offset, or None where nothing is stored."""
         before = self.directory.directory.combinations
         self.directory.load(limit=self.space.combination_limit)
+        self._known_cells = 0
         if self.directory.directory.combinations[: len(before)] != before:
             self._mistrust()
         shard, started, drawn_seen = self.shards.load(partition, cell_count=self.cell_count)
@@ -98,6 +104,7 @@ class ModelIngest:
 
     def _mistrust(self) -> None:
         self._forget_numbers()
+        self._known_cells = 0
         for owned in self.owned.values():
             owned.stale = True
 
@@ -147,14 +154,16 @@ class ModelIngest:
             for text, p, index in told
         ]
 
-    def candidates(self, resolved: Resolved, rows: Indices, *, times: Floats, hashes: UInt64s) -> Candidates:
+    def candidates(
+        self, resolved: Resolved, rows: Indices, *, times: Floats, id_hashes: UInt64s
+    ) -> Candidates:
         """Columns to be added to a shard; registers combinations of attribute values that are new.
 
         Args:
             resolved: predictions of this model [n].
             rows: which of them are added [r].
             times: when each of these was made [r], seconds since the epoch.
-            hashes: of their item ids [r].
+            id_hashes: SipHash-2-4 of their item ids [r].
 
         Raises:
             Unavailable: Redis cannot answer now; then nothing has changed.
@@ -165,19 +174,33 @@ class ModelIngest:
         among[rows] = np.arange(len(rows))
         spread = among[checked.spread]
         with_probabilities = self._keep_probabilities and bool((spread != _NONE).any())
+        numbers = self._numbered(resolved)[rows]
+        cells = self.space.cells(combinations=numbers, classes=classes, scores=scores)
         return Candidates(
-            cells=self.space.cells(
-                combinations=self._numbered(resolved)[rows], classes=classes, scores=scores
-            ),
+            cells=cells,
             classes=classes,
             scores=scores,
             times=times,
-            item_hashes=hashes,
+            item_hashes=self._pool_key.item_hashes(id_hashes, times),
+            groups={
+                pool_id: (names, groups[cells]) for pool_id, (names, groups) in self._groups_by_pool().items()
+            },
             record=self._encoder(checked, rows, times),
             probabilities=(spread[spread != _NONE], checked.probabilities[spread != _NONE])
             if with_probabilities
             else None,
         )
+
+    def _groups_by_pool(self) -> dict[str, tuple[list[str], Indices]]:
+        """By pool id: names of the grouping's groups, and the group of every cell [cells]."""
+        if self._known_cells != self.cell_count:
+            combinations = self.directory.directory.combinations
+            self._groups_of_cells = {
+                pool_id: self.space.groups(name, combinations)
+                for name, pool_id in self.shards.pool_ids.items()
+            }
+            self._known_cells = self.cell_count
+        return self._groups_of_cells
 
     def _encoder(self, checked: Checked, rows: Indices, times: Floats) -> Callable[[int], bytes]:
         """Encodes the pool record of one row; few of them enter the pool."""

@@ -126,7 +126,7 @@ class PredictionStep:
         for part in parts:
             rows = part.rows[part.kept]
             additions.append(
-                part.model.candidates(part.resolved, part.kept, times=times[rows], hashes=hashes[rows])
+                part.model.candidates(part.resolved, part.kept, times=times[rows], id_hashes=hashes[rows])
             )
         self._dead_letters.send(list(self._rejected(partition, records, errors)))
 

@@ -89,15 +89,16 @@ class _KafkaUse:
 def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
     keys = ModelKeys(prefix, "*", "*")
     shards = (keys.partitions, keys.shard(_ANY), keys.sums(_ANY), keys.combinations)
+    pools = (keys.pool(_ANY), keys.items(_ANY), keys.drawn(_ANY))
     counted = (keys.open, keys.outbox, keys.budget, keys.tallies, keys.outcomes)
     requested = (keys.request(_ANY), keys.asked(_ANY))
     looks = {"SMEMBERS", "HMGET", "HLEN", "HRANDFIELD", "HGETALL", "LRANGE", "XRANGE", "HKEYS"} | _TRANSACTION
     follows_topic = ("settle_topic", "rewind_topic")
     return {
         "predictions": RedisRights(
-            commands=frozenset({"HMGET", "HGETALL", "LLEN", "HSETNX", "HGET"}) | _TRANSACTION,
+            commands=frozenset({"HMGET", "HGETALL", "HKEYS", "LRANGE", "HSETNX", "HGET"}) | _TRANSACTION,
             scripts=("flush", "register_combinations", *follows_topic),
-            writes=(*shards, keys.pool(_ANY), keys.drawn(_ANY)),
+            writes=(*shards, *pools),
         ),
         "labels": RedisRights(
             commands=frozenset({"HMGET", "HSETNX", "HGET"}),
@@ -110,7 +111,7 @@ def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
         "schedule": RedisRights(
             commands=frozenset(looks | {"ZRANGEBYSCORE", "HGET", "HDEL"}),
             scripts=("issue_requests", "expire_requests", "hold_lease", "release_lease", "keep_marks"),
-            reads=(*shards, keys.reference),
+            reads=(*shards, keys.reference, keys.items(_ANY)),
             writes=(
                 *(keys.fence, keys.deadlines, *counted, keys.pool(_ANY), keys.drawn(_ANY), *requested),
                 *(keys.claims, keys.marks, lease_key(prefix), epoch_key(prefix)),
@@ -118,7 +119,7 @@ def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
         ),
         "serve": RedisRights(
             commands=frozenset(looks),
-            reads=(*shards, keys.pool(_ANY), *counted, keys.reference, keys.marks),
+            reads=(*shards, keys.items(_ANY), *counted, keys.reference, keys.marks),
         ),
         "dead-letters": RedisRights(
             commands=frozenset({"SET", "GET", "MGET"}),
@@ -127,7 +128,7 @@ def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
         ),
         "layouts": RedisRights(
             commands=frozenset({"SCAN", "HGET", "HLEN", "UNLINK"}) | _TRANSACTION,
-            writes=(*shards, keys.pool(_ANY), keys.drawn(_ANY), keys.marks),
+            writes=(*shards, *pools, keys.marks),
             keeps_hash_key=False,
         ),
         "reference": RedisRights(

@@ -75,9 +75,9 @@ def labels_of(
     sums = sums.part(there)
     asked: Counter[str] = Counter()
     counts = np.bincount(sums.sources, weights=sums.counts, minlength=len(ledger.sources)).astype(np.intp)
-    for (_, grouping), count in zip(ledger.sources, counts.tolist(), strict=True):
+    for source, count in zip(ledger.sources, counts.tolist(), strict=True):
         if count:
-            asked[grouping] += count
+            asked.update(dict.fromkeys(source.groupings, count))
     told = weighed(
         space,
         ledger,
@@ -135,8 +135,9 @@ def _changes(
     if run_length is None:
         return Forgotten(None, {})
     sources: dict[str, list[int]] = {}
-    for code, (_, grouping) in enumerate(ledger.sources):
-        sources.setdefault(grouping, []).append(code)
+    for code, source in enumerate(ledger.sources):
+        for grouping in source.groupings:
+            sources.setdefault(grouping, []).append(code)
     asked = [
         AskedGrouping(
             name,

@@ -186,7 +186,7 @@ def _as_asked(
     items that one of the two gets wrong.
     """
     told = ledger.sums(at=now, decay=0.0, since=since)
-    sources = np.array([grouping == CHALLENGE for _, grouping in ledger.sources], np.bool_)
+    sources = ledger.asked_for(CHALLENGE)
     if not len(told.cells):
         none = np.zeros(count)
         return PairedLabels(none, none, none)

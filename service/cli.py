@@ -38,7 +38,7 @@ from service.status import status_view
 from service.store.connection import Connection
 from service.store.lease import shared_hash_key
 from service.vendor_secrets import new_label_key, new_token
-from service.wiring import model_monitor
+from service.wiring import asked_pools, model_monitor, pool_sizes
 
 EXIT_FAILED = 1
 EXIT_BAD_CONFIGURATION = 2
@@ -199,9 +199,15 @@ def _check(options: argparse.Namespace) -> int:
         print(
             f"model {name}: {len(model.classes)} classes, {space.bin_count} score bins, "
             f"groupings {', '.join(space.groupings)}; up to {space.combination_limit} combinations of "
-            f"attribute values, each of {space.cells_per_combination} cells, "
-            f"{settings.bounds.slots_per_cell} pooled items a cell"
+            f"attribute values, each of {space.cells_per_combination} cells"
         )
+        pools = asked_pools(settings, name, space)
+        for grouping, pool in pools.items():
+            sizes = pool_sizes(settings, name, pools)
+            print(
+                f"  pool of {grouping}: up to {sizes.wanted[pool]} items a group and partition, "
+                f"fewer where all groups together would have over {sizes.capacity // len(pools)}"
+            )
         if not model.assessments:
             print("  asks for no labels: no assessment is configured")
         for assessment_name, assessment in model.assessments.items():

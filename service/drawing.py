@@ -5,70 +5,81 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from service.shard import gumbel_noise
-from service.siphash import siphash24
-from service.store.facts import TrafficFacts
+from service.pool import EMPTY_SKETCH, Sketch, merged_order
 from service.store.records import PoolRecord, decode_pool_record
 from service.store.requests import RequestStore
+from service.store.shards import drawn_entry, pool_field
 
 
 @dataclass(frozen=True)
 class Pooled:
-    """One pooled item, and where it lies."""
+    """One pooled item, and where it is."""
 
     partition: int
-    slot: int
-    encoded: bytes
+    field: bytes
     item_hash: int
     record: PoolRecord
 
 
 class Drawer:
-    """Draws items of cells from the pool of all shards, each item at most once.
+    """Draws items of one grouping's groups from the pools of all shards, each item at most once.
 
-    The union of the shards' items is no random sample, but its items of highest priority are; so a
-    cell's items are drawn in the order of their priorities.
+    The union of the shards' items is no random sample, but its items above the bounds of all shards are, in
+    the order of their priorities. So the next item in this order is drawn, or none: a group whose items are
+    used up waits for further predictions.
 
     Args:
-        requests: reads the pool.
-        traffic: tells the partitions.
-        slots: pool slots per cell and partition.
-        decay: of the pool's priorities, 1/s.
-        hash_key: their 16-byte key.
+        requests: reads the pools.
+        partitions: that have a shard.
+        pool_id: of the grouping.
     """
 
-    def __init__(
-        self, requests: RequestStore, traffic: TrafficFacts, slots: int, decay: float, hash_key: bytes
-    ) -> None:
+    def __init__(self, requests: RequestStore, partitions: Sequence[int], pool_id: str) -> None:
         self._requests = requests
-        self._partitions = traffic.partitions
-        self._slots = slots
-        self._decay = decay
-        self._hash_key = hash_key
-        self._cells: dict[int, list[Pooled]] = {}
+        self._partitions = partitions
+        self._pool_id = pool_id
+        self._orders: dict[str, list[tuple[int, int]]] = {}
+        self._used_up: set[str] = set()
 
-    def draw(self, cells: Sequence[int]) -> list[Pooled | None]:
-        """The next item of every cell, None where a cell has no more."""
-        self._read([cell for cell in dict.fromkeys(cells) if cell not in self._cells])
-        return [self._cells[cell].pop() if self._cells[cell] else None for cell in cells]
+    def draw(self, groups: Sequence[str]) -> list[Pooled | None]:
+        """The next item of every group that is named, None where a group has to wait.
 
-    def _read(self, cells: Sequence[int]) -> None:
-        if not cells:
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        self._read([group for group in dict.fromkeys(groups) if group not in self._orders])
+        places = [self._orders[group].pop() if self._orders[group] else None for group in groups]
+        records = iter(self._requests.items([place for place in places if place is not None]))
+        found: list[Pooled | None] = []
+        for group, place in zip(groups, places, strict=True):
+            encoded = None if place is None else next(records)
+            if encoded is None:
+                # It may have left the pool since it was read; what is behind it is not the next one.
+                self._used_up.add(group)
+            if place is None or encoded is None or group in self._used_up:
+                found.append(None)
+            else:
+                found.append(Pooled(place[0], self._field(group), place[1], decode_pool_record(encoded)))
+        return found
+
+    def _field(self, group: str) -> bytes:
+        return pool_field(self._pool_id, group)
+
+    def _read(self, groups: Sequence[str]) -> None:
+        """Partition and hash of the items of some groups, the next one last, where pop() takes it."""
+        if not groups:
             return
-        slots = [cell * self._slots + slot for cell in cells for slot in range(self._slots)]
-        replies = self._requests.pooled([(partition, slots) for partition in self._partitions])
-        found = [
-            (partition, slot, encoded, decode_pool_record(encoded))
-            for partition, reply in zip(self._partitions, replies, strict=True)
-            for slot, encoded in zip(slots, reply, strict=True)
-            if encoded is not None
-        ]
-        hashes = siphash24([record.item_id.encode() for *_, record in found], self._hash_key)
-        times = np.array([record.time for *_, record in found])
-        priorities = self._decay * times + gumbel_noise(hashes)
-        self._cells.update({cell: [] for cell in cells})
-        for i in np.argsort(priorities):  # the highest last, where pop() takes it
-            partition, slot, encoded, record = found[i]
-            self._cells[slot // self._slots].append(Pooled(partition, slot, encoded, int(hashes[i]), record))
+        fields = [self._field(group) for group in groups]
+        replies = self._requests.pooled(self._partitions, fields)
+        drawn = {entry for _, entries in replies for entry in entries}
+        for at, (group, field) in enumerate(zip(groups, fields, strict=True)):
+            sketches = [_decoded(encoded[at]) for encoded, _ in replies]
+            self._orders[group] = [
+                (self._partitions[shard], item)
+                for _, item, shard in reversed(merged_order(sketches))
+                if drawn_entry(field, item) not in drawn
+            ]
+
+
+def _decoded(encoded: bytes | None) -> Sketch:
+    return EMPTY_SKETCH if encoded is None else Sketch.decode(encoded)

@@ -127,7 +127,7 @@ def model_evidence(
         before: what was known last time, by grouping, so that only what has changed is computed.
     """
     found: dict[str, GroupingEvidence] = {}
-    asked = {grouping for _, grouping in ledger.sources} & set(space.groupings)
+    asked = {grouping for source in ledger.sources for grouping in source.groupings} & set(space.groupings)
     for name in sorted(name for name in asked if space.groupings[name].kind not in OTHERS_SAY):
         groups, known = present_groups(space, name, traffic), before.get(name)
         count = len(groups.names)

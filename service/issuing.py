@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from service.asking import Aim, Standing, named_groups, standing
 from service.assessment_settings import AssessmentSettings
@@ -19,8 +18,6 @@ from service.requesting import renewal_of, request_of
 from service.snapshot import ModelSnapshot
 from service.store.facts import TrafficFacts
 from service.store.requests import Draw, RequestStore
-
-Floats = npt.NDArray[np.float64]
 
 MOST_REQUESTS_PER_ROUND = 500
 """Requests that one assessment issues in one round, at the most; the next round goes on."""
@@ -53,8 +50,7 @@ class RequestIssuer:
         settings: its settings.
         space: its cells.
         requests: its label requests.
-        slots: pool slots per cell and partition.
-        hash_key: the 16-byte key of the pool's priorities.
+        pool_ids: ids of pools, by the grouping that asks.
         rng: for Thompson sampling.
         shares: of the vendors that may be asked; empty where there are none.
     """
@@ -66,8 +62,7 @@ class RequestIssuer:
         space: CellSpace,
         *,
         requests: RequestStore,
-        slots: int,
-        hash_key: bytes,
+        pool_ids: Mapping[str, str],
         rng: np.random.Generator,
         shares: Mapping[str, float],
     ) -> None:
@@ -76,8 +71,7 @@ class RequestIssuer:
         self._space = space
         self._definitions = definitions(space)
         self._requests = requests
-        self._slots = slots
-        self._hash_key = hash_key
+        self._pool_ids = pool_ids
         self._rng = rng
         self._shares = shares
 
@@ -171,15 +165,15 @@ class RequestIssuer:
         """As many items as are wanted, or as the pool has: the policy names groups step by step.
 
         Where groups have drifted, suspicion names its share of them first; how many of the items these are is
-        told too, which come first. What it does not find is the policy's.
+        returned too, which come first. What it does not find is the policy's.
 
         A request, in flight or named in this round, counts as answered with what is expected of it. As many
-        groups are named as labels are wanted, and then their items are drawn, all at once. Where cells turned
-        out empty, their groups wait for the next round, and the next best are named.
+        groups are named as labels are wanted, and then their items are drawn, all at once. Groups that have no
+        further item wait for the next round, and the next best are named.
         """
-        groups = present_groups(self._space, settings.asked_grouping, traffic)
+        names = present_groups(self._space, settings.asked_grouping, traffic).names
         beliefs, available = stands.situation.beliefs, stands.situation.available
-        drawer = self._drawer(traffic)
+        drawer = self._drawer(settings, traffic)
         draws: list[Draw] = []
         aimed = 0
         suspected = [] if aim is None else aim.groups(available[0], wanted, self._rng)
@@ -188,13 +182,12 @@ class RequestIssuer:
             if not named:
                 break
             available = available.copy()
-            cells = [self._cell_of(group, groups.cells, traffic.traffic.weights) for group in named]
-            for group, item in zip(named, drawer.draw(cells), strict=True):
+            for group, item in zip(named, drawer.draw([names[group] for group in named]), strict=True):
                 if item is None:
                     available[0, group] = False
                 else:
                     beliefs.expect(np.array([group]))
-                    draws.append(self._request(name, settings, item, groups.names[group], now))
+                    draws.append(self._request(name, settings, item, names[group], now))
             if suspected:
                 suspected, aimed = [], len(draws)
         return draws, aimed
@@ -203,10 +196,7 @@ class RequestIssuer:
         self, name: str, settings: AssessmentSettings, named: list[str], *, traffic: TrafficFacts, now: float
     ) -> list[Draw]:
         """An item of each named group, but where the pool has none; the next round plans anew."""
-        groups = present_groups(self._space, settings.asked_grouping, traffic)
-        index = {group: i for i, group in enumerate(groups.names)}
-        cells = [self._cell_of(index[group], groups.cells, traffic.traffic.weights) for group in named]
-        found = zip(named, self._drawer(traffic).draw(cells), strict=True)
+        found = zip(named, self._drawer(settings, traffic).draw(named), strict=True)
         return [self._request(name, settings, item, group, now) for group, item in found if item is not None]
 
     def _paired(
@@ -237,8 +227,8 @@ class RequestIssuer:
             draws = draws[:aimed]
         return draws + self._planned(name, settings, [AGREE] * others, traffic=traffic, now=now)
 
-    def _drawer(self, traffic: TrafficFacts) -> Drawer:
-        return Drawer(self._requests, traffic, self._slots, self._traffic_decay, self._hash_key)
+    def _drawer(self, settings: AssessmentSettings, traffic: TrafficFacts) -> Drawer:
+        return Drawer(self._requests, traffic.partitions, self._pool_ids[settings.asked_grouping])
 
     def _request(self, name: str, settings: AssessmentSettings, item: Pooled, group: str, now: float) -> Draw:
         return request_of(
@@ -253,13 +243,3 @@ class RequestIssuer:
             shares=self._shares,
             now=now,
         )
-
-    @property
-    def _traffic_decay(self) -> float:
-        return self._settings.traffic_decay_per_second
-
-    def _cell_of(self, group: int, cell_groups: npt.NDArray[np.intp], weights: Floats) -> int:
-        """A cell of the group, in proportion to traffic."""
-        members = np.flatnonzero(cell_groups == group)
-        cumulative = np.cumsum(weights[members])
-        return int(members[np.searchsorted(cumulative, self._rng.random() * cumulative[-1], side="right")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +28,8 @@ from service.outcome_sums import (
     sum_keys,
 )
 from service.relearning import ChangeMemory, PlacedOutcomes
-from service.store.facts import OutcomeEntry, Position
-from service.store.records import Fact
+from service.store.facts import OutcomeEntry, Position, SharedDraw
+from service.store.records import Fact, Given
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -76,6 +76,30 @@ _TELLING = (
     "alive",
 )
 """Columns that decide on the sum."""
+
+
+class Source(NamedTuple):
+    """Who asked for labels that have this in common.
+
+    Attributes:
+        draws: pairs of assessment and grouping for which they were drawn; `FORMER_GROUPING` stands for one
+            that is configured no more.
+        any_vote: whether the cells of the labels stand for those of all votes.
+    """
+
+    draws: frozenset[tuple[str, str]]
+    any_vote: bool = False
+
+    @property
+    def groupings(self) -> frozenset[str]:
+        """For which they were drawn."""
+        return frozenset(grouping for _, grouping in self.draws)
+
+    def with_further(self, assessment: str, grouping: str) -> Source:
+        """Drawn once more; it is known how densely, if it is of one of the groupings."""
+        draws = self.draws | {(assessment, grouping)}
+        known = frozenset(draw for draw in draws if draw[1] != FORMER_GROUPING)
+        return self._replace(draws=known or draws)
 
 
 @dataclass(frozen=True)
@@ -165,7 +189,8 @@ class OutcomeLedger:
         self._rows = GrowingColumns(_COLUMNS)
         self._summed = 0  # rows before this one have been told which sum they count in
         self._stale = 0  # changes since codes were last given anew
-        self._sources: dict[tuple[str, str, bool], int] = {}
+        self._sources: dict[Source, int] = {}
+        self._further: dict[Position, list[SharedDraw]] = {}
         self._sums: dict[int, int] = {}
         self._keys = np.zeros(0, dtype=np.int64)
         self._tallies = SumTallies()
@@ -178,12 +203,17 @@ class OutcomeLedger:
         return int(np.count_nonzero(self._rows["alive"]))
 
     @property
-    def sources(self) -> list[tuple[str, str]]:
-        """Who asked: (assessment, grouping), in the order of the codes in `sums`.
+    def sources(self) -> list[Source]:
+        """Who asked, in the order of the codes in `sums`."""
+        return list(self._sources)
 
-        Those stand there twice of whose labels some are of any vote.
+    def asked_for(self, grouping: str) -> Flags:
+        """Of every code in `sums`, whether the labels were drawn for a grouping [sources].
+
+        Args:
+            grouping: its name.
         """
-        return [(assessment, grouping) for assessment, grouping, _ in self._sources]
+        return np.array([grouping in source.groupings for source in self._sources], np.bool_)
 
     @property
     def evenly_asked(self) -> Flags:
@@ -192,12 +222,12 @@ class OutcomeLedger:
         It is not of those whose grouping is configured no more, under whatever name, nor of those that were
         aimed by votes of a challenger, or an ensemble, that is none any more.
         """
-        return np.array([grouping != FORMER_GROUPING for _, grouping in self.sources], np.bool_)
+        return ~self.asked_for(FORMER_GROUPING)
 
     @property
     def of_any_vote(self) -> Flags:
         """Of every code in `sums`, whether its labels' cells stand for those of all votes [sources]."""
-        return np.array([any_vote for *_, any_vote in self._sources], np.bool_)
+        return np.array([source.any_vote for source in self._sources], np.bool_)
 
     @property
     def recent(self) -> list[OutcomeEntry]:
@@ -214,13 +244,53 @@ class OutcomeLedger:
         """When the last label was given, likewise."""
         return float(self._rows["given_at"].max()) if len(self._rows) else None
 
-    def fold(self, entries: Sequence[OutcomeEntry]) -> None:
+    def fold(self, entries: Sequence[OutcomeEntry | SharedDraw]) -> None:
         """Take in further entries, in the stream's order; they count once `place` has found their cells."""
-        if outcomes := [entry for entry in entries if entry.of == entry.position]:
+        outcomes: list[OutcomeEntry] = []
+        later: list[OutcomeEntry] = []
+        for entry in entries:
+            if isinstance(entry, SharedDraw):
+                self._take(outcomes, later)
+                outcomes, later = [], []
+                self._share(entry)
+            else:
+                later.append(entry)
+                if entry.of == entry.position:
+                    outcomes.append(entry)
+        self._take(outcomes, later)
+
+    def _take(self, outcomes: Sequence[OutcomeEntry], entries: Sequence[OutcomeEntry]) -> None:
+        """Add outcomes, and let those entries that revise some do so."""
+        if outcomes:
             self._append(outcomes)
         for entry in entries:
             if entry.of == entry.position or self._revise(entry):
                 self._remember(entry)
+
+    def _share(self, draw: SharedDraw) -> None:
+        """Let the label of an item count as drawn once more.
+
+        Drawn for another grouping, the same prediction has one more source. Another prediction of the item is
+        an outcome of its own, with the same label.
+        """
+        row, rows = self._row(draw.of), self._rows
+        if row is None:
+            return
+        fact, name = draw.fact, self._asked_grouping(draw.fact)
+        predicted = self._class_index.get(fact.predicted_class, _NONE)
+        if (rows["predicted_at"][row], rows["predicted"][row]) == (fact.predicted_at, predicted):
+            known = list(self._sources)[rows["source"][row]]
+            self._withdraw(np.array([row]))
+            rows["source"][row] = self._source_code(known.with_further(draw.assessment, name))
+            if row < self._summed:
+                self._sum_up(np.array([row]))
+            return
+        label = rows["true_class"][row]
+        true_class = self._space.classes[label] if label != NO_CLASS else ""
+        given = Given(true_class, float(rows["given_at"][row]), "")
+        self._append([OutcomeEntry(draw.position, draw.position, draw.assessment, fact, given)])
+        rows["alive"][len(rows) - 1] = rows["alive"][row]
+        self._further.setdefault(draw.of, []).append(draw)
 
     def forget(self, first: Position) -> None:
         """Drop outcomes that stand in the stream before this position: it has let go of them."""
@@ -231,6 +301,7 @@ class OutcomeLedger:
         self._rows.forget(count)
         self._summed = max(0, self._summed - count)
         self._recent = {position: entry for position, entry in self._recent.items() if position >= first}
+        self._further = {position: draws for position, draws in self._further.items() if position >= first}
         self._stale += count
         if self._stale > len(self._rows):
             self._tidy()
@@ -352,7 +423,7 @@ class OutcomeLedger:
             cells: in which cells, if not in all [cells].
         """
         rows, (of_sums, sources) = self._rows, cells_and_sources(self._sum_keys())
-        asked = self._asked_for(grouping)[sources]
+        asked = self.asked_for(grouping)[sources]
         chosen = counting_in(asked if cells is None else asked & cells[of_sums], rows["sum"])
         return LabelSequence(
             marks=self._marks(chosen),
@@ -373,12 +444,8 @@ class OutcomeLedger:
         """
         cells, sources = cells_and_sources(self._sum_keys())
         of_sums = groups[cells]
-        asked = self._asked_for(grouping)[sources] & (of_sums < group_count)
+        asked = self.asked_for(grouping)[sources] & (of_sums < group_count)
         return self._tallies.of_groups(asked, of_sums, group_count)
-
-    def _asked_for(self, grouping: str) -> Flags:
-        """Of every code of who asked, whether that is a grouping's assessment [sources]."""
-        return np.array([named == grouping for _, named in self.sources], dtype=np.bool_)
 
     def _marks(self, rows: Indices) -> Marks:
         """Which outcome each is, and whether it is right [n]."""
@@ -393,7 +460,7 @@ class OutcomeLedger:
 
     def _append(self, outcomes: Sequence[OutcomeEntry]) -> None:
         facts, true_classes = [e.fact for e in outcomes], [e.label.true_class for e in outcomes]
-        index, sources = self._class_index, self._sources
+        index = self._class_index
         self._rows.extend(
             milliseconds=[e.position[0] for e in outcomes],
             sequence=[e.position[1] for e in outcomes],
@@ -408,7 +475,7 @@ class OutcomeLedger:
             predicted=[index.get(fact.predicted_class, _NONE) for fact in facts],
             score=[fact.score for fact in facts],
             source=[
-                sources.setdefault((e.assessment, self._asked_grouping(e.fact), False), len(sources))
+                self._source_code(Source(frozenset({(e.assessment, self._asked_grouping(e.fact))})))
                 for e in outcomes
             ],
             true_class=[index.get(name, NO_CLASS) for name in true_classes],
@@ -447,8 +514,7 @@ class OutcomeLedger:
             return sources
         known, other = list(self._sources), np.arange(len(self._sources), dtype=np.int32)
         for code in np.unique(sources[any_vote]).tolist():
-            assessment, grouping, _ = known[code]
-            other[code] = self._sources.setdefault((assessment, grouping, True), len(self._sources))
+            other[code] = self._source_code(known[code]._replace(any_vote=True))
         return np.where(any_vote, other[sources], sources)
 
     def _challenger_right(self, fact: Fact, true_class: str) -> bool:
@@ -456,21 +522,35 @@ class OutcomeLedger:
         challenge = self._space.challenge
         return challenge is not None and fact.votes.get(challenge.challenger) == true_class
 
+    def _source_code(self, source: Source) -> int:
+        return self._sources.setdefault(source, len(self._sources))
+
     def _revise(self, entry: OutcomeEntry) -> bool:
-        """Let an entry change the outcome that it revises; whether that is there."""
-        row, rows = self._index(entry.of), self._rows
-        if row == len(rows) or (rows["milliseconds"][row], rows["sequence"][row]) != entry.of:
-            return False
+        """Let an entry change the outcomes that it revises; whether there are any."""
+        facts = [(entry.of, entry.fact)]
+        facts += [(draw.position, draw.fact) for draw in self._further.get(entry.of, ())]
+        there = [(row, fact) for position, fact in facts if (row := self._row(position)) is not None]
+        for row, fact in there:
+            self._relabel(row, fact, entry.label.true_class)
+        return bool(there)
+
+    def _relabel(self, row: int, fact: Fact, name: str) -> None:
+        rows = self._rows
         self._withdraw(np.array([row]))
-        name = entry.label.true_class
         rows["alive"][row] = bool(name)
         rows["true_class"][row] = self._class_index.get(name, NO_CLASS)
-        rows["correct"][row] = entry.fact.predicted_class == name
-        rows["challenger"][row] = self._challenger_right(entry.fact, name)
+        rows["correct"][row] = fact.predicted_class == name
+        rows["challenger"][row] = self._challenger_right(fact, name)
         if row < self._summed:
             self._sum_up(np.array([row]))
         self._stale += 1
-        return True
+
+    def _row(self, position: Position) -> int | None:
+        """Row of the outcome that stands there, if there is one."""
+        row, rows = self._index(position), self._rows
+        if row == len(rows) or (rows["milliseconds"][row], rows["sequence"][row]) != position:
+            return None
+        return row
 
     def _remember(self, entry: OutcomeEntry) -> None:
         self._recent.pop(entry.of, None)

@@ -36,8 +36,7 @@ class ModelMonitor:
         reader: of its facts.
         requests: its label requests.
         mark_store: marks of its traffic.
-        slots: pool slots per cell and partition.
-        hash_key: the 16-byte key of the pool's priorities.
+        pool_ids: ids of pools, by the grouping that asks.
         rng: for Thompson sampling and joint draws.
         metric_groups: groups per grouping that have metrics of their own, at most.
         history_seconds: how far back beliefs are remembered.
@@ -54,8 +53,7 @@ class ModelMonitor:
         reader: FactReader,
         requests: RequestStore,
         mark_store: MarkStore,
-        slots: int,
-        hash_key: bytes,
+        pool_ids: Mapping[str, str],
         rng: np.random.Generator,
         metric_groups: int,
         history_seconds: float,
@@ -76,8 +74,7 @@ class ModelMonitor:
             settings,
             space,
             requests=requests,
-            slots=slots,
-            hash_key=hash_key,
+            pool_ids=pool_ids,
             rng=rng,
             shares=shares,
         )

@@ -66,8 +66,7 @@ def request_of(
         message["vendor"] = vendor
     return Draw(
         partition=item.partition,
-        slot=item.slot,
-        record=item.encoded,
+        field=item.field,
         item_hash=item.item_hash,
         item_id=record.item_id,
         request_id=request_id,

@@ -187,7 +187,12 @@ class Bounds(Frozen):
     """Bounds on memory and message sizes; each has a metric that tells when it is hit."""
 
     cells: int = Field(default=20_000, ge=1, description="cells per model")
-    slots_per_cell: int = Field(default=16, ge=1, le=1_024, description="pooled items per cell and partition")
+    pool_items: int = Field(
+        default=50_000,
+        ge=1,
+        description="pooled items per model and partition; a group has twice the labels of the budgets that "
+        "may go to it, at least 16, halved until all groups have room",
+    )
     attribute_values: int = Field(default=50, ge=1, description="values told apart per attribute")
     attribute_length: int = Field(default=64, ge=1, description="longest attribute value, in characters")
     message_bytes: int = Field(default=1_048_576, ge=256, description="longest record value")

@@ -90,14 +90,16 @@ def weighed(
     """
     weights = traffic.traffic.weights
     asked: dict[bool, list[Asked]] = {False: [], True: []}
-    whose = zip(ledger.sources, ledger.of_any_vote.tolist(), strict=True)
-    for code, ((_, grouping), any_vote) in enumerate(whose):
-        members = np.flatnonzero(sources == code)
-        if members.size:
-            known = grouping if grouping in space.groupings else ALL
-            groups = space.groups(known, traffic.combinations)[1]
-            left = None if kept is None else kept(members, any_vote)
-            asked[any_vote].append(Asked(groups, members, left))
+    of_any_vote = ledger.of_any_vote
+    for grouping in sorted({name for source in ledger.sources for name in source.groupings}):
+        drawn = ledger.asked_for(grouping)
+        known = grouping if grouping in space.groupings else ALL
+        for any_vote in (False, True):
+            members = np.flatnonzero((drawn & (of_any_vote == any_vote))[sources])
+            if members.size:
+                groups = space.groups(known, traffic.combinations)[1]
+                left = None if kept is None else kept(members, any_vote)
+                asked[any_vote].append(Asked(groups, members, left))
     if space.voters is None or not asked[True]:
         plain = balance_weights(cells=cells, freshness=freshness, traffic=weights, asked=asked[False])
         return Weighed(plain, None, plain)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any
@@ -24,6 +25,7 @@ from service.combination_directory import CombinationDirectory
 from service.instruments import PipelineMetrics, VendorMetrics
 from service.monitor import ModelMonitor
 from service.performance_watch import InPlace, PerformanceWatch
+from service.pool_key import PoolKey, pool_ids
 from service.settings import Settings
 from service.store.claims import ClaimStore
 from service.store.closed import AskedRequests
@@ -33,7 +35,7 @@ from service.store.idempotency import RUNNING_SECONDS, IdempotencyRecords
 from service.store.keys import ModelKeys
 from service.store.marks import MarkStore
 from service.store.requests import RequestStore
-from service.store.shards import DirectoryStore, ShardStore
+from service.store.shards import DirectoryStore, PoolSizes, ShardStore
 from service.store.topics import TopicProgress
 from service.web.vendors.desk import ModelDesk, VendorDesk
 from service.web.vendors.labels import LabelWriter
@@ -41,8 +43,53 @@ from service.web.vendors.labels import LabelWriter
 
 def model_keys(settings: Settings, model: str, space: CellSpace) -> ModelKeys:
     """Names of one model's keys; the layout changes with whatever changes the meaning of stored shards."""
-    layout = space.fingerprint(settings.bounds.slots_per_cell, settings.models[model].traffic_half_life_days)
+    layout = space.fingerprint(settings.models[model].traffic_half_life_days)
     return ModelKeys(settings.redis.prefix, model, layout)
+
+
+POOLED_PER_LABEL = 2
+"""Pooled items of a group per label of the budgets that may go to it: all of a budget can be spent before the
+next predictions come, even where chance leaves a group few items above its bound."""
+
+FEWEST_POOLED = 16
+"""Items of a group that are pooled for small budgets."""
+
+
+def asked_pools(settings: Settings, model: str, space: CellSpace) -> dict[str, str]:
+    """Pool ids of the groupings that assessments of a model ask by."""
+    return pool_ids(space, [asked.asked_grouping for asked in settings.models[model].assessments.values()])
+
+
+def pool_sizes(settings: Settings, model: str, pools: Mapping[str, str]) -> PoolSizes:
+    """How many items are pooled; all labels of a budget may go to one group before the next predictions come.
+
+    Args:
+        settings: of the process.
+        model: its name.
+        pools: pool ids, by the grouping that asks.
+    """
+    budgets = Counter[str]()
+    for asked in settings.models[model].assessments.values():
+        budgets[asked.asked_grouping] += asked.budget.labels
+    return PoolSizes(
+        {pool: max(FEWEST_POOLED, POOLED_PER_LABEL * budgets[grouping]) for grouping, pool in pools.items()},
+        settings.bounds.pool_items,
+    )
+
+
+def shard_store(
+    settings: Settings, connection: Connection, model: str, *, space: CellSpace, hash_key: bytes
+) -> ShardStore:
+    """The shards of one model."""
+    pools = asked_pools(settings, model, space)
+    return ShardStore(
+        connection,
+        model_keys(settings, model, space),
+        pool_ids=pools,
+        pool_sizes=pool_sizes(settings, model, pools),
+        pool_key=PoolKey(hash_key, model),
+        decay=settings.models[model].traffic_decay_per_second,
+    )
 
 
 def request_store(settings: Settings, connection: Connection, keys: ModelKeys) -> RequestStore:
@@ -139,13 +186,8 @@ def prediction_step(
         models[name] = ModelIngest(
             space,
             directory=DirectoryStore(connection, keys, partial(CombinationDirectory, space)),
-            shards=ShardStore(
-                connection,
-                keys,
-                slots=settings.bounds.slots_per_cell,
-                decay=model.traffic_decay_per_second,
-                hash_key=hash_key,
-            ),
+            shards=shard_store(settings, connection, name, space=space, hash_key=hash_key),
+            pool_key=PoolKey(hash_key, name),
             payload_bytes=settings.bounds.payload_bytes,
             keep_probabilities=len(model.classes) <= settings.bounds.probability_classes,
         )
@@ -230,7 +272,7 @@ def model_monitor(
         settings: of the process.
         model: its name.
         connection: to Redis.
-        hash_key: of the pools.
+        hash_key: of the deployment.
         rng: random numbers.
         executor: where performance is learned; within the round if absent.
         performance_failed: called when that failed.
@@ -250,8 +292,7 @@ def model_monitor(
         ),
         requests=request_store(settings, connection, keys),
         mark_store=MarkStore(connection, keys),
-        slots=settings.bounds.slots_per_cell,
-        hash_key=hash_key,
+        pool_ids=asked_pools(settings, model, space),
         rng=rng,
         metric_groups=settings.bounds.metric_groups,
         history_seconds=settings.http.history_hours * 3_600,

@@ -68,6 +68,22 @@ class OutcomeEntry(msgspec.Struct, frozen=True, gc=False):
     label: Given
 
 
+class SharedDraw(msgspec.Struct, frozen=True, gc=False):
+    """A further draw of an item that has been labelled: its label counts as drawn for this, too.
+
+    Attributes:
+        position: of the entry.
+        of: of the item's outcome.
+        assessment: who asked.
+        fact: what was asked and predicted; the prediction may be a later one of the same item.
+    """
+
+    position: Position
+    of: Position
+    assessment: str
+    fact: Fact
+
+
 @dataclass(frozen=True)
 class OutcomePage:
     """Some entries of the outcome stream.
@@ -80,7 +96,7 @@ class OutcomePage:
     """
 
     first: Position
-    entries: list[OutcomeEntry]
+    entries: list[OutcomeEntry | SharedDraw]
     last: Position
     complete: bool
 
@@ -151,8 +167,8 @@ class FactReader:
             pipeline = client.pipeline(transaction=True)
             for partition in partitions:
                 pipeline.hmget(keys.shard(partition), "next_offset", *TRAFFIC_FIELDS)
-                pipeline.hlen(keys.pool(partition))
-                pipeline.hrandfield(keys.pool(partition), _POOL_SAMPLE, withvalues=True)
+                pipeline.hlen(keys.items(partition))
+                pipeline.hrandfield(keys.items(partition), _POOL_SAMPLE, withvalues=True)
                 pipeline.hgetall(keys.sums(partition))
             # Last, so that every cell of the shards has its combination.
             pipeline.lrange(keys.combinations, 0, -1)
@@ -193,10 +209,10 @@ class FactReader:
             for partition in partitions:
                 # A few at a time, as payloads come along: neither Redis nor this process holds them all.
                 for _ in range(math.ceil(most / len(partitions) / _SCORES_AT_ONCE)):
-                    reply = client.hrandfield(keys.pool(partition), _SCORES_AT_ONCE, withvalues=True) or []
-                    for slot, record in zip(reply[::2], reply[1::2], strict=True):
+                    reply = client.hrandfield(keys.items(partition), _SCORES_AT_ONCE, withvalues=True) or []
+                    for item, record in zip(reply[::2], reply[1::2], strict=True):
                         told = decode_pool_record(record)
-                        found[partition, slot] = msgspec.structs.replace(told, payload=b"", payload_uri="")
+                        found[partition, item] = msgspec.structs.replace(told, payload=b"", payload_uri="")
                     if len(reply) < 2 * _SCORES_AT_ONCE:
                         break
         return list(found.values())
@@ -269,15 +285,13 @@ class FactReader:
         )
 
 
-def _outcome_entry(entry_id: bytes, fields: dict[bytes, bytes]) -> OutcomeEntry:
+def _outcome_entry(entry_id: bytes, fields: dict[bytes, bytes]) -> OutcomeEntry | SharedDraw:
     position, of = _position(entry_id), fields.get(b"of")
-    return OutcomeEntry(
-        position,
-        position if of is None else _position(of),
-        fields[b"assessment"].decode(),
-        decode_fact(fields[b"fact"]),
-        decode_given(fields[b"label"]),
-    )
+    revised = position if of is None else _position(of)
+    assessment, fact = fields[b"assessment"].decode(), decode_fact(fields[b"fact"])
+    if b"label" not in fields:
+        return SharedDraw(position, revised, assessment, fact)
+    return OutcomeEntry(position, revised, assessment, fact, decode_given(fields[b"label"]))
 
 
 def _position(entry_id: bytes) -> Position:

@@ -10,11 +10,12 @@ grouping, score bin or half-life starts new ones; `credence layouts remove` remo
 | `P:{m}:L:partitions` | set | partitions that have a shard | the layout |
 | `P:{m}:L:shard:<p>` | hash | `next_offset`, `topic_id` (of the topic that it is of), `partition_count` (of partition 0: how many there were at first), `flush_id`, `landmark` (s), `counts`, `weights`, `score_sums` (packed 8-byte numbers per cell), `drawn_base` (entries ever trimmed from `drawn`) | the layout |
 | `P:{m}:L:sums:<p>` | hash | predicted class index -> packed class-probability sums | the layout |
-| `P:{m}:L:pool:<p>` | hash | slot number -> pool record (msgpack) | until drawn or replaced |
-| `P:{m}:L:drawn:<p>` | list | `slot:hash` of drawn items, for the owner to free | until acknowledged by a flush |
+| `P:{m}:L:pool:<p>` | hash | pool id, NUL, group -> sketch: bound, then priority and hash of every pooled item (`service/pool.py`) | the layout |
+| `P:{m}:L:items:<p>` | hash | hash of an item -> pool record (msgpack) | while a sketch holds it |
+| `P:{m}:L:drawn:<p>` | list | pool id, NUL, group, hash of drawn items, for the owner to take out of its sketches | until acknowledged by a flush |
 | `P:{m}:L:marks` | hash | what a mark of traffic is for, its reference and its time -> predictions ever seen by then, per cell (zlib of packed 8-byte numbers; `service/store/marks.py`) | ten times an eighth of `drift.window_hours`; those of the reference as long as it is |
 | `P:{m}:asked:<n>` | hash | digest of a request's id -> record of it, of every request ever made (`service/store/asked.py`) | newest `outcomes`; while it may be corrected or its outcome is there, in any case |
-| `P:{m}:request:<id>` | hash | `attempt`, `assessment`, `window`, `fact` (msgpack), `message` | while open; `assessment` and `fact` for `correction_days` after a skip |
+| `P:{m}:request:<id>` | hash | `attempt`, `assessment`, `window`, `fact` (msgpack), `message`; `shared:<n>`, assessment, NUL and fact of a further draw of the item | while open; `assessment`, `fact` and `shared:<n>` for `correction_days` after a skip |
 | `P:{m}:open` | hash | request id -> JSON of assessment, group, combination, predicted class, score, attempt | while open |
 | `P:{m}:deadlines` | sorted set | request id, by deadline (s) | while open |
 | `P:{m}:claimable:<vendor>` | sorted set | request id, by when the vendor may claim it (s); `inf` while its answer is on its way | while open, and asked of that vendor with a token |
@@ -24,7 +25,7 @@ grouping, score bin or half-life starts new ones; `credence layouts remove` remo
 | `P:{m}:outbox` | hash | `request id/attempt` -> message to publish | until published |
 | `P:{m}:budget` | hash | `assessment|window` -> labels used | for ever |
 | `P:{m}:tallies` | hash | `event|assessment` -> how often | for ever |
-| `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack); of a revision also `of`, the id of the outcome that it revises | newest `outcomes`, about |
+| `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack); of a revision also `of`, the id of the outcome that it revises; of a further draw of the same item `of` and no `label` | newest `outcomes`, about |
 | `P:{m}:reference` | hash | `since`, `until`, `set_at` (s; `-inf` since the beginning): the reference, where a window was set | until it is cleared |
 | `P:{m}:fence` | string | highest leader epoch that has written | for ever |
 | `P:{m}:labels:<p>` | hash | of a labels partition: `next_offset`, `topic_id`, `partition_count`, `batches` (applied ever) | for ever |
@@ -76,11 +77,15 @@ class ModelKeys:
         return self._laid_out(f"sums:{partition}")
 
     def pool(self, partition: int) -> str:
-        """Hash of pooled items."""
+        """Hash of the sketches of all groups that are asked about."""
         return self._laid_out(f"pool:{partition}")
 
+    def items(self, partition: int) -> str:
+        """Hash of pooled items."""
+        return self._laid_out(f"items:{partition}")
+
     def drawn(self, partition: int) -> str:
-        """List of slots whose items were drawn."""
+        """List of drawn items."""
         return self._laid_out(f"drawn:{partition}")
 
     @property

@@ -54,7 +54,7 @@ class LayoutStore:
         prefix = self._connection.prefix
         name = re.compile(
             rf"{re.escape(prefix)}:{{(?P<model>[^{{}}]+)}}:(?P<layout>[0-9a-f]{{{LAYOUT_DIGITS}}}):"
-            r"(?:combinations|partitions|marks|(?:shard|sums|pool|drawn):\d+)"
+            r"(?:combinations|partitions|marks|(?:shard|sums|pool|items|drawn):\d+)"
         )
         found: dict[tuple[str, str], set[str]] = defaultdict(set)
         with unavailable_when_away():
@@ -70,7 +70,7 @@ class LayoutStore:
             pipeline = self._connection.client.pipeline(transaction=True)
             for partition in partitions:
                 pipeline.hget(keys.shard(partition), "counts")
-                pipeline.hlen(keys.pool(partition))
+                pipeline.hlen(keys.items(partition))
             told = pipeline.execute()
         return StoredLayout(
             model,

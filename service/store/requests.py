@@ -13,8 +13,9 @@ from service.store.asked import class_digest, item_digest, place_of, records_per
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
 from service.store.records import Given, encode_packed
+from service.store.shards import pack_hash
 
-IssueStatus = Literal["issued", "gone", "requested", "budget"]
+IssueStatus = Literal["issued", "gone", "shared", "budget"]
 ExpiryStatus = Literal["expired", "reissued", "changed", "submitted"]
 
 _ON_ITS_WAY_SECONDS = 60.0
@@ -47,11 +48,22 @@ class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True)
 class Draw:
-    """One pooled item to be turned into a label request."""
+    """One pooled item to be turned into a label request.
+
+    Attributes:
+        partition: whose shard pools it.
+        field: of its group's sketch.
+        item_hash: as sketches hold it.
+        item_id: the producer's id.
+        request_id: of the one request that there can be for the item.
+        fact: what its outcome will keep.
+        message: for the labeller.
+        open: what is known of it while it is open.
+        deadline: of the first attempt, seconds since the epoch.
+    """
 
     partition: int
-    slot: int
-    record: bytes
+    field: bytes
     item_hash: int
     item_id: str
     request_id: str
@@ -149,19 +161,45 @@ class RequestStore:
         self._outcome_limit = outcome_limit
         self._claiming = frozenset(claiming)
 
-    def pooled(self, partition_slots: Sequence[tuple[int, Sequence[int]]]) -> list[list[bytes | None]]:
-        """Records in the given slots of each partition, None where a slot is empty.
+    def pooled(
+        self, partitions: Sequence[int], fields: Sequence[bytes]
+    ) -> list[tuple[list[bytes | None], list[bytes]]]:
+        """Sketches of some groups in every partition, and the items that were drawn and are still in them.
+
+        Args:
+            partitions: that have a shard.
+            fields: of the groups' sketches, at least one.
+
+        Returns:
+            Per partition the encoded sketches, None where a group has none there, and entries of drawn items.
 
         Raises:
             Unavailable: Redis cannot answer now.
         """
-        if not partition_slots:
+        if not partitions:
+            return []
+        with unavailable_when_away():
+            # In one go: a drawn item that is in a sketch is in the list, too.
+            pipeline = self._connection.client.pipeline(transaction=True)
+            for partition in partitions:
+                pipeline.hmget(self._keys.pool(partition), fields)
+                pipeline.lrange(self._keys.drawn(partition), 0, -1)
+            replies = pipeline.execute()
+        return list(zip(replies[::2], replies[1::2], strict=True))
+
+    def items(self, wanted: Sequence[tuple[int, int]]) -> list[bytes | None]:
+        """Records of pooled items, by partition and hash; None of one that has left the pool.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        if not wanted:
             return []
         with unavailable_when_away():
             pipeline = self._connection.client.pipeline(transaction=False)
-            for partition, slots in partition_slots:
-                pipeline.hmget(self._keys.pool(partition), slots)
-            replies: list[list[bytes | None]] = pipeline.execute()
+            for partition, item in wanted:
+                pipeline.hget(self._keys.items(partition), pack_hash(item))
+            replies: list[bytes | None] = pipeline.execute()
         return replies
 
     def issue(
@@ -175,6 +213,8 @@ class RequestStore:
         draws: Sequence[Draw],
     ) -> list[IssueStatus]:
         """Turn pooled items into label requests: draw, mark, take from the budget, put in the outbox.
+
+        An item that was requested before costs nothing: its label counts as drawn once more.
 
         Args:
             epoch: the leader's.
@@ -194,14 +234,15 @@ class RequestStore:
         names = [keys.fence, keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies]
         names.append(keys.outcomes)
         arguments: list[str | bytes | int | float] = [epoch, window, budget, assessment]
-        arguments += [now, self._closed_seconds, records_per_bucket(self._outcome_limit), len(draws)]
+        arguments += [now, self._closed_seconds, records_per_bucket(self._outcome_limit)]
+        arguments += [self._outcome_limit, len(draws)]
         claimable = _ClaimableSets(keys, behind=len(names) + 4 * len(draws))
         for draw in draws:
             vendor = draw.open.vendor
             place = place_of(draw.request_id)
             names += [keys.pool(draw.partition), keys.drawn(draw.partition)]
             names += [keys.request(draw.request_id), keys.asked(place.bucket)]
-            arguments += [draw.slot, draw.record, draw.item_hash, draw.request_id, place.field]
+            arguments += [draw.field, pack_hash(draw.item_hash), draw.request_id, place.field]
             arguments += [item_digest(draw.item_id, vendor), draw.fact, draw.message]
             arguments += [msgspec.json.encode(draw.open), draw.deadline]
             arguments.append(claimable.position(vendor if vendor in self._claiming else ""))

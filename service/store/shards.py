@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -11,11 +12,13 @@ import numpy as np
 from service.cells import Combination
 from service.combination_directory import CombinationDirectory
 from service.errors import FlushRefused
-from service.shard import Floats, Pool, Shard, Traffic, gumbel_noise
-from service.siphash import siphash24
+from service.pool import GroupingPool, Pools, Sketch
+from service.pool_key import PoolKey
+from service.shard import Floats, Shard, Traffic
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
-from service.store.records import decode_pool_record
+
+_HASH_BYTES = 8
 
 TRAFFIC_FIELDS = ("landmark", "counts", "weights", "score_sums")
 
@@ -104,17 +107,68 @@ def decode_combination(text: bytes) -> Combination:
     return tuple(msgspec.json.decode(text, type=list[str]))
 
 
+def pool_field(pool_id: str, group: str) -> bytes:
+    """Field of a group's sketch in the hash of pools."""
+    return f"{pool_id}\0{group}".encode()
+
+
+def split_pool_field(field: bytes) -> tuple[str, str]:
+    """Pool id and group that a field is of."""
+    pool_id, _, group = field.decode().partition("\0")
+    return pool_id, group
+
+
+@dataclass(frozen=True)
+class PoolSizes:
+    """How many items the pools of one shard keep.
+
+    Attributes:
+        wanted: items of one group, by pool id.
+        capacity: items of all groupings together.
+    """
+
+    wanted: Mapping[str, int]
+    capacity: int
+
+    def pools(self, stored: Mapping[str, Mapping[str, Sketch]]) -> Pools:
+        """Pools of all groupings that ask, with what was stored, by pool id and group."""
+        share = self.capacity // max(len(self.wanted), 1)
+        return Pools(
+            {
+                pool_id: GroupingPool(wanted, share, stored.get(pool_id))
+                for pool_id, wanted in self.wanted.items()
+            }
+        )
+
+
 class ShardStore:
-    """Loads and flushes the shards of one model that this process owns."""
+    """Loads and flushes the shards of one model that this process owns.
+
+    Args:
+        connection: to Redis.
+        keys: of the model.
+        pool_ids: ids of pools, by the grouping that asks.
+        pool_sizes: how many items they keep.
+        pool_key: decides the order of their items.
+        decay: lambda in 1/s.
+    """
 
     def __init__(
-        self, connection: Connection, keys: ModelKeys, *, slots: int, decay: float, hash_key: bytes
+        self,
+        connection: Connection,
+        keys: ModelKeys,
+        *,
+        pool_ids: Mapping[str, str],
+        pool_sizes: PoolSizes,
+        pool_key: PoolKey,
+        decay: float,
     ) -> None:
         self._connection = connection
         self._keys = keys
-        self._slots = slots
+        self.pool_ids = dict(pool_ids)
+        self._pool_sizes = pool_sizes
+        self._pool_key = pool_key
         self._decay = decay
-        self._hash_key = hash_key
         self._owner = secrets.token_hex(4)
 
     def load(self, partition: int, *, cell_count: int) -> tuple[Shard, bool, int]:
@@ -136,29 +190,35 @@ class ShardStore:
             pipeline = self._connection.client.pipeline(transaction=True)
             pipeline.hmget(keys.shard(partition), "next_offset", "drawn_base", *TRAFFIC_FIELDS)
             pipeline.hgetall(keys.pool(partition))
+            pipeline.hkeys(keys.items(partition))
             pipeline.hgetall(keys.sums(partition))
-            pipeline.llen(keys.drawn(partition))
-            (next_offset, base, *traffic_fields), pooled, sums, drawn = pipeline.execute()
-        traffic = unpack_traffic(traffic_fields).resized(cell_count)
+            pipeline.lrange(keys.drawn(partition), 0, -1)
+            (next_offset, base, *traffic_fields), pooled, items, sums, drawn = pipeline.execute()
         shard = Shard(
             next_offset=int(next_offset or 0),
-            traffic=traffic,
-            pool=self._unpack_pool(pooled, len(traffic.counts)),
+            traffic=unpack_traffic(traffic_fields).resized(cell_count),
+            pools=self._unpack_pools(pooled, items),
+            noise=self._pool_key.noise,
             decay=self._decay,
             probability_sums=unpack_probability_sums(sums),
         )
-        return shard, next_offset is not None, int(base or 0) + drawn
+        _take_drawn(shard, drawn)
+        return shard, next_offset is not None, int(base or 0) + len(drawn)
 
-    def _unpack_pool(self, pooled: dict[bytes, bytes], cell_count: int) -> Pool:
-        numbers = np.fromiter((int(n) for n in pooled), dtype=np.intp, count=len(pooled))
-        pool = Pool.empty(max(cell_count, int(numbers.max(initial=-1)) // self._slots + 1), self._slots)
-        if pooled:
-            records = [decode_pool_record(value) for value in pooled.values()]
-            hashes = siphash24([record.item_id.encode() for record in records], self._hash_key)
-            times: Floats = np.array([record.time for record in records])
-            pool.priorities.ravel()[numbers] = self._decay * times + gumbel_noise(hashes)
-            pool.item_hashes.ravel()[numbers] = hashes
-        return Pool(pool.priorities, pool.item_hashes)
+    def _unpack_pools(self, pooled: Mapping[bytes, bytes], items: Sequence[bytes]) -> Pools:
+        """What was stored of groupings that still ask; the rest is to be removed."""
+        stored: dict[str, dict[str, Sketch]] = {}
+        stale: set[bytes] = set()
+        for field, encoded in pooled.items():
+            pool_id, group = split_pool_field(field)
+            if pool_id in self._pool_sizes.wanted:
+                stored.setdefault(pool_id, {})[group] = Sketch.decode(encoded)
+            else:
+                stale.add(field)
+        pools = self._pool_sizes.pools(stored)
+        pools.removed = {unpack_hash(item) for item in items} - pools.holders.keys()
+        pools.stale_fields = stale
+        return pools
 
     def flush(
         self,
@@ -207,17 +267,25 @@ class ShardStore:
         ]
         for number, combination in combinations:
             arguments += [number, encode_combination(combination)]
-        arguments.append(len(shard.changed_slots))
-        for slot, record in shard.changed_slots.items():
-            arguments += [slot, record]
+        pools = shard.pools
+        sketches = pools.changed()
+        arguments.append(len(sketches))
+        for pool_id, group, sketch in sketches:
+            arguments += [pool_field(pool_id, group), sketch.encode()]
+        arguments.append(len(pools.added))
+        for item, record in pools.added.items():
+            arguments += [pack_hash(item), record]
         arguments.append(len(shard.changed_classes))
         for predicted in sorted(shard.changed_classes):
             arguments += [predicted, shard.probability_sums[predicted].astype("<f8").tobytes()]
+        arguments += [len(pools.removed), *map(pack_hash, pools.removed)]
+        arguments += [len(pools.stale_fields), *pools.stale_fields]
         reply = self._connection.run(
             "flush",
             [
                 keys.shard(partition),
                 keys.pool(partition),
+                keys.items(partition),
                 keys.sums(partition),
                 keys.drawn(partition),
                 keys.partitions,
@@ -230,8 +298,28 @@ class ShardStore:
                 f"the shard of partition {partition} has moved on in Redis; reload it and go on from there"
             )
         base, entries = int(reply[1]), reply[2:]
-        unseen = entries[drawn_seen - base :]
-        shard.free_drawn([(int(slot), int(item_hash)) for slot, item_hash in (e.split(b":") for e in unseen)])
         shard.next_offset = new_offset
         shard.mark_flushed()
+        _take_drawn(shard, entries[drawn_seen - base :])
         return base + len(entries)
+
+
+def pack_hash(item: int) -> bytes:
+    """Field of an item in the hash of items, as sketches hold it."""
+    return item.to_bytes(_HASH_BYTES, "little")
+
+
+def unpack_hash(packed: bytes) -> int:
+    """Hash of an item from its field."""
+    return int.from_bytes(packed, "little")
+
+
+def drawn_entry(field: bytes, item: int) -> bytes:
+    """Entry in the list of drawn items: field of the group's sketch, and the item's hash."""
+    return field + pack_hash(item)
+
+
+def _take_drawn(shard: Shard, drawn: Sequence[bytes]) -> None:
+    for entry in drawn:
+        pool_id, group = split_pool_field(entry[:-_HASH_BYTES])
+        shard.pools.take(pool_id, group, unpack_hash(entry[-_HASH_BYTES:]))

@@ -62,7 +62,7 @@ def reference_of(connection: Connection, records: Mapping[int, Sequence[Any]]) -
     roomy = Site(
         Connection(connection.client, f"{connection.prefix}-roomy"),
         MODELS,
-        bounds=BOUNDS | {"slots_per_cell": 1_024},
+        bounds=BOUNDS | {"pool_items": 200_000},
         flood_window=10**9,
     )
     roomy_step = roomy.prediction_step()

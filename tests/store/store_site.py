@@ -27,15 +27,16 @@ from service.embedded import EmbeddedRedis
 from service.errors import FlushRefused, Unavailable
 from service.instruments import PipelineMetrics
 from service.monitor import ModelMonitor
+from service.pool import EMPTY_SKETCH, Sketch
+from service.pool_key import PoolKey
 from service.settings import RedisSettings, Settings
-from service.siphash import siphash24
 from service.store.connection import Connection
 from service.store.facts import BEGINNING, FactReader, OutcomeEntry, OutcomePage, Position
 from service.store.keys import ModelKeys
 from service.store.records import Fact, decode_pool_record, encode_json, encode_packed
 from service.store.requests import Draw, IssueStatus, LabelEvent, OpenRequest, RequestStore
-from service.store.shards import DirectoryStore, ShardStore
-from service.wiring import model_keys, model_monitor, request_store
+from service.store.shards import DirectoryStore, ShardStore, pack_hash, pool_field
+from service.wiring import asked_pools, model_keys, model_monitor, request_store, shard_store
 
 NOW = 1_800_000_000.0
 HASH_KEY = bytes(range(16))
@@ -105,12 +106,8 @@ class Site:
         return self.settings.models[model].traffic_decay_per_second
 
     def shards(self, model: str, connection: Connection | None = None) -> ShardStore:
-        return ShardStore(
-            connection or self.connection,
-            self.keys(model),
-            slots=self.settings.bounds.slots_per_cell,
-            decay=self.decay(model),
-            hash_key=HASH_KEY,
+        return shard_store(
+            self.settings, connection or self.connection, model, space=self.space(model), hash_key=HASH_KEY
         )
 
     def directory(self, model: str, connection: Connection | None = None) -> DirectoryStore:
@@ -142,6 +139,7 @@ class Site:
                     self.space(name),
                     directory=self.directory(name, connection),
                     shards=self.shards(name, connection),
+                    pool_key=PoolKey(HASH_KEY, name),
                     payload_bytes=bounds.payload_bytes,
                     keep_probabilities=True,
                 )
@@ -200,13 +198,13 @@ class Facts:
     counts: dict[tuple[Any, ...], int] = field(default_factory=dict)
     weights: dict[tuple[Any, ...], float] = field(default_factory=dict)
     pool: set[tuple[Any, ...]] = field(default_factory=set)
+    bounds: dict[tuple[Any, ...], float] = field(default_factory=dict)
     combinations: set[Combination] = field(default_factory=set)
 
 
 def read_facts(site: Site, model: str) -> Facts:
     space, keys, client = site.space(model), site.keys(model), site.connection.client
     traffic = site.reader(model).traffic()
-    slots = site.settings.bounds.slots_per_cell
     facts = Facts(offsets=traffic.offsets, combinations=set(traffic.combinations))
 
     def cell_name(cell: int) -> tuple[Any, ...]:
@@ -225,10 +223,20 @@ def read_facts(site: Site, model: str) -> Facts:
         for predicted, sums in shard.probability_sums.items():
             for true, value in enumerate(sums):
                 facts.weights[partition, "sums", predicted, true] = float(value * factor)
+        items = client.hgetall(keys.items(partition))
+        sketches = shard.pools.groupings.items()
         facts.pool |= {
-            (partition, *cell_name(int(slot) // slots), record)
-            for slot, record in client.hgetall(keys.pool(partition)).items()
+            (partition, pool_id, group, items[pack_hash(item)])
+            for pool_id, pool in sketches
+            for group, sketch in pool.sketches().items()
+            for item in sketch.hashes.tolist()
         }
+        facts.bounds |= {
+            (partition, pool_id, group): sketch.bound
+            for pool_id, pool in sketches
+            for group, sketch in pool.sketches().items()
+        }
+        assert {int.from_bytes(item, "little") for item in items} == shard.pools.holders.keys()
     return facts
 
 
@@ -237,6 +245,7 @@ def assert_same_facts(found: Facts, expected: Facts) -> None:
     assert found.combinations == expected.combinations
     assert found.counts == expected.counts
     assert found.pool == expected.pool
+    assert found.bounds == expected.bounds
     assert found.weights.keys() == expected.weights.keys()
     values: npt.NDArray[np.float64] = np.array([found.weights[name] for name in expected.weights])
     np.testing.assert_allclose(values, np.array(list(expected.weights.values())), rtol=1e-9, atol=0)
@@ -344,11 +353,13 @@ def wired(
 def draws_of(
     site: Site, *, partition: int = 0, group: str = "all", assessment: str = "ask", deadline: float = NOW + 60
 ) -> list[Draw]:
-    """A draw of every item in a partition's pool, in the order of their ids."""
+    """A draw of every item in a partition's pool of all traffic, in the order of their ids."""
     client, keys = site.connection.client, site.keys("m")
+    field = pool_field(asked_pools(site.settings, "m", site.space("m"))["all"], "all")
+    sketch = Sketch.decode(client.hget(keys.pool(partition), field) or EMPTY_SKETCH.encode())
     draws = []
-    for slot, encoded in client.hgetall(keys.pool(partition)).items():
-        kept = decode_pool_record(encoded)
+    for item_hash in sketch.hashes.tolist():
+        kept = decode_pool_record(client.hget(keys.items(partition), pack_hash(item_hash)))
         item = kept.item_id
         fact = Fact(
             request_id=f"r-{item}",
@@ -365,9 +376,8 @@ def draws_of(
         draws.append(
             Draw(
                 partition=partition,
-                slot=int(slot),
-                record=encoded,
-                item_hash=int(siphash24([item.encode()], HASH_KEY)[0]),
+                field=field,
+                item_hash=item_hash,
                 item_id=item,
                 request_id=f"r-{item}",
                 fact=encode_packed(fact),

@@ -70,7 +70,7 @@ def configured(connection: Connection, **changes: Any) -> Site:
         "groupings": {"region": {"by": "attribute", "attribute": "region"}},
         "assessments": {"next": asked | changes},
     }
-    return Site(connection, {"m": settings}, bounds={"slots_per_cell": 512})
+    return Site(connection, {"m": settings})
 
 
 def answered(site: Site, monitor: ModelMonitor, rounds: int) -> list[int]:

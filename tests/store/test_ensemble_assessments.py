@@ -68,7 +68,7 @@ def configured(connection: Connection, **changes: Any) -> Site:
         "interval": 0.999,
         "assessments": {"votes": asked | changes},
     }
-    return Site(connection, {"m": settings}, bounds={"slots_per_cell": 256})
+    return Site(connection, {"m": settings})
 
 
 def watched(connection: Connection, records: list[Record] | None = None, **changes: Any) -> Site:

@@ -63,7 +63,7 @@ def configured(
         "groupings": {called[name]: grouping for name, grouping in groupings.items()},
         "assessments": {f"by-{name}": asked | {"grouping": called[name]} for name in OTHER},
     }
-    return Site(connection, {"m": settings}, bounds={"slots_per_cell": 1_000})
+    return Site(connection, {"m": settings})
 
 
 def labelled(site: Site, first: int = 0) -> ModelSnapshot:

@@ -104,7 +104,7 @@ def test_nothing_is_asked_of_a_model_without_traffic(connection: Connection) -> 
 
 
 def test_requests_in_flight_stay_within_their_bound(connection: Connection) -> None:
-    site = Site(connection, model({"ask": asking(max_in_flight=7)}), bounds={"slots_per_cell": 64})
+    site = Site(connection, model({"ask": asking(max_in_flight=7)}))
     site.take_in(stream(200))
     monitor = site.monitor("m")
     assert ask(monitor).issued == {"ask": 7}
@@ -116,7 +116,7 @@ def test_requests_in_flight_stay_within_their_bound(connection: Connection) -> N
 
 def test_a_budget_is_spent_and_not_exceeded(connection: Connection) -> None:
     ends = asking(budget={"labels": 10}, max_in_flight=4)
-    site = Site(connection, model({"ask": ends}), bounds={"slots_per_cell": 64})
+    site = Site(connection, model({"ask": ends}))
     site.take_in(stream(200))
     monitor = site.monitor("m")
     issued = []
@@ -129,7 +129,7 @@ def test_a_budget_is_spent_and_not_exceeded(connection: Connection) -> None:
 
 
 def test_leaders_with_an_old_picture_exceed_no_budget(connection: Connection) -> None:
-    site = Site(connection, model({"ask": asking(budget={"labels": 10})}), bounds={"slots_per_cell": 64})
+    site = Site(connection, model({"ask": asking(budget={"labels": 10})}))
     site.take_in(stream(200))
     monitors = [site.monitor("m", seed) for seed in range(3)]
     for monitor in monitors:
@@ -139,7 +139,7 @@ def test_leaders_with_an_old_picture_exceed_no_budget(connection: Connection) ->
 
 def test_a_budget_is_renewed_with_its_window(connection: Connection) -> None:
     daily = asking(budget={"labels": 5, "per_days": 1}, lease_seconds=1e7)
-    site = Site(connection, model({"ask": daily}), bounds={"slots_per_cell": 64})
+    site = Site(connection, model({"ask": daily}))
     site.take_in(stream(200))
     monitor = site.monitor("m")
     midnight = NOW // DAY * DAY + DAY
@@ -151,7 +151,7 @@ def test_a_budget_is_renewed_with_its_window(connection: Connection) -> None:
 
 def test_no_item_is_asked_for_twice(connection: Connection) -> None:
     questions = {"ask": asking(), "regions": asking(grouping="region", policy="thompson")}
-    site = Site(connection, model(questions), bounds={"slots_per_cell": 8})
+    site = Site(connection, model(questions))
     site.take_in(stream(300))
     site.take_in(stream(300, first=150), partition=1)
     monitor = site.monitor("m")
@@ -177,7 +177,7 @@ def test_a_leader_of_the_past_asks_for_nothing(connection: Connection) -> None:
 
 
 def test_every_request_is_a_message_of_the_contract(connection: Connection) -> None:
-    site = Site(connection, model({"ask": asking(lease_seconds=90.0)}), bounds={"slots_per_cell": 64})
+    site = Site(connection, model({"ask": asking(lease_seconds=90.0)}))
     payloads = [{"payload": {"text": "grün"}}, {"payload_uri": "s3://a"}, {}]
     site.take_in([record(i, message(i, **fields)) for i, fields in enumerate(payloads)])
     assert ask(site.monitor("m")).issued == {"ask": 3}
@@ -225,7 +225,7 @@ def test_a_prediction_is_revealed_where_it_is_configured(connection: Connection)
 
 
 def test_draws_within_a_group_are_uniform_over_its_traffic(connection: Connection) -> None:
-    site = Site(connection, model({"ask": asking(max_in_flight=400)}), bounds={"slots_per_cell": 256})
+    site = Site(connection, model({"ask": asking(max_in_flight=400)}))
     rng = np.random.default_rng(3)
     bins = rng.choice(4, p=[0.4, 0.3, 0.2, 0.1], size=1_000)
     pooled = [
@@ -254,7 +254,7 @@ def test_what_is_drawn_of_a_cell_has_the_highest_priorities_of_all_its_partition
     connection: Connection,
 ) -> None:
     six = model({"ask": asking(max_in_flight=6)}, score_bins=1)
-    site = Site(connection, six, bounds={"slots_per_cell": 16})
+    site = Site(connection, six)
     items = [message(i) for i in range(24)]
     site.take_in([record(0, *items[:8])])
     site.take_in([record(0, *items[8:])], partition=1)
@@ -285,7 +285,7 @@ def test_a_shortfall_is_told_when_the_pool_is_exhausted(connection: Connection) 
 
 
 def test_a_cell_that_was_emptied_fills_again_and_is_asked_again(connection: Connection) -> None:
-    site = Site(connection, model({"ask": asking()}, score_bins=1), bounds={"slots_per_cell": 4})
+    site = Site(connection, model({"ask": asking()}, score_bins=1))
     step, monitor = site.prediction_step(), site.monitor("m")
     step.assign(0, 0)
     for now in (NOW, NOW + 20, NOW + 40, NOW + 60):
@@ -346,7 +346,7 @@ def test_requests_of_an_assessment_that_is_gone_expire(connection: Connection) -
 
 
 def test_labels_reach_the_beliefs_and_leave_them_when_redis_is_restored(connection: Connection) -> None:
-    site = Site(connection, model({"ask": asking(max_in_flight=10)}), bounds={"slots_per_cell": 64})
+    site = Site(connection, model({"ask": asking(max_in_flight=10)}))
     site.take_in(stream(100))
     monitor = site.monitor("m")
     ask(monitor)
@@ -362,7 +362,7 @@ def test_labels_reach_the_beliefs_and_leave_them_when_redis_is_restored(connecti
 
 
 def test_outcomes_are_read_page_by_page(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    site = Site(connection, model({"ask": asking(max_in_flight=10)}), bounds={"slots_per_cell": 64})
+    site = Site(connection, model({"ask": asking(max_in_flight=10)}))
     site.take_in(stream(100))
     ask(site.monitor("m"))
     answer(site, 10)
@@ -375,7 +375,7 @@ def test_outcomes_are_read_page_by_page(connection: Connection, monkeypatch: pyt
 def test_a_monitor_that_runs_on_forgets_what_the_stream_lets_go_of_like_one_that_starts_anew(
     connection: Connection,
 ) -> None:
-    site = Site(connection, model({"ask": asking(max_in_flight=10)}), bounds={"slots_per_cell": 64})
+    site = Site(connection, model({"ask": asking(max_in_flight=10)}))
     site.take_in(stream(100))
     monitor = site.monitor("m")
     ask(monitor)
@@ -468,7 +468,7 @@ def test_every_policy_asks_every_question(connection: Connection, policy: str, p
 
 def test_overall_accuracy_is_asked_by_score_bin_and_its_labels_say_so(connection: Connection) -> None:
     question = asking(metric="overall_accuracy", policy="thompson", max_in_flight=40)
-    site = Site(connection, model({"ask": question}), bounds={"slots_per_cell": 64})
+    site = Site(connection, model({"ask": question}))
     site.take_in(stream(400))
     assert ask(site.monitor("m")).issued == {"ask": 40}
     bins = {"[0,0.25)", "[0.25,0.5)", "[0.5,0.75)", "[0.75,1]"}
@@ -481,9 +481,7 @@ def test_overall_accuracy_is_asked_by_score_bin_and_its_labels_say_so(connection
 
 def test_what_was_named_in_a_round_counts_as_answered(connection: Connection) -> None:
     even = asking(grouping="region", policy="epsilon_greedy", max_in_flight=40)
-    site = Site(
-        connection, model({"ask": even}, prior="uniform", score_bins=1), bounds={"slots_per_cell": 64}
-    )
+    site = Site(connection, model({"ask": even}, prior="uniform", score_bins=1))
     items = [message(i, attributes={"region": "north" if i < 60 else "south"}) for i in range(100)]
     site.take_in([record(0, *items)])
     ask(site.monitor("m"))
@@ -540,7 +538,7 @@ def test_a_process_that_starts_anew_recalls_what_was_believed(connection: Connec
 
 
 def test_the_age_of_the_pool_is_told_from_a_sample_of_all_its_parts(connection: Connection) -> None:
-    site = Site(connection, model({}), bounds={"slots_per_cell": 1_000})
+    site = Site(connection, model({}))
     old, young = ({"time": f"2027-01-15T0{hour}:00:00Z"} for hour in (6, 7))
     site.take_in(stream(300, **old))
     site.take_in(stream(100, first=300, **young), partition=1)
@@ -554,7 +552,7 @@ def drifting_site(connection: Connection, *, interval: float = 0.95, **drift: An
     question = asking(grouping="region", max_in_flight=100)
     settings = {"window_hours": 1, "reference_predictions": 100, **drift}
     told = model({"ask": question}, drift=settings, interval=interval)
-    site = Site(connection, told, bounds={"slots_per_cell": 256})
+    site = Site(connection, told)
 
     def scores(low: str, first: int) -> list[Any]:
         return [

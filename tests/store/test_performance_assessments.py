@@ -50,7 +50,7 @@ def watched(connection: Connection, interval: float = 0.95, **changes: Any) -> S
         "interval": interval,
         "assessments": {"curve": curve | changes},
     }
-    site = Site(connection, {"m": settings}, bounds={"slots_per_cell": 64})
+    site = Site(connection, {"m": settings})
     site.take_in(stream())
     return site
 

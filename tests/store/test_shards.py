@@ -423,7 +423,7 @@ def test_a_drawn_item_is_told_until_the_owner_has_heard_of_it_and_not_again(conn
 
 
 def test_a_slot_that_another_item_has_taken_is_not_freed(connection: Connection) -> None:
-    site = Site(connection, MODELS, bounds=BOUNDS | {"slots_per_cell": 1})
+    site = Site(connection, MODELS, bounds=BOUNDS)
     store, shard = shard_store(site)
     add(shard, ["old"])
     flush(store, shard, 1, started=False)

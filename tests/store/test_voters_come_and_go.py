@@ -79,7 +79,7 @@ def configured(connection: Connection, assessments: dict[str, Any] | None = None
         },
         "assessments": {"regions": own} | (assessments or {}),
     }
-    return Site(connection, {"m": settings | fields}, bounds={"slots_per_cell": 1_000})
+    return Site(connection, {"m": settings | fields})
 
 
 def labelled(site: Site, rounds: int = 4) -> ModelSnapshot:

@@ -16,8 +16,9 @@
 -- there was nothing to retract. The last three are kept so that a batch which is applied again, after later labels,
 -- gives the same replies. Answers and skips that change nothing leave room for labels that revise.
 -- The outcome stream gets an entry for every change of what is known of an item. The first one of an item is its
--- outcome. A later one repeats it with the new label, and tells in `of` which one it revises; once the stream
--- has let go of the outcome there is nothing to revise, and the request is unknown.
+-- outcome. A later one repeats it with the new label, and names in `of` the one it revises; once the stream
+-- has let go of the outcome there is nothing to revise, and the request is unknown. An entry with `of` and without
+-- a label is a further draw of the item, for another grouping or of another prediction (issue_requests.lua).
 -- Returns per label 'applied', 'duplicate' or a reason to reject it; behind 'applied', if the label closed an
 -- open request, a space and what is known of that request (JSON).
 local HEAD, SEEN, MOST_SEEN, MOST_REPEATED = 27, 9, 32, 16
@@ -50,6 +51,16 @@ local function tell(assessment, fact, label, of)
   local id = redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[1], '*', unpack(arguments))
   local milliseconds, sequence = string.match(id, '(%d+)-(%d+)')
   return struct.pack('>I6I4', tonumber(milliseconds), tonumber(sequence))
+end
+
+-- Append the further draws of an item that was open, behind its outcome.
+local function tell_shared(request, entry)
+  local milliseconds, sequence = struct.unpack('>I6I4', entry)
+  local of = string.format('%.0f-%.0f', milliseconds, sequence)
+  for n = 1, tonumber(redis.call('HGET', request, 'shared') or '0') do
+    local assessment, fact = string.match(redis.call('HGET', request, 'shared:' .. n), '^(%Z+)%z(.*)$')
+    redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[1], '*', 'assessment', assessment, 'fact', fact, 'of', of)
+  end
 end
 
 local statuses = {}
@@ -124,9 +135,12 @@ for l = 0, tonumber(ARGV[4]) - 1 do
       redis.call('HDEL', request, 'attempt', 'window', 'message')
       redis.call('EXPIRE', request, ARGV[2])
     else
-      redis.call('DEL', request)
       local told = tell(assessment, fact, label, of)
-      if not of then entry = told end
+      if not of then
+        entry = told
+        tell_shared(request, entry)
+      end
+      redis.call('DEL', request)
     end
     local now_in = event == 'skipped' and 's' or event == 'retracted' and 'r' or 'a'
     redis.call('HSET', asked, field, now_in .. struct.pack('>I4', since) .. item .. class .. entry .. seen .. digest .. '+')

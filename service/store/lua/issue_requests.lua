@@ -6,15 +6,18 @@
 --      4 outbox     hash    request id/attempt -> message
 --      5 budget     hash    assessment|window -> labels used
 --      6 tallies    hash    event|assessment -> how often
---      7 outcomes   stream  labels; read alone
+--      7 outcomes   stream  labels; entries of further draws of an item are added
 --      then per candidate: pool hash, drawn list, request hash, asked hash (records: see store/asked.py)
 --      then claimable sets of vendors  zset  request id, by when it may be claimed (s)
 -- ARGV 1 epoch  2 budget field  3 budget limit  4 assessment  5 now (s)  6 how long a label may be corrected (s)
---      7 records that an asked hash may hold  8 candidates
---      then per candidate 11: slot, pool record, item hash, request id, its field in the asked hash, item digest,
---      fact, message, open JSON, deadline, which of KEYS is the claimable set that it goes to (0: none)
--- Returns per candidate 'issued', 'gone' (the slot holds another item now), 'requested' (its item was
--- requested before; the slot is emptied) or 'budget'; or 'fenced' alone.
+--      7 records that an asked hash may hold  8 outcomes to keep, about  9 candidates
+--      then per candidate 10: field of its group's sketch in the pool, item hash (8 bytes), request id, its field in the
+--      asked hash, item digest, fact, message, open JSON, deadline, which of KEYS is the claimable set that it goes to
+--      (0: none)
+-- An item that was requested before, for whatever grouping, is drawn all the same: its label counts as drawn by both.
+-- A draw changes no sketch: their owner takes the items in the drawn list out of them.
+-- Returns per candidate 'issued', 'gone' (the sketch does not hold it any more, or it was drawn by then), 'shared'
+-- (its item was requested before) or 'budget'; or 'fenced' alone.
 local epoch = tonumber(ARGV[1])
 if epoch < tonumber(redis.call('GET', KEYS[1]) or '0') then return {'fenced'} end
 redis.call('SET', KEYS[1], ARGV[1])
@@ -56,40 +59,65 @@ local function make_room(asked)
   for i = 1, math.min(excess, #closed) do redis.call('HDEL', asked, closed[i][2]) end
 end
 
+-- Whether a sketch holds an item: a bound of 8 bytes, then 16 bytes an item, of which the last 8 are its hash.
+local function holds(sketch, item)
+  for at = 17, #sketch, 16 do
+    if string.sub(sketch, at, at + 7) == item then return true end
+  end
+  return false
+end
+
+-- Let the label of an item, that it has or will have, count as drawn once more.
+local function share(record, request, fact)
+  local state, told = string.sub(record, 1, 1), ARGV[4] .. '\0' .. fact
+  if state == 'a' or state == 'r' then
+    local milliseconds, sequence = struct.unpack('>I6I4', record, 18)
+    local id = string.format('%.0f-%.0f', milliseconds, sequence)
+    if redis.call('XRANGE', KEYS[7], id, id)[1] then
+      redis.call('XADD', KEYS[7], 'MAXLEN', '~', ARGV[8], '*', 'assessment', ARGV[4], 'fact', fact, 'of', id)
+    end
+  elseif redis.call('EXISTS', request) == 1 then
+    local count = redis.call('HINCRBY', request, 'shared', 1)
+    redis.call('HSET', request, 'shared:' .. count, told)
+  end
+end
+
 local used = tonumber(redis.call('HGET', KEYS[5], ARGV[2]) or '0')
 local limit = tonumber(ARGV[3])
 local statuses = {}
-for c = 0, tonumber(ARGV[8]) - 1 do
-  local k, a = 8 + 4 * c, 9 + 11 * c
+for c = 0, tonumber(ARGV[9]) - 1 do
+  local k, a = 8 + 4 * c, 10 + 10 * c
   local pool, drawn, request, asked = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
-  local slot, record, hash, id, field = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
+  local sketch, item, id, field = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
+  local record = redis.call('HGET', asked, field)
   local status
-  if used >= limit then
-    status = 'budget'
-  elseif redis.call('HGET', pool, slot) ~= record then
+  if redis.call('LPOS', drawn, sketch .. item) or not holds(redis.call('HGET', pool, sketch) or '', item) then
     status = 'gone'
+  elseif record then
+    status = 'shared'
+    redis.call('RPUSH', drawn, sketch .. item)
+    share(record, request, ARGV[a + 5])
+  elseif used >= limit then
+    status = 'budget'
   else
-    redis.call('HDEL', pool, slot)
-    redis.call('RPUSH', drawn, slot .. ':' .. hash)
-    if redis.call('HEXISTS', asked, field) == 1 then
-      status = 'requested'
-    else
-      status = 'issued'
-      used = used + 1
-      make_room(asked)
-      redis.call('HSET', asked, field, 'o' .. struct.pack('>I4', now) .. ARGV[a + 5] .. string.rep('\0', 18))
-      redis.call('HINCRBY', KEYS[5], ARGV[2], 1)
-      redis.call('HINCRBY', KEYS[6], 'issued|' .. ARGV[4], 1)
-      -- Of an item that is forgotten by now a skipped request may be left, which would end this one with it.
-      redis.call('DEL', request)
-      redis.call('HSET', request, 'attempt', '1', 'assessment', ARGV[4], 'window', ARGV[2], 'fact', ARGV[a + 6],
-        'message', ARGV[a + 7])
-      redis.call('HSET', KEYS[2], id, ARGV[a + 8])
-      redis.call('ZADD', KEYS[3], ARGV[a + 9], id)
-      redis.call('HSET', KEYS[4], id .. '/1', ARGV[a + 7])
-      local claimable = tonumber(ARGV[a + 10])
-      if claimable > 0 then redis.call('ZADD', KEYS[claimable], ARGV[5], id) end
-    end
+    status = 'issued'
+    used = used + 1
+    redis.call('RPUSH', drawn, sketch .. item)
+    make_room(asked)
+    redis.call('HSET', asked, field, 'o' .. struct.pack('>I4', now) .. ARGV[a + 4] .. string.rep('\0', 18))
+    redis.call('HINCRBY', KEYS[5], ARGV[2], 1)
+    -- Of an item that is forgotten by now a skipped request may be left, which would end this one with it.
+    redis.call('DEL', request)
+    redis.call('HSET', request, 'attempt', '1', 'assessment', ARGV[4], 'window', ARGV[2], 'fact', ARGV[a + 5],
+      'message', ARGV[a + 6])
+    redis.call('HSET', KEYS[2], id, ARGV[a + 7])
+    redis.call('ZADD', KEYS[3], ARGV[a + 8], id)
+    redis.call('HSET', KEYS[4], id .. '/1', ARGV[a + 6])
+    local claimable = tonumber(ARGV[a + 9])
+    if claimable > 0 then redis.call('ZADD', KEYS[claimable], ARGV[5], id) end
+  end
+  if status == 'issued' or status == 'shared' then
+    redis.call('HINCRBY', KEYS[6], status .. '|' .. ARGV[4], 1)
   end
   statuses[#statuses + 1] = status
 end
