@@ -164,8 +164,8 @@ class RequestIssuer:
     ) -> tuple[list[Draw], int]:
         """As many items as are wanted, or as the pool has: the policy names groups step by step.
 
-        Where groups have drifted, suspicion names its share of them first; how many of the items these are is
-        returned too, which come first. What it does not find is the policy's.
+        Where groups have drifted, suspicion names its share of them first; the items that it names come first,
+        and their number is returned too. What it does not find is the policy's.
 
         A request, in flight or named in this round, counts as answered with what is expected of it. As many
         groups are named as labels are wanted, and then their items are drawn, all at once. Groups that have no

@@ -25,9 +25,9 @@ _BETWEEN = b"\0"
 def gumbel_noise(hashes: UInt64s) -> Floats:
     """Standard Gumbel variates [n] from uniform 64-bit hashes [n].
 
-    The top 53 bits make u in (0, 1); -log(-log(1 - u)) keeps full precision where the variate is large.
+    The top 52 bits make u in (0, 1), exactly; -log(-log(1 - u)) keeps full precision where it is large.
     """
-    uniform = ((hashes >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    uniform = ((hashes >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
     return -np.log(-np.log1p(-uniform))
 
 

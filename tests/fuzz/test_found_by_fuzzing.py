@@ -68,7 +68,7 @@ def test_what_an_item_takes_in_the_pool_is_bounded_by_the_configuration_and_not_
 ) -> None:
     votes = {f"member-{i}": "dog" for i in range(20_000)}
     site.take_in([record(0, message("a", votes=votes))])
-    kept = site.connection.client.hvals(site.keys("m").pool(0))
+    kept = site.connection.client.hvals(site.keys("m").items(0))
     assert all(len(one) < 100_000 for one in kept)
 
 

@@ -13,13 +13,19 @@ from service.errors import DeadLetterFlood
 from service.store.connection import Connection
 from service.store.records import PoolRecord, decode_pool_record
 
+ASK = {"ask": {"budget": {"labels": 1_000}}}
 MODELS: dict[str, Any] = {
     "m": {
         "classes": ["cat", "dog", "owl"],
         "score_bins": 4,
         "groupings": {"region": {"by": "attribute", "attribute": "region"}},
+        "assessments": ASK,
     },
-    "n": {"classes": ["0", "1"], "tensors": {"probabilities": "predict_proba", "predicted_class": "predict"}},
+    "n": {
+        "classes": ["0", "1"],
+        "tensors": {"probabilities": "predict_proba", "predicted_class": "predict"},
+        "assessments": ASK,
+    },
 }
 ROWS = [
     message("a", attributes={"region": "north"}),
@@ -46,7 +52,7 @@ def response(rows: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
 
 
 def pooled(site: Site, model: str = "m") -> dict[str, PoolRecord]:
-    values = site.connection.client.hvals(site.keys(model).pool(0))
+    values = site.connection.client.hvals(site.keys(model).items(0))
     return {kept.item_id: kept for kept in map(decode_pool_record, values)}
 
 

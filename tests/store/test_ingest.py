@@ -33,9 +33,10 @@ from service.store.records import PoolRecord, decode_pool_record
 from service.store.requests import Renewal
 
 REGION = {"region": {"by": "attribute", "attribute": "region"}}
+ASK = {"ask": {"budget": {"labels": 1_000}}}
 MODELS = {
-    "m": {"classes": ["cat", "dog", "owl"], "score_bins": 4, "groupings": REGION},
-    "n": {"classes": ["cat", "dog"], "score_bins": 1},
+    "m": {"classes": ["cat", "dog", "owl"], "score_bins": 4, "groupings": REGION, "assessments": ASK},
+    "n": {"classes": ["cat", "dog"], "score_bins": 1, "assessments": ASK},
 }
 BOUNDS = {"message_bytes": 2_000, "payload_bytes": 50}
 SPREAD = {"predicted_class": ..., "score": ...}
@@ -51,7 +52,7 @@ def count(site: Site, model: str = "m") -> int:
 
 
 def pooled(site: Site, model: str = "m", partition: int = 0) -> dict[str, PoolRecord]:
-    values = site.connection.client.hvals(site.keys(model).pool(partition))
+    values = site.connection.client.hvals(site.keys(model).items(partition))
     return {kept.item_id: kept for kept in map(decode_pool_record, values)}
 
 
@@ -167,7 +168,7 @@ def test_a_score_that_rounding_has_pushed_out_is_clipped(site: Site, score: floa
 
 def test_probabilities_are_clipped_before_they_are_summed(connection: Connection) -> None:
     classes = [str(i) for i in range(200)]
-    site = Site(connection, {"m": {"classes": classes}})
+    site = Site(connection, {"m": {"classes": classes, "assessments": ASK}})
     probabilities = [-0.00009] * 198 + [0.5, 0.5]
     site.take_in([record(0, message("a", probabilities=probabilities, **SPREAD))])
     assert site.letters.kept == []

@@ -13,13 +13,14 @@ from service.store.marks import MarkName
 CLASSES = ["cat", "dog", "owl"]
 REGION = {"region": {"by": "attribute", "attribute": "region"}}
 DEVICE = {"device": {"by": "attribute", "attribute": "device"}}
+ASK = {"ask": {"budget": {"labels": 1_000}}}
 LEGS = {"legs": {"by": "superclass", "superclasses": {"four": ["cat", "dog"], "two": ["owl"]}}}
 CLASS = {"class": {"by": "predicted_class"}}
 
 
 def taken_in(connection: Connection, groupings: dict[str, Any], count: int, *, model: str = "m") -> Site:
     """A deployment with one model, which has taken in so many predictions of two partitions each."""
-    site = Site(connection, {model: {"classes": CLASSES, "groupings": groupings}})
+    site = Site(connection, {model: {"classes": CLASSES, "groupings": groupings, "assessments": ASK}})
     attributes = {"region": "north", "device": "a"}
     for partition in (0, 1):
         items = [message(f"{partition}-{n}", model=model, attributes=attributes) for n in range(count)]

@@ -85,7 +85,8 @@ def test_a_leader_that_returns_late_to_a_free_lease_leads_under_a_new_epoch(conn
 
 
 def test_a_leader_that_slept_through_its_lease_is_fenced_off(connection: Connection) -> None:
-    site = Site(connection, {"m": {"classes": ["cat", "dog"], "score_bins": 1}})
+    ask = {"ask": {"budget": {"labels": 9}}}
+    site = Site(connection, {"m": {"classes": ["cat", "dog"], "score_bins": 1, "assessments": ask}})
     site.take_in([record(i, message(item)) for i, item in enumerate("abc")])
     sleeper, successor = (
         LeaderLease(connection, lease_seconds=SHORT),

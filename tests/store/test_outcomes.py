@@ -32,7 +32,8 @@ from service.store.facts import BEGINNING, OutcomePage
 from service.store.records import Given
 from service.store.requests import LabelEvent, Renewal
 
-MODELS = {"m": {"classes": ["cat", "dog", "owl"], "score_bins": 1}}
+ASK = {"ask": {"budget": {"labels": 1_000}}}
+MODELS = {"m": {"classes": ["cat", "dog", "owl"], "score_bins": 1, "assessments": ASK}}
 
 
 def opened(connection: Connection, items: str = "ab") -> Site:

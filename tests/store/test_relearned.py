@@ -15,7 +15,7 @@ BREAKS = 400
 """Items are numbered in the order of their predictions, one a second; odd ones are of the south."""
 
 BEGIN = NOW - 1_000
-ROOM = {"slots_per_cell": 1_000}
+ROOM = {"pool_items": 50_000}
 
 
 def true_class(item: int) -> str:

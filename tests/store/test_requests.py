@@ -5,19 +5,25 @@ from __future__ import annotations
 import secrets
 from dataclasses import replace
 from itertools import count, islice
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from store_site import NOW, Site, draws_of, issue, message, record, wired
+from store_site import NOW, Site, draws_of, issue, message, outcomes, record, wired
 
 from service.embedded import EmbeddedRedis
 from service.errors import FenceRefused, Unavailable
+from service.pool import EMPTY_SKETCH
 from service.store.asked import BUCKETS, place_of
 from service.store.connection import Connection
-from service.store.requests import Due, ExpiryStatus, LabelEvent, Renewal, RequestStore
+from service.store.facts import SharedDraw
+from service.store.records import decode_fact, decode_pool_record
+from service.store.requests import Draw, Due, ExpiryStatus, LabelEvent, Renewal, RequestStore
+from service.store.shards import drawn_entry
 
-MODELS = {"m": {"classes": ["cat", "dog"], "score_bins": 1}}
+ASK = {"ask": {"budget": {"labels": 1_000}}}
+MODELS = {"m": {"classes": ["cat", "dog"], "score_bins": 1, "assessments": ASK}}
 LATER = NOW + 100
 
 
@@ -40,12 +46,11 @@ def renew(site: Site, *, deadline: float | None = None, epoch: int = 1) -> list[
     return store.renew(epoch=epoch, renewals=renewals, now=LATER)
 
 
-def test_an_issued_request_leaves_the_pool_and_waits_to_be_published(site: Site) -> None:
+def test_an_issued_request_is_listed_as_drawn_and_waits_to_be_published(site: Site) -> None:
     first, *_ = draws_of(site)
     assert issue(site, [first]) == ["issued"]
     client, keys = site.connection.client, site.keys("m")
-    assert not client.hexists(keys.pool(0), str(first.slot))
-    assert client.hlen(keys.pool(0)) == 4
+    assert client.lrange(keys.drawn(0), 0, -1) == [drawn_entry(first.field, first.item_hash)]
     assert site.requests("m").outbox() == {"r-a/1": first.message}
     facts = site.reader("m").requests()
     assert facts.open == {"r-a": first.open}
@@ -54,11 +59,11 @@ def test_an_issued_request_leaves_the_pool_and_waits_to_be_published(site: Site)
     assert facts.tallies == {("issued", "ask"): 1}
 
 
-def test_the_owner_of_the_pool_is_told_slot_and_whole_hash_of_what_was_drawn(site: Site) -> None:
+def test_the_owner_of_the_pool_gets_group_and_whole_hash_of_what_was_drawn(site: Site) -> None:
     draws = draws_of(site)
     issue(site, draws)
     told = site.connection.client.lrange(site.keys("m").drawn(0), 0, -1)
-    assert told == [f"{draw.slot}:{draw.item_hash}".encode() for draw in draws]
+    assert told == [drawn_entry(draw.field, draw.item_hash) for draw in draws]
     assert max(draw.item_hash for draw in draws) > 2**53, "so that a rounded hash would show"
 
 
@@ -68,7 +73,7 @@ def test_a_budget_is_never_exceeded(site: Site) -> None:
     assert issue(site, draws[2:], budget=3) == ["issued", "budget", "budget"]
     assert issue(site, draws[3:], budget=3) == ["budget", "budget"]
     assert site.reader("m").requests().budget == {"ask|0": 3}
-    assert site.connection.client.hlen(site.keys("m").pool(0)) == 2
+    assert site.connection.client.llen(site.keys("m").drawn(0)) == 3, "what is not paid for stays"
 
 
 @pytest.mark.parametrize(
@@ -142,20 +147,81 @@ def test_an_item_of_two_partitions_is_requested_once(site: Site) -> None:
     assert issue(site, draws_of(site)) == ["issued"] * 5
     other = draws_of(site, partition=1)
     assert [draw.item_id for draw in other] == ["a", "f"]
-    assert issue(site, other) == ["requested", "issued"]
-    assert site.connection.client.hlen(site.keys("m").pool(1)) == 0, "what is of no use is emptied too"
+    assert issue(site, other) == ["shared", "issued"]
+    assert site.connection.client.llen(site.keys("m").drawn(1)) == 2
     assert site.reader("m").requests().budget == {"ask|0": 6}
+
+
+def again(site: Site, item: str = "a", *, offset: int = 5, **fields: Any) -> Draw:
+    """A draw of a later prediction of an item."""
+    later = message(item, time="2027-01-15T08:00:01Z", **fields)
+    site.take_in([record(offset, later)])
+    known = {draw.item_hash for draw in draws_of(site)}
+    (found,) = [
+        d for d in draws_of(site) if d.item_id == item and decode_fact(d.fact).predicted_at == NOW + 1
+    ]
+    assert found.item_hash in known
+    return found
 
 
 def test_an_item_is_requested_once_whichever_assessment_asks(site: Site) -> None:
     first, *_ = draws_of(site)
     issue(site, [first])
-    site.take_in([record(5, message("a"))])
-    again = next(draw for draw in draws_of(site) if draw.item_id == "a")
-    assert issue(site, [again], assessment="other", window="other|0") == ["requested"]
+    assert issue(site, [again(site)], assessment="other", window="other|0") == ["shared"]
     facts = site.reader("m").requests()
     assert facts.budget == {"ask|0": 1}
     assert facts.open["r-a"].assessment == "ask"
+    assert facts.tallies == {("issued", "ask"): 1, ("shared", "other"): 1}
+
+
+def test_the_answer_of_an_item_that_was_drawn_twice_is_the_outcome_of_both_draws(site: Site) -> None:
+    issue(site, draws_of(site)[:1])
+    further = again(site, predicted_class="dog")
+    issue(site, [further], assessment="other")
+    site.requests("m").apply(0, [answer("a")], now=NOW)
+    outcome, shared = outcomes(site)
+    assert isinstance(shared, SharedDraw)
+    assert (shared.of, shared.assessment) == (outcome.position, "other")
+    assert shared.fact == decode_fact(further.fact)
+
+
+def test_an_item_that_was_answered_before_it_is_drawn_again_counts_for_that_draw(site: Site) -> None:
+    issue(site, draws_of(site)[:1])
+    site.requests("m").apply(0, [answer("a")], now=NOW)
+    assert issue(site, [again(site)], assessment="other") == ["shared"]
+    outcome, shared = outcomes(site)
+    assert isinstance(shared, SharedDraw)
+    assert shared.of == outcome.position
+
+
+def test_a_skipped_item_that_was_drawn_again_counts_for_both_draws_when_it_is_corrected(site: Site) -> None:
+    issue(site, draws_of(site)[:1])
+    skip = LabelEvent("r-a", "a", "skip", "", secrets.token_hex(8), NOW, "ana")
+    site.requests("m").apply(0, [skip], now=NOW)
+    assert issue(site, [again(site)], assessment="other") == ["shared"]
+    correction = LabelEvent("r-a", "a", "correction", "cat", secrets.token_hex(8), NOW, "ana")
+    site.requests("m").apply(0, [correction], now=NOW)
+    assert [entry.assessment for entry in outcomes(site)] == ["ask", "other"]
+
+
+def test_drawing_again_after_a_lost_reply_counts_once(
+    redis_server: EmbeddedRedis, connection: Connection, site: Site
+) -> None:
+    further = again(site)
+    with wired(redis_server, connection) as (wire, far):
+        issue(site, draws_of(site)[:1], connection=far)
+        wire.become("loses_replies")
+        with pytest.raises(Unavailable):
+            issue(site, [further], connection=far)
+        wire.become("whole")
+        assert issue(site, [further], connection=far) == ["gone"]
+    site.requests("m").apply(0, [answer("a")], now=NOW)
+    assert len(outcomes(site)) == 2
+
+
+def test_an_item_whose_budget_is_used_up_is_drawn_if_it_costs_nothing(site: Site) -> None:
+    issue(site, draws_of(site)[:1], budget=1)
+    assert issue(site, [again(site)], budget=1) == ["shared"]
 
 
 def test_an_item_that_is_forgotten_begins_anew_unless_its_request_is_still_open(site: Site) -> None:
@@ -165,20 +231,16 @@ def test_an_item_that_is_forgotten_begins_anew_unless_its_request_is_still_open(
     client, keys = site.connection.client, site.keys("m")
     place = place_of("r-a")
     client.hdel(keys.asked(place.bucket), place.field)  # as if very many others had been requested since
-    site.take_in([record(5, message("a")), record(6, message("b"))])
-    again = [draw for draw in draws_of(site) if draw.item_id in "ab"]
-    assert issue(site, again) == ["issued", "requested"]
+    assert issue(site, [again(site, "a"), again(site, "b", offset=6)]) == ["issued", "shared"]
     assert client.ttl(keys.request("r-a")) == -1, "it must not end with the skipped one"
     assert [done.status for done in site.requests("m").apply(0, [answer("a")], now=NOW)] == ["applied"]
     assert site.reader("m").requests().budget == {"ask|0": 3}
 
 
-def test_a_slot_that_holds_another_item_by_now_is_left_alone(site: Site) -> None:
+def test_an_item_that_has_left_the_pool_is_not_drawn(site: Site) -> None:
     first, *_ = draws_of(site)
-    client, pool = site.connection.client, site.keys("m").pool(0)
-    client.hset(pool, str(first.slot), b"another")
+    site.connection.client.hset(site.keys("m").pool(0), first.field, EMPTY_SKETCH.encode())
     assert issue(site, [first]) == ["gone"]
-    assert client.hget(pool, str(first.slot)) == b"another"
     assert not site.reader("m").requests().open
 
 
@@ -191,7 +253,7 @@ def test_a_leader_of_the_past_is_refused_everything(site: Site) -> None:
     with pytest.raises(FenceRefused):
         renew(site, epoch=9)
     assert site.reader("m").requests() == before
-    assert site.connection.client.hlen(site.keys("m").pool(0)) == 4
+    assert site.connection.client.llen(site.keys("m").drawn(0)) == 1
 
 
 def test_a_leader_goes_on_under_its_own_epoch_and_a_new_one_under_a_higher(site: Site) -> None:
@@ -241,9 +303,8 @@ def test_a_request_that_ends_unanswered_gives_its_budget_back(site: Site) -> Non
 def test_an_item_whose_request_has_expired_is_not_asked_for_again(site: Site) -> None:
     issue(site, draws_of(site)[:1])
     renew(site)
-    site.take_in([record(5, message("a"))])
-    again = next(draw for draw in draws_of(site) if draw.item_id == "a")
-    assert issue(site, [again]) == ["requested"]
+    assert issue(site, [again(site)]) == ["shared"]
+    assert site.reader("m").requests().open == {}
 
 
 def test_of_a_closed_request_a_record_is_left_and_of_a_skipped_one_what_a_correction_needs(
@@ -314,15 +375,16 @@ def test_nothing_is_asked_of_redis_where_there_is_nothing_to_do(site: Site) -> N
     store = site.requests("m")
     assert issue(site, []) == []
     assert store.renew(epoch=1, renewals=[], now=LATER) == []
-    assert store.pooled([]) == []
+    assert store.pooled([], [b"all:"]) == []
+    assert store.items([]) == []
 
 
-def test_pooled_records_are_read_by_partition_and_slot(site: Site) -> None:
+def test_pooled_records_are_read_by_partition_and_hash(site: Site) -> None:
     site.take_in([record(0, message("f"))], partition=1)
     (other,) = draws_of(site, partition=1)
     first, *_ = draws_of(site)
-    read = site.requests("m").pooled([(0, [first.slot, 99]), (1, [other.slot])])
-    assert read == [[first.record, None], [other.record]]
+    read = site.requests("m").items([(0, first.item_hash), (0, 99), (1, other.item_hash)])
+    assert [None if one is None else decode_pool_record(one).item_id for one in read] == ["a", None, "f"]
 
 
 @settings(

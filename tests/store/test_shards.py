@@ -28,19 +28,37 @@ from store_site import (
 
 from service.embedded import EmbeddedRedis
 from service.errors import FlushRefused, Unavailable
+from service.pool_key import PoolKey
 from service.shard import Candidates, Shard
 from service.siphash import siphash24
 from service.store.connection import Connection
 from service.store.records import PoolRecord, decode_pool_record, encode_pool_record
-from service.store.shards import ShardStore
+from service.store.shards import ShardStore, drawn_entry, pool_field
 
 CLASSES = ["cat", "dog", "owl"]
 REGION = {"by": "attribute", "attribute": "region"}
 MODELS = {
-    "m": {"classes": CLASSES, "score_bins": 4, "groupings": {"region": REGION}},
-    "n": {"classes": CLASSES, "score_bins": 2, "traffic_half_life_days": None},
+    "m": {
+        "classes": CLASSES,
+        "score_bins": 4,
+        "groupings": {"region": REGION},
+        "assessments": {
+            "ask": {"budget": {"labels": 5}},
+            "regions": {"grouping": "region", "budget": {"labels": 5}},
+        },
+    },
+    "n": {
+        "classes": CLASSES,
+        "score_bins": 2,
+        "traffic_half_life_days": None,
+        "assessments": {"ask": {"grouping": "score_bin", "budget": {"labels": 5}}},
+    },
 }
-BOUNDS = {"slots_per_cell": 3}
+BOUNDS = {"pool_items": 8}
+"""Four items of all traffic, and as many of all regions together."""
+
+ALL = "all:"
+"""Id of the pool of all traffic."""
 PARTITIONS = (0, 1)
 
 seeded = settings(
@@ -97,24 +115,27 @@ def shard_store(site: Site) -> tuple[ShardStore, Shard]:
 
 
 def add(shard: Shard, items: Sequence[str], *, cell: int = 0, time: float = NOW) -> None:
-    """Add items to one cell of a shard."""
+    """Add items to one cell of a shard, and to the pool of all traffic."""
+    times = np.full(len(items), time)
+    id_hashes = siphash24([item.encode() for item in items], HASH_KEY)
     shard.add(
         Candidates(
             cells=np.full(len(items), cell),
             classes=np.zeros(len(items), np.intp),
             scores=np.full(len(items), 0.5),
-            times=np.full(len(items), time),
-            item_hashes=siphash24([item.encode() for item in items], HASH_KEY),
+            times=times,
+            item_hashes=PoolKey(HASH_KEY, "m").item_hashes(id_hashes, times),
+            groups={ALL: (["all"], np.zeros(len(items), np.intp))},
             record=lambda row: encode_pool_record(PoolRecord(items[row], "cat", 0.5, time, {})),
         ),
         12,
     )
 
 
-def pooled(connection: Connection, site: Site) -> dict[str, int]:
-    """Slots of the pooled items."""
-    slots = connection.client.hgetall(site.keys("m").pool(0))
-    return {decode_pool_record(kept).item_id: int(slot) for slot, kept in slots.items()}
+def pooled(connection: Connection, site: Site) -> dict[str, bytes]:
+    """Hashes of the pooled items, as they are stored."""
+    items = connection.client.hgetall(site.keys("m").items(0))
+    return {decode_pool_record(kept).item_id: item for item, kept in items.items()}
 
 
 def flush(store: ShardStore, shard: Shard, offset: int, *, seen: int = 0, started: bool = True) -> int:
@@ -238,9 +259,12 @@ def test_a_shard_is_loaded_as_it_was_flushed(connection: Connection) -> None:
     np.testing.assert_array_equal(loaded.traffic.counts, kept.traffic.counts)
     np.testing.assert_array_equal(loaded.traffic.weights, kept.traffic.weights)
     np.testing.assert_array_equal(loaded.traffic.score_sums, kept.traffic.score_sums)
-    np.testing.assert_array_equal(loaded.pool.priorities, kept.pool.priorities)
-    full = kept.pool.priorities > -np.inf
-    np.testing.assert_array_equal(loaded.pool.item_hashes[full], kept.pool.item_hashes[full])
+    assert loaded.pools.holders == kept.pools.holders
+    for pool_id, pool in kept.pools.groupings.items():
+        again = loaded.pools.groupings[pool_id].sketches()
+        assert again.keys() == pool.sketches().keys()
+        for group, sketch in pool.sketches().items():
+            assert again[group].encode() == sketch.encode()
     assert loaded.probability_sums.keys() == kept.probability_sums.keys()
     for predicted, sums in kept.probability_sums.items():
         np.testing.assert_array_equal(loaded.probability_sums[predicted], sums)
@@ -251,7 +275,7 @@ def test_a_partition_without_a_shard_loads_an_empty_one(connection: Connection) 
     assert not stored
     assert shard.next_offset == drawn_seen == 0
     assert shard.traffic.counts.sum() == 0
-    assert len(shard.pool.priorities) == 12
+    assert not shard.pools.holders
 
 
 def test_a_shard_is_loaded_whole_where_its_owner_knew_more_combinations(connection: Connection) -> None:
@@ -262,7 +286,6 @@ def test_a_shard_is_loaded_whole_where_its_owner_knew_more_combinations(connecti
     loaded, _, _ = store.load(0, cell_count=4)
     add(loaded, ["b"], cell=11)
     assert loaded.traffic.counts.tolist() == [0] * 9 + [1, 0, 1]
-    assert loaded.pool.priorities.shape == (12, 3)
 
 
 def test_an_owner_that_was_replaced_is_refused_and_changes_nothing(connection: Connection) -> None:
@@ -376,31 +399,44 @@ def test_offsets_beyond_two_to_the_53_are_exact(connection: Connection) -> None:
 
 def draw(connection: Connection, site: Site, item: str) -> None:
     """What issuing a label request for a pooled item does to the pool."""
-    keys = site.keys("m")
-    (item_hash,) = siphash24([item.encode()], HASH_KEY)
-    slot = pooled(connection, site)[item]
-    connection.client.hdel(keys.pool(0), slot)
-    connection.client.rpush(keys.drawn(0), f"{slot}:{item_hash}")
+    item_hash = int.from_bytes(pooled(connection, site)[item], "little")
+    connection.client.rpush(site.keys("m").drawn(0), drawn_entry(pool_field(ALL, "all"), item_hash))
 
 
-def in_memory(shard: Shard, cell: int = 0) -> int:
-    return int((shard.pool.priorities[cell] > -np.inf).sum())
+def in_memory(shard: Shard) -> int:
+    return len(shard.pools.holders)
 
 
-def test_drawn_items_are_freed_in_the_owner_and_the_cell_fills_again(connection: Connection) -> None:
+def test_drawn_items_leave_the_pool_of_their_owner_and_then_that_of_redis(connection: Connection) -> None:
     site = Site(connection, MODELS, bounds=BOUNDS)
     store, shard = shard_store(site)
-    add(shard, ["a", "b", "c", "d", "e"])
-    flush(store, shard, 5, started=False)
+    add(shard, ["a", "b", "c", "d"])
+    flush(store, shard, 4, started=False)
+    assert len(pooled(connection, site)) == in_memory(shard) == 4
+    draw(connection, site, "a")
+    draw(connection, site, "c")
+    assert flush(store, shard, 5) == 2
+    assert in_memory(shard) == 2
+    assert flush(store, shard, 6, seen=2) == 2
+    assert pooled(connection, site).keys() == {"b", "d"}
+
+
+def test_a_full_group_that_gave_items_away_takes_none_that_is_lower_than_what_it_dropped(
+    connection: Connection,
+) -> None:
+    site = Site(connection, MODELS, bounds=BOUNDS)
+    store, shard = shard_store(site)
+    add(shard, ["a", "b", "c", "d", "e", "f", "g"])
+    flush(store, shard, 7, started=False)
     items = pooled(connection, site)
-    assert len(items) == in_memory(shard) == 3
+    assert len(items) == 4
     for item in items:
         draw(connection, site, item)
-    assert flush(store, shard, 6) == 3
-    assert in_memory(shard) == 0
-    add(shard, ["x", "y", "z"])
-    assert flush(store, shard, 9, seen=3) == 3
-    assert pooled(connection, site).keys() == {"x", "y", "z"}
+    assert flush(store, shard, 8) == 4
+    add(shard, ["old"], time=NOW - 1e8)
+    add(shard, ["new"], time=NOW + 1e8)
+    assert flush(store, shard, 10, seen=4) == 4
+    assert pooled(connection, site).keys() == {"new"}
 
 
 def test_a_drawn_item_is_told_until_the_owner_has_heard_of_it_and_not_again(connection: Connection) -> None:
@@ -422,8 +458,8 @@ def test_a_drawn_item_is_told_until_the_owner_has_heard_of_it_and_not_again(conn
     assert connection.client.llen(drawn) == 0
 
 
-def test_a_slot_that_another_item_has_taken_is_not_freed(connection: Connection) -> None:
-    site = Site(connection, MODELS, bounds=BOUNDS)
+def test_a_drawn_item_that_left_the_pool_meanwhile_frees_no_other(connection: Connection) -> None:
+    site = Site(connection, MODELS, bounds={"pool_items": 2})
     store, shard = shard_store(site)
     add(shard, ["old"])
     flush(store, shard, 1, started=False)
@@ -432,6 +468,16 @@ def test_a_slot_that_another_item_has_taken_is_not_freed(connection: Connection)
     assert flush(store, shard, 2) == 1
     assert in_memory(shard) == 1
     assert pooled(connection, site).keys() == {"new"}
+
+
+def test_a_grouping_that_asks_no_more_leaves_no_item(connection: Connection) -> None:
+    site = Site(connection, MODELS, bounds=BOUNDS)
+    site.take_in(stream(0, 40))
+    fields = connection.client.hkeys(site.keys("m").pool(0))
+    assert {field.split(b":")[0] for field in fields} == {b"all", b"region"}
+    later = Site(connection, {"m": MODELS["m"] | {"assessments": {}}, "n": MODELS["n"]}, bounds=BOUNDS)
+    Owner(later, {0: stream(0, 40)}).finish()
+    assert not connection.client.exists(later.keys("m").pool(0), later.keys("m").items(0))
 
 
 def test_an_owner_that_loads_a_shard_has_seen_what_was_drawn_from_it(connection: Connection) -> None:
@@ -481,9 +527,9 @@ def test_the_pool_holds_the_most_recent_where_traffic_decays(connection: Connect
     site = Site(connection, MODELS, bounds=BOUNDS)
     store, shard = shard_store(site)
     add(shard, [f"old{i}" for i in range(30)], time=NOW - 1e8)
-    add(shard, ["p", "q", "r"])
-    flush(store, shard, 33, started=False)
-    assert pooled(connection, site).keys() == {"p", "q", "r"}
+    add(shard, ["p", "q", "r", "s"])
+    flush(store, shard, 34, started=False)
+    assert pooled(connection, site).keys() == {"p", "q", "r", "s"}
 
 
 def test_all_keys_of_a_model_share_a_hash_tag(connection: Connection) -> None:

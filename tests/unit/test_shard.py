@@ -10,11 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from service.shard import Candidates, Pool, Shard, Traffic, gumbel_noise, merge_traffic
+from service.pool import GroupingPool, Pools
+from service.pool_key import PoolKey
+from service.shard import Candidates, Shard, Traffic, merge_traffic
 from service.siphash import siphash24
 
 KEY = bytes(range(16))
 CELLS = 3
+POOL = "cell:"
 START = 1_700_000_000.0
 
 
@@ -22,22 +25,29 @@ def empty_shard(*, decay: float = 1e-5, slots: int = 2) -> Shard:
     return Shard(
         next_offset=0,
         traffic=Traffic.empty(CELLS),
-        pool=Pool.empty(CELLS, slots),
+        pools=Pools({POOL: GroupingPool(slots, 1_000)}),
+        noise=PoolKey(KEY, "m").noise,
         decay=decay,
     )
 
 
-def add(shard: Shard, items: list[tuple[int, int, float]], key: bytes = KEY) -> None:
+def hashes_of(items: list[tuple[int, int, float]]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    ids = siphash24([f"item-{number}".encode() for number, _, _ in items], KEY)
+    return PoolKey(KEY, "m").item_hashes(ids, np.array([time for *_, time in items]))
+
+
+def add(shard: Shard, items: list[tuple[int, int, float]]) -> None:
     """Add (item number, cell, time) with a score that the number decides."""
-    ids = [f"item-{number}".encode() for number, _, _ in items]
+    cells = np.array([cell for _, cell, _ in items], dtype=np.intp)
     shard.add(
         Candidates(
-            cells=np.array([cell for _, cell, _ in items], dtype=np.intp),
+            cells=cells,
             classes=np.zeros(len(items), dtype=np.intp),
             scores=np.array([(number % 10) / 10 for number, _, _ in items]),
             times=np.array([time for _, _, time in items]),
-            item_hashes=siphash24(ids, key),
-            record=lambda row: ids[row],
+            item_hashes=hashes_of(items),
+            groups={POOL: (["0", "1", "2"], cells)},
+            record=lambda row: str(items[row][0]).encode(),
         ),
         CELLS,
     )
@@ -45,8 +55,8 @@ def add(shard: Shard, items: list[tuple[int, int, float]], key: bytes = KEY) -> 
 
 def pooled(shard: Shard) -> list[set[int]]:
     """Hashes of the pooled items of every cell."""
-    there = shard.pool.priorities > -np.inf
-    return [set(shard.pool.item_hashes[cell][there[cell]].tolist()) for cell in range(CELLS)]
+    sketches = shard.pools.groupings[POOL].sketches()
+    return [set(sketches[name].hashes.tolist()) if name in sketches else set() for name in "012"]
 
 
 streams = st.lists(
@@ -108,28 +118,17 @@ def test_a_late_prediction_weighs_what_it_would_have_weighed_in_time() -> None:
     np.testing.assert_allclose(same.weights, in_time.traffic.weights, rtol=1e-12)
 
 
-def test_an_item_that_comes_twice_takes_one_slot() -> None:
+def test_a_prediction_that_comes_twice_is_pooled_once() -> None:
     shard = empty_shard()
     add(shard, [(1, 0, START)])
-    add(shard, [(1, 0, START + 5)])
+    add(shard, [(1, 0, START)])
     assert len(pooled(shard)[0]) == 1
-    assert (shard.pool.priorities[0] > -np.inf).sum() == 1
 
 
-def test_a_drawn_item_frees_its_slot() -> None:
+def test_an_item_that_is_predicted_at_two_times_is_pooled_for_each() -> None:
     shard = empty_shard()
-    add(shard, [(1, 0, START)])
-    (slot,) = np.flatnonzero(shard.pool.priorities[0] > -np.inf)
-    shard.free_drawn([(int(slot), int(shard.pool.item_hashes[0, slot]))])
-    assert pooled(shard)[0] == set()
-
-
-def test_a_slot_that_holds_another_item_by_now_is_not_freed() -> None:
-    shard = empty_shard()
-    add(shard, [(1, 0, START)])
-    (slot,) = np.flatnonzero(shard.pool.priorities[0] > -np.inf)
-    shard.free_drawn([(int(slot), 12345)])
-    assert len(pooled(shard)[0]) == 1
+    add(shard, [(1, 0, START), (1, 0, START + 5)])
+    assert len(pooled(shard)[0]) == 2
 
 
 def test_class_probabilities_are_summed_per_predicted_class() -> None:
@@ -142,6 +141,7 @@ def test_class_probabilities_are_summed_per_predicted_class() -> None:
             scores=np.full(4, 0.5),
             times=np.full(4, START),
             item_hashes=siphash24([b"a", b"b", b"c", b"d"], KEY),
+            groups={},
             record=lambda _: b"",
             probabilities=(np.array([0, 1, 2]), probabilities),
         ),
@@ -151,36 +151,16 @@ def test_class_probabilities_are_summed_per_predicted_class() -> None:
     np.testing.assert_allclose(shard.probability_sums[1], [0.1, 0.9])
 
 
-def test_noise_is_standard_gumbel() -> None:
-    hashes = np.random.default_rng(1).integers(0, 2**64, 20_000, dtype=np.uint64)
-    # A fixed seed; the threshold is far below what a wrong distribution gives.
-    assert stats.kstest(gumbel_noise(hashes), stats.gumbel_r.cdf).pvalue > 1e-3
-
-
 def test_without_decay_every_item_of_a_cell_is_pooled_equally_often() -> None:
     kept = np.zeros(20)
     for run in range(3_000):
         shard = empty_shard(decay=0.0)
-        add(shard, [(run * 20 + i, 0, START + i) for i in range(20)])
-        hashes = siphash24([f"item-{run * 20 + i}".encode() for i in range(20)], KEY)
-        kept += [item in pooled(shard)[0] for item in hashes.tolist()]
-    # Slots of one run exclude each other, which makes the statistic a little smaller than chi-square.
+        items = [(run * 20 + i, 0, START + i) for i in range(20)]
+        add(shard, items)
+        kept += [item in pooled(shard)[0] for item in hashes_of(items).tolist()]
+    # Items of one run exclude each other, which makes the statistic a little smaller than chi-square.
     assert kept.sum() == 6_000
     assert stats.chisquare(kept).pvalue > 1e-3
-
-
-def test_who_does_not_know_the_key_cannot_tell_which_items_are_pooled() -> None:
-    stream = [(i, 0, START) for i in range(200)]
-    guesses, hits = np.random.default_rng(3).bytes(16 * 200), 0
-    ids = [f"item-{i}".encode() for i in range(200)]
-    for first in range(0, len(guesses), 16):
-        key = guesses[first : first + 16]
-        shard = empty_shard(slots=20)
-        add(shard, stream, key)
-        there = np.isin(siphash24(ids, key), list(pooled(shard)[0]))
-        hits += int(there[:20].sum())
-    # Of twenty items that somebody made, one key pools two, as of any others; a fixed seed, five deviations.
-    assert abs(hits - 400) < 5 * math.sqrt(200 * 20 * 0.1 * 0.9)
 
 
 def test_with_decay_the_first_pooled_item_is_drawn_in_proportion_to_its_weight() -> None:
@@ -188,17 +168,16 @@ def test_with_decay_the_first_pooled_item_is_drawn_in_proportion_to_its_weight()
     kept = np.zeros(5)
     for run in range(4_000):
         shard = empty_shard(decay=decay, slots=1)
-        add(shard, [(run * 5 + i, 0, START + 10 * i) for i in range(5)])
-        hashes = siphash24([f"item-{run * 5 + i}".encode() for i in range(5)], KEY)
-        kept += [item in pooled(shard)[0] for item in hashes.tolist()]
+        items = [(run * 5 + i, 0, START + 10 * i) for i in range(5)]
+        add(shard, items)
+        kept += [item in pooled(shard)[0] for item in hashes_of(items).tolist()]
     expected = 2.0 ** np.arange(5)
     assert stats.chisquare(kept, 4_000 * expected / expected.sum()).pvalue > 1e-3
 
 
 @settings(max_examples=30)
 @given(st.integers(1, 5_000))
-def test_the_pool_never_outgrows_its_slots(count: int) -> None:
+def test_a_group_never_outgrows_its_pool(count: int) -> None:
     shard = empty_shard(slots=4)
     add(shard, [(i, i % CELLS, START + i) for i in range(count)])
-    assert shard.pool.priorities.shape == (CELLS, 4)
     assert all(len(items) <= 4 for items in pooled(shard))
