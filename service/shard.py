@@ -146,6 +146,7 @@ class Shard:
         probability_sums: dict[int, Floats] | None = None,
     ) -> None:
         self.next_offset = next_offset
+        self.flush_number = 0
         self.traffic = traffic
         self.pools = pools
         self.probability_sums = probability_sums or {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import msgspec
 import numpy as np
@@ -170,6 +171,7 @@ class ShardStore:
         self._pool_key = pool_key
         self._decay = decay
         self._owner = secrets.token_hex(4)
+        self._flushes = count()
 
     def load(self, partition: int, *, cell_count: int) -> tuple[Shard, bool, int]:
         """The shard as stored.
@@ -202,6 +204,7 @@ class ShardStore:
             decay=self._decay,
             probability_sums=unpack_probability_sums(sums),
         )
+        shard.flush_number = next(self._flushes)
         _take_drawn(shard, drawn)
         return shard, next_offset is not None, int(base or 0) + len(drawn)
 
@@ -259,7 +262,7 @@ class ShardStore:
         arguments: list[str | bytes | int | float] = [
             shard.next_offset if started else "",
             new_offset,
-            f"{self._owner}.{shard.next_offset}",
+            f"{self._owner}.{shard.flush_number}",
             drawn_seen,
             partition,
             *packed,
@@ -299,6 +302,7 @@ class ShardStore:
             )
         base, entries = int(reply[1]), reply[2:]
         shard.next_offset = new_offset
+        shard.flush_number = next(self._flushes)
         shard.mark_flushed()
         _take_drawn(shard, entries[drawn_seen - base :])
         return base + len(entries)

@@ -421,6 +421,18 @@ def test_drawn_items_leave_the_pool_of_their_owner_and_then_that_of_redis(connec
     assert pooled(connection, site).keys() == {"b", "d"}
 
 
+def test_drawn_items_leave_the_pool_of_redis_though_no_prediction_comes(connection: Connection) -> None:
+    site = Site(connection, MODELS, bounds=BOUNDS)
+    store, shard = shard_store(site)
+    add(shard, ["a", "b"])
+    flush(store, shard, 2, started=False)
+    draw(connection, site, "a")
+    assert flush(store, shard, 2) == 1
+    assert flush(store, shard, 2, seen=1) == 1
+    assert pooled(connection, site).keys() == {"b"}
+    assert connection.client.llen(site.keys("m").drawn(0)) == 0
+
+
 def test_a_full_group_that_gave_items_away_takes_none_that_is_lower_than_what_it_dropped(
     connection: Connection,
 ) -> None:

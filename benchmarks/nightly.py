@@ -1,0 +1,252 @@
+"""Labels of nightly batches: whether they are an even sample of each group's traffic, and what they confirm.
+
+A model is perfectly calibrated: its scores average .92, and a prediction is right with the probability of
+its score. One batch of predictions comes every night; labels are asked for in rounds throughout the day, and
+answered before the next round. Everything goes through the service's own consumers, store and rounds, on a
+real Redis.
+
+For every group of a run the labels' raw accuracy is compared with the accuracy of all of its predictions so
+far, in standard errors. A healthy group is falsely confirmed if evidence ever confirms anything of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from prometheus_client import CollectorRegistry
+
+from benchmarks.flushes import NoLetters, Record
+from service.assessment.policies import POLICIES
+from service.clients import build_redis
+from service.embedded import EmbeddedRedis
+from service.instruments import PipelineMetrics
+from service.settings import Settings
+from service.snapshot import ModelSnapshot
+from service.store.connection import Connection
+from service.store.requests import LabelEvent
+from service.wiring import model_keys, model_monitor, prediction_step, request_store
+
+MODEL = "m"
+CLASSES = ["no", "yes"]
+BATCH = 5_000
+ACCURACY = 0.92
+TARGET = 0.88
+DAY = 86_400.0
+BEGAN = 1_800_000_000.0
+ROUNDS_A_DAY = 5
+
+Flags = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is tried.
+
+    Attributes:
+        labels: a day.
+        groups: of the attribute that is asked by; one is all traffic.
+        partitions: of the topic.
+        policy: who is labelled next.
+        days: how long.
+        batch: predictions a night.
+    """
+
+    labels: int
+    groups: int
+    partitions: int
+    policy: str
+    days: int = 7
+    batch: int = BATCH
+
+    @property
+    def grouping(self) -> str:
+        """The grouping that is asked by."""
+        return "all" if self.groups == 1 else "region"
+
+    def settings(self, redis_url: str) -> Settings:
+        """The configuration, under a prefix of its own."""
+        asked = {
+            "grouping": self.grouping,
+            "policy": self.policy,
+            "budget": {"labels": self.labels, "per_days": 1},
+            "max_in_flight": -(-self.labels // ROUNDS_A_DAY),
+        }
+        model: dict[str, Any] = {
+            "classes": CLASSES,
+            "assessments": {"ask": asked},
+            "alerts": {"min_accuracy": TARGET},
+        }
+        if self.groups > 1:
+            model["groupings"] = {"region": {"by": "attribute", "attribute": "region"}}
+        redis = {"url": redis_url, "prefix": secrets.token_hex(6)}
+        return Settings.model_validate({"redis": redis, "models": {MODEL: model}})
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one run.
+
+    Attributes:
+        labels: that were given.
+        errors: raw accuracy of every group's labels less that of its predictions, in standard errors.
+        confirmed: whether anything was ever confirmed of a group.
+    """
+
+    labels: int
+    errors: list[float]
+    confirmed: bool
+
+
+class _World:
+    """Every prediction that was ever made: its group, and whether it is right."""
+
+    def __init__(self, case: Case, rng: np.random.Generator) -> None:
+        self._case, self._rng = case, rng
+        self.groups: Indices = np.zeros(0, np.intp)
+        self.correct: Flags = np.zeros(0, np.bool_)
+
+    def night(self, began: float) -> list[list[Record]]:
+        """A batch of predictions, by partition."""
+        case, rng, first = self._case, self._rng, len(self.correct)
+        shares = 0.5 ** np.arange(case.groups)
+        groups = rng.choice(case.groups, size=case.batch, p=shares / shares.sum())
+        scores = rng.beta(ACCURACY * 8, (1 - ACCURACY) * 8, size=case.batch)
+        self.groups = np.append(self.groups, groups)
+        self.correct = np.append(self.correct, rng.random(case.batch) < scores)
+        records: list[list[Record]] = [[] for _ in range(case.partitions)]
+        for n in range(case.batch):
+            message = {
+                "model": MODEL,
+                "item_id": str(first + n),
+                "predicted_class": "yes",
+                "score": float(scores[n]),
+                "attributes": {"region": f"r{groups[n]}"},
+            }
+            partition = n % case.partitions
+            offset = (first + n) // case.partitions
+            time = int(1_000 * (began + n / 100))
+            records[partition].append(Record(offset, time, json.dumps(message).encode()))
+        return records
+
+
+def run(case: Case, redis_url: str, seed: int) -> Result:
+    """One run of so many days.
+
+    Args:
+        case: what is tried.
+        redis_url: of the Redis that is used.
+        seed: of predictions, policies and the pools' hash key.
+    """
+    rng = np.random.default_rng(seed)
+    settings, hash_key, world = case.settings(redis_url), rng.bytes(16), _World(case, rng)
+    with build_redis(settings.redis) as client:
+        connection = Connection(client, settings.redis.prefix)
+        keys = model_keys(settings, MODEL, settings.cell_space(MODEL))
+        requests = request_store(settings, connection, keys)
+        metrics = PipelineMetrics(CollectorRegistry(), lambda: BEGAN)
+        step = prediction_step(
+            settings, connection, hash_key=hash_key, dead_letters=NoLetters(), metrics=metrics
+        )
+        monitor = model_monitor(settings, MODEL, connection, hash_key=hash_key, rng=rng.spawn(1)[0])
+        for partition in range(case.partitions):
+            step.assign(partition, 0)
+        asked: list[int] = []
+        confirmed = False
+        for day in range(case.days):
+            for partition, records in enumerate(world.night(BEGAN + DAY * day)):
+                step.process(partition, records, BEGAN + DAY * day + 60)
+            for turn in range(ROUNDS_A_DAY):
+                now = BEGAN + DAY * (day + (turn + 0.5) / ROUNDS_A_DAY)
+                for partition in range(case.partitions):
+                    step.flush(partition, now)
+                confirmed |= _confirms(monitor.refresh(now))
+                monitor.ask(epoch=1, now=now)
+                items = _asked_items(requests.outbox().values())
+                asked += items.values()
+                requests.published(list(requests.outbox()))
+                answers = [_answer(request, item, world, now) for request, item in items.items()]
+                if answers:
+                    requests.apply(0, answers, now=now)
+        for key in client.scan_iter(f"{settings.redis.prefix}:*", count=1_000):
+            client.unlink(key)
+    return Result(len(asked), list(_errors(world, np.array(asked, np.intp), case.groups)), confirmed)
+
+
+def _asked_items(messages: Any) -> dict[str, int]:
+    told = [json.loads(message) for message in messages]
+    return {one["request_id"]: int(one["item_id"]) for one in told}
+
+
+def _answer(request: str, item: int, world: _World, now: float) -> LabelEvent:
+    true_class = "yes" if world.correct[item] else "no"
+    return LabelEvent(request, str(item), "answer", true_class, f"{item:016x}", now, "bench")
+
+
+def _confirms(snapshot: ModelSnapshot) -> bool:
+    groupings = snapshot.groupings.values()
+    return any(bool(g.evidence.alarming.any()) for g in groupings if g.evidence is not None)
+
+
+def _errors(world: _World, asked: Indices, groups: int) -> Iterator[float]:
+    for group in range(groups):
+        own = asked[world.groups[asked] == group]
+        if len(own):
+            accuracy = float(world.correct[world.groups == group].mean())
+            error = float(world.correct[own].mean()) - accuracy
+            yield error / np.sqrt(accuracy * (1 - accuracy) / len(own))
+
+
+def summary(case: Case, results: list[Result]) -> dict[str, Any]:
+    """What came of all runs of a case.
+
+    `mean_error` is the mean of all errors over its own standard error: beyond 3 in absolute value, labels are
+    no even sample.
+    """
+    errors = np.array([error for result in results for error in result.errors])
+    return asdict(case) | {
+        "runs": len(results),
+        "labels_a_day": float(np.mean([result.labels for result in results])) / case.days,
+        "mean_error": float(errors.mean() * np.sqrt(len(errors))),
+        "errors_beyond_3": float((np.abs(errors) > 3).mean()),  # noqa: PLR2004 - three standard errors
+        "confirmed": float(np.mean([result.confirmed for result in results])),
+    }
+
+
+def main() -> None:
+    """Print a row a case."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=3, help="of every case (3)")
+    parser.add_argument("--labels", type=int, nargs="+", default=[50, 100, 500], help="a day")
+    parser.add_argument("--groups", type=int, nargs="+", default=[1, 4])
+    parser.add_argument("--partitions", type=int, nargs="+", default=[1, 4])
+    parser.add_argument("--policies", nargs="+", default=list(POLICIES), choices=list(POLICIES))
+    parser.add_argument("--days", type=int, default=7)
+    parser.add_argument("--json", action="store_true", help="rows as JSON")
+    options = parser.parse_args()
+    with EmbeddedRedis() as server:
+        cases = product(options.labels, options.groups, options.partitions, options.policies)
+        for labels, groups, partitions, policy in cases:
+            case = Case(labels, groups, partitions, policy, days=options.days)
+            row = summary(case, [run(case, server.url, seed) for seed in range(options.runs)])
+            if options.json:
+                print(json.dumps(row), flush=True)
+                continue
+            print(
+                f"{labels:4} labels a day, {groups} groups, {partitions} partitions, {policy}: "
+                f"{row['labels_a_day']:.0f} given, mean error {row['mean_error']:+.1f} s.e., "
+                f"beyond 3 s.e. {row['errors_beyond_3']:.1%}, falsely confirmed {row['confirmed']:.0%}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
