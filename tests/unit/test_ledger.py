@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from service.cells import CellSpace, Grouping
 from service.combination_directory import CombinationDirectory
 from service.ledger import RECENT, LabelSequence, OutcomeLedger
 from service.outcome_sums import SumTallies
-from service.store.facts import OutcomeEntry
+from service.store.facts import OutcomeEntry, SharedDraw
 from service.store.records import Fact, Given
 
 SPACE = CellSpace(
@@ -72,7 +73,9 @@ def stream(history: list[tuple[int | None, str]]) -> list[OutcomeEntry]:
     return entries
 
 
-def folded(entries: list[OutcomeEntry], directory: CombinationDirectory = DIRECTORY) -> OutcomeLedger:
+def folded(
+    entries: Sequence[OutcomeEntry | SharedDraw], directory: CombinationDirectory = DIRECTORY
+) -> OutcomeLedger:
     ledger = OutcomeLedger(SPACE)
     ledger.fold(entries)
     ledger.place(directory)
@@ -257,7 +260,7 @@ def test_a_true_class_that_the_model_does_not_have_makes_a_prediction_wrong() ->
 
 def test_who_asked_is_kept_with_the_grouping_of_then() -> None:
     ledger = folded([outcome(number, "cat") for number in (1, 2, 3)])
-    assert ledger.sources == [("a1", "region"), ("a0", "region")]
+    assert [source.draws for source in ledger.sources] == [{("a1", "region")}, {("a0", "region")}]
     sums = ledger.sums(at=EVER, decay=0.0)
     assert np.bincount(sums.sources, weights=sums.counts).tolist() == [2, 1]
 

@@ -25,7 +25,7 @@ from service.cells import (
     Grouping,
 )
 from service.combination_directory import CombinationDirectory
-from service.ledger import OutcomeLedger
+from service.ledger import OutcomeLedger, Source
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 
@@ -116,7 +116,7 @@ def test_where_combinations_are_full_a_label_without_a_vote_still_finds_its_attr
 
 def test_who_asked_is_told_of_either_kind() -> None:
     ledger = placed([outcome(0), outcome(1, "cat")], VOTED)
-    assert ledger.sources == [("a", "region")] * 2
+    assert ledger.sources == [Source(frozenset({("a", "region")}), any_vote) for any_vote in (False, True)]
     assert ledger.of_any_vote.tolist() == [False, True]
     assert ledger.asked_by("region").correct.tolist() == [True, True]
 
@@ -153,7 +153,7 @@ def test_labels_that_were_aimed_by_other_votes_are_of_no_known_density(
 ) -> None:
     ledger = placed([outcome(0, "cat", grouping=grouping, voters=voters)], VOTED)
     assert ledger.evenly_asked.tolist() == [even]
-    assert ledger.sources == [("a", grouping if even else FORMER_GROUPING)]
+    assert [source.groupings for source in ledger.sources] == [{grouping if even else FORMER_GROUPING}]
 
 
 def test_an_ensemble_is_another_one_with_other_members_or_another_class_and_not_in_another_order() -> None:
