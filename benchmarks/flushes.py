@@ -1,4 +1,4 @@
-"""What taking in and storing predictions costs, against cells, models of one topic, and pool slots.
+"""What taking in and storing predictions costs, against cells, models of one topic, and pooled items.
 
 The predictions are given to the consumer's step as a Kafka client would give them, and stored in a real
 Redis; what is told is the processor time of this process, and the time of a flush. A flush follows every
@@ -32,7 +32,7 @@ BATCH = 5_000
 SCORE_BINS = 10
 CELLS = (100, 1_000, 10_000, 20_000)
 MODELS = (1, 10, 50, 200)
-SLOTS = (4, 16, 64)
+POOLED = (16, 64, 256)
 
 
 class Record(NamedTuple):
@@ -56,22 +56,23 @@ class NoLetters:
 
 @dataclass(frozen=True)
 class Case:
-    """One thing that is measured: so many models with so many cells each."""
+    """One thing that is measured: so many models with so many cells each, and pooled items a class."""
 
     cells: int = 1_000
     models: int = 1
-    slots: int = 16
+    pooled: int = 16
 
     def settings(self, redis_url: str) -> Settings:
         """A model's cells are its classes times its score bins."""
         model = {
             "classes": [f"c{i}" for i in range(self.cells // SCORE_BINS)],
             "groupings": {"class": {"by": "predicted_class"}},
+            "assessments": {"ask": {"grouping": "class", "budget": {"labels": max(POOLED)}}},
         }
         return Settings.model_validate(
             {
                 "redis": {"url": redis_url, "prefix": secrets.token_hex(4)},
-                "bounds": {"slots_per_cell": self.slots},
+                "bounds": {"pool_items": self.pooled * self.cells // SCORE_BINS},
                 "models": {f"m{i}": model for i in range(self.models)},
             }
         )
@@ -115,7 +116,7 @@ def measure(case: Case, batches: int, redis_url: str) -> dict[str, Any]:
     return {
         "cells": case.cells,
         "models": case.models,
-        "slots": case.slots,
+        "pooled": case.pooled,
         "taking_us": median(taking),
         "flush_ms": median(flushing),
         "redis_mb": connection.client.info("memory")["used_memory"] / 1e6,
@@ -126,7 +127,7 @@ def cases() -> Iterator[Case]:
     """All that is measured."""
     yield from (Case(cells=cells) for cells in CELLS)
     yield from (Case(models=models) for models in MODELS[1:])
-    yield from (Case(slots=slots) for slots in SLOTS)
+    yield from (Case(pooled=pooled) for pooled in POOLED)
 
 
 def main() -> None:
@@ -140,13 +141,13 @@ def main() -> None:
     told = []
     collect_rarely()
     if not options.json:
-        print("  cells  models  slots   us a prediction   ms a flush   Redis, MB")
+        print("  cells  models pooled   us a prediction   ms a flush   Redis, MB")
     for case in cases():
         with EmbeddedRedis() as redis:
             told.append(figures := measure(case, options.batches, redis.url))
         if not options.json:
             print(
-                f"{figures['cells']:7,}{figures['models']:8}{figures['slots']:7}{figures['taking_us']:18.2f}"
+                f"{figures['cells']:7,}{figures['models']:8}{figures['pooled']:7}{figures['taking_us']:18.2f}"
                 f"{figures['flush_ms']:13.2f}{figures['redis_mb']:12.1f}",
                 flush=True,
             )

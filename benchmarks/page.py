@@ -30,11 +30,11 @@ COMMANDS: dict[str, list[str]] = {
 UTILISATION = 0.6
 """Part of a core that is planned with; the rest is for peaks and for catching up."""
 
-SIZED_CELLS, SIZED_SLOTS = 20_000, 16
-"""Of the model that Redis is sized for."""
+SIZED_CELLS, SIZED_ITEMS = 20_000, 50_000
+"""Of the model that Redis is sized for, by default: its cells, and pooled items of a partition."""
 
-SLOT_CELLS = 1_000
-"""Cells of the measurements that differ in slots alone."""
+POOL_CELLS, POOL_CLASSES = 1_000, 100
+"""Of the measurements that differ in pooled items alone."""
 
 CELL_BYTES = 24
 FLUSH_RECORDS, FLUSH_SECONDS = 50_000, 1.0
@@ -164,20 +164,20 @@ the last one has read a tenth of its share until the first one has little left.
 def _flushes(told: Sequence[Figures]) -> str:
     rows = [
         (
-            f"{f['cells']:,} cells, {f['models']} {'model' if f['models'] == 1 else 'models'}, {f['slots']} slots",
+            f"{f['cells']:,} cells, {f['models']} {'model' if f['models'] == 1 else 'models'}, {f['pooled']} a class",
             f"{f['taking_us']:.2f}",
             f"{f['flush_ms']:.1f}",
             f"{f['redis_mb']:.1f}",
         )
         for f in told
     ]
-    heads = ("of one partition", "taking in, us a prediction", "a flush, ms", "Redis, MB")
-    return f"""## Cells, models, slots
+    heads = ("of one partition; pooled items", "taking in, us a prediction", "a flush, ms", "Redis, MB")
+    return f"""## Cells, models, pools
 
 {_command("flushes")}: batches of 5,000 predictions given to the consumer's step, a flush behind each. In service
 a flush follows `kafka.flush_records` (50,000) records or `kafka.flush_seconds` (1 s), whichever is sooner,
-so its cost is spread over more. Cells, slots and models are all of one topic partition; the pool is still
-filling where there are many of them.
+so its cost is spread over more. Cells, pools and models are all of one topic partition; a model has a class for
+every ten cells, and asks by class.
 
 {table(heads, rows)}"""
 
@@ -292,7 +292,7 @@ def _sizing(told: dict[str, Any]) -> str:
         "100 in a record": (packed["credence"]["cpu_us"], packed_bytes / 100, 100),
     }
     item_bytes = _pooled_item_bytes(told["flushes"])
-    shard_bytes = SIZED_CELLS * (CELL_BYTES + SIZED_SLOTS * item_bytes)
+    shard_bytes = SIZED_CELLS * CELL_BYTES + SIZED_ITEMS * item_bytes
     rows = []
     for rate in RATES:
         for way, (us, size, of_record) in ways.items():
@@ -320,12 +320,13 @@ All of this is arithmetic from the tables above.
 **Consumers.** A process is one core. Cores in use = predictions a second x CPU of one; processes = that over
 {UTILISATION:.0%}, which leaves room for peaks and for catching up. Have at least as many partitions as processes.
 What counts most is packing: producers that put many predictions in a record save most of the cost. Redis is that
-of a model of {SIZED_CELLS:,} cells and {SIZED_SLOTS} slots, with a partition a process and flushes as by default.
+of a model of {SIZED_CELLS:,} cells and {SIZED_ITEMS:,} pooled items, with a partition a process and flushes as by default.
 
 {table(heads, rows)}
 
-**Redis, of one model.** Traffic: {CELL_BYTES} bytes x cells x partitions. Pool: cells x `bounds.slots_per_cell` x
-partitions x the item's record, {item_bytes:.0f} bytes measured; payloads, longer ids and attributes come on top.
+**Redis, of one model.** Traffic: {CELL_BYTES} bytes x cells x partitions. Pool: at most `bounds.pool_items` (or
+one item of every group that is asked about, if these are more) x partitions x {item_bytes:.0f} bytes measured, of
+which the entry in a group's sketch takes 16; payloads, longer ids and attributes come on top.
 Labels: {most["redis_bytes"]:,.0f} bytes each at {most["outcomes"]:,.0f}, of which the outcome takes
 {most["stream_bytes"]:,.0f}; closed requests leave after `bounds.correction_days`. A flush writes 24 bytes a cell
 and what is new in the pool; a model with fewer cells writes less, and so does one with a higher
@@ -340,10 +341,10 @@ by groups and new labels, not by predictions: one replica and a standby serve an
 
 
 def _pooled_item_bytes(flushes: Sequence[Figures]) -> float:
-    """What more slots took more of Redis, per item; all of them are filled."""
-    of_slots = {f["slots"]: f["redis_mb"] for f in flushes if f["cells"] == SLOT_CELLS and f["models"] == 1}
-    few, many = min(of_slots), max(of_slots)
-    item_bytes: float = 1e6 * (of_slots[many] - of_slots[few]) / (SLOT_CELLS * (many - few))
+    """What more pooled items took more of Redis, per item."""
+    sizes = {f["pooled"]: f["redis_mb"] for f in flushes if f["cells"] == POOL_CELLS and f["models"] == 1}
+    few, many = min(sizes), max(sizes)
+    item_bytes: float = 1e6 * (sizes[many] - sizes[few]) / (POOL_CLASSES * (many - few))
     return item_bytes
 
 

@@ -24,17 +24,19 @@ import redis
 from prometheus_client import CollectorRegistry
 
 from benchmarks.flushes import NoLetters, Record
+from service.assignment import VendorAssignment
 from service.clients import build_redis
 from service.definitions import definitions
 from service.drawing import Pooled
 from service.embedded import EmbeddedRedis
 from service.instruments import PipelineMetrics
 from service.monitor import ModelMonitor
+from service.pool import Sketch
 from service.requesting import request_of
 from service.settings import Settings
 from service.store.connection import Connection
 from service.store.keys import ModelKeys
-from service.store.records import PoolRecord, encode_pool_record
+from service.store.records import PoolRecord
 from service.store.requests import LabelEvent, RequestStore
 from service.wiring import model_keys, model_monitor, prediction_step, request_store
 
@@ -45,8 +47,8 @@ PREDICTIONS_PER_GROUP = 200
 ISSUED_AT_ONCE = 500
 HASH_KEY = bytes(range(16))
 TICK_SECONDS = 5.0
-SPARE_SLOT = 1_000_000_000
-"""Pool slots from here on belong to no cell: items that are drawn at once to make outcomes."""
+SPARE_POOL = b"spare:\0spare"
+"""The pool of no grouping: its items are drawn at once to make outcomes."""
 
 MIB = 2**20
 MANY = 1_000
@@ -159,7 +161,7 @@ class Site:
 
     def make_outcomes(self, count: int) -> None:
         """Issue and answer requests until there are so many outcomes, every assessment's in turn."""
-        client, pool = self.connection.client, self.keys.pool(0)
+        client = self.connection.client
         model = self.settings.models[MODEL]
         assessments = list(model.assessments)
         asked_by = definitions(self.settings.cell_space(MODEL))
@@ -167,11 +169,12 @@ class Site:
             name = assessments[self.outcomes // ISSUED_AT_ONCE % len(assessments)]
             size = min(ISSUED_AT_ONCE, count - self.outcomes)
             items = [self._item() for _ in range(size)]
-            encoded = {SPARE_SLOT + i: encode_pool_record(item) for i, item in enumerate(items)}
-            client.hset(pool, mapping=encoded)
+            hashes = range(self._items, self._items + size)
+            sketch = Sketch(-np.inf, np.zeros(size), np.array(hashes, np.uint64))
+            client.hset(self.keys.pool(0), SPARE_POOL, sketch.encode())
             draws = [
                 request_of(
-                    Pooled(0, SPARE_SLOT + i, encoded[SPARE_SLOT + i], i, item),
+                    Pooled(0, SPARE_POOL, item_hash, item),
                     model=MODEL,
                     classes=CLASSES,
                     assessment=name,
@@ -179,10 +182,10 @@ class Site:
                     group=item.attributes["site"],
                     voters="",
                     definition=asked_by[model.assessments[name].asked_grouping],
-                    shares={},
+                    assignment=VendorAssignment({}, HASH_KEY),
                     now=self.now,
                 )
-                for i, item in enumerate(items)
+                for item_hash, item in zip(hashes, items, strict=True)
             ]
             self.requests.issue(
                 epoch=1,
@@ -193,7 +196,8 @@ class Site:
                 draws=draws,
             )
             self.answer_all()
-        client.delete(self.keys.drawn(0))  # as the partition's owner does, who is not here
+            client.delete(self.keys.drawn(0))  # as the partition's owner does, who is not here
+        client.hdel(self.keys.pool(0), SPARE_POOL)
 
     def answer_all(self) -> None:
         """Publish and answer all requests that are open."""

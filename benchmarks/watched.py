@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.known_classifiers import Classifier
 from service.asking import standing
@@ -20,17 +19,20 @@ from service.combination_directory import CombinationDirectory
 from service.ledger import OutcomeLedger
 from service.performance_watch import POOLED_SCORES
 from service.performing import PerformanceSnapshot, assess_performance, performance_facts
+from service.pool import EMPTY_SKETCH, GroupingPool, Pools, merged_order
+from service.pool_key import PoolKey
 from service.present import present_groups
 from service.settings import Settings
-from service.shard import Candidates, Pool, Shard, Traffic
+from service.shard import Candidates, Shard, Traffic
 from service.store.facts import OutcomeEntry, TrafficFacts
 from service.store.records import Fact, Given, PoolRecord
-
-Indices = npt.NDArray[np.intp]
+from service.wiring import asked_pools
 
 NOW = 1_800_000_000.0
 CLASSES = ("ham", "spam")
 REGION = "region"
+ROOM = 10_000
+"""Items of a group that are pooled."""
 
 
 def _settings(threshold: float, regions: int) -> Settings:
@@ -64,11 +66,19 @@ class Watched:
         self._shard = Shard(
             next_offset=0,
             traffic=Traffic.empty(cells),
-            pool=Pool.empty(cells, settings.bounds.slots_per_cell),
+            pools=Pools(
+                {
+                    pool: GroupingPool(ROOM, 100 * ROOM)
+                    for pool in asked_pools(settings, "mail", self._space).values()
+                }
+            ),
+            noise=PoolKey(rng.bytes(16), "mail").noise,
             decay=0.0,
         )
+        self._pool_ids = asked_pools(settings, "mail", self._space)
         self._ledger = OutcomeLedger(self._space)
         self._items: dict[int, tuple[PoolRecord, str]] = {}
+        self._asked: set[int] = set()
         self._labels = 0
 
     def take_in(self, count: int) -> None:
@@ -82,7 +92,12 @@ class Watched:
             place = {REGION: str(items.regions[n])}
             record = PoolRecord(str(item), CLASSES[called[n]], float(scores[n]), NOW, place)
             self._items[item] = record, CLASSES[int(items.positive[n])]
-        batch = Candidates(cells, called, scores, np.full(count, NOW), hashes, lambda _: b"")
+        groups = {
+            pool: (names, of_cells[cells])
+            for grouping, pool in self._pool_ids.items()
+            for names, of_cells in [self._space.groups(grouping, self._combinations)]
+        }
+        batch = Candidates(cells, called, scores, np.full(count, NOW), hashes, groups, lambda _: b"")
         self._shard.add(batch, len(self._shard.traffic.counts))
 
     def ask(self, wanted: int) -> None:
@@ -113,7 +128,7 @@ class Watched:
             group = int(stands.policy.choose(stands.task, situation, self._rng)[0, 0])
             if group == NONE:
                 break
-            item = self._drawn(np.flatnonzero(groups.cells == group))
+            item = self._drawn(self._pool_ids[settings.asked_grouping], groups.names[group])
             if item is None:
                 available[0, group] = False
                 continue
@@ -122,16 +137,15 @@ class Watched:
         self._ledger.fold(entries)
         self._ledger.place(CombinationDirectory(self._space, self._combinations))
 
-    def _drawn(self, cells: Indices) -> int | None:
-        """An item of one of the cells, in proportion to traffic; it leaves the pool."""
-        weights, pool = self._shard.traffic.weights[cells], self._shard.pool
-        cell = int(self._rng.choice(cells, p=weights / weights.sum()))
-        slot = int(pool.priorities[cell].argmax())
-        if pool.priorities[cell, slot] == -np.inf:
-            return None
-        item = pool.item_hashes[cell, slot]
-        pool.free(cell, slot, item)
-        return int(item)
+    def _drawn(self, pool_id: str, group: str) -> int | None:
+        """The next item of a group; it leaves the group's pool."""
+        order = merged_order([self._shard.pools.groupings[pool_id].sketches().get(group, EMPTY_SKETCH)])
+        for _, item, _ in order:
+            self._shard.pools.take(pool_id, group, item)
+            if item not in self._asked:
+                self._asked.add(item)
+                return item
+        return None
 
     def _answered(self, item: int, assessment: str, grouping: str, group: str) -> OutcomeEntry:
         record, true_class = self._items[item]
@@ -155,8 +169,7 @@ class Watched:
 
     def believed(self) -> PerformanceSnapshot:
         """What the service would show now."""
-        pool = self._shard.pool
-        pooled = pool.item_hashes[pool.priorities > -np.inf]
+        pooled = np.array(list(self._shard.pools.holders), np.uint64)
         looked_at = self._rng.permutation(pooled)[:POOLED_SCORES].tolist()
         facts = performance_facts(
             self._space,

@@ -9,6 +9,7 @@ import numpy as np
 
 from service.asking import Aim, Standing, named_groups, standing
 from service.assessment_settings import AssessmentSettings
+from service.assignment import VendorAssignment
 from service.cells import AGREE, DISAGREE, CellSpace
 from service.definitions import definitions
 from service.drawing import Drawer, Pooled
@@ -52,7 +53,7 @@ class RequestIssuer:
         requests: its label requests.
         pool_ids: ids of pools, by the grouping that asks.
         rng: for Thompson sampling.
-        shares: of the vendors that may be asked; empty where there are none.
+        assignment: which vendor is asked.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class RequestIssuer:
         requests: RequestStore,
         pool_ids: Mapping[str, str],
         rng: np.random.Generator,
-        shares: Mapping[str, float],
+        assignment: VendorAssignment,
     ) -> None:
         self._model = model
         self._settings = settings
@@ -73,7 +74,7 @@ class RequestIssuer:
         self._requests = requests
         self._pool_ids = pool_ids
         self._rng = rng
-        self._shares = shares
+        self._assignment = assignment
 
     def play(
         self, snapshot: ModelSnapshot | None, traffic: TrafficFacts | None, *, epoch: int, now: float
@@ -103,7 +104,9 @@ class RequestIssuer:
 
     def _expire(self, epoch: int, now: float) -> tuple[int, int]:
         renewals = [
-            renewal_of(due, self._settings.assessments.get(due.open.assessment), shares=self._shares, now=now)
+            renewal_of(
+                due, self._settings.assessments.get(due.open.assessment), assignment=self._assignment, now=now
+            )
             for due in self._requests.due(now=now)
         ]
         statuses = self._requests.renew(epoch=epoch, renewals=renewals, now=now)
@@ -164,11 +167,11 @@ class RequestIssuer:
     ) -> tuple[list[Draw], int]:
         """As many items as are wanted, or as the pool has: the policy names groups step by step.
 
-        Where groups have drifted, suspicion names its share of them first; the items that it names come first,
-        and their number is returned too. What it does not find is the policy's.
+        Where groups have drifted, suspicion names its share of them first; the items that it names come
+        first, and their number is returned too. What it does not find is the policy's.
 
         A request, in flight or named in this round, counts as answered with what is expected of it. As many
-        groups are named as labels are wanted, and then their items are drawn, all at once. Groups that have no
+        groups are named as labels are wanted, and then their items are drawn, all at once. Groups without a
         further item wait for the next round, and the next best are named.
         """
         names = present_groups(self._space, settings.asked_grouping, traffic).names
@@ -240,6 +243,6 @@ class RequestIssuer:
             group=group,
             voters=self._space.aimed_by(settings.asked_grouping),
             definition=self._definitions[settings.asked_grouping],
-            shares=self._shares,
+            assignment=self._assignment,
             now=now,
         )

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from service.assignment import VendorAssignment
 from service.cells import CellSpace
 from service.combination_directory import CombinationDirectory
 from service.issuing import RequestIssuer, Round
@@ -40,7 +41,7 @@ class ModelMonitor:
         rng: for Thompson sampling and joint draws.
         metric_groups: groups per grouping that have metrics of their own, at most.
         history_seconds: how far back beliefs are remembered.
-        shares: of the vendors that may be asked; empty where there are none.
+        assignment: which vendor is asked.
         performance: what is believed of it, where that is asked.
     """
 
@@ -57,7 +58,7 @@ class ModelMonitor:
         rng: np.random.Generator,
         metric_groups: int,
         history_seconds: float,
-        shares: Mapping[str, float],
+        assignment: VendorAssignment,
         performance: PerformanceWatch,
     ) -> None:
         self.model = model
@@ -76,7 +77,7 @@ class ModelMonitor:
             requests=requests,
             pool_ids=pool_ids,
             rng=rng,
-            shares=shares,
+            assignment=assignment,
         )
         self._timeline = Timeline(history_seconds)
         self._ledger = OutcomeLedger(space)

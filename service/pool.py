@@ -76,8 +76,7 @@ def merged_order(sketches: Sequence[Sketch]) -> list[tuple[float, int, int]]:
     return list({item: entry for entry in reversed(found) for item in [entry[1]]}.values())[::-1]
 
 
-@dataclass(frozen=True)
-class Moves:
+class Moves(NamedTuple):
     """What changed in the sketches of a grouping.
 
     Attributes:
@@ -85,16 +84,16 @@ class Moves:
         left: hashes of items that left one.
     """
 
-    entered: list[int]
-    left: list[int]
+    entered: Indices
+    left: UInt64s
 
 
 class GroupingPool:
     """The pools of one grouping's groups, in one shard.
 
-    Invariants: a sketch holds at most `depth` items, descending, none twice; every item that was offered to a
-    group, lies above its bound and was not taken out is in its sketch. The depth is `wanted`, halved until
-    all groups have room within `capacity`; at least 1.
+    Invariants: a sketch holds at most `depth` items, none twice; every item that was offered to a group, lies
+    above its bound and was not taken out is in its sketch. The depth is `wanted`, halved until all groups
+    have room within `capacity`; at least 1.
 
     Args:
         wanted: items of one group that are kept where there is room for them.
@@ -103,36 +102,50 @@ class GroupingPool:
     """
 
     def __init__(self, wanted: int, capacity: int, stored: Mapping[str, Sketch] | None = None) -> None:
-        self._wanted = wanted
         self._capacity = capacity
-        self._rows = {group: row for row, group in enumerate(stored or {})}
-        self._sketches = list((stored or {}).values())
-        self._bounds = np.array([sketch.bound for sketch in self._sketches] + [-np.inf])
+        self._rows: dict[str, int] = {}
         self._changed: set[int] = set()
-        self.depth = wanted
+        self._depth = min(wanted, max(capacity, 1))
+        sketches = stored or {}
+        self._depth = max([self._depth, *(len(sketch.hashes) for sketch in sketches.values())])
+        # An empty slot has priority minus infinity; rows beyond the groups are spare.
+        self._priorities = np.full((max(len(sketches), 1), self._depth), -np.inf)
+        self._hashes = np.zeros(self._priorities.shape, np.uint64)
+        self._bounds = np.full(len(self._priorities), -np.inf)
+        for group, sketch in sketches.items():
+            row, size = self.row(group), len(sketch.hashes)
+            self._priorities[row, :size], self._hashes[row, :size] = sketch.priorities, sketch.hashes
+            self._bounds[row] = sketch.bound
+        self._target = wanted
 
     def row(self, group: str) -> int:
         """Number of a group; it is added if it is new."""
-        row = self._rows.setdefault(group, len(self._rows))
-        if row == len(self._sketches):
-            self._sketches.append(EMPTY_SKETCH)
-            if row >= len(self._bounds):
-                self._bounds = np.concatenate([self._bounds, np.full(row, -np.inf)])
-        return row
+        return self._rows.setdefault(group, len(self._rows))
 
     def sketches(self) -> dict[str, Sketch]:
         """All sketches by group."""
-        return dict(zip(self._rows, self._sketches, strict=True))
+        return {group: self._sketch(row) for group, row in self._rows.items()}
 
     def changed(self) -> Iterator[tuple[str, Sketch]]:
         """Groups whose sketches have changed since `mark_flushed`."""
-        for group, row in self._rows.items():
-            if row in self._changed:
-                yield group, self._sketches[row]
+        if self._changed:
+            for group, row in self._rows.items():
+                if row in self._changed:
+                    yield group, self._sketch(row)
 
     def mark_flushed(self) -> None:
         """Forget what had changed."""
         self._changed.clear()
+
+    def above_bounds(self, rows: Indices, priorities: Floats) -> Indices:
+        """Which of some items [n] a sketch may take in.
+
+        Args:
+            rows: number of each item's group, from `row` [n].
+            priorities: of each [n].
+        """
+        bounds = np.append(self._bounds, -np.inf)
+        return np.flatnonzero(priorities > bounds[np.minimum(rows, len(self._bounds))])
 
     def offer(self, rows: Indices, priorities: Floats, hashes: UInt64s) -> Moves:
         """Keep those of some items [n] that are among the highest of their group.
@@ -140,67 +153,78 @@ class GroupingPool:
         Args:
             rows: number of each item's group, from `row` [n].
             priorities: of each [n].
-            hashes: of each [n].
+            hashes: of each [n]; they differ, and no sketch holds one of them.
         """
-        entered: list[int] = []
         left = self._fit()
-        chosen = np.flatnonzero(priorities > self._bounds[rows])
-        if chosen.size:
-            chosen = chosen[np.argsort(rows[chosen], kind="stable")]
-            present, begins = np.unique(rows[chosen], return_index=True)
-            for row, items in zip(present.tolist(), np.split(chosen, begins[1:]), strict=True):
-                came, went = self._merge(row, priorities[items], hashes[items])
-                entered += items[came].tolist()
-                left += went.tolist()
-        return Moves(entered, left)
+        self._grow()
+        items = self.above_bounds(rows, priorities)
+        items = items[np.lexsort((-priorities[items], rows[items]))]
+        present, firsts, where = np.unique(rows[items], return_index=True, return_inverse=True)
+        # The k-th highest newcomer of a group takes the k-th lowest slot if it is higher than what is there:
+        # then the highest of both remain.
+        ranks = np.arange(len(items)) - firsts[where]
+        inside = ranks < self._depth
+        items, where, ranks = items[inside], where[inside], ranks[inside]
+        slots = np.argsort(self._priorities[present], axis=1)[where, ranks]
+        higher = priorities[items] > self._priorities[rows[items], slots]
+        items, slots = items[higher], slots[higher]
+        places = rows[items], slots
+        replaced = self._hashes[places][self._priorities[places] > -np.inf]
+        self._priorities[places], self._hashes[places] = priorities[items], hashes[items]
+        self._bound(present)
+        self._changed.update(present.tolist())
+        return Moves(items, np.concatenate([left, replaced]))
 
     def take(self, group: str, item: int) -> bool:
         """Take an item out of a group's sketch, as it was drawn; whether it was there."""
         row = self._rows.get(group)
         if row is None:
             return False
-        bound, priorities, hashes = self._sketches[row]
-        others = hashes != np.uint64(item)
-        if others.all():
-            return False
+        found = np.flatnonzero((self._hashes[row] == np.uint64(item)) & (self._priorities[row] > -np.inf))
         # What was dropped before stays dropped, so the bound stays.
-        self._sketches[row] = Sketch(bound, priorities[others], hashes[others])
-        self._changed.add(row)
-        return True
+        self._priorities[row, found] = -np.inf
+        if found.size:
+            self._changed.add(row)
+        return bool(found.size)
 
-    def _merge(self, row: int, priorities: Floats, hashes: UInt64s) -> tuple[Indices, UInt64s]:
-        """Which of some items [n] enter a sketch, and the hashes of those that leave it."""
-        bound, kept, kept_hashes = self._sketches[row]
-        fresh = np.unique(hashes, return_index=True)[1]
-        fresh = fresh[~np.isin(hashes[fresh], kept_hashes)]
-        every = np.concatenate([kept, priorities[fresh]])
-        every_hash = np.concatenate([kept_hashes, hashes[fresh]])
-        order = np.argsort(-every, kind="stable")
-        stay, go = order[: self.depth], order[self.depth :]
-        if fresh.size:
-            self._set(row, Sketch(bound, every[stay], every_hash[stay]))
-        return fresh[stay[stay >= len(kept)] - len(kept)], every_hash[go[go < len(kept)]]
+    def _grow(self) -> None:
+        """Make room for groups that are new; after `_fit`, so that all together stay within the capacity."""
+        if len(self._rows) > len(self._bounds):
+            self._bounds = np.pad(self._bounds, (0, len(self._rows)), constant_values=-np.inf)
+        more = len(self._bounds) - len(self._priorities)
+        if more:
+            self._priorities = np.pad(self._priorities, ((0, more), (0, 0)), constant_values=-np.inf)
+            self._hashes = np.pad(self._hashes, ((0, more), (0, 0)))
 
-    def _fit(self) -> list[int]:
+    def _sketch(self, row: int) -> Sketch:
+        if row >= len(self._priorities):
+            return EMPTY_SKETCH
+        order = np.argsort(-self._priorities[row], kind="stable")
+        order = order[self._priorities[row, order] > -np.inf]
+        return Sketch(float(self._bounds[row]), self._priorities[row, order], self._hashes[row, order])
+
+    def _bound(self, rows: Indices) -> None:
+        """Of groups that are full: whatever was dropped is lower than all that are kept."""
+        lowest = self._priorities[rows].min(axis=1, initial=np.inf)
+        self._bounds[rows] = np.maximum(self._bounds[rows], lowest)
+
+    def _fit(self) -> UInt64s:
         """Halve the depth until all groups have room; hashes of the items that had to go."""
-        while self.depth > 1 and self.depth * len(self._rows) > self._capacity:
-            self.depth = (self.depth + 1) // 2
-        left: list[int] = []
-        for row, sketch in enumerate(self._sketches):
-            if len(sketch.hashes) > self.depth:
-                left += sketch.hashes[self.depth :].tolist()
-                self._set(
-                    row, Sketch(sketch.bound, sketch.priorities[: self.depth], sketch.hashes[: self.depth])
-                )
+        depth = self._target
+        while depth > 1 and depth * len(self._rows) > self._capacity:
+            depth = (depth + 1) // 2
+        if depth >= self._depth:
+            return np.zeros(0, np.uint64)
+        self._depth = self._target = depth
+        order = np.argsort(-self._priorities, axis=1, kind="stable")
+        priorities = np.take_along_axis(self._priorities, order, axis=1)
+        hashes = np.take_along_axis(self._hashes, order, axis=1)
+        left = hashes[:, depth:][priorities[:, depth:] > -np.inf]
+        self._priorities, self._hashes = priorities[:, :depth].copy(), hashes[:, :depth].copy()
+        every = np.arange(min(len(self._rows), len(order)))
+        self._bound(every)
+        self._changed.update(every.tolist())
         return left
-
-    def _set(self, row: int, sketch: Sketch) -> None:
-        if len(sketch.hashes) >= self.depth:
-            # Whatever was dropped was lower than all that are kept.
-            sketch = sketch._replace(bound=max(sketch.bound, float(sketch.priorities[-1])))
-        self._sketches[row] = sketch
-        self._bounds[row] = sketch.bound
-        self._changed.add(row)
 
 
 @dataclass
@@ -209,7 +233,7 @@ class Pools:
 
     Attributes:
         groupings: by pool id (`service/pool_key.py`).
-        holders: how many sketches hold an item, by its hash.
+        holders: of every item, by its hash, which groupings hold it: a bit each, in their order.
         added: records of items that entered since the last flush, by hash.
         removed: hashes of items that left since then.
         stale_fields: stored sketches of groupings that ask no more.
@@ -222,10 +246,11 @@ class Pools:
     stale_fields: set[bytes] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        for pool in self.groupings.values():
+        self._bits = {pool_id: 1 << n for n, pool_id in enumerate(self.groupings)}
+        for pool_id, pool in self.groupings.items():
             for sketch in pool.sketches().values():
                 for item in sketch.hashes.tolist():
-                    self.holders[item] = self.holders.get(item, 0) + 1
+                    self.holders[item] = self.holders.get(item, 0) | self._bits[pool_id]
 
     def offer(
         self,
@@ -245,21 +270,32 @@ class Pools:
             hashes: of each [n].
             record: encodes the record of one item; called only for items that no sketch holds.
         """
-        moves = self.groupings[pool_id].offer(rows, priorities, hashes)
-        for index, item in zip(moves.entered, hashes[moves.entered].tolist(), strict=True):
-            holders = self.holders.get(item, 0)
-            self.holders[item] = holders + 1
-            if not holders:
+        pool, bit = self.groupings[pool_id], self._bits[pool_id]
+        chosen = pool.above_bounds(rows, priorities)
+        known = self.holders
+        fresh = {
+            item: index
+            for index, item in zip(chosen.tolist(), hashes[chosen].tolist(), strict=True)
+            if not known.get(item, 0) & bit
+        }
+        if not fresh:
+            return
+        chosen = np.array(list(fresh.values()), np.intp)
+        moves = pool.offer(rows[chosen], priorities[chosen], hashes[chosen])
+        entered = chosen[moves.entered]
+        for index, item in zip(entered.tolist(), hashes[entered].tolist(), strict=True):
+            if item not in known:
                 self.added[item] = record(index)
                 self.removed.discard(item)
-        for item in moves.left:
-            self._release(item)
+            known[item] = known.get(item, 0) | bit
+        for item in moves.left.tolist():
+            self._release(item, bit)
 
     def take(self, pool_id: str, group: str, item: int) -> None:
         """Take a drawn item out of a group's pool."""
         pool = self.groupings.get(pool_id)
         if pool is not None and pool.take(group, item):
-            self._release(item)
+            self._release(item, self._bits[pool_id])
 
     def changed(self) -> list[tuple[str, str, Sketch]]:
         """Pool id, group and sketch of every group that has changed since `mark_flushed`."""
@@ -277,8 +313,8 @@ class Pools:
         for pool in self.groupings.values():
             pool.mark_flushed()
 
-    def _release(self, item: int) -> None:
-        self.holders[item] -= 1
+    def _release(self, item: int, bit: int) -> None:
+        self.holders[item] &= ~bit
         if not self.holders[item]:
             del self.holders[item]
             self.added.pop(item, None)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from service.assessment_settings import AssessmentSettings
-from service.assignment import vendor_of
+from service.assignment import VendorAssignment
 from service.drawing import Pooled
 from service.store.asked import request_id_of
 from service.store.records import Fact, encode_json, encode_packed
@@ -26,7 +26,7 @@ def request_of(
     group: str,
     voters: str,
     definition: bytes,
-    shares: Mapping[str, float],
+    assignment: VendorAssignment,
     now: float,
 ) -> Draw:
     """A pooled item turned into a request; it does not tell the prediction, unless configured.
@@ -40,13 +40,13 @@ def request_of(
         group: that it was drawn for.
         voters: by whose votes, if by any.
         definition: what the grouping that is asked for is by (`service/definitions.py`).
-        shares: of the vendors that may be asked; empty where there are none.
+        assignment: which vendor is asked.
         now: seconds since the epoch.
     """
     record = item.record
     deadline = now + settings.lease_seconds
     request_id = request_id_of(model, record.item_id)
-    vendor = vendor_of(request_id, 1, shares)
+    vendor = assignment.vendor(request_id, 1)
     message: dict[str, Any] = {
         "request_id": request_id,
         "model": model,
@@ -102,20 +102,20 @@ def request_of(
 
 
 def renewal_of(
-    due: Due, settings: AssessmentSettings | None, *, shares: Mapping[str, float], now: float
+    due: Due, settings: AssessmentSettings | None, *, assignment: VendorAssignment, now: float
 ) -> Renewal:
     """What becomes of a request whose deadline has passed: another attempt, or its end.
 
     Args:
         due: the request.
         settings: of its assessment; None if that is not configured any more.
-        shares: of the vendors that may be asked; empty where there are none.
+        assignment: which vendor is asked.
         now: seconds since the epoch.
     """
     if settings is None or due.open.attempt >= settings.max_attempts:
         return Renewal(due)
     attempt = due.open.attempt + 1
-    vendor = vendor_of(due.request_id, attempt, shares)
+    vendor = assignment.vendor(due.request_id, attempt)
     deadline = now + settings.lease_seconds
     message = msgspec.json.decode(due.message, type=dict[str, msgspec.Raw])
     message |= {

@@ -19,6 +19,7 @@ from consumers.ingest import ModelIngest
 from consumers.kafka_dead_letters import KafkaDeadLetters
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
+from service.assignment import VendorAssignment
 from service.cells import CellSpace
 from service.clients import build_consumer
 from service.combination_directory import CombinationDirectory
@@ -296,7 +297,9 @@ def model_monitor(
         rng=rng,
         metric_groups=settings.bounds.metric_groups,
         history_seconds=settings.http.history_hours * 3_600,
-        shares={name: vendor.share for name, vendor in settings.vendors_of(model).items()},
+        assignment=VendorAssignment(
+            {name: vendor.share for name, vendor in settings.vendors_of(model).items()}, hash_key
+        ),
         performance=PerformanceWatch(
             model,
             model_settings,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from reference import Place, Reference
 from stand import Stand
 from workload import MODEL
 
-from service.store.facts import BEGINNING
+from service.store.facts import BEGINNING, OutcomeEntry, SharedDraw
 from service.store.records import Fact
 
 MOST_ATTEMPTS = 2
@@ -98,6 +98,18 @@ def effects_in(stand: Stand) -> list[Effect]:
     return [
         Effect(entry.fact.item_id, entry.label.true_class, _prediction_of(entry.fact))
         for entry in page.entries
+        if isinstance(entry, OutcomeEntry)
+    ]
+
+
+def _shared_in(stand: Stand) -> list[tuple[str, str, tuple[Any, ...]]]:
+    """Further draws of items in the outcome stream: item, grouping, and the prediction that was drawn."""
+    page = stand.site().reader(MODEL).outcomes(BEGINNING)
+    assert page is not None
+    return [
+        (entry.fact.item_id, entry.fact.grouping, _prediction_of(entry.fact))
+        for entry in page.entries
+        if isinstance(entry, SharedDraw)
     ]
 
 
@@ -137,6 +149,13 @@ def check_outcomes(
         effects_of_item[effect.item_id].append(effect.true_class)
         true = reference.predictions.get(effect.item_id, set())
         findings.expect(effect.prediction in true, f"an outcome tells wrongly of {effect.item_id}")
+
+    shared = _shared_in(stand)
+    for item, _, prediction in shared:
+        true = reference.predictions.get(item, set())
+        findings.expect(prediction in true, f"a further draw tells wrongly of {item}")
+    twice = [draw for draw, count in Counter(shared).items() if count > 1]
+    findings.expect(forgetful or not twice, f"further draws that count twice: {twice}")
 
     closed = 0
     for item, told in told_of.items():

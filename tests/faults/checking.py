@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from answers import Asked, check_outcomes, check_requests, dead_letters
 from findings import Findings
-from layout import BOUNDS
 from reference import Reference, reference_of
 from stand import Stand
 from store_site import HASH_KEY, Facts, read_facts
 from workload import MODEL
 
-from service.shard import gumbel_noise
+from service.pool_key import PoolKey
 from service.siphash import siphash24
 from service.store.connection import Connection
 from service.store.records import decode_pool_record
@@ -43,42 +42,34 @@ def check_traffic(findings: Findings, found: Facts, reference: Reference, ends: 
 
 
 def check_pool(findings: Findings, found: Facts, reference: Reference, asked: Asked, *, decay: float) -> None:
-    """Every cell's pool is a legal sample.
+    """Every group's pool holds all of its items above its bound, but those that were drawn.
 
-    An item may be missing only if as many better ones as there are slots are there or were drawn: whoever
-    takes a slot is better than whom it puts out, so their number never falls.
+    Items that were drawn for requests which expired before they could be sent are missing, too.
     """
-    slots, requested = BOUNDS["slots_per_cell"], asked.request_of.keys()
-    pooled: dict[tuple[Any, ...], dict[str, bytes]] = defaultdict(dict)
+    pooled: dict[tuple[Any, ...], set[bytes]] = defaultdict(set)
     for *parts, record in found.pool:
-        cell, item_id = tuple(parts), decode_pool_record(record).item_id
-        findings.expect(item_id not in pooled[cell], f"{item_id} stands twice in the pool of {cell}")
-        pooled[cell][item_id] = record
-    for cell, kept in pooled.items():
-        entrants = reference.entrants.get(cell, {})
-        findings.expect(len(kept) <= slots, f"{len(kept)} items in the pool of {cell}")
-        for item_id, record in kept.items():
-            findings.expect(
-                record in entrants.get(item_id, ()), f"what the pool of {cell} says of {item_id} is not true"
-            )
-    for cell, entrants in reference.entrants.items():
-        kept = pooled.get(cell, {})
-        priorities = {item_id: _priority(records, decay) for item_id, records in entrants.items()}
-        present = sorted(priorities[i] for i in entrants if i in kept or i in requested)
-        for item_id, priority in priorities.items():
-            if item_id in kept or item_id in requested:
-                continue
-            better = len(present) - int(np.searchsorted(present, priority, side="right"))
-            findings.expect(
-                better + asked.never_sent >= slots,
-                f"{item_id} is missing in the pool of {cell}: only {better} are better",
-            )
+        pooled[tuple(parts)].add(record)
+    for group, kept in pooled.items():
+        offered = set().union(*reference.entrants.get(group, {}).values())
+        findings.expect(kept <= offered, f"the pool of {group} holds what nobody predicted")
+    missing = []
+    for group, entrants in reference.entrants.items():
+        bound = found.bounds.get(group, -np.inf)
+        missing += [
+            (group, item_id)
+            for item_id, records in entrants.items()
+            for record in records - pooled.get(group, set())
+            if item_id not in asked.request_of and _priority(group[1], record, decay) > bound
+        ]
+    never_sent = {item_id for _, item_id in missing}
+    findings.expect(len(never_sent) <= asked.never_sent, f"{missing} is missing in the pool")
 
 
-def _priority(records: set[bytes], decay: float) -> float:
-    decoded = [decode_pool_record(record) for record in records]
-    noise = gumbel_noise(siphash24([decoded[0].item_id.encode()], HASH_KEY))[0]
-    return float(decay * max(record.time for record in decoded) + noise)
+def _priority(pool_id: str, encoded: bytes, decay: float) -> float:
+    record, key = decode_pool_record(encoded), PoolKey(HASH_KEY, MODEL)
+    id_hashes = siphash24([record.item_id.encode()], HASH_KEY)
+    noise = key.noise(pool_id, key.item_hashes(id_hashes, np.array([record.time])))[0]
+    return float(decay * record.time + noise)
 
 
 def check_all(stand: Stand, reference_connection: Connection, *, forgetful: bool) -> Findings:

@@ -22,14 +22,18 @@ Place = tuple[str, int, int, int | None]
 """Kind of topic, partition, offset, and index in an array, of a message."""
 
 
+ALL_ITEMS = 100_000
+"""A budget with which every item of a trial is pooled."""
+
+
 @dataclass
 class Reference:
     """What an undisturbed process makes of the predictions.
 
     Attributes:
         facts: all of them.
-        entrants: of every cell and partition, by item id, the records of that item that were offered to
-            the pool.
+        entrants: of every group that is asked about and partition, by item id, the records of that item that
+            were offered to its pool.
         rejected: why each bad message is refused.
     """
 
@@ -59,10 +63,12 @@ def reference_of(connection: Connection, records: Mapping[int, Sequence[Any]]) -
     """
     site = Site(connection, MODELS, bounds=BOUNDS, flood_window=10**9)
     step, now = site.prediction_step(), time.time()
+    model = MODELS[MODEL]
+    asked = {name: one | {"budget": {"labels": ALL_ITEMS}} for name, one in model["assessments"].items()}
     roomy = Site(
         Connection(connection.client, f"{connection.prefix}-roomy"),
-        MODELS,
-        bounds=BOUNDS | {"pool_items": 200_000},
+        {MODEL: model | {"assessments": asked}},
+        bounds=BOUNDS | {"pool_items": 100 * ALL_ITEMS},
         flood_window=10**9,
     )
     roomy_step = roomy.prediction_step()

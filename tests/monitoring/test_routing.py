@@ -243,7 +243,7 @@ def test_a_message_says_what_where_and_what_to_do(
         (["alertname=CredenceTargetAbsent", "severity=critical"], "sre-page,nobody"),
         (["alertname=CredenceConsumerLagging", "severity=warning"], "sre"),
         (["alertname=CredenceVendorApiFailing", "severity=warning", "vendor=acme"], "sre"),
-        (["alertname=CredencePoolShort", "severity=info", "model=m"], "nobody"),
+        (["alertname=CredencePoolExhausted", "severity=info", "model=m"], "nobody"),
         (["alertname=SomethingElse", "severity=critical"], "sre"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Traffic that comes in one batch a night: labels stay an even sample of it, and nothing healthy is confirmed."""
+"""Traffic in one batch a night: labels stay an even sample of it, and nothing healthy is confirmed."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from store_site import NOW, Record, Site, issue, message, outcomes, record, restore, save
+from store_site import HASH_KEY, NOW, Record, Site, issue, message, outcomes, record, restore, save
 from store_site import draws_of as draws_without_vendor
 from vendor_site import (
     KEYS,
@@ -24,7 +24,7 @@ from vendor_site import (
 )
 
 from consumers.letters import letter_headers, read_letter
-from service.assignment import vendor_of
+from service.assignment import VendorAssignment
 from service.contract import LabelRequest
 from service.errors import DeadLetterFlood
 from service.signing import sign
@@ -60,7 +60,7 @@ def test_every_request_says_which_vendor_is_asked(site: Site) -> None:
     requests = asked(site, 30)
     assert {request.vendor for request in requests.values()} == {"acme", "bolt"}
     for request_id, request in requests.items():
-        assert request.vendor == vendor_of(request_id, 1, {"acme": 1.0, "bolt": 1.0})
+        assert request.vendor == VendorAssignment({"acme": 1.0, "bolt": 1.0}, HASH_KEY).vendor(request_id, 1)
         assert opened(site)[request_id].vendor == request.vendor
 
 

@@ -1,4 +1,4 @@
-"""Who sends predictions cannot steer which of them are labelled, nor learn it from another model's requests."""
+"""Who sends predictions cannot steer which are labelled, nor learn it from another model's requests."""
 
 from __future__ import annotations
 

@@ -8,10 +8,11 @@ from consumers.ingest import ModelIngest
 from service.cells import CellSpace, Grouping
 from service.clients import build_redis
 from service.combination_directory import CombinationDirectory
+from service.pool_key import PoolKey
 from service.settings import RedisSettings
 from service.store.connection import Connection
 from service.store.keys import ModelKeys
-from service.store.shards import DirectoryStore, ShardStore
+from service.store.shards import DirectoryStore, PoolSizes, ShardStore
 
 CLASSES = ("7", "1", "ü", "x" * 256)
 
@@ -24,7 +25,15 @@ def ingest() -> ModelIngest:
     return ModelIngest(
         space,
         directory=DirectoryStore(connection, keys, partial(CombinationDirectory, space)),
-        shards=ShardStore(connection, keys, slots=1, decay=0.0, hash_key=bytes(16)),
+        shards=ShardStore(
+            connection,
+            keys,
+            pool_ids={},
+            pool_sizes=PoolSizes({}, 1),
+            pool_key=PoolKey(bytes(16), "digits"),
+            decay=0.0,
+        ),
+        pool_key=PoolKey(bytes(16), "digits"),
         payload_bytes=100_000,
         keep_probabilities=True,
     )

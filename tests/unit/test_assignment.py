@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from service.assignment import vendor_of
+from service.assignment import VendorAssignment
+
+KEY = bytes(range(16))
 
 IDS = [f"{number:024x}" for number in range(4_000)]
+
+
+def vendor_of(request_id: str, attempt: int, shares: Mapping[str, float]) -> str:
+    return VendorAssignment(shares, KEY).vendor(request_id, attempt)
+
 
 VENDORS = st.dictionaries(
     st.sampled_from(["acme", "bolt", "core", "dyne", "echo"]), st.floats(1e-3, 1e3), min_size=1, max_size=5
@@ -66,3 +74,11 @@ def test_a_larger_share_takes_no_request_away(
 ) -> None:
     asked = vendor_of(request_id, attempt, shares)
     assert vendor_of(request_id, attempt, shares | {asked: shares[asked] * 2}) == asked
+
+
+def test_who_does_not_hold_the_key_cannot_choose_ids_for_a_vendor() -> None:
+    shares = {"acme": 1.0, "bolt": 1.0}
+    guess = VendorAssignment(shares, bytes(16))
+    chosen = [request_id for request_id in IDS if guess.vendor(request_id, 1) == "acme"]
+    hits = sum(vendor_of(request_id, 1, shares) == "acme" for request_id in chosen)
+    assert hits == pytest.approx(len(chosen) / 2, rel=0.1), "three standard deviations are 7 %"

@@ -15,7 +15,7 @@ from benchmarks.page import CELL_BYTES, RESULTS, UTILISATION, _most_labels, _poo
 
 ROOT = Path(__file__).parents[2]
 
-RATE, PARTITIONS, MODELS, CELLS, SLOTS, LABELS = 50_000, 12, 3, 2_000, 16, 1_000_000
+RATE, PARTITIONS, MODELS, CELLS, ITEMS, LABELS = 50_000, 12, 3, 2_000, 50_000, 1_000_000
 """Of the example."""
 
 
@@ -51,7 +51,7 @@ def test_redis_of_the_example_is_that_of_the_measured_bytes() -> None:
     item = _pooled_item_bytes(measured("flushes"))
     most = _most_labels(measured("rounds"))
     traffic = MODELS * CELLS * PARTITIONS * CELL_BYTES / 1e6
-    pool = MODELS * CELLS * SLOTS * PARTITIONS * round(item) / 1e6
+    pool = MODELS * ITEMS * PARTITIONS * round(item) / 1e6
     labels = MODELS * LABELS * most["redis_bytes"] / 1e6
     assert most["outcomes"] == LABELS
     assert (needs("traffic"), needs("pool"), needs("labels")) == (

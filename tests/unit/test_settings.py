@@ -201,7 +201,7 @@ def test_a_missing_key_is_named_by_its_path(tmp_path: Path, text: str, path: str
         (MODEL + "http: {port: 8401}\n", "monitoring.port"),
         (MODEL + "monitoring: {port: 8400}\n", "monitoring.port"),
         (MODEL + "bounds: {cells: 0}\n", "bounds.cells"),
-        (MODEL + "bounds: {slots_per_cell: 2000}\n", "bounds.slots_per_cell"),
+        (MODEL + "bounds: {pool_items: 0}\n", "bounds.pool_items"),
         (MODEL + "dead_letters: {flood_ratio: 1.5}\n", "dead_letters.flood_ratio"),
         (MODEL + "log_level: loud\n", "log_level"),
         (MODEL + "seed: -1\n", "seed"),
