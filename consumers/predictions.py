@@ -7,15 +7,17 @@ tried again as a whole whenever Redis or Kafka comes back.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from consumers.checking import Floats, Indices
 from consumers.dead_letters import DeadLetterSink, FloodGate, Rejected
@@ -27,6 +29,8 @@ from service.errors import BadMessage
 from service.instruments import PipelineMetrics
 from service.siphash import siphash24
 
+Flags = npt.NDArray[np.bool_]
+
 Error = tuple[int, int | None, BadMessage]
 """Which record of the batch, which element of its array, and what is wrong with it."""
 
@@ -34,6 +38,20 @@ _timestamp: Callable[[Any], float] = datetime.timestamp
 
 FUTURE_SECONDS = 300.0
 """A prediction may claim a time so far ahead of its record's; beyond, the record's time counts."""
+
+
+class _Times(NamedTuple):
+    """When predictions count as made [n].
+
+    Attributes:
+        counted: seconds since the epoch.
+        too_late: whether a time too far in the future was claimed.
+        too_early: whether a time too far in the past was claimed.
+    """
+
+    counted: Floats
+    too_late: Flags
+    too_early: Flags
 
 
 @dataclass(frozen=True)
@@ -70,6 +88,7 @@ class PredictionStep:
         metrics: PipelineMetrics,
         message_bytes: int,
         hash_key: bytes,
+        lateness_seconds: float = math.inf,
         idle_checkpoint_seconds: float = 10.0,
     ) -> None:
         self._models = models
@@ -79,6 +98,7 @@ class PredictionStep:
         self._metrics = metrics
         self._message_bytes = message_bytes
         self._hash_key = hash_key
+        self._lateness_seconds = lateness_seconds
         self._idle_checkpoint_seconds = idle_checkpoint_seconds
         self._positions: dict[int, int] = {}
         self._admitted: dict[int, int] = {}
@@ -120,13 +140,15 @@ class PredictionStep:
         decoded = decode_records(records, message_bytes=self._message_bytes, responses=self._responses)
         parts, errors = self._checked(partition, records, decoded)
         self._admit(partition, records, decoded, errors)
-        times = _observed_at(records, decoded, now)
+        times = _observed_at(records, decoded, now, lateness_seconds=self._lateness_seconds)
         hashes = siphash24([p.item_id.encode() for p in decoded.predictions], self._hash_key)
         additions = []
         for part in parts:
             rows = part.rows[part.kept]
             additions.append(
-                part.model.candidates(part.resolved, part.kept, times=times[rows], id_hashes=hashes[rows])
+                part.model.candidates(
+                    part.resolved, part.kept, times=times.counted[rows], id_hashes=hashes[rows]
+                )
             )
         self._dead_letters.send(list(self._rejected(partition, records, errors)))
 
@@ -134,6 +156,11 @@ class PredictionStep:
         for part, candidates in zip(parts, additions, strict=True):
             part.model.owned[partition].shard.add(candidates, part.model.cell_count)
             self._metrics.consumed(part.name, len(part.kept))
+            rows = part.rows[part.kept]
+            future, past = (
+                int(np.count_nonzero(clipped[rows])) for clipped in (times.too_late, times.too_early)
+            )
+            self._metrics.times_clipped(part.name, future=future, past=past)
         for model in self._models.values():
             owned = model.owned[partition]
             owned.applied = max(owned.applied, position)
@@ -252,8 +279,14 @@ def _place_and_element(error: Error) -> tuple[int, int]:
     return place, -1 if element is None else element
 
 
-def _observed_at(records: Sequence[Any], decoded: DecodedRecords, now: float) -> Floats:
-    """When every prediction was made, seconds since the epoch; its record's time where it tells none."""
+def _observed_at(
+    records: Sequence[Any], decoded: DecodedRecords, now: float, *, lateness_seconds: float
+) -> _Times:
+    """When every prediction counts as made; its record's time where it claims none.
+
+    A time in the far future counts as the record's time, one in the far past as the bound: recent predictions
+    are drawn first, so whoever could date a prediction freely would decide whether it is drawn.
+    """
     stamps = np.array([record.timestamp for record in records], dtype=np.int64)
     # A producer may give no timestamp; that is a negative one.
     recorded = np.where(stamps < 0, now, np.minimum(stamps / 1000, now + FUTURE_SECONDS))
@@ -268,5 +301,7 @@ def _observed_at(records: Sequence[Any], decoded: DecodedRecords, now: float) ->
     except TypeError:  # some tell none
         claims = np.array([np.nan if time is None else time.timestamp() for time in times])
         claims = np.where(np.isnan(claims), told[places], claims)
-    # What tells no time is nan, and not smaller than anything.
-    return np.where(claims <= recorded[places] + FUTURE_SECONDS, claims, recorded[places])
+    own = recorded[places]
+    too_late, too_early = claims > own + FUTURE_SECONDS, claims < own - lateness_seconds
+    counted = np.where(np.isnan(claims) | too_late, own, np.where(too_early, own - lateness_seconds, claims))
+    return _Times(counted, too_late, too_early)

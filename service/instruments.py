@@ -41,6 +41,7 @@ class PipelineMetrics:
     def __init__(self, registry: CollectorRegistry, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._consumed = _counter("credence_predictions_consumed_total", registry)
+        self._clipped = _counter("credence_prediction_times_clipped_total", registry)
         self._labels = _counter("credence_labels_consumed_total", registry)
         self._delay = _histogram("credence_label_delay_seconds", registry, _DELAYS)
         self._dead_letters = _counter("credence_dead_letters_total", registry)
@@ -72,6 +73,7 @@ class PipelineMetrics:
         self._flush.labels("predictions")
         for model in models:
             self.consumed(model, 0)
+            self.times_clipped(model, future=0, past=0)
 
     def takes_labels(self, models: Iterable[str]) -> None:
         """This process reads labels."""
@@ -100,6 +102,11 @@ class PipelineMetrics:
     def consumed(self, model: str, count: int) -> None:
         """Predictions were taken in."""
         self._consumed.labels(model).inc(count)
+
+    def times_clipped(self, model: str, *, future: int, past: int) -> None:
+        """Predictions claimed a time too far ahead of, or behind, that of their record."""
+        self._clipped.labels(model, "future").inc(future)
+        self._clipped.labels(model, "past").inc(past)
 
     def labels_taken(self, *, applied: int, duplicate: int) -> None:
         """Labels were taken in."""

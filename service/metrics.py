@@ -161,6 +161,7 @@ CATALOGUE: tuple[MetricSpec, ...] = (
     MetricSpec("credence_draws_short_total", "counter", "labels", _ASSESSMENT, "Labels that were wanted but found no item in the pool."),
     MetricSpec("credence_requests_chosen_total", "counter", "requests", (*_ASSESSMENT, "reason"), "Label requests that this process has issued, by why their group was asked: policy, the assessment's policy named it; drift, its traffic has drifted."),
     MetricSpec("credence_predictions_consumed_total", "counter", "predictions", ("model",), "Predictions taken in by this process, repeated ones after a restart included."),
+    MetricSpec("credence_prediction_times_clipped_total", "counter", "predictions", ("model", "direction"), "Predictions that claimed a time too far from their record's, and count as of another: future or past (bounds.lateness_hours)."),
     MetricSpec("credence_labels_consumed_total", "counter", "labels", ("result",), "Labels taken in by this process: applied or duplicate."),
     MetricSpec("credence_label_delay_seconds", "histogram", "seconds", ("model",), "Time from the first issue of a label request to the label that closed it."),
     MetricSpec("credence_dead_letters_total", "counter", "messages", ("topic", "reason"), "Messages sent to the dead-letter topic by this process."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
@@ -195,6 +196,12 @@ class Bounds(Frozen):
     )
     attribute_values: int = Field(default=50, ge=1, description="values told apart per attribute")
     attribute_length: int = Field(default=64, ge=1, description="longest attribute value, in characters")
+    lateness_hours: float | None = Field(
+        default=24.0,
+        ge=0,
+        description="how far the time that a prediction claims may lie behind that of its record; an older "
+        "one counts as of the bound. Raise it for backfills; not bounded if null",
+    )
     message_bytes: int = Field(default=1_048_576, ge=256, description="longest record value")
     batch_bytes: int | None = Field(
         default=None,
@@ -213,6 +220,11 @@ class Bounds(Frozen):
     metric_groups: int = Field(
         default=200, ge=1, description="groups per grouping with metrics of their own; the rest are `other`"
     )
+
+    @property
+    def lateness_seconds(self) -> float:
+        """The bound on lateness in seconds; infinite without one."""
+        return math.inf if self.lateness_hours is None else 3_600 * self.lateness_hours
 
 
 class DeadLetterSettings(Frozen):

@@ -200,6 +200,7 @@ def prediction_step(
         metrics=metrics,
         message_bytes=settings.bounds.message_bytes,
         hash_key=hash_key,
+        lateness_seconds=settings.bounds.lateness_seconds,
     )
 
 

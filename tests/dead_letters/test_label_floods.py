@@ -10,7 +10,7 @@ from store_site import NOW, Record, Site, draws_of, issue, message, outcomes, re
 from service.errors import DeadLetterFlood, Unavailable
 from service.store.connection import Connection
 
-MODELS = {"m": {"classes": ["cat", "dog", "owl"]}}
+MODELS = {"m": {"classes": ["cat", "dog", "owl"], "assessments": {"ask": {"budget": {"labels": 9}}}}}
 
 
 @pytest.fixture

@@ -56,4 +56,4 @@ MODELS: dict[str, Any] = {
 }
 """Of two questions, one waits for answers longer than a test lasts; the other's requests expire soon."""
 
-BOUNDS = {"pool_items": 64, "payload_bytes": 1_024}
+BOUNDS: dict[str, Any] = {"pool_items": 64, "payload_bytes": 1_024, "lateness_hours": None}

@@ -15,7 +15,7 @@ from service.contract import Prediction
 from service.errors import BadMessage, DeadLetterFlood, Unavailable
 from service.store.connection import Connection
 
-MODELS = {"m": {"classes": ["cat", "dog", "owl"]}}
+MODELS = {"m": {"classes": ["cat", "dog", "owl"], "assessments": {"ask": {"budget": {"labels": 9}}}}}
 PLAIN = b'{"model":"m","item_id":"a","predicted_class":"cat","score":1'
 
 

@@ -43,6 +43,7 @@ MODELS = {
         },
         "assessments": {
             "ask": {"task": "identification", "grouping": "region", "budget": {"labels": 30}},
+            "all": {"budget": {"labels": 30}},
         },
         "alerts": {"min_accuracy": 0.9},
     },

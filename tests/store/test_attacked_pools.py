@@ -99,3 +99,19 @@ def answer_all(site: Site, waiting: list[dict[str, Any]]) -> None:
     ]
     if labels:
         site.requests("m").apply(0, labels, now=NOW)
+
+
+def test_items_that_are_dated_back_are_drawn_as_often_as_the_bound_allows(connection: Connection) -> None:
+    site = Site(connection, models("m"), bounds={"lateness_hours": 24})
+    rng = np.random.default_rng(3)
+    records = []
+    for n in range(4_000):
+        hidden = bool(rng.random() < 0.5)
+        claimed = "2026-01-15T08:00:00Z" if hidden else "2027-01-15T08:00:00Z"
+        records.append(record(n, message(f"hidden-{n}" if hidden else f"{n}", time=claimed)))
+    site.take_in(records)
+    drawn = asked(site)
+    # Of two items the one that is dated back by a day weighs 2^(-1/7) of the other; a year, nothing.
+    weight = 2 ** (-1 / 7)
+    found = sum(item.startswith("hidden") for item in drawn)
+    assert stats.binomtest(found, len(drawn), weight / (1 + weight)).pvalue > 1e-3

@@ -235,6 +235,28 @@ def test_a_prediction_counts_as_of_when_it_was_made_and_never_of_a_far_future(
     assert pooled(site)["a"].time == observed
 
 
+@pytest.mark.parametrize(
+    ("claimed", "observed", "direction"),
+    [
+        (ARRIVED - 3_600, ARRIVED - 3_600, None),
+        (ARRIVED - 2 * 3_600, ARRIVED - 2 * 3_600, None),
+        (ARRIVED - 2 * 3_600 - 1, ARRIVED - 2 * 3_600, "past"),
+        (ARRIVED - 9e6, ARRIVED - 2 * 3_600, "past"),
+        (ARRIVED + FUTURE_SECONDS + 1, ARRIVED, "future"),
+    ],
+)
+def test_a_claimed_time_is_clipped_to_its_bounds_and_counted(
+    connection: Connection, claimed: float, observed: float, direction: str | None
+) -> None:
+    site = Site(connection, MODELS, bounds={"lateness_hours": 2})
+    site.take_in([record(0, message("a", time=iso(claimed)), timestamp=int(ARRIVED * 1_000))])
+    assert pooled(site)["a"].time == observed
+    name = "credence_prediction_times_clipped_total"
+    for which in ("past", "future"):
+        count = site.registry.get_sample_value(name, {"model": "m", "direction": which})
+        assert count == (which == direction)
+
+
 def test_a_prediction_of_the_distant_past_weighs_nothing_and_harms_nothing(site: Site) -> None:
     site.take_in([record(0, message("old", time="0001-01-01T00:00:00Z"))])
     site.take_in([record(1, message("new"))])

@@ -118,6 +118,29 @@ def test_every_window_has_a_budget_of_its_own(site: Site) -> None:
     assert site.reader("m").requests().budget == {"ask|0": 1, "ask|1": 1, "other|0": 1}
 
 
+def test_budgets_of_windows_that_are_long_over_are_forgotten(site: Site) -> None:
+    draws = draws_of(site)
+    issue(site, draws[:1], window="other|0", assessment="other")
+    for window in range(4):
+        issue(site, draws[1 + window : 2 + window], window=f"ask|{window}")
+    assert site.reader("m").requests().budget == {"other|0": 1, "ask|2": 1, "ask|3": 1}
+
+
+def test_a_window_that_comes_late_takes_none_that_is_newer(site: Site) -> None:
+    draws = draws_of(site)
+    issue(site, draws[:1], window="ask|9")
+    issue(site, draws[1:2], window="ask|3")
+    assert site.reader("m").requests().budget == {"ask|3": 1, "ask|9": 1}
+
+
+def test_a_request_that_expires_when_its_window_is_forgotten_leaves_no_budget_behind(site: Site) -> None:
+    draws = draws_of(site)
+    issue(site, draws[:1], window="ask|0")
+    issue(site, draws[1:2], window="ask|5")
+    renew(site)
+    assert site.reader("m").requests().budget == {"ask|5": 0}
+
+
 def test_issuing_the_same_draws_again_is_harmless(site: Site) -> None:
     draws = draws_of(site)
     issue(site, draws[:3])

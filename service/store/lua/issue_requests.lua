@@ -82,6 +82,16 @@ local function share(record, request, fact)
   end
 end
 
+-- A budget that renews has a field per window, numbered in order; requests of the last window may still expire.
+local window = tonumber(string.match(ARGV[2], '|(%d+)$'))
+if window and redis.call('HEXISTS', KEYS[5], ARGV[2]) == 0 then
+  local prefix = ARGV[4] .. '|'
+  for _, field in ipairs(redis.call('HKEYS', KEYS[5])) do
+    local other = string.sub(field, 1, #prefix) == prefix and tonumber(string.sub(field, #prefix + 1))
+    if other and other < window - 1 then redis.call('HDEL', KEYS[5], field) end
+  end
+end
+
 local used = tonumber(redis.call('HGET', KEYS[5], ARGV[2]) or '0')
 local limit = tonumber(ARGV[3])
 local statuses = {}
