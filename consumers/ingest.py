@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from consumers.checking import Checked, Floats, Indices, PredictionChecks, payload_text
 from consumers.formats.native import WirePrediction, decode_attributes
-from service.cells import OTHER, CellSpace, Challenge, Combination, Ensemble
+from service.cells import OTHER, CellSpace, Challenge, Combination, Ensemble, escape_reserved
 from service.errors import BadMessage, FlushRefused
 from service.pool_key import PoolKey
 from service.shard import Candidates, Shard
@@ -141,7 +141,7 @@ class ModelIngest:
             BadMessage: they are no attributes.
         """
         attributes, _, pattern = text.partition(_VOTES)
-        told = decode_attributes(attributes)
+        told = _escaped(decode_attributes(attributes))
         return told if self.space.voters is None else told | {self.space.voters[0]: pattern.decode()}
 
     def _with_votes(
@@ -204,19 +204,17 @@ class ModelIngest:
 
     def _encoder(self, checked: Checked, rows: Indices, times: Floats) -> Callable[[int], bytes]:
         """Encodes the pool record of one row; few of them enter the pool."""
-        longest = self.space.bounds.attribute_length
 
         def record(at: int) -> bytes:
             row = int(rows[at])
             p = checked.predictions[row]
-            attributes = decode_attributes(p.attributes)
             return encode_pool_record(
                 PoolRecord(
                     item_id=p.item_id,
                     predicted_class=self.space.classes[checked.classes[row]],
                     score=float(checked.scores[row]),
                     time=float(times[at]),
-                    attributes={n: v if len(v) <= longest else OTHER for n, v in attributes.items()},
+                    attributes=self._kept(_escaped(decode_attributes(p.attributes))),
                     payload=payload_text(p.payload),
                     payload_uri=p.payload_uri or "",
                     votes=p.votes or {},
@@ -224,6 +222,20 @@ class ModelIngest:
             )
 
         return record
+
+    def _kept(self, attributes: dict[str, str]) -> dict[str, str]:
+        """What an item keeps: attributes that groupings use, and others by name while they fit."""
+        bounds = self.space.bounds
+        folded = {n: v if len(v) <= bounds.attribute_length else OTHER for n, v in attributes.items()}
+        used = set(self.space.attributes)
+        kept = {name: value for name, value in folded.items() if name in used}
+        room = bounds.further_attribute_bytes
+        for name in sorted(folded.keys() - used):
+            room -= len(name.encode()) + len(folded[name].encode())
+            if room < 0:
+                break
+            kept[name] = folded[name]
+        return kept
 
     def _numbered(self, resolved: Resolved) -> Indices:
         """Number of every prediction's combination [n]; 0 stands for that of a refused one."""
@@ -289,3 +301,7 @@ class ModelIngest:
         )
         owned.started = True
         owned.confirmed = len(combinations)
+
+
+def _escaped(attributes: dict[str, str]) -> dict[str, str]:
+    return {name: escape_reserved(value) for name, value in attributes.items()}

@@ -24,6 +24,17 @@ OTHER = "__other__"
 MISSING = "__missing__"
 """Value that stands for an attribute which a prediction does not carry."""
 
+
+def escape_reserved(value: str) -> str:
+    r"""An attribute value that cannot be mistaken for `OTHER` or `MISSING`: these get a backslash in front.
+
+    They get a further one where they begin with backslashes, so that different values stay different.
+    """
+    return "\\" + value if value.lstrip("\\") in _RESERVED else value
+
+
+_RESERVED = frozenset({OTHER, MISSING})
+
 ALL = "all"
 """Name of the grouping with a single group, and of that group."""
 
@@ -149,11 +160,13 @@ class CellBounds:
         cells: how many cells a model may have.
         attribute_values: how many values of one attribute are told apart.
         attribute_length: longest attribute value, in characters, that is told apart.
+        further_attribute_bytes: of names and values of attributes that no grouping uses, kept with an item.
     """
 
     cells: int = 20_000
     attribute_values: int = 50
     attribute_length: int = 64
+    further_attribute_bytes: int = 512
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,15 @@ LABEL_TYPE = "dev.credence.label.v1"
 CLOUDEVENTS_VERSION = "1.0"
 
 Name = Annotated[str, Field(min_length=1, max_length=128)]
-ItemId = Annotated[str, Field(min_length=1, max_length=256, description="the producer's id of the item")]
+ItemId = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=256,
+        description="the producer's id of the item: one id for one thing that a person can label. An item is "
+        "labelled once; its label counts for every prediction of it that is drawn",
+    ),
+]
 RequestId = Annotated[str, Field(min_length=1, max_length=64, description="id of the label request")]
 ClassName = Annotated[str, Field(min_length=1, max_length=256)]
 Uri = Annotated[str, Field(min_length=1, max_length=2048)]
@@ -73,7 +81,9 @@ class Prediction(Message):
         description="what groups are made from, such as region or device",
     )
     time: AwareDatetime | None = Field(
-        default=None, description="when it was predicted; the record's time if absent"
+        default=None,
+        description="when it was predicted; the record's time if absent. A time too far from the record's "
+        "counts as of the bound (`bounds.lateness_hours`)",
     )
     payload: JsonValue = Field(default=None, description="what the labeller needs to see, inline")
     payload_uri: Uri | None = Field(default=None, description="where the labeller finds it")

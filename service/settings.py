@@ -196,6 +196,12 @@ class Bounds(Frozen):
     )
     attribute_values: int = Field(default=50, ge=1, description="values told apart per attribute")
     attribute_length: int = Field(default=64, ge=1, description="longest attribute value, in characters")
+    further_attribute_bytes: int = Field(
+        default=512,
+        ge=0,
+        description="names and values of attributes that no grouping uses, kept with a pooled item and its "
+        "outcome so that labels count when a grouping by them is added",
+    )
     lateness_hours: float | None = Field(
         default=24.0,
         ge=0,
@@ -304,7 +310,12 @@ class Settings(Frozen):
             classes=tuple(settings.classes),
             score_edges=settings.score_edges,
             groupings=groupings,
-            bounds=CellBounds(self.bounds.cells, self.bounds.attribute_values, self.bounds.attribute_length),
+            bounds=CellBounds(
+                self.bounds.cells,
+                self.bounds.attribute_values,
+                self.bounds.attribute_length,
+                self.bounds.further_attribute_bytes,
+            ),
             ensemble=settings.ensemble,
             challenge=settings.challenge,
         )

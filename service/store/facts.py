@@ -100,6 +100,11 @@ class OutcomePage:
     last: Position
     complete: bool
 
+    @property
+    def labelled(self) -> list[OutcomeEntry]:
+        """The entries that carry a label: outcomes, and what revises them."""
+        return [entry for entry in self.entries if isinstance(entry, OutcomeEntry)]
+
 
 @dataclass(frozen=True)
 class TrafficFacts:

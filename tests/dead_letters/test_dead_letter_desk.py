@@ -206,7 +206,7 @@ def test_a_refused_prediction_is_replayed_after_a_change_of_classes_that_reads_n
 def outcomes_of(deployment: Deployment) -> list[OutcomeEntry]:
     page = deployment.facts().outcomes(BEGINNING)
     assert page is not None
-    return [entry for entry in page.entries if isinstance(entry, OutcomeEntry)]
+    return page.labelled
 
 
 def test_a_refused_label_is_replayed_with_its_time_and_headers_and_is_counted_once(deploy: Deploy) -> None:

@@ -37,10 +37,10 @@ def test_a_kill_in_the_middle_changes_no_count(
         assert stored_cells(deployment) == expected_cells(deployment, range(2_100))
         page = deployment.facts().outcomes(BEGINNING)
         assert page is not None
-        assert len(page.entries) == 120
-        assert len({entry.fact.item_id for entry in page.entries}) == 120
+        assert len(page.labelled) == 120
+        assert len({entry.fact.item_id for entry in page.labelled}) == 120
         assert {(r.item_id, r.request_id) for r in labeller.seen} == {
-            (entry.fact.item_id, entry.fact.request_id) for entry in page.entries
+            (entry.fact.item_id, entry.fact.request_id) for entry in page.labelled
         }
 
 

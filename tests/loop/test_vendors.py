@@ -75,7 +75,7 @@ class Desk:
         """What is known of a request, entry by entry."""
         page = self._deployment.facts().outcomes(BEGINNING)
         assert page is not None
-        return [e.label.true_class for e in page.entries if e.fact.request_id == request.request_id]
+        return [e.label.true_class for e in page.labelled if e.fact.request_id == request.request_id]
 
 
 def running(deployment: Deployment) -> Iterator[Desk]:

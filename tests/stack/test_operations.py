@@ -119,8 +119,8 @@ def outcomes(deployment: Deployment) -> dict[str, OutcomeEntry]:
     """All outcomes, by request; each is there once."""
     page = deployment.facts().outcomes(BEGINNING)
     assert page is not None
-    found = {entry.fact.request_id: entry for entry in page.entries}
-    assert len(found) == len(page.entries)
+    found = {entry.fact.request_id: entry for entry in page.labelled}
+    assert len(found) == len(page.labelled)
     return found
 
 

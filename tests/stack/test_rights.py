@@ -65,7 +65,7 @@ def _close_the_loop(loop: Roles, stack: ExitStack, admin: redis.Redis) -> None:
     def two_answered() -> list[LabelRequest] | None:
         # Of those seen some may have expired before their answer came.
         page = facts.outcomes(BEGINNING)
-        known = set() if page is None else {entry.fact.request_id for entry in page.entries}
+        known = set() if page is None else {entry.fact.request_id for entry in page.labelled}
         answered = [request for request in labeller.seen if request.request_id in known]
         return answered[:2] if len(answered) >= 2 else None
 

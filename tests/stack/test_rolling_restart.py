@@ -79,7 +79,7 @@ class Rolled:
         page = self.deployment.facts().outcomes(BEGINNING)
         assert page is not None
         assert page.complete
-        return page.entries
+        return page.labelled
 
     def at_all_instants(self, query: str) -> dict[Series, set[float]]:
         """Every series of a query, and at which instants of the roll it has a value."""

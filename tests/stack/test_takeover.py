@@ -175,7 +175,7 @@ def test_after_all_kills_every_fact_is_what_was_sent(whole: Scene) -> None:
     assert stored_cells(deployment) == expected_cells(deployment, range(load.sent))
     page = deployment.facts().outcomes(BEGINNING)
     assert page is not None
-    answered = [(entry.fact.request_id, entry.fact.item_id, entry.label.true_class) for entry in page.entries]
+    answered = [(one.fact.request_id, one.fact.item_id, one.label.true_class) for one in page.labelled]
     assert len(set(answered)) == len(answered) == whole.issued()
     # A leader that is killed may have sent what it could not note any more: it is sent again, as the same.
     assert set(answered) == {

@@ -130,7 +130,7 @@ class Office:
         """What is known of a request, entry by entry."""
         page = self._deployment.facts().outcomes(BEGINNING)
         assert page is not None
-        return [each.label.true_class for each in page.entries if each.fact.request_id == request_id]
+        return [each.label.true_class for each in page.labelled if each.fact.request_id == request_id]
 
     def await_outcomes(self, request_id: str, *classes: str) -> None:
         wait_for(lambda: self.true_classes(request_id) == [*classes], seconds=60, what=f"{classes}")

@@ -11,6 +11,7 @@ from scipy import stats
 from store_site import NOW, Record, Site, message, record
 
 from service.store.connection import Connection
+from service.store.records import decode_pool_record
 from service.store.requests import LabelEvent
 
 ASK = {"policy": "random", "budget": {"labels": 400}, "max_in_flight": 400}
@@ -115,3 +116,48 @@ def test_items_that_are_dated_back_are_drawn_as_often_as_the_bound_allows(connec
     weight = 2 ** (-1 / 7)
     found = sum(item.startswith("hidden") for item in drawn)
     assert stats.binomtest(found, len(drawn), weight / (1 + weight)).pvalue > 1e-3
+
+
+def test_reserved_names_from_a_producer_are_groups_of_their_own(connection: Connection) -> None:
+    grouping = {"region": {"by": "attribute", "attribute": "region"}}
+    site = Site(connection, {"m": models("m")["m"] | {"groupings": grouping}}, bounds={"attribute_values": 4})
+    values = ["__other__", "__missing__", "\\\\__other__"]
+    records = [record(n, message(n, attributes={"region": value})) for n, value in enumerate(values)]
+    site.take_in([*records, record(3, message(3)), record(4, message(4, attributes={"region": "x" * 65}))])
+    groups = site.monitor("m").refresh(NOW).groupings["region"].groups
+    assert set(groups) == {
+        "\\__other__",
+        "\\__missing__",
+        "\\\\\\__other__",
+        "__missing__",
+        "__other__",
+    }
+
+
+def test_labels_of_reserved_names_count_in_the_groups_of_their_predictions(connection: Connection) -> None:
+    grouping = {"region": {"by": "attribute", "attribute": "region"}}
+    site = Site(connection, {"m": models("m")["m"] | {"groupings": grouping}})
+    site.take_in([record(n, message(n, attributes={"region": "__missing__"})) for n in range(9)])
+    monitor = site.monitor("m")
+    monitor.refresh(NOW)
+    monitor.ask(epoch=1, now=NOW)
+    answer_all(site, [json.loads(text) for text in site.requests("m").outbox().values()])
+    region = monitor.refresh(NOW).groupings["region"]
+    assert dict(zip(region.groups, region.beliefs.labels_counted.tolist(), strict=True)) == {
+        "\\__missing__": 9
+    }
+
+
+def test_attributes_that_no_grouping_uses_take_no_more_than_their_bound(connection: Connection) -> None:
+    grouping = {"region": {"by": "attribute", "attribute": "zone"}}
+    settings = {"m": models("m")["m"] | {"groupings": grouping}}
+    site = Site(connection, settings, bounds={"further_attribute_bytes": 100})
+    large = {f"a{n:02d}": "x" * 200 for n in range(40)} | {"zone": "north"}
+    site.take_in([record(0, message("large", attributes=large))])
+    site.take_in([record(1, message("small", attributes={"b": "1", "a": "2", "zone": "south"}))])
+    client, key = connection.client, site.keys("m").items(0)
+    kept = {one.item_id: one.attributes for one in map(decode_pool_record, client.hvals(key))}
+    assert kept["small"] == {"a": "2", "b": "1", "zone": "south"}
+    assert kept["large"].keys() <= large.keys()
+    assert "zone" in kept["large"]
+    assert sum(len(name) + len(value) for name, value in kept["large"].items()) <= 100 + len("zonenorth")

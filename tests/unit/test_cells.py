@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.cells import MISSING, OTHER, VOTES, CellBounds, CellSpace, Ensemble, Grouping
+from service.cells import MISSING, OTHER, VOTES, CellBounds, CellSpace, Ensemble, Grouping, escape_reserved
 from service.combination_directory import CombinationDirectory
 
 EDGES = tuple(i / 10 for i in range(1, 10))
@@ -156,3 +156,19 @@ def test_votes_are_folded_where_more_patterns_are_than_values_of_an_attribute() 
 
 def test_without_an_ensemble_there_are_no_votes_to_fold() -> None:
     assert not space(CellBounds(cells=1)).votes_may_fold
+
+
+RESERVED_LIKE = st.builds(
+    lambda n, name: "\\" * n + name, st.integers(0, 3), st.sampled_from([OTHER, MISSING])
+)
+
+
+@given(st.lists(st.one_of(RESERVED_LIKE, st.text(max_size=9)), unique=True))
+def test_values_from_outside_stay_different_and_are_never_reserved_names(values: list[str]) -> None:
+    escaped = [escape_reserved(value) for value in values]
+    assert len(set(escaped)) == len(values)
+    assert not {OTHER, MISSING} & set(escaped)
+
+
+def test_a_plain_value_stays_as_it_is() -> None:
+    assert [escape_reserved(value) for value in ("north", "\\", "\\a")] == ["north", "\\", "\\a"]

@@ -61,10 +61,9 @@ end
 
 -- Whether a sketch holds an item: a bound of 8 bytes, then 16 bytes an item, of which the last 8 are its hash.
 local function holds(sketch, item)
-  for at = 17, #sketch, 16 do
-    if string.sub(sketch, at, at + 7) == item then return true end
-  end
-  return false
+  local at = string.find(sketch, item, 17, true)
+  while at and at % 16 ~= 1 do at = string.find(sketch, item, at + 1, true) end
+  return at ~= nil
 end
 
 -- Let the label of an item, that it has or will have, count as drawn once more.
