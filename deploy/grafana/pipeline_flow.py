@@ -148,14 +148,21 @@ def storing(board: build.Dashboard) -> build.Dashboard:
         .with_panel(
             lines(
                 Says(
-                    "Records lost",
+                    "Records lost, times clipped",
                     "Records that Kafka's retention deleted before they were read, and partitions whose log "
-                    "was made anew or lost its end. Above 0, beliefs may miss traffic or labels for good.",
+                    "was recreated or lost its end: above 0, estimates may miss traffic or labels for good. "
+                    "Predictions that claimed a time too far from their record's count as of another time.",
                     per_second,
                     3,
                 ),
                 Query(or_zero(counted_rate("credence_records_lost_total", "topic"), "topic"), "{{topic}}"),
                 Query(or_zero(counted_rate("credence_log_breaks_total", "kind"), "kind"), "logs {{kind}}"),
+                Query(
+                    or_zero(
+                        counted_rate("credence_prediction_times_clipped_total", "direction"), "direction"
+                    ),
+                    "times clipped, {{direction}}",
+                ),
             )
         )
     )

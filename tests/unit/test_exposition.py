@@ -52,6 +52,7 @@ def registry_of(taken: ModelSnapshot) -> CollectorRegistry:
     registry.register(SnapshotCollector(lambda: [taken]))
     pipeline = PipelineMetrics(registry, lambda: NOW)
     pipeline.consumed("m", 3)
+    pipeline.times_clipped("m", future=1, past=2)
     pipeline.labels_taken(applied=1, duplicate=1)
     pipeline.label_delayed("m", 30.0)
     pipeline.dead_lettered("predictions", ["malformed"])
@@ -331,6 +332,7 @@ def test_what_a_process_counts_begins_at_zero_before_the_first_event() -> None:
     pipeline.learns_performance(["m"])
     for name, labels in {
         "credence_predictions_consumed_total": {"model": "m"},
+        "credence_prediction_times_clipped_total": {"model": "m", "direction": "past"},
         "credence_labels_consumed_total": {"result": "applied"},
         "credence_flush_duration_seconds_count": {"topic": "labels"},
         "credence_label_delay_seconds_count": {"model": "m"},
