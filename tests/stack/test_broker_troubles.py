@@ -161,7 +161,8 @@ def test_label_requests_wait_for_replicas_and_keep_their_ids(
     kafka: ApacheKafka, connection: Connection
 ) -> None:
     topic = Topic(kafka, replicas=3, config={"min.insync.replicas": "3"})
-    site = Site(connection, {"m": {"classes": ["cat", "dog", "owl"]}})
+    asked = {"ask": {"budget": {"labels": 9}}}
+    site = Site(connection, {"m": {"classes": ["cat", "dog", "owl"], "assessments": asked}})
     site.take_in([record(number, message(number)) for number in range(10)])
     draws = draws_of(site)
     settings = KafkaSettings(bootstrap_servers=kafka.bootstrap_servers.split(","))
