@@ -22,7 +22,7 @@ grouping, score bin or half-life starts new ones; `credence layouts remove` remo
 | `P:{m}:annotation:<vendor>:<digest>` | string | JSON of request id and item id, by what tells an annotation of Label Studio from others; of the newest one of a request | `correction_days` |
 | `P:{m}:annotated:<vendor>:<id>` | string | JSON: digest of the newest annotation of a request, its time (s), digest of its class | `correction_days` |
 | `P:{m}:outbox` | hash | `request id/attempt` -> message to publish | until published |
-| `P:{m}:budget` | hash | `assessment|window` -> labels used | for ever |
+| `P:{m}:budget` | hash | `assessment|window` -> labels used | until the second window after it begins; without `per_days` for ever |
 | `P:{m}:tallies` | hash | `event|assessment` -> how often | for ever |
 | `P:{m}:outcomes` | stream | `assessment`, `fact` (msgpack), `label` (msgpack); of a revision also `of`, the id of the outcome that it revises | newest `outcomes`, about |
 | `P:{m}:reference` | hash | `since`, `until`, `set_at` (s; `-inf` since the beginning): the reference, where a window was set | until it is cleared |

@@ -113,6 +113,30 @@ def test_every_window_has_a_budget_of_its_own(site: Site) -> None:
     assert site.reader("m").requests().budget == {"ask|0": 1, "ask|1": 1, "other|0": 1}
 
 
+def test_a_window_of_the_budget_is_kept_until_the_second_one_after_it_begins(site: Site) -> None:
+    draws = draws_of(site)
+    for number, window in enumerate(("ask|0", "ask|7", "ask|8", "ask|9")):
+        issue(site, draws[number : number + 1], window=window)
+    # Window 0 is that of a budget which is never renewed.
+    assert site.reader("m").requests().budget == {"ask|0": 1, "ask|8": 1, "ask|9": 1}
+
+
+def test_windows_of_other_assessments_stay(site: Site) -> None:
+    draws = draws_of(site)
+    issue(site, draws[:1], window="other|1", assessment="other")
+    issue(site, draws[1:2], window="ask|9")
+    assert site.reader("m").requests().budget == {"other|1": 1, "ask|9": 1}
+
+
+def test_a_request_that_expires_after_its_window_is_gone_leaves_no_field(site: Site) -> None:
+    draws = draws_of(site)
+    issue(site, draws[:1], window="ask|1")
+    issue(site, draws[1:2], window="ask|9")
+    (due,) = [due for due in site.requests("m").due(now=NOW + 1e6) if due.request_id == draws[0].request_id]
+    assert site.requests("m").renew(epoch=1, renewals=[Renewal(due)], now=NOW + 1e6) == ["expired"]
+    assert site.reader("m").requests().budget == {"ask|9": 1}
+
+
 def test_issuing_the_same_draws_again_is_harmless(site: Site) -> None:
     draws = draws_of(site)
     issue(site, draws[:3])

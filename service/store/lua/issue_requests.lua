@@ -4,7 +4,7 @@
 --      2 open       hash    request id -> JSON
 --      3 deadlines  zset    request id, by deadline (s)
 --      4 outbox     hash    request id/attempt -> message
---      5 budget     hash    assessment|window -> labels used
+--      5 budget     hash    assessment|window -> labels used; the first request of a window removes older ones
 --      6 tallies    hash    event|assessment -> how often
 --      7 outcomes   stream  labels; read alone
 --      then per candidate: pool hash, drawn list, request hash, asked hash (records: see store/asked.py)
@@ -56,7 +56,19 @@ local function make_room(asked)
   for i = 1, math.min(excess, #closed) do redis.call('HDEL', asked, closed[i][2]) end
 end
 
+-- Let fields of the budget go whose windows are over. The window before this one stays, as a clock may be set back;
+-- window 0 is that of a budget that is never renewed.
+local function forget_windows()
+  local current = tonumber(string.match(ARGV[2], '|(%d+)$')) or 0
+  for _, field in ipairs(redis.call('HKEYS', KEYS[5])) do
+    local assessment, window = string.match(field, '^(.*)|(%d+)$')
+    window = tonumber(window)
+    if assessment == ARGV[4] and window > 0 and window < current - 1 then redis.call('HDEL', KEYS[5], field) end
+  end
+end
+
 local used = tonumber(redis.call('HGET', KEYS[5], ARGV[2]) or '0')
+if used == 0 then forget_windows() end
 local limit = tonumber(ARGV[3])
 local statuses = {}
 for c = 0, tonumber(ARGV[8]) - 1 do
