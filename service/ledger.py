@@ -14,7 +14,7 @@ from service.cells import FORMER_GROUPING, CellSpace
 from service.columns import GrowingColumns
 from service.combination_codes import NO_NUMBER, CombinationCodes
 from service.combination_directory import CombinationDirectory
-from service.definitions import definitions
+from service.definitions import definitions, grouping_key
 from service.outcome_sums import (
     NO_CLASS,
     Keys,
@@ -28,6 +28,7 @@ from service.outcome_sums import (
     sum_keys,
 )
 from service.relearning import ChangeMemory, PlacedOutcomes
+from service.request_order import NO_PLACE, Places, request_places
 from service.store.facts import OutcomeEntry, Position
 from service.store.records import Fact
 
@@ -40,6 +41,9 @@ RECENT = 50
 
 _NONE = -1
 """No predicted class, no sum."""
+
+_BY_VOTES = ("", "")
+"""What requests were drawn for that votes aimed."""
 
 _COLUMNS = {
     "milliseconds": np.int64,
@@ -55,10 +59,13 @@ _COLUMNS = {
     "challenger": np.bool_,
     "alive": np.bool_,
     "sum": np.int32,
+    "place": np.uint64,
+    "drawn_for": np.int32,
 }
-"""Of every outcome, 55 bytes. The settings allow 10,000 classes, which fit 16 bits.
+"""Of every outcome, 67 bytes. The settings allow 10,000 classes, which fit 16 bits.
 
-`sum` is which of the sums it counts in: none if it is retracted, or has no cell yet.
+`sum` is which of the sums it counts in: none if it is retracted, or has no cell yet. `place` is that of its
+request among all requests, and `drawn_for` the group that the request was drawn for.
 """
 
 _SEQUENCE_BITS = 20
@@ -112,7 +119,7 @@ class ScoredLabels:
 
 @dataclass(frozen=True)
 class LabelSequence:
-    """Labels one by one, in the order in which their outcomes came, as columns [n].
+    """Labels one by one, as columns [n].
 
     Attributes:
         marks: of each, as good as random, which tell the outcome and whether it is right.
@@ -120,7 +127,7 @@ class LabelSequence:
         scores: of the predicted class.
         correct: whether that is the true class.
         predicted_at: when it was predicted, seconds since the epoch.
-        given_at: when the label was given; of a corrected one, the first time.
+        places: of their requests among all requests, as `service/request_order.py` gives them.
     """
 
     marks: Marks
@@ -128,7 +135,7 @@ class LabelSequence:
     scores: Floats
     correct: Flags
     predicted_at: Floats
-    given_at: Floats
+    places: Places
 
     def part(self, which: Flags | Indices) -> LabelSequence:
         """Some of them, or in another order."""
@@ -138,7 +145,7 @@ class LabelSequence:
             self.scores[which],
             self.correct[which],
             self.predicted_at[which],
-            self.given_at[which],
+            self.places[which],
         )
 
 
@@ -172,6 +179,8 @@ class OutcomeLedger:
         self._combinations = CombinationCodes(space)
         self._voted_from = np.inf
         self._recent: dict[Position, OutcomeEntry] = {}
+        self._drawn_for: dict[tuple[str, str], int] = {}
+        self._first_places = np.zeros(0, dtype=np.uint64)
         self.changes = ChangeMemory()
 
     def __len__(self) -> int:
@@ -228,7 +237,12 @@ class OutcomeLedger:
         if not count:
             return
         self._withdraw(np.arange(min(count, self._summed)))
+        going = min(count, len(self._rows))
+        codes, places = self._rows["drawn_for"][:going], self._rows["place"][:going]
+        was_first = bool(np.any(self._first_places[codes] == places))
         self._rows.forget(count)
+        if was_first:
+            self._find_first_places()
         self._summed = max(0, self._summed - count)
         self._recent = {position: entry for position, entry in self._recent.items() if position >= first}
         self._stale += count
@@ -360,8 +374,32 @@ class OutcomeLedger:
             scores=rows["score"][chosen],
             correct=rows["correct"][chosen],
             predicted_at=rows["predicted_at"][chosen],
-            given_at=rows["given_at"][chosen],
+            places=rows["place"][chosen],
         )
+
+    def first_requests(self) -> dict[tuple[str, str], int]:
+        """Of every group that labels were requested for, the place of the first such request.
+
+        Groups are known by the `grouping_key` and their name. Those by votes are left out. Only requests
+        whose outcomes are there count, whether they have a cell or not, and whether the grouping is still
+        configured: so the order in which groups were first labelled depends on neither traffic nor the
+        configuration.
+        """
+        told = zip(self._drawn_for, self._first_places.tolist(), strict=True)
+        return {key: place for key, place in told if place != NO_PLACE and key != _BY_VOTES}
+
+    def place_before(self, count: int) -> int:
+        """The highest place among the requests of the first outcomes; 0 of none.
+
+        Args:
+            count: how many of the outcomes that came first.
+        """
+        return int(self._rows["place"][:count].max(initial=0))
+
+    @property
+    def rows(self) -> int:
+        """How many outcomes there are, retracted ones included."""
+        return len(self._rows)
 
     def tallied(self, grouping: str, groups: Indices, group_count: int) -> SumTallies:
         """How many outcomes there are in every group of those, and which [G].
@@ -393,7 +431,7 @@ class OutcomeLedger:
 
     def _append(self, outcomes: Sequence[OutcomeEntry]) -> None:
         facts, true_classes = [e.fact for e in outcomes], [e.label.true_class for e in outcomes]
-        index, sources = self._class_index, self._sources
+        index, sources, drawn_for = self._class_index, self._sources, self._drawn_for
         self._rows.extend(
             milliseconds=[e.position[0] for e in outcomes],
             sequence=[e.position[1] for e in outcomes],
@@ -418,8 +456,24 @@ class OutcomeLedger:
             ],
             alive=np.ones(len(outcomes), dtype=np.bool_),
             sum=np.full(len(outcomes), _NONE),
+            place=request_places((fact.requested_at, fact.request_id) for fact in facts),
+            drawn_for=[
+                drawn_for.setdefault(
+                    _BY_VOTES if fact.voters else (grouping_key(fact.grouping, fact.definition), fact.group),
+                    len(drawn_for),
+                )
+                for fact in facts
+            ],
         )
         self._combinations.settle()
+        self._find_first_places(len(outcomes))
+
+    def _find_first_places(self, newest: int | None = None) -> None:
+        """Find the place of each group's first request: from all rows, or where the newest ones came."""
+        begin, known = (0, 0) if newest is None else (len(self._rows) - newest, len(self._first_places))
+        unknown = np.full(len(self._drawn_for) - known, NO_PLACE, dtype=np.uint64)
+        self._first_places = np.append(self._first_places[:known], unknown)
+        np.minimum.at(self._first_places, self._rows["drawn_for"][begin:], self._rows["place"][begin:])
 
     def _asked_grouping(self, fact: Fact) -> str:
         """The grouping that a label was asked for; `FORMER_GROUPING` where it is no more what it was."""
@@ -535,6 +589,9 @@ class OutcomeLedger:
         self._sums = {key: n for n, key in enumerate(compress(self._sums, kept))}
         self._keys = np.zeros(0, dtype=np.int64)
         self._tallies.keep(kept)
+        kept = self._renumber("drawn_for", len(self._drawn_for))
+        self._drawn_for = {key: n for n, key in enumerate(compress(self._drawn_for, kept))}
+        self._find_first_places()
         self._stale = 0
 
     def _renumber(self, name: str, count: int) -> Flags:

@@ -25,6 +25,7 @@ from service.instruments import PipelineMetrics, VendorMetrics
 from service.monitor import ModelMonitor
 from service.performance_watch import InPlace, PerformanceWatch
 from service.settings import Settings
+from service.store.checkpoints import CheckpointStore
 from service.store.claims import ClaimStore
 from service.store.closed import AskedRequests
 from service.store.connection import Connection
@@ -250,6 +251,8 @@ def model_monitor(
         ),
         requests=request_store(settings, connection, keys),
         mark_store=MarkStore(connection, keys),
+        checkpoints=CheckpointStore(connection, keys),
+        outcome_limit=settings.bounds.outcomes,
         slots=settings.bounds.slots_per_cell,
         hash_key=hash_key,
         rng=rng,

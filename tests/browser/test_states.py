@@ -69,7 +69,7 @@ def test_a_group_that_changed_says_what_labels_from_before_count(shown: Shown) -
 WATCHED: Any = {
     "alerts": STRICT,
     "reference": {"labels": 20},
-    "evidence": {"run_length": 10},
+    "evidence": {"alpha": 0.5},
     # Labels come class by class, so score bins seem to change; nothing is to be forgotten for that.
     "forgetting": {"after_change": False},
 }
