@@ -31,7 +31,7 @@ _MORE_ERRORS: Final = 2.8
 _MOST_FALLEN: Final = 0.12
 """And by no more the accuracy is expected to fall, where few points are many times the odds of an error."""
 
-_EVEN_ARRIVALS: Final = 5.0
+_EVEN_ARRIVALS: Final = 2.0
 """About so many of the first hypotheses have nearly the same weight."""
 
 _ARRIVAL_DECAY: Final = 0.5
@@ -158,9 +158,9 @@ def discoveries(log_evidence: Floats, false_share: float, log_weights: Floats | 
 def log_arrival_weights(numbers: Indices) -> Floats:
     """Logarithms of the weights of hypotheses that come one by one, in the order of their coming.
 
-    The n-th has F(n - 1) - F(n), with F(n) = (1 + n / 5)^(-1/2). So however many come, all weights sum to 1
+    The n-th has F(n - 1) - F(n), with F(n) = (1 + n / 2)^(-1/2). So however many come, all weights sum to 1
     at the most, and the n-th of G has nearly the share 1 / G that it would have if all were there from the
-    start: 0.087, 0.020, 0.0028 and 0.00038 of the 1st, 10th, 50th and 200th.
+    start: 0.18, 0.018, 0.0019 and 0.00025 of the 1st, 10th, 50th and 200th.
 
     Args:
         numbers: counted from 1 [G].
