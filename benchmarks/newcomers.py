@@ -2,9 +2,9 @@
 
 Every group is exactly as accurate as it must be, its scores are right, and evidence of all kinds is looked
 at after every label. The share of alpha that a group gets when it arrives is compared with e-BH over as
-many groups as there are at the moment, of each kind by itself. A second table has late answers: a wrong
-prediction takes people longer than a right one. A third one tells what the shares cost: labels until a drop
-is confirmed.
+many groups as there are at the moment, of each kind by itself. Further tables: late answers, as a wrong
+prediction takes people longer than a right one; evidence from the last labels alone; and what the shares of
+alpha cost, in labels until a drop is confirmed.
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ KINDS = 4
 """Below the threshold, declined, miscalibrated, changed."""
 
 _DAY = 86_400.0
+
+_EVERY = 50
+"""Labels from one look to the next, in runs of very many."""
 
 
 def paths(correct: Flags) -> Floats:
@@ -218,6 +221,25 @@ def false_changes(accuracy: float, runs: int, *, in_order: bool, days: int = 60)
     return 100 * float(np.mean(ever))
 
 
+def false_in_windows(window: int | None, runs: int, *, labels: int = 100_000) -> float:
+    """Share of runs in which a healthy group is ever found below the threshold by its last labels alone, %.
+
+    Args:
+        window: labels that are kept; None if what all labels said is kept.
+        runs: of one group each.
+        labels: of every run.
+    """
+    rng, ever = np.random.default_rng(4), []
+    ends = np.arange(_EVERY, labels + 1, _EVERY)
+    begins = np.zeros_like(ends) if window is None else np.maximum(ends - window, 0)
+    for _ in range(runs):
+        right = np.append(0, (rng.random(labels) < THRESHOLD).cumsum())
+        correct = (right[ends] - right[begins]).astype(np.float64)
+        evidence = _of_counts(correct, ends - begins - correct)
+        ever.append(bool((evidence >= -np.log(ALPHA)).any()))
+    return 100 * float(np.mean(ever))
+
+
 def labels_until_confirmed(groups: int, drop: float, runs: int, *, by_arrival: bool) -> float:
     """Median of its own labels that one of many groups takes until its drop is confirmed.
 
@@ -268,6 +290,20 @@ def _of_late_answers(runs: int) -> Table:
     )
 
 
+def _of_windows(runs: int) -> Table:
+    return Table(
+        f"runs in which a healthy group is ever found below the threshold in 100,000 labels, %: looked at "
+        f"after every {_EVERY}, {runs} runs",
+        "labels that count",
+        ("alpha 0.05",),
+        [
+            ("the last 1,000", (false_in_windows(1_000, runs),)),
+            ("the last 10,000", (false_in_windows(10_000, runs),)),
+            ("all, by a checkpoint", (false_in_windows(None, runs),)),
+        ],
+    )
+
+
 def _of_costs(runs: int) -> Table:
     rows: list[tuple[str, tuple[Cell, ...]]] = [
         (
@@ -300,6 +336,7 @@ def main() -> None:
     tables = [
         _of_newcomers(options.groups, options.runs),
         _of_late_answers(options.late_runs),
+        _of_windows(max(options.runs, options.late_runs)),
         _of_costs(max(options.runs, options.late_runs)),
     ]
     print_tables(tables, as_json=False, as_markdown=options.markdown)

@@ -29,7 +29,7 @@ def test_the_posterior_warns_of_healthy_groups_in_most_runs(healthy: Alarms) -> 
 
 
 def test_a_group_that_declines_is_confirmed_and_no_other() -> None:
-    before = np.full(GROUPS, 0.95)
+    before = np.full(GROUPS, 0.98)
     after = np.where(np.arange(GROUPS) == 0, 0.5, before)
     asked = ask(before, after, drop_at=600, labels=1_200, runs=3, seed=2)
     found = watch(asked, GROUPS, every=50, since=600, reference=30)
