@@ -1,9 +1,9 @@
 """How often healthy groups alarm when one looks after every label, and how soon failing ones do.
 
-Tables: groups that are just as accurate as they must be, looked at after every label; the e-detector's run
-lengths on such groups; discoveries among many groups, where Thompson sampling chooses who is asked about; and
-labels until an alarm after a drop, beside the least that any rule with so few false alarms needs on average,
-ln(1 / alpha) / KL (Wald). The usual rule, by the posterior, stands beside evidence.
+Tables: groups that are just as accurate as they must be, looked at after every label; discoveries among
+many groups, where Thompson sampling chooses who is asked about; and labels until an alarm after a drop,
+beside the least that any rule with so few false alarms needs on average, ln(1 / alpha) / KL (Wald). The
+usual rule, by the posterior, stands beside evidence.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from service.assessment.change import log_e_detector
+from service.assessment.change import log_e_changed
 from service.assessment.sequential import discoveries, log_e_below
 from service.replay.tables import Table, print_tables
 
@@ -28,11 +28,10 @@ Rule = Callable[[Floats, Floats, float], Flags]
 ALPHA = 0.05
 THRESHOLD = 0.92
 DROPS = (0.05, 0.07, 0.1, 0.2)
-RUN_LENGTHS = (1_000, 10_000)
 LABELS = 1_000
 HEALTHY_BEFORE = 500
 BROKEN_OFF = 1_500
-"""Labels after a drop of which a run of the e-detector consists."""
+"""Labels after a drop of which a run of the evidence of a change consists."""
 LONGEST = 3_000
 OTHER_DROPS = (0.05, 0.1, 0.2)
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -61,15 +60,6 @@ def ever_alarmed(accuracy: float, groups: int, rng: np.random.Generator) -> Rate
     correct = (rng.random((groups, LABELS)) < accuracy).cumsum(axis=1).astype(np.float64)
     wrong = np.arange(1, LABELS + 1) - correct
     return Rates(*(float(rule(correct, wrong).any(axis=1).mean()) for rule in (evident, suspected)))
-
-
-def run_length(limit: int, runs: int, rng: np.random.Generator) -> float:
-    """Labels until a group that is just as accurate as it must be alarms by the e-detector: their mean.
-
-    A run is broken off after ten times the limit, so the mean is told too low.
-    """
-    detectors = [log_e_detector(rng.random(10 * limit) < THRESHOLD, THRESHOLD) for _ in range(runs)]
-    return float(np.mean([_first(detector >= np.log(limit)) for detector in detectors]))
 
 
 def _first(alarms: Flags) -> int:
@@ -136,13 +126,13 @@ def _mean_first(alarms: Flags, accuracy: float) -> float:
     return mean
 
 
-def labels_until_detected(accuracy: float, limit: int, runs: int, rng: np.random.Generator) -> float:
-    """Mean of labels from a drop until the e-detector's alarm, in runs without one before the drop."""
+def labels_until_change(accuracy: float, runs: int, rng: np.random.Generator) -> float:
+    """Mean of labels from a drop until a change is found, in runs without one found before the drop."""
     delays = []
     for _ in range(runs):
         expected = np.repeat([THRESHOLD, accuracy], [HEALTHY_BEFORE, BROKEN_OFF])
-        detector = log_e_detector(rng.random(len(expected)) < expected, THRESHOLD)
-        delays.append(_first(detector >= np.log(limit)) - HEALTHY_BEFORE)
+        evidence = log_e_changed(rng.random(len(expected)) < expected, THRESHOLD)
+        delays.append(_first(evidence >= -np.log(ALPHA)) - HEALTHY_BEFORE)
     return float(np.mean([delay for delay in delays if delay > 0]))
 
 
@@ -158,14 +148,6 @@ def of_healthy_groups(groups: int) -> Table:
         f"threshold {THRESHOLD}, alpha {ALPHA}"
     )
     return Table(title, "accuracy", ("by evidence, %", "by posterior, %"), list(rows))
-
-
-def of_run_lengths(runs: int) -> Table:
-    """The e-detector on groups at the threshold."""
-    rng = np.random.default_rng(1)
-    rows = [(f"{limit:,}", (run_length(limit, runs, rng),)) for limit in RUN_LENGTHS]
-    title = f"e-detector: labels until the alarm of a healthy group, mean of {runs} (broken off at ten times)"
-    return Table(title, "configured", ("labels",), list(rows))
 
 
 def of_discoveries(runs: int) -> Table:
@@ -184,16 +166,15 @@ def of_drops(runs: int) -> Table:
         accuracy = THRESHOLD - drop
         usual, found = (labels_until_alarm(rule, accuracy) for rule in (suspected, evident))
         least = least_labels(accuracy, ALPHA)
-        detected = [labels_until_detected(accuracy, limit, runs, rng) for limit in RUN_LENGTHS]
-        figures = (usual, found, least, found / least, *detected)
+        figures = (usual, found, least, found / least, labels_until_change(accuracy, runs, rng))
         rows.append((f"{THRESHOLD} to {accuracy:.2f}", figures))
-    title = f"labels until an alarm after a drop: means, of e-detectors those of {runs} runs"
+    title = f"labels until an alarm after a drop: means, of changes those of {runs} runs"
     columns = (
         "posterior",
         "e-process",
         "least",
         "e-process / least",
-        *(f"e-detector {n:,}" for n in RUN_LENGTHS),
+        "changed",
     )
     return Table(title, "accuracy", columns, list(rows))
 
@@ -222,7 +203,6 @@ def main() -> None:
     options = parser.parse_args()
     tables = [
         of_healthy_groups(max(1_000, options.runs)),
-        of_run_lengths(options.runs // 4),
         of_discoveries(options.runs // 10),
         of_drops(options.runs),
         of_other_thresholds(),

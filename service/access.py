@@ -110,16 +110,19 @@ def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
         ),
         "schedule": RedisRights(
             commands=frozenset(looks | {"ZRANGEBYSCORE", "HGET", "HDEL"}),
-            scripts=("issue_requests", "expire_requests", "hold_lease", "release_lease", "keep_marks"),
+            scripts=(
+                *("issue_requests", "expire_requests", "hold_lease", "release_lease", "keep_marks"),
+                "keep_checkpoint",
+            ),
             reads=(*shards, keys.reference, keys.items(_ANY)),
             writes=(
                 *(keys.fence, keys.deadlines, *counted, keys.pool(_ANY), keys.drawn(_ANY), *requested),
-                *(keys.claims, keys.marks, lease_key(prefix), epoch_key(prefix)),
+                *(keys.claims, keys.marks, keys.evidence, lease_key(prefix), epoch_key(prefix)),
             ),
         ),
         "serve": RedisRights(
-            commands=frozenset(looks),
-            reads=(*shards, keys.items(_ANY), *counted, keys.reference, keys.marks),
+            commands=frozenset(looks | {"HGET"}),
+            reads=(*shards, keys.items(_ANY), *counted, keys.reference, keys.marks, keys.evidence),
         ),
         "dead-letters": RedisRights(
             commands=frozenset({"SET", "GET", "MGET"}),

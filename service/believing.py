@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from service.assessment.groups import CellTraffic, Labels, assess_grouping
 from service.cells import ALL, POSITIVE_SCORE, CellSpace
-from service.evidence import OTHERS_SAY, GroupingEvidence
+from service.evidence import GroupingEvidence
+from service.evidence_base import OTHERS_SAY
 from service.grouping_snapshot import GroupingSnapshot, Pace, confusion_snapshot, grouping_snapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings

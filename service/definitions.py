@@ -25,6 +25,11 @@ def definitions(space: CellSpace) -> dict[str, bytes]:
     return {name: _definition(space, grouping) for name, grouping in space.groupings.items()}
 
 
+def grouping_key(name: str, definition: bytes) -> str:
+    """What a grouping is known by, whatever it is called: its definition, or its name where it has none."""
+    return definition.hex() or name
+
+
 def _definition(space: CellSpace, grouping: Grouping) -> bytes:
     by: object
     match grouping.kind:

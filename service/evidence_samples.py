@@ -29,18 +29,14 @@ def evidence_samples(grouping: GroupingSnapshot) -> Iterator[Sample]:
     changed_at = np.full(len(grouping.groups), np.nan)
     for group, change in evidence.changes.items():
         changed_at[group] = change.at
-    of_change = evidence.log_change / _LN_10
     for name, values in {
         "credence_group_evidence_labels": evidence.known.labels,
         "credence_group_evidence_reference_labels": evidence.known.reference_labels,
         "credence_group_accuracy_always_lower_ratio": evidence.known.lower,
         "credence_group_accuracy_always_upper_ratio": evidence.known.upper,
-        "credence_group_change_log10": of_change,
         "credence_group_change_timestamp_seconds": changed_at,
     }.items():
         yield from _of_groups(name, names, values[grouping.told])
-    if grouping.other is not None:
-        yield from _highest("credence_group_change_log10", of_change[grouping.other.members])
     for kind in KINDS:
         log_e = evidence.log_e[kind] / _LN_10
         confirmed = np.where(np.isnan(log_e), np.nan, evidence.confirmed[kind])

@@ -72,7 +72,6 @@ def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
             "credence_alert_confidence_ratio": alerts.confidence,
             "credence_alert_min_labels": alerts.min_labels,
             "credence_evidence_alpha_ratio": snapshot.settings.evidence.alpha,
-            "credence_evidence_run_length_labels": snapshot.settings.evidence.run_length,
             "credence_traffic_predictions_total": snapshot.predictions,
             "credence_attribute_combinations": snapshot.combinations,
             "credence_attribute_combinations_limit": snapshot.combination_limit,

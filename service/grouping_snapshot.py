@@ -16,7 +16,8 @@ from service.assessment.mixture import BetaMixture
 from service.assessment.shrinkage import own_rate, own_share
 from service.assessment.verdict import labels_to_verdict
 from service.cells import GroupingKind
-from service.evidence import EXPECTED_TO_DIFFER, OTHERS_SAY, GroupingEvidence
+from service.evidence import EXPECTED_TO_DIFFER, GroupingEvidence
+from service.evidence_base import OTHERS_SAY
 from service.model_settings import CONFUSION_CLASSES, CostSettings, ModelSettings
 from service.relearning import Relearned
 from service.store.facts import TrafficFacts

@@ -14,7 +14,7 @@ from service.cells import FORMER_GROUPING, CellSpace
 from service.columns import GrowingColumns
 from service.combination_codes import NO_NUMBER, CombinationCodes
 from service.combination_directory import CombinationDirectory
-from service.definitions import definitions
+from service.definitions import definitions, grouping_key
 from service.outcome_sums import (
     NO_CLASS,
     Keys,
@@ -28,6 +28,8 @@ from service.outcome_sums import (
     sum_keys,
 )
 from service.relearning import ChangeMemory, PlacedOutcomes
+from service.request_order import NO_PLACE, Places, request_place, request_places
+from service.shared_draws import SharedDraws, outcome_keys
 from service.store.facts import OutcomeEntry, Position, SharedDraw
 from service.store.records import Fact, Given
 
@@ -40,6 +42,9 @@ RECENT = 50
 
 _NONE = -1
 """No predicted class, no sum."""
+
+_BY_VOTES = ("", "")
+"""What requests were drawn for that votes aimed."""
 
 _COLUMNS = {
     "milliseconds": np.int64,
@@ -55,10 +60,13 @@ _COLUMNS = {
     "challenger": np.bool_,
     "alive": np.bool_,
     "sum": np.int32,
+    "place": np.uint64,
+    "drawn_for": np.int32,
 }
-"""Of every outcome, 55 bytes. The settings allow 10,000 classes, which fit 16 bits.
+"""Of every outcome, 67 bytes. The settings allow 10,000 classes, which fit 16 bits.
 
-`sum` is which of the sums it counts in: none if it is retracted, or has no cell yet.
+`sum` is which of the sums it counts in: none if it is retracted, or has no cell yet. `place` is that of its
+request among all requests, and `drawn_for` the group that the request was drawn for.
 """
 
 _SEQUENCE_BITS = 20
@@ -136,7 +144,7 @@ class ScoredLabels:
 
 @dataclass(frozen=True)
 class LabelSequence:
-    """Labels one by one, in the order in which their outcomes came, as columns [n].
+    """Labels one by one, as columns [n].
 
     Attributes:
         marks: of each, as good as random, which tell the outcome and whether it is right.
@@ -144,7 +152,7 @@ class LabelSequence:
         scores: of the predicted class.
         correct: whether that is the true class.
         predicted_at: when it was predicted, seconds since the epoch.
-        given_at: when the label was given; of a corrected one, the first time.
+        places: of their requests among all requests, as `service/request_order.py` gives them.
     """
 
     marks: Marks
@@ -152,7 +160,7 @@ class LabelSequence:
     scores: Floats
     correct: Flags
     predicted_at: Floats
-    given_at: Floats
+    places: Places
 
     def part(self, which: Flags | Indices) -> LabelSequence:
         """Some of them, or in another order."""
@@ -162,7 +170,7 @@ class LabelSequence:
             self.scores[which],
             self.correct[which],
             self.predicted_at[which],
-            self.given_at[which],
+            self.places[which],
         )
 
 
@@ -191,12 +199,15 @@ class OutcomeLedger:
         self._stale = 0  # changes since codes were last given anew
         self._sources: dict[Source, int] = {}
         self._further: dict[Position, list[SharedDraw]] = {}
+        self._shared = SharedDraws()
         self._sums: dict[int, int] = {}
         self._keys = np.zeros(0, dtype=np.int64)
         self._tallies = SumTallies()
         self._combinations = CombinationCodes(space)
         self._voted_from = np.inf
         self._recent: dict[Position, OutcomeEntry] = {}
+        self._drawn_for: dict[tuple[str, str], int] = {}
+        self._first_places = np.zeros(0, dtype=np.uint64)
         self.changes = ChangeMemory()
 
     def __len__(self) -> int:
@@ -280,6 +291,10 @@ class OutcomeLedger:
         predicted = self._class_index.get(fact.predicted_class, _NONE)
         if (rows["predicted_at"][row], rows["predicted"][row]) == (fact.predicted_at, predicted):
             known = list(self._sources)[rows["source"][row]]
+            if name not in known.groupings:
+                (outcome,) = self._outcome_keys(slice(row, row + 1)).tolist()
+                place = request_place(fact.requested_at, fact.request_id)
+                self._shared.add(outcome, place, grouping=name, group=_drawn_for(fact))
             self._withdraw(np.array([row]))
             rows["source"][row] = self._source_code(known.with_further(draw.assessment, name))
             if row < self._summed:
@@ -298,7 +313,12 @@ class OutcomeLedger:
         if not count:
             return
         self._withdraw(np.arange(min(count, self._summed)))
+        going = min(count, len(self._rows))
+        codes, places = self._rows["drawn_for"][:going], self._rows["place"][:going]
+        was_first = bool(np.any(self._first_places[codes] == places))
         self._rows.forget(count)
+        if was_first:
+            self._find_first_places()
         self._summed = max(0, self._summed - count)
         self._recent = {position: entry for position, entry in self._recent.items() if position >= first}
         self._further = {position: draws for position, draws in self._further.items() if position >= first}
@@ -431,8 +451,45 @@ class OutcomeLedger:
             scores=rows["score"][chosen],
             correct=rows["correct"][chosen],
             predicted_at=rows["predicted_at"][chosen],
-            given_at=rows["given_at"][chosen],
+            places=self._places(grouping)[chosen],
         )
+
+    def _places(self, grouping: str) -> Places:
+        """Places of all outcomes in the sample of a grouping [rows]."""
+        places: Places = self._rows["place"]
+        if not len(self._shared):
+            return places
+        return self._shared.places(grouping, self._outcome_keys(), places)
+
+    def _outcome_keys(self, rows: slice = slice(None)) -> Keys:
+        return outcome_keys(self._rows["milliseconds"][rows], self._rows["sequence"][rows])
+
+    def first_requests(self) -> dict[tuple[str, str], int]:
+        """Of every group that labels were requested for, the place of the first such request.
+
+        Groups are known by the `grouping_key` and their name. Those by votes are left out. Only requests
+        whose outcomes are there count, whether they have a cell or not, and whether the grouping is still
+        configured: so the order in which groups were first labelled depends on neither traffic nor the
+        configuration.
+        """
+        told = dict(zip(self._drawn_for, self._first_places.tolist(), strict=True))
+        for key, place in self._shared.first_places(self._outcome_keys()).items():
+            told[key] = min(place, told.get(key, NO_PLACE))
+        return {key: place for key, place in told.items() if place != NO_PLACE and key != _BY_VOTES}
+
+    def place_before(self, count: int) -> int:
+        """The highest place among the requests of the first outcomes; 0 of none.
+
+        Args:
+            count: how many of the outcomes that came first.
+        """
+        own = int(self._rows["place"][:count].max(initial=0))
+        return max(own, self._shared.last_place(self._outcome_keys(slice(count))))
+
+    @property
+    def rows(self) -> int:
+        """How many outcomes there are, retracted ones included."""
+        return len(self._rows)
 
     def tallied(self, grouping: str, groups: Indices, group_count: int) -> SumTallies:
         """How many outcomes there are in every group of those, and which [G].
@@ -460,7 +517,7 @@ class OutcomeLedger:
 
     def _append(self, outcomes: Sequence[OutcomeEntry]) -> None:
         facts, true_classes = [e.fact for e in outcomes], [e.label.true_class for e in outcomes]
-        index = self._class_index
+        index, drawn_for = self._class_index, self._drawn_for
         self._rows.extend(
             milliseconds=[e.position[0] for e in outcomes],
             sequence=[e.position[1] for e in outcomes],
@@ -485,8 +542,18 @@ class OutcomeLedger:
             ],
             alive=np.ones(len(outcomes), dtype=np.bool_),
             sum=np.full(len(outcomes), _NONE),
+            place=request_places((fact.requested_at, fact.request_id) for fact in facts),
+            drawn_for=[drawn_for.setdefault(_drawn_for(fact), len(drawn_for)) for fact in facts],
         )
         self._combinations.settle()
+        self._find_first_places(len(outcomes))
+
+    def _find_first_places(self, newest: int | None = None) -> None:
+        """Find the place of each group's first request: from all rows, or where the newest ones came."""
+        begin, known = (0, 0) if newest is None else (len(self._rows) - newest, len(self._first_places))
+        unknown = np.full(len(self._drawn_for) - known, NO_PLACE, dtype=np.uint64)
+        self._first_places = np.append(self._first_places[:known], unknown)
+        np.minimum.at(self._first_places, self._rows["drawn_for"][begin:], self._rows["place"][begin:])
 
     def _asked_grouping(self, fact: Fact) -> str:
         """The grouping that a label was asked for; `FORMER_GROUPING` where it is no more what it was."""
@@ -615,6 +682,10 @@ class OutcomeLedger:
         self._sums = {key: n for n, key in enumerate(compress(self._sums, kept))}
         self._keys = np.zeros(0, dtype=np.int64)
         self._tallies.keep(kept)
+        kept = self._renumber("drawn_for", len(self._drawn_for))
+        self._drawn_for = {key: n for n, key in enumerate(compress(self._drawn_for, kept))}
+        self._find_first_places()
+        self._shared.keep(self._outcome_keys())
         self._stale = 0
 
     def _renumber(self, name: str, count: int) -> Flags:
@@ -623,6 +694,11 @@ class OutcomeLedger:
         kept = np.bincount(column[column != _NONE], minlength=count) > 0
         column[:] = np.append(np.cumsum(kept) - 1, _NONE)[column]  # -1 is the last one, and stays
         return kept
+
+
+def _drawn_for(fact: Fact) -> tuple[str, str]:
+    """What the grouping of a draw is known by, and the group that it was drawn for."""
+    return _BY_VOTES if fact.voters else (grouping_key(fact.grouping, fact.definition), fact.group)
 
 
 def _summed(slots: Indices, weights: Floats, length: int) -> Floats:

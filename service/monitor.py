@@ -11,6 +11,7 @@ import numpy as np
 from service.assignment import VendorAssignment
 from service.cells import CellSpace
 from service.combination_directory import CombinationDirectory
+from service.evidence_checkpoint import due_checkpoint
 from service.issuing import RequestIssuer, Round
 from service.ledger import OutcomeLedger
 from service.marking import due_marks
@@ -18,9 +19,11 @@ from service.model_settings import ModelSettings
 from service.performance_watch import POOLED_SCORES, PerformanceWatch
 from service.performing import PerformanceFacts, performance_facts
 from service.snapshot import ModelSnapshot, take_snapshot
-from service.store.facts import BEGINNING, FactReader, TrafficFacts
+from service.store.checkpoints import CheckpointStore, EvidenceCheckpoint
+from service.store.facts import BEGINNING, FactReader, RequestFacts, TrafficFacts
 from service.store.marks import Marks, MarkStore
 from service.store.records import PoolRecord
+from service.store.references import ReferenceWindow
 from service.store.requests import RequestStore
 from service.timeline import Timeline, moment, past_moment
 
@@ -38,6 +41,8 @@ class ModelMonitor:
         requests: its label requests.
         mark_store: marks of its traffic.
         pool_ids: ids of pools, by the grouping that asks.
+        checkpoints: evidence by labels that the outcome stream lets go of.
+        outcome_limit: outcomes that the stream keeps, about.
         rng: for Thompson sampling and joint draws.
         metric_groups: groups per grouping that have metrics of their own, at most.
         history_seconds: how far back beliefs are remembered.
@@ -55,6 +60,8 @@ class ModelMonitor:
         requests: RequestStore,
         mark_store: MarkStore,
         pool_ids: Mapping[str, str],
+        checkpoints: CheckpointStore,
+        outcome_limit: int,
         rng: np.random.Generator,
         metric_groups: int,
         history_seconds: float,
@@ -66,6 +73,8 @@ class ModelMonitor:
         self._space = space
         self._reader = reader
         self._mark_store = mark_store
+        self._checkpoints = checkpoints
+        self._outcome_limit = outcome_limit
         self._rng = rng
         self._metric_groups = metric_groups
         self._history_seconds = history_seconds
@@ -85,6 +94,9 @@ class ModelMonitor:
         self._directory: CombinationDirectory | None = None
         self._marks: Marks = {}
         self._traffic: TrafficFacts | None = None
+        self._requests: RequestFacts | None = None
+        self._reference: ReferenceWindow | None = None
+        self._checkpoint: EvidenceCheckpoint | None = None
         self._snapshot: ModelSnapshot | None = None
 
     def refresh(self, now: float) -> ModelSnapshot:
@@ -96,12 +108,14 @@ class ModelMonitor:
         # Before the traffic, which then is no less than by any of them.
         marks = self._reader.marks()
         traffic = self._reader.traffic()
+        # Before the outcomes, so that no label counts for evidence whose predecessors are still open.
         requests = self._reader.requests()
         if self._directory is None or self._directory.combinations != traffic.combinations:
             self._directory = CombinationDirectory(self._space, traffic.combinations)
         self._read_outcomes(self._directory)
-        reference = self._reader.reference()
-        self._marks, self._traffic = marks, traffic
+        reference, checkpoint = self._reader.reference(), self._checkpoints.checkpoint()
+        self._marks, self._traffic, self._requests = marks, traffic, requests
+        self._reference, self._checkpoint = reference, checkpoint
         self._performance.look(
             partial(self._reader.pooled_scores, POOLED_SCORES),
             partial(self._performance_facts, traffic, now),
@@ -122,6 +136,7 @@ class ModelMonitor:
             past=self._timeline.moments,
             performances=self._performance.known,
             reference=reference,
+            checkpoint=checkpoint,
             marks=marks,
         )
         self._timeline.remember(moment(now, self._snapshot.groupings))
@@ -177,7 +192,7 @@ class ModelMonitor:
         return True
 
     def ask(self, *, epoch: int, now: float) -> Round:
-        """Mark the traffic, expire what is due, then let every assessment ask; by the last snapshot.
+        """Mark traffic, keep evidence, expire what is due, let every assessment ask, by the last snapshot.
 
         Args:
             epoch: the leader's.
@@ -197,4 +212,22 @@ class ModelMonitor:
             )
             if due:
                 self._mark_store.keep(due.coming, going=due.going, epoch=epoch)
+            self._keep_evidence(epoch)
         return self._issuer.play(self._snapshot, self._traffic, epoch=epoch, now=now)
+
+    def _keep_evidence(self, epoch: int) -> None:
+        """Write down what labels said, before the stream lets go of them."""
+        if self._requests is None or self._traffic is None:
+            return
+        coming = due_checkpoint(
+            settings=self._settings,
+            space=self._space,
+            traffic=self._traffic,
+            ledger=self._ledger,
+            open_requests=self._requests.open,
+            reference=self._reference,
+            checkpoint=self._checkpoint,
+            outcome_limit=self._outcome_limit,
+        )
+        if coming is not None:
+            self._checkpoints.keep(coming, epoch=epoch)

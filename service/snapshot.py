@@ -23,6 +23,7 @@ from service.grouping_snapshot import GroupingSnapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
 from service.performing import PerformanceSnapshot
+from service.store.checkpoints import EvidenceCheckpoint
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.marks import Marks
 from service.store.references import ReferenceWindow
@@ -122,6 +123,7 @@ def take_snapshot(
     past: tuple[Moment, ...] = (),
     performances: Mapping[str, PerformanceSnapshot] | None = None,
     reference: ReferenceWindow | None = None,
+    checkpoint: EvidenceCheckpoint | None = None,
     marks: Marks | None = None,
 ) -> ModelSnapshot:
     """Beliefs from facts: a pure function, the same on every replica but for the Monte Carlo draws.
@@ -142,6 +144,7 @@ def take_snapshot(
         past: what was believed earlier.
         performances: what was learned last of performance, by assessment.
         reference: the window that "now" is compared with, if one was set.
+        checkpoint: evidence by labels that the stream has let go of, or soon will.
         marks: of its traffic, read before it.
     """
     told_before = {} if before is None else {n: told_names(g) for n, g in before.groupings.items()}
@@ -161,7 +164,9 @@ def take_snapshot(
             space=space,
             traffic=traffic,
             ledger=ledger,
+            open_requests=requests.open,
             reference=reference,
+            checkpoint=checkpoint,
             before={} if before is None else {n: g.evidence for n, g in before.groupings.items()},
         ),
     )

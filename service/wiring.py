@@ -28,6 +28,7 @@ from service.monitor import ModelMonitor
 from service.performance_watch import InPlace, PerformanceWatch
 from service.pool_key import PoolKey, pool_ids
 from service.settings import Settings
+from service.store.checkpoints import CheckpointStore
 from service.store.claims import ClaimStore
 from service.store.closed import AskedRequests
 from service.store.connection import Connection
@@ -295,6 +296,8 @@ def model_monitor(
         requests=request_store(settings, connection, keys),
         mark_store=MarkStore(connection, keys),
         pool_ids=asked_pools(settings, model, space),
+        checkpoints=CheckpointStore(connection, keys),
+        outcome_limit=settings.bounds.outcomes,
         rng=rng,
         metric_groups=settings.bounds.metric_groups,
         history_seconds=settings.http.history_hours * 3_600,

@@ -16,7 +16,12 @@ _ALL_GROUPS = (_MODEL, 'grouping="$grouping"')
 _CHANGED = "credence_group_change_timestamp_seconds"
 _ANEW = "credence_group_relearned_timestamp_seconds"
 _NOTHING = "no assessment asks for labels by this grouping"
-_KINDS = {"below_threshold": "Below target", "declined": "Declined", "miscalibrated": "Miscalibrated"}
+_KINDS = {
+    "below_threshold": "Below target",
+    "declined": "Declined",
+    "miscalibrated": "Miscalibrated",
+    "changed": "Changed",
+}
 
 CHANGES = f"{shown(_CHANGED, *_ALL_GROUPS, by='group')} * 1000"
 """When groups of the chosen grouping became less accurate, in milliseconds, as annotations want it."""
@@ -25,7 +30,7 @@ CHANGES = f"{shown(_CHANGED, *_ALL_GROUPS, by='group')} * 1000"
 def row(board: build.Dashboard) -> build.Dashboard:
     """The same dashboard with this row."""
     board = board.with_row(build.Row("Evidence about $grouping, which may be looked at any time"))
-    return board.with_panel(_confirmed()).with_panel(_e_values()).with_panel(_bounds()).with_panel(_changes())
+    return board.with_panel(_confirmed()).with_panel(_e_values()).with_panel(_bounds())
 
 
 def _confirmed() -> table.Panel:
@@ -33,9 +38,10 @@ def _confirmed() -> table.Panel:
         Says(
             "What is confirmed, by group",
             "1 where evidence confirms that a group is below alerts.min_accuracy, less accurate than its "
-            "reference, or miscalibrated. Of those that are confirmed a share of evidence.alpha is false on "
-            "average, at the most, however often one looks. `Changed` is from when on a group has been less "
-            "accurate; from `Learned anew` on labels count in full, as its accuracy has probably changed.",
+            "reference, miscalibrated, or has changed. Of all that is confirmed about the model, a share of "
+            "evidence.alpha is false on average, at the most, however often you look. `Changed at` is when a "
+            "group became less accurate; from `Learned anew` on labels count in full, as its accuracy has "
+            "probably changed.",
             looks.PLAIN,
             nothing=_NOTHING,
         ),
@@ -51,7 +57,7 @@ def _confirmed() -> table.Panel:
                 )
                 for kind, title in _KINDS.items()
             ),
-            Column("Changed", f"{_group(_CHANGED)} * 1000", looks.TIME),
+            Column("Changed at", f"{_group(_CHANGED)} * 1000", looks.TIME),
             Column("Learned anew", f"{_group(_ANEW)} * 1000", looks.TIME),
             Column("Labels", _group("credence_group_evidence_labels"), looks.COUNT, 0),
             Column("Of the reference", _group("credence_group_evidence_reference_labels"), looks.COUNT, 0),
@@ -66,7 +72,7 @@ def _e_values() -> timeseries.Panel:
         Says(
             "E-values against $grouping",
             "Decimal logarithm of the highest e-values, at most five of each kind: 2 is evidence of a "
-            "hundred to one. A single group needs one over evidence.alpha, one of many groups more.",
+            "hundred to one. The more groups arrived earlier, the more evidence a group needs.",
             looks.PLAIN,
             2,
             nothing=_NOTHING,
@@ -78,7 +84,7 @@ def _e_values() -> timeseries.Panel:
             )
             for kind, title in _KINDS.items()
         ),
-        width=8,
+        width=12,
         height=9,
     )
 
@@ -99,24 +105,7 @@ def _bounds() -> timeseries.Panel:
             )
             for end in ("lower", "upper")
         ),
-        width=8,
-        height=9,
-    )
-
-
-def _changes() -> timeseries.Panel:
-    return lines(
-        Says(
-            "Changes of $grouping",
-            "Decimal logarithm of the e-detector over evidence.run_length, of the five groups where it is "
-            "highest: from 0 on a decline is announced. One of so many labels announces one that is none, on "
-            "average, or fewer.",
-            looks.PLAIN,
-            2,
-            nothing=_NOTHING,
-        ),
-        Query(f"topk(5, {_group('credence_group_change_log10')})", "{{group}}"),
-        width=8,
+        width=12,
         height=9,
     )
 

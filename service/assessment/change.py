@@ -1,10 +1,14 @@
-"""When did a group become less accurate? An e-detector, whose average run length to a false alarm is kept.
+"""When did a group become less accurate? An e-process against "it never did", whatever the label.
 
-At every label a new e-process begins, against "from here on the accuracy is p or more"; their sum is the
-e-detector (Shin, Ramdas and Rinaldo, *E-detectors*, New England Journal of Statistics in Data Science 2023,
-definition 2.2). If it alarms when the sum reaches c, then without a decline it takes c labels on average
-until it does, or more. Of likelihood ratios the sum is that of Shiryaev and Roberts; here it is mixed over
-several declines, as the size of one is not known.
+At every label a bet begins on "from here on the accuracy is less than p", with a share of the stake that was
+set aside for that label before: the share of label j is F(j - 1) - F(j), with F(j) = (1 + j / 100)^(-1/2).
+The shares sum to 1, so the stakes that are not placed yet and the wealth of all bets together are an
+e-process: it ever reaches 1 / alpha with a probability of alpha at the most, as long as the accuracy is p
+or more (Ville's inequality). A bet on label j costs ln(1 / share): the shares shrink slowly, so a late
+decline is found nearly as soon as an early one. Each bet is mixed over several declines, as the size of one
+is not known. (With a whole stake for every label the sum would be the e-detector of Shin, Ramdas and
+Rinaldo, New England Journal of Statistics in Data Science 2023. It is quicker, but a healthy group alarms
+again and again: only the time between its alarms is bounded.)
 """
 
 from __future__ import annotations
@@ -23,6 +27,12 @@ Indices = npt.NDArray[np.intp]
 _MORE_ERRORS: Final[Floats] = np.array([1.6, 2.5, 4.0, 8.0])
 """By so much the odds of an error may have grown; equally probable."""
 
+_EVEN_LABELS: Final = 100.0
+"""The first so many labels have nearly the same share of the stake; of later ones it shrinks slowly."""
+
+_DECAY: Final = 0.5
+"""After n labels the share that is not staked yet falls as n to the power of minus this."""
+
 
 @dataclass(frozen=True)
 class ChangePoint:
@@ -39,8 +49,8 @@ class ChangePoint:
     latest: int
 
 
-def log_e_detector(correct: Flags, accuracy: float) -> Floats:
-    """Logarithm of the e-detector after every label [n].
+def log_e_changed(correct: Flags, accuracy: float) -> Floats:
+    """Logarithm of the evidence of a decline, after every label [n].
 
     Args:
         correct: what labels said, in their order [n].
@@ -51,28 +61,31 @@ def log_e_detector(correct: Flags, accuracy: float) -> Floats:
     """
     ratios = _log_ratios(correct, accuracy)
     before = np.cumsum(ratios, axis=0) - ratios
-    # Sum over beginnings j of exp(S_n - S_j), of all n at once.
-    begun = np.logaddexp.accumulate(-before, axis=0)
-    together: Floats = special.logsumexp(before + ratios + begun, axis=1) - np.log(len(_MORE_ERRORS))
-    return together
+    numbers = np.arange(len(correct), dtype=np.float64)
+    # Sum over beginnings j of the stake times exp(S_n - S_j), of all n at once.
+    begun = np.logaddexp.accumulate(_log_stakes(numbers)[:, None] - before, axis=0)
+    return log_wealth_of_bets(before + ratios + begun, numbers + 1)
 
 
-def no_detectors(group_count: int) -> Floats:
-    """Those of groups without a label yet, as logarithms, one per decline [G, K]."""
+def no_bets(group_count: int) -> Floats:
+    """Wealth of the bets of groups without a label yet, as logarithms, one per decline [G, K]."""
     return np.full((group_count, len(_MORE_ERRORS)), -np.inf)
 
 
-def advance_detectors(log_sums: Floats, correct: Flags, groups: Indices, accuracy: Floats) -> Floats:
-    """Detectors of many groups after further labels, as logarithms, one per decline [G, K].
+def advance_bets(
+    log_sums: Floats, correct: Flags, groups: Indices, accuracy: Floats, labels: Indices
+) -> Floats:
+    """Wealth of the bets of many groups after further labels, as logarithms, one per decline [G, K].
 
-    The recursion of Shiryaev and Roberts, R' = (R + 1) L, of n labels at once: with S the product of their
-    ratios it is S_n (R + the sum over j of 1 / S_(j - 1)).
+    The recursion W' = (W + stake) L, of n labels at once: with S the product of their ratios it is
+    S_n (W + the sum over j of stake_j / S_(j - 1)).
 
     Args:
-        log_sums: before these labels [G, K], such as `no_detectors`.
+        log_sums: before these labels [G, K], such as `no_bets`.
         correct: what the labels said, in their order within each group [n].
         groups: of every label, ascending [n].
         accuracy: that is reached or exceeded before a decline, strictly within 0 and 1 [G].
+        labels: how many labels of every group came before these [G].
 
     Raises:
         ValueError: the accuracy of a group with labels is not strictly within 0 and 1.
@@ -85,23 +98,40 @@ def advance_detectors(log_sums: Floats, correct: Flags, groups: Indices, accurac
     rank = np.repeat(np.arange(len(there)), np.diff(first, append=len(groups)))
     right, wrong = _log_ratios_of_groups(accuracy[there])
     ratios = np.where(correct[:, None], right[rank], wrong[rank])
+    numbers = np.arange(len(groups)) - first[rank] + labels[groups]
     total = np.cumsum(ratios, axis=0)
     before = total - ratios
     start = before[first]
-    begun = np.logaddexp.reduceat(start[rank] - before, first, axis=0)
+    staked = _log_stakes(numbers.astype(np.float64))[:, None]
+    begun = np.logaddexp.reduceat(start[rank] - before + staked, first, axis=0)
     product = total[np.append(first[1:], len(groups)) - 1] - start
     advanced[there] = product + np.logaddexp(advanced[there], begun)
     return advanced
 
 
-def log_detectors(log_sums: Floats) -> Floats:
-    """Logarithm of the e-detector of every group [G], mixed over declines.
+def log_wealth_of_bets(log_sums: Floats, labels: Floats) -> Floats:
+    """Logarithm of the evidence of a decline [G]: all bets, mixed over declines, and what is not staked yet.
 
     Args:
-        log_sums: as `advance_detectors` tells them [G, K].
+        log_sums: as `advance_bets` returns them [G, K].
+        labels: how many labels of every group these bets have seen [G].
     """
-    mixed: Floats = special.logsumexp(log_sums, axis=1) - np.log(len(_MORE_ERRORS))
-    return mixed
+    mixed = special.logsumexp(log_sums, axis=1) - np.log(len(_MORE_ERRORS))
+    found: Floats = np.logaddexp(mixed, _log_unstaked(labels))
+    return found
+
+
+def _log_unstaked(labels: Floats) -> Floats:
+    """Logarithm of the share of the stake that is left after so many labels, of any shape."""
+    left: Floats = -_DECAY * np.log1p(labels / _EVEN_LABELS)
+    return left
+
+
+def _log_stakes(labels: Floats) -> Floats:
+    """Logarithm of the share that is staked on the next label, after so many labels, of any shape."""
+    left = _log_unstaked(labels)
+    staked: Floats = left + np.log(-np.expm1(_log_unstaked(labels + 1) - left))
+    return staked
 
 
 def change_point(correct: Flags, accuracy: float, mass: float) -> ChangePoint:

@@ -20,6 +20,7 @@ from scipy import special
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.intp]
 
 _STRENGTH: Final = 36.0
 """As many labels the accuracy that is expected after a decline counts."""
@@ -29,6 +30,11 @@ _MORE_ERRORS: Final = 2.8
 
 _MOST_FALLEN: Final = 0.12
 """And by no more the accuracy is expected to fall, where few points are many times the odds of an error."""
+
+_EVEN_ARRIVALS: Final = 2.0
+"""About so many of the first hypotheses have nearly the same weight."""
+
+_ARRIVAL_DECAY: Final = 0.5
 
 _JEFFREYS: Final = 0.5
 _UNDERFLOWS: Final = 1e-200
@@ -83,7 +89,7 @@ def log_e_is_not(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
     return evidence
 
 
-def confidence_sequence(correct: Floats, wrong: Floats, mass: float) -> tuple[Floats, Floats]:
+def confidence_sequence(correct: Floats, wrong: Floats, mass: Floats | float) -> tuple[Floats, Floats]:
     """Bounds that hold the accuracy at all times at once with a probability of `mass`.
 
     All accuracies against which there is less evidence than 1 / (1 - mass) (Howard et al. 2021).
@@ -91,7 +97,7 @@ def confidence_sequence(correct: Floats, wrong: Floats, mass: float) -> tuple[Fl
     Args:
         correct: labels that say so, of any shape.
         wrong: those that say otherwise, of the same one.
-        mass: strictly within 0 and 1.
+        mass: strictly within 0 and 1, of that shape too or one for all.
 
     Returns:
         Lower and upper bound, in that shape.
@@ -99,10 +105,10 @@ def confidence_sequence(correct: Floats, wrong: Floats, mass: float) -> tuple[Fl
     Raises:
         ValueError: a count is negative, or the mass is not strictly within 0 and 1.
     """
-    if not 0 < mass < 1:
-        raise ValueError(f"a mass of {mass:g} is not strictly within 0 and 1")
+    if not np.all((np.asarray(mass) > 0) & (np.asarray(mass) < 1)):
+        raise ValueError(f"a mass of {mass} is not strictly within 0 and 1")
     s, f = np.broadcast_arrays(np.asarray(correct, np.float64), np.asarray(wrong, np.float64))
-    limit = -np.log1p(-mass)
+    limit = -np.log1p(-np.asarray(mass))
     likeliest = np.divide(s, s + f, out=np.full(s.shape, 0.5), where=s + f > 0)
     # Both ends at once: it is the number of calls that takes time, where groups are few.
     kept = np.stack((likeliest, likeliest))
@@ -117,28 +123,52 @@ def confidence_sequence(correct: Floats, wrong: Floats, mass: float) -> tuple[Fl
     return kept[0], kept[1]
 
 
-def discoveries(log_evidence: Floats, false_share: float) -> Flags:
-    """Which of many e-values are taken for true, so that few of them are false: e-BH.
+def discoveries(log_evidence: Floats, false_share: float, log_weights: Floats | None = None) -> Flags:
+    """Which of many e-values are taken for true, so that few of them are false: weighted e-BH.
 
     The expected share of false ones among those taken is `false_share` at the most, however the e-values
-    depend on one another, and whenever one looks (Wang and Ramdas, JRSS B 2022, equation 3).
+    depend on one another, and whenever one looks (Wang and Ramdas, JRSS B 2022, equation 3; the proof needs
+    no more than that weight times e-value, summed over the hypotheses that are true, is 1 on average at the
+    most). While nothing is there to be found, the probability that anything is ever taken is `false_share`
+    at the most. That holds with hypotheses that come later too, if the weight of each is fixed when it
+    comes, and all weights ever given sum to 1 at the most.
 
     Args:
         log_evidence: logarithms of the e-values [G]; NaN of what has none.
         false_share: alpha, strictly within 0 and 1.
+        log_weights: logarithms of the weights, which sum to 1 at the most [G]; all equal if not given.
 
     Raises:
         ValueError: the share is not strictly within 0 and 1.
     """
     if not 0 < false_share < 1:
         raise ValueError(f"a false share of {false_share:g} is not strictly within 0 and 1")
-    told = np.where(np.isnan(log_evidence), -np.inf, log_evidence)
-    descending = np.sort(told)[::-1]
-    ranks = np.arange(1, len(told) + 1)
-    enough = np.flatnonzero(descending >= np.log(len(told) / (false_share * ranks)))
+    weights = np.full(len(log_evidence), -np.log(max(1, len(log_evidence))))
+    if log_weights is not None:
+        weights = log_weights
+    weighted = np.where(np.isnan(log_evidence), -np.inf, log_evidence + weights)
+    descending = np.sort(weighted)[::-1]
+    ranks = np.arange(1, len(weighted) + 1)
+    enough = np.flatnonzero(descending >= -np.log(false_share * ranks))
     least = descending[enough[-1]] if len(enough) else np.inf
-    taken: Flags = told >= least
+    taken: Flags = weighted >= least
     return taken
+
+
+def log_arrival_weights(numbers: Indices) -> Floats:
+    """Logarithms of the weights of hypotheses that come one by one, in the order of their coming.
+
+    The n-th has F(n - 1) - F(n), with F(n) = (1 + n / 2)^(-1/2). So however many come, all weights sum to 1
+    at the most, and the n-th of G has nearly the share 1 / G that it would have if all were there from the
+    start: 0.18, 0.018, 0.0019 and 0.00025 of the 1st, 10th, 50th and 200th.
+
+    Args:
+        numbers: counted from 1 [G].
+    """
+    before = -_ARRIVAL_DECAY * np.log1p((numbers - 1) / _EVEN_ARRIVALS)
+    after = -_ARRIVAL_DECAY * np.log1p(numbers / _EVEN_ARRIVALS)
+    weights: Floats = before + np.log(-np.expm1(after - before))
+    return weights
 
 
 def _checked(correct: Floats, wrong: Floats, accuracy: Floats) -> tuple[Floats, Floats, Floats]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from service.assessment.change import log_e_detector
+from service.assessment.change import log_e_changed
 from service.assessment.decline import log_e_declined
 from service.assessment.group_evidence import baselines
 from service.assessment.sequential import log_e_below
@@ -32,6 +32,9 @@ RULES: Final = ("posterior", "below", "declined", "change")
 _JEFFREYS = 0.5
 _NEAR_END = 1e-6
 
+_BASELINES = 0.5
+"""Of the rule `change`: the part of alpha with which its baseline may be too high, as in the service."""
+
 Alarms = Mapping[str, Indices]
 """By rule, the label after which every stream first alarms, counted from 1; 0 where it never does [S]."""
 
@@ -41,7 +44,7 @@ class AlarmStudy:
     """The question, asked of the streams of one recording.
 
     Attributes:
-        drift: the streams; its run length is the e-detector's too.
+        drift: the streams.
         alpha: of evidence; the posterior has to be as sure as 1 - alpha.
         reference: the first so many labels are, `HEALTHY` at the most.
     """
@@ -78,10 +81,14 @@ class AlarmStudy:
         n = self.reference
         then, mistaken = correct[:, n - 1 : n], wrong[:, n - 1 : n]
         baseline = baselines(
-            then[:, 0], mistaken[:, 0], alpha=self.alpha / len(right), fixed=True, threshold=None
+            then[:, 0],
+            mistaken[:, 0],
+            alpha=np.full(len(right), _BASELINES * self.alpha),
+            fixed=True,
+            threshold=None,
         )
         now = right[:, n:]
-        detectors = np.stack([log_e_detector(*each) for each in zip(now, baseline.tolist(), strict=True)])
+        changed = np.stack([log_e_changed(*each) for each in zip(now, baseline.tolist(), strict=True)])
         declined = log_e_declined(correct[:, n:] - then, wrong[:, n:] - mistaken, then, mistaken)
 
         believed = special.betainc(_JEFFREYS + correct, _JEFFREYS + wrong, level)
@@ -89,7 +96,7 @@ class AlarmStudy:
             "posterior": believed >= 1 - self.alpha,
             "below": log_e_below(correct, wrong, level) >= limit,
             "declined": declined >= limit,
-            "change": detectors >= np.log(self.drift.run_length),
+            "change": changed >= limit - np.log1p(-_BASELINES),
         }
         return {rule: _first(flags, numbers[-flags.shape[1] :]) for rule, flags in holds.items()}
 
@@ -129,8 +136,7 @@ def alarm_summary(study: AlarmStudy, found: Mapping[Scenario, Alarms]) -> list[T
         table(
             0,
             "labels until a decline is told, mean",
-            f"Alpha {study.alpha:g}, run length {drift.run_length:,.0f}, reference {study.reference} labels. "
-            "Of streams in which it is told.",
+            f"Alpha {study.alpha:g}, reference {study.reference} labels. Of streams in which it is told.",
         ),
         table(1, "labels until a decline is told, median"),
         table(2, "streams in which a decline is told, %", "Of those that have not alarmed before it begins."),

@@ -77,7 +77,7 @@ class GroupChange(Document):
 
     grouping: str
     group: str
-    at: Seconds = Field(description="when the first label after it was given, as it is likeliest")
+    at: Seconds = Field(description="when the first label after it was requested, as it is likeliest")
     earliest: Seconds = Field(description="lower end of its 90 % interval")
     latest: Seconds = Field(description="upper end")
     predicted_at: Seconds = Field(description="when the item of that label was predicted")

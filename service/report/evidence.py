@@ -18,6 +18,7 @@ _SAID: dict[EvidenceKind, str] = {
     "below_threshold": "its accuracy is below {threshold:g} %",
     "declined": "it is less accurate than in its reference",
     "miscalibrated": "its scores are not right as probabilities",
+    "changed": "it has become less accurate",
 }
 
 
@@ -86,8 +87,8 @@ def _sentences(claims: list[Claim], settings: ModelSettings) -> list[str]:
     ]
     if said:
         said.append(
-            f"Of the groups that are confirmed at one time, {100 * settings.evidence.alpha:g} % are false on "
-            "average, at the most, however often one looks."
+            "Of all that is confirmed about a model at one time, at most "
+            f"{100 * settings.evidence.alpha:g}% is false on average, however often you look."
         )
     return said
 

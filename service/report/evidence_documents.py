@@ -12,12 +12,13 @@ class Claim(Document):
     """What evidence says against a group."""
 
     kind: EvidenceKind = Field(
-        description="below_threshold, declined (from the reference), or miscalibrated, however little"
+        description="below_threshold, declined (from the reference), miscalibrated, however little, or "
+        "changed (at some label it became less accurate)"
     )
     log10_e: float = Field(description="decimal logarithm of the e-value")
     confirmed: bool = Field(
-        description="whether it is taken for true: of all groups of the grouping that are, a share of alpha "
-        "is false on average, at the most, however often one looks"
+        description="whether it is taken for true: of all that is confirmed about the model at one time, a "
+        "share of alpha is false on average, at the most, however often you look"
     )
 
 

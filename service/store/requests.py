@@ -34,6 +34,7 @@ class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True):
         attempt: counts from 1.
         requested_at: when the first attempt was issued, seconds since the epoch.
         vendor: who was asked last; empty where vendors were not configured then.
+        shared: what further draws of the item know of themselves.
     """
 
     assessment: str
@@ -44,6 +45,7 @@ class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     attempt: int
     requested_at: float
     vendor: str = ""
+    shared: tuple[OpenRequest, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,6 @@ def test_a_group_that_changed_says_what_labels_from_before_count(shown: Shown) -
 WATCHED: Any = {
     "alerts": STRICT,
     "reference": {"labels": 20},
-    "evidence": {"run_length": 10},
     # Labels come class by class, so score bins seem to change; nothing is to be forgotten for that.
     "forgetting": {"after_change": False},
 }
@@ -84,7 +83,7 @@ def test_what_evidence_confirms_has_a_badge_and_is_told_with_its_strength(shown:
 
 
 def test_a_decline_is_told_with_its_time(shown: Shown) -> None:
-    taken = snapshot(100, **WATCHED)
+    taken = snapshot(200, changed="owl", **WATCHED)
     evidence = taken.groupings["class"].evidence
     assert evidence is not None
     declined = evidence.groups[next(iter(evidence.changes))]

@@ -41,7 +41,7 @@ ASSESSMENTS = """
 """
 ALERTS = """alerts: {min_accuracy: 0.9, max_ece: 0.01}
     reference: {labels: 5}
-    evidence: {run_length: 10}
+    evidence: {alpha: 0.5}
     forgetting: {run_length: 100}
     costs: {default: 1, mistakes: [{true: owl, predicted: cat, cost: 5}]}
     # More than is sent at first, so that it takes a time that is known.

@@ -18,7 +18,6 @@ from benchmarks.alarms import (
     false_discoveries,
     labels_until_alarm,
     least_labels,
-    run_length,
     suspected,
 )
 from service.assessment.decline import log_e_declined
@@ -54,10 +53,6 @@ def test_few_groups_ever_seem_to_have_declined_from_a_reference_that_labels_tell
     reference = np.random.default_rng(1).binomial(labels, THRESHOLD, (400, 1))
     evidence = log_e_declined(*outcomes(400, 1_000, every=20), reference, labels - reference)
     assert (evidence >= -np.log(ALPHA)).any(axis=1).mean() <= ALPHA
-
-
-def test_it_takes_as_many_labels_as_configured_until_a_healthy_group_alarms() -> None:
-    assert run_length(200, 300, np.random.default_rng(2)) >= 200
 
 
 def test_few_discoveries_are_false_though_labels_are_asked_by_what_is_believed() -> None:

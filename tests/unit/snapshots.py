@@ -105,7 +105,8 @@ def known(
         time = given[i % len(given)]
         # Classes are predicted in turn: else a score bin would seem to change from one to the next.
         predicted_at = NOW - 9 + 1e-6 * (i % count)
-        fact = Fact(f"r{i}", f"i{i}", *asked, predicted, score, {}, predicted_at, time - 9)
+        requested_at = time - 9 + 1e-3 * (i % count)
+        fact = Fact(f"r{i}", f"i{i}", *asked, predicted, score, {}, predicted_at, requested_at)
         assessment = "worst" if i % 4 < 2 else "whole"
         entries.append(OutcomeEntry((1, i), (1, i), assessment, fact, Given(true, time, "")))
     ledger = OutcomeLedger(space)

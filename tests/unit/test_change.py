@@ -1,4 +1,4 @@
-"""The e-detector, and when a decline began."""
+"""Evidence that a group changed, and when it did."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ from hypothesis import strategies as st
 from scipy import special
 
 from service.assessment.change import (
-    advance_detectors,
+    advance_bets,
     change_point,
-    log_detectors,
-    log_e_detector,
-    no_detectors,
+    log_e_changed,
+    log_wealth_of_bets,
+    no_bets,
 )
 
 ODDS = np.array([1.6, 2.5, 4.0, 8.0])
 """By how much the odds of an error grow in the declines that are mixed."""
+
+
+def unstaked(labels: int) -> float:
+    """Share of the stake that is left after so many labels."""
+    return float((1 + labels / 100) ** -0.5)
 
 
 def lower(accuracy: float) -> np.ndarray:
@@ -25,29 +30,46 @@ def lower(accuracy: float) -> np.ndarray:
 
 
 @given(labels=st.lists(st.booleans(), min_size=1, max_size=30), accuracy=st.floats(0.1, 0.98))
-def test_the_detector_is_the_recursion_of_shiryaev_and_roberts(labels: list[bool], accuracy: float) -> None:
+def test_at_each_label_a_share_of_the_stake_is_bet_on_a_decline(labels: list[bool], accuracy: float) -> None:
     sums, told = np.zeros(len(ODDS)), []
-    for label in labels:
+    for number, label in enumerate(labels):
         ratio = lower(accuracy) / accuracy if label else (1 - lower(accuracy)) / (1 - accuracy)
-        sums = (sums + 1) * ratio
-        told.append(np.log(sums.mean()))
-    assert log_e_detector(np.array(labels), accuracy) == pytest.approx(told)
+        sums = (sums + unstaked(number) - unstaked(number + 1)) * ratio
+        told.append(np.log(sums.mean() + unstaked(number + 1)))
+    assert log_e_changed(np.array(labels), accuracy) == pytest.approx(told)
+
+
+@given(labels=st.lists(st.booleans(), max_size=20), accuracy=st.floats(0.1, 0.98))
+def test_one_more_label_leaves_evidence_as_it_is_on_average(labels: list[bool], accuracy: float) -> None:
+    def evidence(more: bool) -> float:
+        return float(np.exp(log_e_changed(np.array([*labels, more]), accuracy)[-1]))
+
+    before = float(np.exp(log_e_changed(np.array(labels), accuracy)[-1])) if labels else 1.0
+    assert accuracy * evidence(True) + (1 - accuracy) * evidence(False) == pytest.approx(before)
+
+
+def test_healthy_groups_are_seldom_ever_found_to_have_changed() -> None:
+    rng = np.random.default_rng(3)
+    ever = [log_e_changed(rng.random(2_000) < 0.9, 0.9).max() >= np.log(20) for _ in range(300)]
+    # Ville's inequality; the mean of so many is far below the bound, as the path ends.
+    assert np.mean(ever) <= 0.05
 
 
 @given(labels=st.lists(st.tuples(st.booleans(), st.integers(0, 2)), max_size=40), cut=st.integers(0, 40))
-def test_detectors_of_many_groups_advance_as_each_by_itself(labels: list[tuple[bool, int]], cut: int) -> None:
+def test_bets_on_many_groups_advance_as_each_by_itself(labels: list[tuple[bool, int]], cut: int) -> None:
     accuracy = np.array([0.6, 0.8, 0.95])
-    sums = no_detectors(3)
+    sums, seen = no_bets(3), np.zeros(3, dtype=np.intp)
     for part in (labels[:cut], labels[cut:]):
         in_order = sorted(part, key=lambda label: label[1])
         correct = np.array([c for c, _ in in_order], dtype=np.bool_)
         groups = np.array([g for _, g in in_order], dtype=np.intp)
-        sums = advance_detectors(sums, correct, groups, accuracy)
-    found = log_detectors(sums)
+        sums = advance_bets(sums, correct, groups, accuracy, seen)
+        seen = seen + np.bincount(groups, minlength=3)
+    found = log_wealth_of_bets(sums, seen.astype(np.float64))
     for group in range(3):
         own = np.array([c for c, g in labels if g == group], dtype=np.bool_)
-        told = log_e_detector(own, accuracy[group])
-        assert found[group] == (pytest.approx(told[-1]) if len(own) else -np.inf)
+        told = log_e_changed(own, accuracy[group])
+        assert found[group] == pytest.approx(told[-1] if len(own) else 0.0)
 
 
 def test_a_decline_is_dated() -> None:
@@ -76,10 +98,10 @@ def test_no_labels_date_nothing() -> None:
 
 
 def test_no_labels_are_no_evidence() -> None:
-    assert len(log_e_detector(np.zeros(0, np.bool_), 0.9)) == 0
+    assert len(log_e_changed(np.zeros(0, np.bool_), 0.9)) == 0
 
 
 @pytest.mark.parametrize("accuracy", [0.0, 1.0])
 def test_an_accuracy_that_no_label_can_refute_is_refused(accuracy: float) -> None:
     with pytest.raises(ValueError, match="strictly within 0 and 1"):
-        log_e_detector(np.ones(3, np.bool_), accuracy)
+        log_e_changed(np.ones(3, np.bool_), accuracy)

@@ -142,7 +142,6 @@ def test_every_metric_of_the_catalogue_is_on_a_dashboard_or_left_out_on_purpose(
         "credence_consumer_record_timestamp_seconds",  # credence_consumer_lag_seconds says it better
         "credence_grouping_groups",  # a bound's neighbour: groups omitted are what matters
         "credence_evidence_alpha_ratio",  # what is confirmed stands on it already
-        "credence_evidence_run_length_labels",  # likewise, changes
         "credence_outcomes",  # labels by outcome tell the same of every group
     }
     assert set(SPECS) - shown == left_out

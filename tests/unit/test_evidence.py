@@ -12,14 +12,20 @@ from hypothesis import strategies as st
 from scipy import stats
 from snapshots import known
 
-from service.assessment.change import change_point, log_e_detector
+from service.assessment.change import change_point, log_e_changed
 from service.assessment.decline import log_e_declined
 from service.assessment.miscalibration import log_e_miscalibrated
-from service.assessment.sequential import confidence_sequence, discoveries, log_e_below
-from service.evidence import KINDS, GroupingEvidence, grouping_evidence, model_evidence
+from service.assessment.sequential import (
+    confidence_sequence,
+    discoveries,
+    log_arrival_weights,
+    log_e_below,
+)
+from service.evidence import KINDS, GroupingEvidence, WatchedGroups, grouping_evidence, model_evidence
 from service.ledger import LabelSequence
 from service.model_settings import ModelSettings
 from service.outcome_sums import mixed
+from service.request_order import request_places, requested_at
 from service.store.references import ReferenceWindow
 
 THRESHOLD, REFERENCE, GROUPS = 0.8, 30, ["a", "b", "c"]
@@ -29,11 +35,12 @@ MODEL = ModelSettings.model_validate(
 
 
 def sequence(correct: np.ndarray, seed: int = 0) -> LabelSequence:
-    """Labels that were given one after another, half a second after their predictions."""
+    """Labels that were requested one after another, half a second after their predictions."""
     at = np.arange(len(correct), dtype=np.float64)
     scores = np.random.default_rng(seed).beta(4, 1, len(correct))
     marks = mixed(np.arange(len(correct)) << 1 | correct)
-    return LabelSequence(marks, np.zeros(len(correct), np.intp), scores, correct, at, at + 0.5)
+    places = request_places((requested, "") for requested in (at + 0.5).tolist())
+    return LabelSequence(marks, np.zeros(len(correct), np.intp), scores, correct, at, places)
 
 
 def evidence(
@@ -45,7 +52,8 @@ def evidence(
     reference: ReferenceWindow | None = None,
     before: GroupingEvidence | None = None,
 ) -> GroupingEvidence:
-    return grouping_evidence(GROUPS, kind, labels, groups, settings=model, reference=reference, before=before)
+    watched = WatchedGroups.alone(GROUPS, kind)
+    return grouping_evidence(watched, labels, groups, settings=model, reference=reference, before=before)
 
 
 def drawn(
@@ -124,14 +132,15 @@ def test_a_change_is_looked_for_from_the_references_lower_bound(
     own = labels.part(groups == group)
     then = np.arange(len(own.correct)) < REFERENCE if window is None else own.predicted_at < window.until
     right, wrong = int(own.correct[then].sum()), int((~own.correct[then]).sum())
-    alpha = told.alpha / len(GROUPS)
+    # Without a threshold there are three kinds of evidence; half of a change's share is for its baseline.
+    alpha = told.alpha * float(np.exp(log_arrival_weights(np.array(group + 1)))) / 3 / 2
     if window is None:
         lower = stats.binomtest(right, right + wrong).proportion_ci(1 - 2 * alpha, method="exact").low
     else:
         lower = confidence_sequence(np.array(right), np.array(wrong), 1 - alpha)[0]
     assert told.known.baseline[group] == pytest.approx(lower)
-    found = log_e_detector(own.correct[~then], float(lower))[-1] - np.log(told.run_length)
-    assert told.log_change[group] == pytest.approx(found)
+    found = log_e_changed(own.correct[~then], float(lower))[-1]
+    assert told.log_e["changed"][group] == pytest.approx(found)
 
 
 def test_a_group_that_reached_the_threshold_in_the_reference_is_held_to_it() -> None:
@@ -143,11 +152,15 @@ def test_a_group_that_reached_the_threshold_in_the_reference_is_held_to_it() -> 
     assert np.isnan(baseline[2])
 
 
-def test_what_is_confirmed_is_what_e_bh_takes() -> None:
+def test_what_is_confirmed_is_what_weighted_e_bh_takes_of_all_kinds_together() -> None:
     labels, groups = drawn(2_000)
     told = evidence(labels, groups)
-    for kind in KINDS:
-        assert told.confirmed[kind].tolist() == discoveries(told.log_e[kind], told.alpha).tolist()
+    weights = log_arrival_weights(np.arange(1, len(GROUPS) + 1)) - np.log(len(KINDS))
+    of_kinds = [weights, weights, weights, weights - np.log(2)]
+    expected = discoveries(
+        np.concatenate([told.log_e[kind] for kind in KINDS]), told.alpha, np.concatenate(of_kinds)
+    )
+    assert np.concatenate([told.confirmed[kind] for kind in KINDS]).tolist() == expected.tolist()
     assert told.confirmed["below_threshold"].tolist() == [False, True, False]
 
 
@@ -163,7 +176,7 @@ def test_a_decline_is_found_and_dated() -> None:
     own = labels.part(groups == 1).part(np.arange(300) >= REFERENCE)
     rate = (labels.correct[groups == 1][:REFERENCE].sum() + 0.5) / (REFERENCE + 1)
     point = change_point(own.correct, rate, 0.9)
-    assert found.at == own.given_at[point.after]
+    assert found.at == requested_at(int(own.places[point.after]))
     assert found.predicted_at == own.predicted_at[point.after]
     assert found.earliest <= 600.5 <= found.latest
     assert found.labels == len(own.correct) - point.after
@@ -186,7 +199,7 @@ def test_before_its_reference_is_complete_a_group_has_not_declined() -> None:
     labels, groups = drawn(60)
     told = evidence(labels, groups)
     assert np.isnan(told.log_e["declined"]).all()
-    assert np.isnan(told.log_change).all()
+    assert np.isnan(told.log_e["changed"]).all()
     assert np.isfinite(told.log_e["below_threshold"]).all()
 
 
@@ -207,7 +220,9 @@ def test_only_labels_that_the_grouping_asked_for_say_something() -> None:
         space=there.space,
         traffic=there.traffic,
         ledger=there.ledger,
+        open_requests={},
         reference=None,
+        checkpoint=None,
         before={},
     )
     assert set(found) == {"class", "score_bin"}
@@ -226,7 +241,9 @@ def test_a_group_without_traffic_has_no_evidence() -> None:
         space=there.space,
         traffic=traffic,
         ledger=there.ledger,
+        open_requests={},
         reference=None,
+        checkpoint=None,
         before={},
     )
     assert found["class"].groups == ["dog", "owl"]

@@ -23,7 +23,7 @@ TAKEN = snapshot(
     200,
     alerts={"min_accuracy": 0.8, "max_ece": 0.1},
     reference={"labels": 20},
-    evidence={"run_length": 10},
+    changed="owl",
     forgetting=NOTHING_FORGOTTEN,
 )
 GROUPING = TAKEN.groupings["class"]
@@ -49,7 +49,7 @@ def test_a_group_tells_its_evidence() -> None:
     assert told.sentences[0] == (
         f"Evidence confirms that its accuracy is below 80 %: 10^{below.log10_e:.1f} to one."
     )
-    assert "5 % are false on average" in told.sentences[-1]
+    assert "at most 5% is false on average" in told.sentences[-1]
 
 
 def test_a_grouping_that_asked_for_nothing_has_none() -> None:
@@ -73,13 +73,12 @@ def test_a_finding_says_whether_evidence_confirms_it() -> None:
 
 
 def test_changes_are_told_with_their_times() -> None:
-    evidence = TAKEN.groupings["score_bin"].evidence
-    assert evidence is not None
-    ((group, change),) = evidence.changes.items()
-    (found,) = changes(TAKEN)
-    assert (found.grouping, found.group) == ("score_bin", evidence.groups[group])
+    assert EVIDENCE is not None
+    change = EVIDENCE.changes[GROUPING.groups.index("owl")]
+    found = next(one for one in changes(TAKEN) if one.grouping == "class")
+    assert found.group == "owl"
     assert (found.at, found.earliest, found.latest) == (change.at, change.earliest, change.latest)
-    assert found.sentence.startswith(f"Score_bin {found.group} has been less accurate since about ")
+    assert found.sentence.startswith("Class owl has been less accurate since about ")
 
 
 def test_the_terminal_shows_changes_and_what_is_confirmed() -> None:

@@ -28,7 +28,7 @@ TAKEN = replace(
         changed="cat",
         alerts={"min_accuracy": 0.8, "max_ece": 0.1},
         reference={"labels": 20},
-        evidence={"run_length": 10},
+        evidence={"alpha": 0.5},
         assessments={
             "worst": {"task": "identification", "grouping": "class", "budget": RENEWING},
             "compare": {

@@ -29,15 +29,16 @@ def labelled() -> GroupedLabels:
     )
 
 
-def assessed(labels: GroupedLabels, count: int, together: int | None = None) -> GroupEvidence:
+def assessed(labels: GroupedLabels, count: int, base: GroupEvidence | None = None) -> GroupEvidence:
     return assess_evidence(
         labels,
         seen=np.zeros(count, np.intp),
         before=GroupEvidence.none(count),
         threshold=0.7,
         alpha=0.05,
+        baseline_alpha=np.full(count, 0.001),
         fixed=True,
-        together=together,
+        base=base,
     )
 
 
@@ -50,12 +51,12 @@ def test_portions_are_of_whole_groups_and_all_of_them() -> None:
         np.testing.assert_array_equal(np.concatenate([getattr(some, name) for some in portions]), column)
 
 
-def test_evidence_about_many_groups_is_that_of_each_alone_but_for_how_many_there_are() -> None:
+def test_evidence_about_many_groups_is_that_of_each_alone() -> None:
     labels = labelled()
     together = assessed(labels, GROUPS)
     for group in range(GROUPS):
         own = labels.part(labels.groups == group)
-        alone = assessed(GroupedLabels(**vars(own) | {"groups": own.groups - group}), 1, GROUPS)
+        alone = assessed(GroupedLabels(**vars(own) | {"groups": own.groups - group}), 1)
         for name, column in vars(alone).items():
             expected = pytest.approx(column[0], rel=1e-9, abs=1e-9, nan_ok=True)
             assert getattr(together, name)[group] == expected, name

@@ -37,7 +37,8 @@ MODEL = ModelSettings.model_validate(
         "classes": list(CLASSES),
         "alerts": {"min_accuracy": 0.8},
         "reference": {"labels": 4},
-        "evidence": {"run_length": 20},
+        # So much that some is confirmed of a few labels.
+        "evidence": {"alpha": 0.5},
     }
 )
 COMBINATIONS = [("__other__",), *((name,) for name in REGIONS)]
@@ -112,7 +113,9 @@ def evidence(
         space=SPACE,
         traffic=seen,
         ledger=ledger,
+        open_requests={},
         reference=WINDOWS[window],
+        checkpoint=None,
         before=before,
     )
 

@@ -16,6 +16,7 @@ from service.cells import CellSpace, Grouping
 from service.combination_directory import CombinationDirectory
 from service.ledger import RECENT, LabelSequence, OutcomeLedger
 from service.outcome_sums import SumTallies
+from service.request_order import requested_at
 from service.store.facts import OutcomeEntry, SharedDraw
 from service.store.records import Fact, Given
 
@@ -43,7 +44,7 @@ def outcome(number: int, true_class: str, *, predicted: str = "", region: str = 
         request_id=f"request-{number}",
         item_id=f"item-{number}",
         grouping="region",
-        group="north",
+        group="north" if number % 5 else "south",
         predicted_class=predicted or ("cat" if number % 2 else "dog"),
         score=0.4 + number % 3 / 10,
         attributes={"region": region or ("north" if number % 5 else "south")},
@@ -175,6 +176,7 @@ def test_tallies_are_of_the_labels_that_count_whatever_was_corrected_trimmed_or_
         assert tallies_of(ledger.tallied("region", np.arange(CELLS), CELLS)) == tallies_of(expected)
         anew = folded(entries[gone:read], DIRECTORIES[directory])
         assert columns_of(labels) == columns_of(anew.asked_by("region"))
+        assert ledger.first_requests() == anew.first_requests()
 
 
 @given(histories)
@@ -193,7 +195,7 @@ def test_groups_are_tallied_of_some_cells_and_labels_told_of_some() -> None:
     ledger = folded([outcome(number, "cat") for number in range(10)])
     south = SPACE.groups("region", DIRECTORY.combinations)[1] == 2
     labels = ledger.asked_by("region", south)
-    assert labels.given_at.tolist() == [0.0, 5.0]
+    assert [requested_at(place) for place in labels.places.tolist()] == [0.0, 5.0]
     told = ledger.tallied("region", np.where(south, 0, 1), 1)
     assert tallies_of(told) == [(2, int(labels.marks.sum()))]
     assert not ledger.tallied("class", np.zeros(CELLS, np.intp), 1).counts.any()

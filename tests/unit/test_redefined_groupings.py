@@ -38,14 +38,15 @@ COUNT, NOW = 400, 1e6
 
 
 def outcome(number: int, grouping: str, definition: bytes, *, correct: bool) -> OutcomeEntry:
+    attributes = {"region": ["north", "south"][number % 2], "device": ["phone", "desk"][number // 2 % 2]}
     fact = Fact(
         request_id=f"request-{number}",
         item_id=f"item-{number}",
         grouping=grouping,
-        group="",
+        group={"place": attributes["region"], "device": attributes["device"]}.get(grouping, grouping),
         predicted_class="cat",
         score=0.75,
-        attributes={"region": ["north", "south"][number % 2], "device": ["phone", "desk"][number // 2 % 2]},
+        attributes=attributes,
         predicted_at=float(number),
         requested_at=float(number),
         definition=definition,
@@ -79,11 +80,18 @@ def proven(entries: list[OutcomeEntry], space: CellSpace) -> dict[str, dict[str,
     """Of every grouping with evidence, its groups that have labels: how many, and how sure a change is."""
     ledger, traffic = placed(entries, space)
     found = model_evidence(
-        settings=MODEL, space=space, traffic=traffic, ledger=ledger, reference=None, before={}
+        settings=MODEL,
+        space=space,
+        traffic=traffic,
+        ledger=ledger,
+        open_requests={},
+        reference=None,
+        checkpoint=None,
+        before={},
     )
     return {
         name: {
-            told.groups[group]: (int(told.labels.counts[group]), float(told.log_change[group]))
+            told.groups[group]: (int(told.labels.counts[group]), float(told.log_e["changed"][group]))
             for group in np.flatnonzero(told.labels.counts)
         }
         for name, told in found.items()

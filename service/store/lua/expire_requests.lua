@@ -9,7 +9,7 @@
 --      in, which one is that it goes to (0: none)
 -- Whoever held a request holds it no more. An answer can be submitted until its lease ends, and never after the
 -- deadline; so long after that one that was submitted is waited for.
--- A closed request gives its budget back: nobody answered. It counts as closed since its deadline.
+-- A closed request gives its budget back, unless the window is long over: nobody answered. It counts as closed since its deadline.
 -- Returns per request 'expired', 'reissued', 'changed' (answered meanwhile) or 'submitted' (its answer is on its
 -- way); or 'fenced' alone.
 if tonumber(ARGV[1]) < tonumber(redis.call('GET', KEYS[1]) or '0') then return {'fenced'} end

@@ -67,8 +67,8 @@ local function holds(sketch, item)
 end
 
 -- Let the label of an item, that it has or will have, count as drawn once more.
-local function share(record, request, fact)
-  local state, told = string.sub(record, 1, 1), ARGV[4] .. '\0' .. fact
+local function share(record, request, id, fact, opened)
+  local state = string.sub(record, 1, 1)
   if state == 'a' or state == 'r' then
     local milliseconds, sequence = struct.unpack('>I6I4', record, 18)
     local id = string.format('%.0f-%.0f', milliseconds, sequence)
@@ -77,7 +77,14 @@ local function share(record, request, fact)
     end
   elseif redis.call('EXISTS', request) == 1 then
     local count = redis.call('HINCRBY', request, 'shared', 1)
-    redis.call('HSET', request, 'shared:' .. count, told)
+    redis.call('HSET', request, 'shared:' .. count, ARGV[4] .. '\0' .. fact)
+    -- While the request is open, evidence for this group waits for it, too.
+    local known = redis.call('HGET', KEYS[2], id)
+    if known then
+      local head, others = string.match(known, '^(.*),"shared":%[(.*)%]}$')
+      local shared = (others and others .. ',' or '') .. opened
+      redis.call('HSET', KEYS[2], id, (head or string.sub(known, 1, -2)) .. ',"shared":[' .. shared .. ']}')
+    end
   end
 end
 
@@ -105,7 +112,7 @@ for c = 0, tonumber(ARGV[9]) - 1 do
   elseif record then
     status = 'shared'
     redis.call('RPUSH', drawn, sketch .. item)
-    share(record, request, ARGV[a + 5])
+    share(record, request, id, ARGV[a + 5], ARGV[a + 7])
   elseif used >= limit then
     status = 'budget'
   else

@@ -1,0 +1,346 @@
+"""How often healthy groups are ever confirmed, when groups arrive one by one and traffic is counted again.
+
+Every group is exactly as accurate as it must be, its scores are right, and evidence of all kinds is looked
+at after every label. The share of alpha that a group gets when it arrives is compared with e-BH over as
+many groups as there are at the moment, of each kind by itself. Further tables: late answers, as a wrong
+prediction takes people longer than a right one; evidence from the last labels alone; and what the shares of
+alpha cost, in labels until a drop is confirmed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from service.assessment.change import log_e_changed
+from service.assessment.decline import log_e_declined
+from service.assessment.group_evidence import baselines
+from service.assessment.miscalibration import log_gains, log_wealth
+from service.assessment.sequential import discoveries, log_arrival_weights, log_e_below
+from service.evidence import GroupingEvidence, WatchedGroups, grouping_evidence
+from service.ledger import LabelSequence
+from service.model_settings import ModelSettings
+from service.outcome_sums import mixed
+from service.replay.tables import Cell, Table, print_tables
+from service.request_order import request_places
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.intp]
+
+ALPHA = 0.05
+THRESHOLD = 0.92
+LABELS, REFERENCE = 150, 50
+"""Of every group, and of these those of its reference."""
+
+KINDS = 4
+"""Below the threshold, declined, miscalibrated, changed."""
+
+_DAY = 86_400.0
+
+_EVERY = 50
+"""Labels from one look to the next, in runs of very many."""
+
+
+def paths(correct: Flags) -> Floats:
+    """Logarithm of the e-value of every kind after every label, times the shares of kinds [G, labels, kinds].
+
+    Args:
+        correct: what labels of healthy groups say, groups in the order of their arrival [G, labels].
+    """
+    count, labels = correct.shape
+    right = correct.cumsum(axis=1).astype(np.float64)
+    wrong = np.arange(1, labels + 1) - right
+    found = np.full((count, labels, KINDS), -np.inf)
+    then, mistaken = right[:, REFERENCE - 1], wrong[:, REFERENCE - 1]
+    now = right[:, REFERENCE:] - then[:, None], wrong[:, REFERENCE:] - mistaken[:, None]
+    found[..., 0] = _of_counts(right, wrong)
+    found[:, REFERENCE:, 1] = _of_declines(*now, then[:, None], mistaken[:, None])
+    found[..., 2] = _of_scores(right, wrong)
+    shares = np.exp(log_arrival_weights(np.arange(1, count + 1))) / KINDS
+    lower = baselines(then, mistaken, alpha=ALPHA * shares / 2, fixed=True, threshold=THRESHOLD)
+    for group, baseline in enumerate(lower.tolist()):
+        found[group, REFERENCE:, 3] = log_e_changed(correct[group, REFERENCE:], baseline) - np.log(2)
+    return found
+
+
+def _of_counts(right: Floats, wrong: Floats) -> Floats:
+    return log_e_below(right, wrong, np.array(THRESHOLD))
+
+
+def _of_declines(right: Floats, wrong: Floats, then: Floats, mistaken: Floats) -> Floats:
+    """Few counts differ, and each takes a search."""
+    counts = np.stack(np.broadcast_arrays(right, wrong, then, mistaken)).reshape(4, -1)
+    different, places = np.unique(counts, axis=1, return_inverse=True)
+    return log_e_declined(*different)[places.ravel()].reshape(right.shape)
+
+
+def _of_scores(right: Floats, wrong: Floats) -> Floats:
+    """All scores are the threshold, so what a label says is all that matters."""
+    said = np.array([True, False])
+    gains = log_gains(np.full(2, THRESHOLD), said, np.arange(2), 2)
+    flat = right.reshape(-1, 1) * gains[0] + wrong.reshape(-1, 1) * gains[1]
+    return log_wealth(flat).reshape(right.shape)
+
+
+class Ever(NamedTuple):
+    """Whether anything is ever confirmed in a run: by shares fixed at arrival, by today's number."""
+
+    by_arrival: bool
+    by_number: bool
+
+
+def one_by_one(found: Floats, rng: np.random.Generator, *, rebuilt: bool) -> Ever:
+    """Groups arrive one after the other, each with all its labels.
+
+    Args:
+        found: as `paths` makes it, groups in the order of their arrival.
+        rng: decides in which order groups reappear.
+        rebuilt: whether, at the end, traffic is counted again, and groups reappear one by one.
+    """
+    looks = [(np.arange(group + 1), _looks(found, group)) for group in range(len(found))]
+    if rebuilt:
+        order, final = rng.permutation(len(found)), found[:, -1]
+        looks += [
+            (there, final[there][None]) for there in (order[:count] for count in range(1, len(order) + 1))
+        ]
+    return _ever(looks)
+
+
+def _looks(found: Floats, group: int) -> Floats:
+    """Evidence while a group gets its labels: that of earlier ones stays [labels, groups, kinds]."""
+    labels = found.shape[1]
+    before = np.broadcast_to(found[:group, -1], (labels, group, KINDS))
+    return np.concatenate((before, found[group][:, None]), axis=1)
+
+
+def from_the_start(found: Floats) -> Ever:
+    """All groups are there, and get their labels in turn."""
+    return _ever([(np.arange(len(found)), found.transpose(1, 0, 2))])
+
+
+def _ever(looks: Sequence[tuple[Indices, Floats]]) -> Ever:
+    by_arrival = by_number = False
+    for groups, evidence in looks:
+        weights = np.repeat(log_arrival_weights(groups + 1) - np.log(KINDS), KINDS)
+        by_arrival |= _any_taken(evidence.reshape(len(evidence), -1), weights)
+        even = np.full(len(groups), -np.log(len(groups)))
+        # As it was: of each kind by itself, and changes had no e-values.
+        by_number |= any(_any_taken(evidence[..., kind], even) for kind in range(KINDS - 1))
+    return Ever(by_arrival, by_number)
+
+
+def _any_taken(evidence: Floats, weights: Floats) -> bool:
+    """Whether e-BH takes anything at any look [looks, hypotheses]."""
+    # Nothing is taken where all weighted e-values together are less than 1 / alpha.
+    likely = np.flatnonzero(special.logsumexp(evidence + weights, axis=1) >= -np.log(ALPHA))
+    return any(bool(discoveries(evidence[look], ALPHA, weights).any()) for look in likely.tolist())
+
+
+def newcomers(groups: int, runs: int, seed: int = 0) -> dict[str, Floats]:
+    """Runs in which healthy groups are ever confirmed, by how they came: by arrival and by number, % [2]."""
+    rng = np.random.default_rng(seed)
+    told: dict[str, list[Ever]] = {"from the start": [], "one by one": [], "one by one, then rebuilt": []}
+    for _ in range(runs):
+        found = paths(rng.random((groups, LABELS)) < THRESHOLD)
+        told["from the start"].append(from_the_start(found))
+        told["one by one"].append(one_by_one(found, rng, rebuilt=False))
+        told["one by one, then rebuilt"].append(one_by_one(found, rng, rebuilt=True))
+    return {name: 100 * np.mean(each, axis=0) for name, each in told.items()}
+
+
+class Answered(NamedTuple):
+    """Requests of one group in their order, a model that is accurate as before, and slow answers."""
+
+    correct: Flags
+    requested_at: Floats
+    answered_at: Floats
+
+
+def slowly_answered(
+    accuracy: float,
+    *,
+    per_day: int,
+    days: int,
+    right_days: float,
+    wrong_days: float,
+    rng: np.random.Generator,
+) -> Answered:
+    """Requests of a healthy group whose wrong predictions take another time than right ones."""
+    correct = rng.random(per_day * days) < accuracy
+    requested_at = np.arange(len(correct)) * _DAY / per_day
+    return Answered(correct, requested_at, requested_at + _DAY * np.where(correct, right_days, wrong_days))
+
+
+def looks_at(answered: Answered, *, every_days: float, in_order: bool) -> Iterator[GroupingEvidence]:
+    """The service's evidence as answers come.
+
+    Args:
+        answered: the requests.
+        every_days: from one look to the next.
+        in_order: whether labels count in the order of requests, once all earlier ones have ended; else in the
+            order of answers, as they come.
+    """
+    settings = ModelSettings.model_validate({"classes": ["right", "wrong"], "reference": {"labels": 300}})
+    ids = np.arange(len(answered.correct))
+    times = answered.requested_at if in_order else answered.answered_at
+    places = request_places((at, "") for at in times.tolist())
+    labels = LabelSequence(
+        marks=mixed(ids << 1 | answered.correct),
+        cells=np.zeros(len(ids), np.intp),
+        scores=np.full(len(ids), THRESHOLD),
+        correct=answered.correct,
+        predicted_at=answered.requested_at,
+        places=places,
+    )
+    watched = WatchedGroups.alone(["group"], "attribute")
+    known: GroupingEvidence | None = None
+    for now in np.arange(every_days, answered.requested_at[-1] / _DAY, every_days) * _DAY:
+        there = answered.answered_at <= now
+        waiting = ~there & (answered.requested_at <= now)
+        if in_order and waiting.any():
+            watched = replace(watched, ended=places[waiting][:1])
+        known = grouping_evidence(
+            watched, labels.part(there), np.zeros(there.sum(), np.intp), settings=settings, before=known
+        )
+        yield known
+
+
+def false_changes(accuracy: float, runs: int, *, in_order: bool, days: int = 60) -> float:
+    """Share of runs in which a change of a healthy group is ever confirmed; wrong answers take a week, %."""
+    rng, ever = np.random.default_rng(1), []
+    for _ in range(runs):
+        answered = slowly_answered(accuracy, per_day=80, days=days, right_days=1.0, wrong_days=7.0, rng=rng)
+        ever.append(any(known.changed[0] for known in looks_at(answered, every_days=1.0, in_order=in_order)))
+    return 100 * float(np.mean(ever))
+
+
+def false_in_windows(window: int | None, runs: int, *, labels: int = 100_000) -> float:
+    """Share of runs in which a healthy group is ever found below the threshold by its last labels alone, %.
+
+    Args:
+        window: labels that are kept; None if what all labels said is kept.
+        runs: of one group each.
+        labels: of every run.
+    """
+    rng, ever = np.random.default_rng(4), []
+    ends = np.arange(_EVERY, labels + 1, _EVERY)
+    begins = np.zeros_like(ends) if window is None else np.maximum(ends - window, 0)
+    for _ in range(runs):
+        right = np.append(0, (rng.random(labels) < THRESHOLD).cumsum())
+        correct = (right[ends] - right[begins]).astype(np.float64)
+        evidence = _of_counts(correct, ends - begins - correct)
+        ever.append(bool((evidence >= -np.log(ALPHA)).any()))
+    return 100 * float(np.mean(ever))
+
+
+def labels_until_confirmed(groups: int, drop: float, runs: int, *, by_arrival: bool) -> float:
+    """Median of its own labels that one of many groups takes until its drop is confirmed.
+
+    It is in the middle of the order of arrival, and its scores are what they were. With shares of arrival,
+    it is confirmed once any kind of evidence is.
+    """
+    rng, number, least = np.random.default_rng(2), max(1, groups // 2), []
+    weight = float(log_arrival_weights(np.array(number)))
+    for _ in range(runs):
+        right = (rng.random(2_000) < THRESHOLD - drop).cumsum().astype(np.float64)
+        wrong = np.arange(1, len(right) + 1) - right
+        below, scores = _of_counts(right, wrong), _of_scores(right, wrong)
+        if by_arrival:
+            # Two kinds are confirmed together where each has half of what one alone would need.
+            alone = -np.log(ALPHA) - weight + np.log(KINDS)
+            found = (np.maximum(below, scores) >= alone) | (np.minimum(below, scores) >= alone - np.log(2))
+        else:
+            found = below >= np.log(groups / ALPHA)
+        least.append(int(found.argmax()) + 1 if found.any() else len(found))
+    return float(np.median(least))
+
+
+def _of_newcomers(sizes: Sequence[int], runs: int) -> Table:
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
+    for groups in sizes:
+        for how, rates in newcomers(groups, runs).items():
+            rows.append((f"{groups}, {how}", tuple(rates.tolist())))
+    return Table(
+        f"runs in which healthy groups are ever confirmed, of any kind, %: {LABELS} labels of every group, "
+        f"looked at after each, {runs} runs, alpha {ALPHA}",
+        "groups",
+        ("share fixed at arrival", "today's number of groups"),
+        rows,
+    )
+
+
+def _of_late_answers(runs: int) -> Table:
+    rows: list[tuple[str, tuple[Cell, ...]]] = [
+        (f"{accuracy}", tuple(false_changes(accuracy, runs, in_order=order) for order in (True, False)))
+        for accuracy in (0.93, 0.95)
+    ]
+    return Table(
+        f"runs in which a healthy group is ever found to have changed, %: right answers take 1 day, wrong "
+        f"ones 7; 80 requests a day, 60 days, a reference of 300 labels, {runs} runs",
+        "accuracy",
+        ("in the order of requests", "in the order of answers"),
+        rows,
+    )
+
+
+def _of_windows(runs: int) -> Table:
+    return Table(
+        f"runs in which a healthy group is ever found below the threshold in 100,000 labels, %: looked at "
+        f"after every {_EVERY}, {runs} runs",
+        "labels that count",
+        ("alpha 0.05",),
+        [
+            ("the last 1,000", (false_in_windows(1_000, runs),)),
+            ("the last 10,000", (false_in_windows(10_000, runs),)),
+            ("all, by a checkpoint", (false_in_windows(None, runs),)),
+        ],
+    )
+
+
+def _of_costs(runs: int) -> Table:
+    rows: list[tuple[str, tuple[Cell, ...]]] = [
+        (
+            f"{groups}",
+            tuple(labels_until_confirmed(groups, 0.1, runs, by_arrival=way) for way in (True, False)),
+        )
+        for groups in (1, 10, 50, 200)
+    ]
+    return Table(
+        f"labels of its own until a drop from {THRESHOLD} by 10 points is confirmed, of the group in the "
+        f"middle: median of {runs}",
+        "groups",
+        ("5% per model, share fixed at arrival", "5% per grouping and kind, today's number"),
+        rows,
+    )
+
+
+def main() -> None:
+    """Measure, and print tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=600, help="of groups that arrive (default: 600)")
+    parser.add_argument("--late-runs", type=int, default=200, help="of late answers (default: 200)")
+    parser.add_argument(
+        "--groups", type=int, nargs="+", default=[50, 200], help="that arrive (default: 50 200)"
+    )
+    parser.add_argument("--markdown", action="store_true", help="print tables for the documentation")
+    options = parser.parse_args()
+    tables = [
+        _of_newcomers(options.groups, options.runs),
+        _of_late_answers(options.late_runs),
+        _of_windows(max(options.runs, options.late_runs)),
+        _of_costs(max(options.runs, options.late_runs)),
+    ]
+    print_tables(tables, as_json=False, as_markdown=options.markdown)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""Healthy groups are seldom confirmed, though they arrive one by one, or wrong answers come late."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.newcomers import ALPHA, false_changes, newcomers
+from service.assessment.sequential import log_arrival_weights
+
+RUNS = 100
+
+
+@pytest.fixture(scope="module")
+def ever() -> dict[str, np.ndarray]:
+    """Runs in which any of 50 groups is ever confirmed, of any kind, %: by arrival, by today's number."""
+    return newcomers(50, RUNS, seed=3)
+
+
+@pytest.mark.parametrize("how", ["from the start", "one by one", "one by one, then rebuilt"])
+def test_few_runs_ever_confirm_a_healthy_group_however_groups_arrive(
+    ever: dict[str, np.ndarray], how: str
+) -> None:
+    assert ever[how][0] <= 100 * ALPHA
+
+
+def test_by_the_number_of_groups_at_the_moment_each_newcomer_has_a_chance_of_its_own(
+    ever: dict[str, np.ndarray],
+) -> None:
+    # What fixed shares are for.
+    assert ever["one by one"][1] > 150 * ALPHA
+
+
+@pytest.mark.parametrize("accuracy", [0.93, 0.95])
+def test_wrong_answers_that_come_later_than_right_ones_make_no_change(accuracy: float) -> None:
+    assert false_changes(accuracy, 20, in_order=True, days=40) <= 100 * ALPHA
+
+
+def test_in_the_order_of_answers_they_make_one() -> None:
+    # What the order of requests is for.
+    assert false_changes(0.95, 5, in_order=False, days=40) == 100
+
+
+def test_all_weights_of_groups_that_ever_arrive_sum_to_one_at_the_most() -> None:
+    weights = np.exp(log_arrival_weights(np.arange(1, 1_000_001)))
+    assert 0.99 < weights.sum() <= 1
+    assert (np.diff(weights) < 0).all()

@@ -1,0 +1,88 @@
+"""Checkpoints of evidence in Redis: of the leader alone, read by all, and written before labels go."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from store_site import NOW, Site, message, record
+
+from service.errors import FenceRefused
+from service.snapshot import ModelSnapshot
+from service.store.checkpoints import CheckpointStore, DatedChange, EvidenceCheckpoint, GroupingState
+from service.store.connection import Connection
+
+LIMIT = 1_000
+MODELS = {
+    "m": {
+        "classes": ["cat", "dog"],
+        "score_bins": 1,
+        "alerts": {"min_accuracy": 0.8},
+        "assessments": {
+            "ask": {
+                "grouping": "all",
+                "policy": "random",
+                "budget": {"labels": 10_000},
+                "max_in_flight": 400,
+            }
+        },
+    }
+}
+
+
+def checkpoint(place: int) -> EvidenceCheckpoint:
+    state = GroupingState(
+        "all", "all", ["all"], {"labels": b"\0" * 8}, {"all": DatedChange(1.0, 0.5, 1.5, 0.9, 7)}
+    )
+    return EvidenceCheckpoint(place, (-np.inf, 5.0, 9.0), [("all", "all"), ("ab12", "north")], [state])
+
+
+def stores(connection: Connection, count: int) -> list[CheckpointStore]:
+    keys = Site(connection, MODELS).keys("m")
+    return [CheckpointStore(connection, keys) for _ in range(count)]
+
+
+def test_what_is_kept_is_read_by_every_process(connection: Connection) -> None:
+    leader, replica = stores(connection, 2)
+    assert replica.checkpoint() is None
+    for place in (3, (1 << 63) + 5):
+        leader.keep(checkpoint(place), epoch=1)
+        assert replica.checkpoint() == leader.checkpoint() == checkpoint(place)
+
+
+def test_a_checkpoint_that_has_not_changed_is_not_read_again(connection: Connection) -> None:
+    leader, replica = stores(connection, 2)
+    leader.keep(checkpoint(3), epoch=1)
+    known = replica.checkpoint()
+    leader.keep(checkpoint(3), epoch=2)
+    assert replica.checkpoint() is known
+
+
+def test_a_leader_of_the_past_keeps_none(connection: Connection) -> None:
+    leader, former = stores(connection, 2)
+    leader.keep(checkpoint(3), epoch=2)
+    with pytest.raises(FenceRefused):
+        former.keep(checkpoint(4), epoch=1)
+    assert former.checkpoint() == checkpoint(3)
+
+
+def test_evidence_goes_on_over_more_labels_than_the_stream_keeps(connection: Connection) -> None:
+    site = Site(connection, MODELS, bounds={"slots_per_cell": 512, "outcomes": LIMIT})
+    records = [record(number, message(number)) for number in range(2_700)]
+    monitor, answered = site.monitor("m"), 0
+    for turn in range(9):
+        at = NOW + 10 * turn
+        site.take_in(records[: 300 * (turn + 1)])
+        monitor.refresh(at)
+        monitor.ask(epoch=1, now=at)
+        answered += len(site.answer("m", lambda _: "cat"))
+    assert answered > 2 * LIMIT
+    assert site.connection.client.xlen(site.keys("m").outcomes) < answered
+    # A process that starts now knows as much as the one that has seen all labels.
+    for process in (monitor, site.monitor("m")):
+        assert labels_of(process.refresh(NOW + 1_000)) == answered
+
+
+def labels_of(snapshot: ModelSnapshot) -> float:
+    evidence = snapshot.groupings["all"].evidence
+    assert evidence is not None
+    return float(evidence.known.labels.sum())
