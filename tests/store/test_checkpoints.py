@@ -66,12 +66,12 @@ def test_a_leader_of_the_past_keeps_none(connection: Connection) -> None:
 
 
 def test_evidence_goes_on_over_more_labels_than_the_stream_keeps(connection: Connection) -> None:
-    site = Site(connection, MODELS, bounds={"slots_per_cell": 512, "outcomes": LIMIT})
-    records = [record(number, message(number)) for number in range(2_700)]
+    site = Site(connection, MODELS, bounds={"outcomes": LIMIT})
+    records = [record(number, message(number)) for number in range(2_600)]
     monitor, answered = site.monitor("m"), 0
-    for turn in range(9):
+    for turn in range(13):
         at = NOW + 10 * turn
-        site.take_in(records[: 300 * (turn + 1)])
+        site.take_in(records[: 200 * (turn + 1)])
         monitor.refresh(at)
         monitor.ask(epoch=1, now=at)
         answered += len(site.answer("m", lambda _: "cat"))

@@ -72,7 +72,7 @@ def test_rules_are_tried_as_they_are_set(tmp_path: Path, capsys: pytest.CaptureF
     tables: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
     delays = next(table for table in tables if table["title"] == TOLD)
     assert [set(row) for row in delays["rows"]] == [{"drift", *RULES}]
-    assert delays["notes"][0].startswith("Alpha 0.01, run length 500, reference 250 labels.")
+    assert delays["notes"][0].startswith("Alpha 0.01, reference 250 labels.")
 
 
 def test_a_reference_that_the_drift_would_reach_is_refused(tmp_path: Path) -> None:
