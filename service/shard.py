@@ -133,6 +133,10 @@ class Shard:
         decay: lambda in 1/s.
         probability_sums: per predicted class, its weighted class-probability sums, at the
             traffic's landmark.
+
+    Attributes:
+        stored_by: id of the flush that wrote what Redis holds; empty where none did.
+        next_flush: id of the flush to come, the same however often it is tried.
     """
 
     def __init__(
@@ -146,7 +150,8 @@ class Shard:
         probability_sums: dict[int, Floats] | None = None,
     ) -> None:
         self.next_offset = next_offset
-        self.flush_number = 0
+        self.stored_by = ""
+        self.next_flush = ""
         self.traffic = traffic
         self.pools = pools
         self.probability_sums = probability_sums or {}

@@ -190,12 +190,12 @@ class ShardStore:
         keys = self._keys
         with unavailable_when_away():
             pipeline = self._connection.client.pipeline(transaction=True)
-            pipeline.hmget(keys.shard(partition), "next_offset", "drawn_base", *TRAFFIC_FIELDS)
+            pipeline.hmget(keys.shard(partition), "next_offset", "flush_id", "drawn_base", *TRAFFIC_FIELDS)
             pipeline.hgetall(keys.pool(partition))
             pipeline.hkeys(keys.items(partition))
             pipeline.hgetall(keys.sums(partition))
             pipeline.lrange(keys.drawn(partition), 0, -1)
-            (next_offset, base, *traffic_fields), pooled, items, sums, drawn = pipeline.execute()
+            (next_offset, flush_id, base, *traffic_fields), pooled, items, sums, drawn = pipeline.execute()
         shard = Shard(
             next_offset=int(next_offset or 0),
             traffic=unpack_traffic(traffic_fields).resized(cell_count),
@@ -204,9 +204,13 @@ class ShardStore:
             decay=self._decay,
             probability_sums=unpack_probability_sums(sums),
         )
-        shard.flush_number = next(self._flushes)
+        shard.stored_by = (flush_id or b"").decode()
+        shard.next_flush = self._flush_id()
         _take_drawn(shard, drawn)
         return shard, next_offset is not None, int(base or 0) + len(drawn)
+
+    def _flush_id(self) -> str:
+        return f"{self._owner}.{next(self._flushes)}"
 
     def _unpack_pools(self, pooled: Mapping[bytes, bytes], items: Sequence[bytes]) -> Pools:
         """What was stored of groupings that still ask; the rest is to be removed."""
@@ -237,7 +241,7 @@ class ShardStore:
 
         Args:
             partition: of the predictions topic.
-            shard: its `next_offset` is what Redis must still hold.
+            shard: Redis must still hold its `next_offset`, as written by the flush `stored_by`.
             new_offset: offset of the first record that is not in the shard now.
             drawn_seen: drawn items that the shard already reflects.
             started: whether the shard has been stored before.
@@ -262,7 +266,8 @@ class ShardStore:
         arguments: list[str | bytes | int | float] = [
             shard.next_offset if started else "",
             new_offset,
-            f"{self._owner}.{shard.flush_number}",
+            shard.stored_by,
+            shard.next_flush,
             drawn_seen,
             partition,
             *packed,
@@ -302,7 +307,7 @@ class ShardStore:
             )
         base, entries = int(reply[1]), reply[2:]
         shard.next_offset = new_offset
-        shard.flush_number = next(self._flushes)
+        shard.stored_by, shard.next_flush = shard.next_flush, self._flush_id()
         shard.mark_flushed()
         _take_drawn(shard, entries[drawn_seen - base :])
         return base + len(entries)

@@ -312,6 +312,24 @@ def test_two_owners_that_both_begin_a_new_shard_cannot_both_store_it(connection:
         flush(other_store, other_shard, 1, started=False)
 
 
+def test_an_owner_that_was_replaced_is_refused_where_no_prediction_has_come_since(
+    connection: Connection,
+) -> None:
+    site = Site(connection, MODELS, bounds=BOUNDS)
+    store, shard = shard_store(site)
+    add(shard, ["a", "b"])
+    flush(store, shard, 2, started=False)
+    zombie_store, zombie = shard_store(site)
+    owner_store, owner = shard_store(site)
+    draw(connection, site, "a")
+    assert flush(owner_store, owner, 2) == 1
+    assert flush(owner_store, owner, 2, seen=1) == 1
+    before = save(connection)
+    with pytest.raises(FlushRefused):
+        flush(zombie_store, zombie, 2)
+    assert save(connection) == before
+
+
 def test_a_flush_whose_reply_was_lost_is_recognised_as_done(
     redis_server: EmbeddedRedis, connection: Connection
 ) -> None:

@@ -9,11 +9,12 @@
 --      7 combinations  list    JSON, in the order of their numbers
 -- ARGV 1 next offset that the owner started from ('' for a new shard)
 --      2 new next offset
---      3 id of this flush
---      4 drawn entries that the owner has seen, counted since the shard began
---      5 partition
---      6 landmark  7 counts  8 weights  9 score sums ('' each: unchanged)
---     10 n: combinations registered since the last flush; then n pairs of number, JSON
+--      3 id of the flush that the owner started from ('' where none is stored)
+--      4 id of this flush
+--      5 drawn entries that the owner has seen, counted since the shard began
+--      6 partition
+--      7 landmark  8 counts  9 weights  10 score sums ('' each: unchanged)
+--     11 n: combinations registered since the last flush; then n pairs of number, JSON
 --        m: changed sketches; then m pairs of field, sketch
 --        i: items that entered; then i pairs of hash, record
 --        k: changed classes; then k pairs of index, packed sums
@@ -21,16 +22,17 @@
 --        f: sketches of groupings that ask no more; then f fields
 -- Returns {'ok' | 'refused', drawn entries trimmed so far, drawn entries ...}
 local stored = redis.call('HMGET', KEYS[1], 'next_offset', 'flush_id', 'drawn_base')
-local next_offset, flush_id = stored[1] or '', stored[2]
-local base, seen = tonumber(stored[3] or '0'), tonumber(ARGV[4])
+local next_offset, flush_id = stored[1] or '', stored[2] or ''
+local base, seen = tonumber(stored[3] or '0'), tonumber(ARGV[5])
 
 -- Entries leave the list by this script alone: one that the owner has seen and that is missing was lost.
 if seen > base + redis.call('LLEN', KEYS[5]) then return {'refused'} end
 
-local already_done = next_offset == ARGV[2] and flush_id == ARGV[3]
+local already_done = next_offset == ARGV[2] and flush_id == ARGV[4]
 if not already_done then
-  if next_offset ~= ARGV[1] then return {'refused'} end
-  local at = 10
+  -- The offset alone does not tell owners apart: where no prediction comes, flushes still take drawn items out.
+  if next_offset ~= ARGV[1] or flush_id ~= ARGV[3] then return {'refused'} end
+  local at = 11
   local function pairs_from_here()
     local count = tonumber(ARGV[at])
     local first = at + 1
@@ -52,11 +54,11 @@ if not already_done then
     at = at + 1 + count
   end
 
-  redis.call('HSET', KEYS[1], 'next_offset', ARGV[2], 'flush_id', ARGV[3])
-  if ARGV[6] ~= '' then
-    redis.call('HSET', KEYS[1], 'landmark', ARGV[6], 'counts', ARGV[7], 'weights', ARGV[8], 'score_sums', ARGV[9])
+  redis.call('HSET', KEYS[1], 'next_offset', ARGV[2], 'flush_id', ARGV[4])
+  if ARGV[7] ~= '' then
+    redis.call('HSET', KEYS[1], 'landmark', ARGV[7], 'counts', ARGV[8], 'weights', ARGV[9], 'score_sums', ARGV[10])
   end
-  redis.call('SADD', KEYS[6], ARGV[5])
+  redis.call('SADD', KEYS[6], ARGV[6])
 end
 
 if seen > base then
