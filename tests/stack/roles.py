@@ -20,6 +20,9 @@ from redis_recorder import RedisRecorder
 from service.access import ROLES, KafkaRight, RightsRole, kafka_rights, redis_rules
 from service.embedded import EmbeddedRedis
 
+OUTCOMES = 1_000
+"""Labels that Redis keeps. At three quarters of them the scheduler writes a checkpoint of the evidence."""
+
 _PASSWORD = "a-secret-of-the-tests"
 _BROKER = {
     "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
@@ -129,6 +132,7 @@ def limited_roles(folder: Path, server: EmbeddedRedis, **options: Any) -> Iterat
             folder, broker=kafka.internal_servers, redis_url=server.url, partitions=1, **options
         )
         deployment = stack.enter_context(closing(made))
+        deployment.configure("bounds", outcomes=OUTCOMES)
         with redis.Redis(port=server.port) as admin:
             for role in ROLES:
                 rules = redis_rules(deployment.settings, role)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import redis
 from harness import Labeller, truth, wait_for
-from roles import Roles, limited_roles, redis_of_rights
+from roles import OUTCOMES, Roles, limited_roles, redis_of_rights
 
 from service.access import ROLES, KafkaRight, RightsRole, kafka_rights, redis_rules
 from service.contract import LabelRequest
@@ -23,7 +23,9 @@ ASSESSMENTS = (
     "{weakest: {task: identification, grouping: region, budget: {labels: 300}, lease_seconds: 8,"
     " max_attempts: 1, max_in_flight: 5},"
     " classes: {task: estimation, grouping: class, budget: {labels: 300}, lease_seconds: 8,"
-    " max_attempts: 100, max_in_flight: 5}}"
+    " max_attempts: 100, max_in_flight: 5},"
+    " many: {task: estimation, grouping: class, budget: {labels: 1000}, lease_seconds: 8,"
+    " max_attempts: 1, max_in_flight: 100}}"
 )
 BAD_PREDICTION, BAD_LABEL = b'{"model": "sorter"', b'{"request_id": 7'
 
@@ -51,16 +53,18 @@ def _close_the_loop(loop: Roles, stack: ExitStack, admin: redis.Redis) -> None:
     facts = deployment.facts()
     loop.start("predictions", stack, "consume", "predictions")
     loop.start("labels", stack, "consume", "labels")
-    deployment.send_predictions(range(600))
+    deployment.send_predictions(range(2 * OUTCOMES))
     deployment.send("predictions", BAD_PREDICTION)
     deployment.send("labels", BAD_LABEL)
     deployment.producer.flush()
-    wait_for(lambda: deployment.predictions_stored() >= 600, seconds=60, what="the predictions")
+    wait_for(lambda: deployment.predictions_stored() >= 2 * OUTCOMES, seconds=60, what="the predictions")
     labeller = Labeller(deployment)
     labeller.answer()  # and so be there before the first request
     loop.start("schedule", stack, "schedule")
     loop.start("serve", stack, "serve")
-    labeller.answer_until(20)
+    labeller.answer_until(OUTCOMES)
+    evidence = model_keys(deployment.settings, "sorter", deployment.settings.cell_space("sorter")).evidence
+    wait_for(lambda: admin.exists(evidence), seconds=60, what="a checkpoint of the evidence")
 
     def two_answered() -> list[LabelRequest] | None:
         # Of those seen some may have expired before their answer came.
