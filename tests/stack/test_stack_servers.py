@@ -48,7 +48,12 @@ def test_three_brokers_serve_on_when_one_is_killed() -> None:
         topic = secrets.token_hex(4)
         with kafka.admin() as admin:
             admin.create_topics([NewTopic(topic, 1, 3)], wait_for_metadata=True)
-            (partition,) = admin.describe_topics([topic])[0]["partitions"]
+            # Another broker than the one that made the topic may be asked, and learn of it a moment later.
+            partition = wait_for(
+                lambda: next(iter(admin.describe_topics([topic])[0]["partitions"]), None),
+                seconds=20,
+                what="a description of the topic",
+            )
         kafka.brokers[partition["leader_id"] - 1].kill()
         producer = KafkaProducer(bootstrap_servers=kafka.bootstrap_servers.split(","))
         assert producer.send(topic, b"x").get(timeout=20).offset == 0
