@@ -1,9 +1,8 @@
-"""Cells and groups: which cell a prediction falls in, and which cells make up a group.
+"""Groups, and the cells that traffic is counted in.
 
-A cell is the finest part of a model's traffic: one combination of the attribute values
-that groupings use, one predicted class (where a grouping is by class), one score bin.
-Cells are numbered `(combination * class_count + class) * bin_count + bin`, so a cell's
-group under any grouping is arithmetic. Combinations are numbered by `service/combination_directory.py`.
+A grouping is a partition of a model's traffic. Its groups are told apart by the predicted class and the score
+bin, or by the value of one attribute. Traffic is counted in tables, each by what some feature needs, and
+never in the product of all attributes (`service/tables.py`).
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ class Ensemble:
     @property
     def name(self) -> str:
         """Eight hexadecimal digits that differ when patterns would tell other items apart."""
-        return _digits([self.positive, sorted(self.members)])
+        return digits([self.positive, sorted(self.members)])
 
     def pattern(self, predicted_class: str, votes: Mapping[str, str]) -> str:
         """Who says that an item is positive: a digit each, the ensemble itself first; 1 for yes.
@@ -154,30 +153,28 @@ class Challenge:
 
 @dataclass(frozen=True)
 class CellBounds:
-    """Bounds of one model's cells.
+    """Bounds of one model's groups.
 
     Attributes:
-        cells: how many cells a model may have.
-        attribute_values: how many values of one attribute are told apart.
+        attribute_values: values of one attribute that are told apart, those with most traffic.
         attribute_length: longest attribute value, in characters, that is told apart.
         further_attribute_bytes: of names and values of attributes that no grouping uses, kept with an item.
     """
 
-    cells: int = 20_000
-    attribute_values: int = 50
+    attribute_values: int = 1_000
     attribute_length: int = 64
     further_attribute_bytes: int = 512
 
 
 @dataclass(frozen=True)
 class CellSpace:
-    """The cells of one model.
+    """What tells one model's predictions apart.
 
     Attributes:
         classes: the model's label set, in configured order.
         score_edges: inner edges of the score bins, ascending, in (0, 1).
         groupings: all groupings by name; `all` and `score_bin` are always among them.
-        bounds: bounds on cells and attribute values.
+        bounds: bounds on attribute values.
         ensemble: whose votes tell groups apart, if any does.
         challenge: whose agreement tells groups apart, if any does; then there is no ensemble.
     """
@@ -211,53 +208,9 @@ class CellSpace:
         """Whether cells are split by predicted class."""
         return any(g.kind in _BY_CLASS for g in self.groupings.values())
 
-    @property
-    def cells_per_combination(self) -> int:
-        """Cells that one combination of attribute values takes."""
-        return (len(self.classes) if self.by_class else 1) * self.bin_count
-
-    @property
-    def combination_limit(self) -> int:
-        """How many combinations fit the bound on cells, the folded one included; at least 1."""
-        return max(1, self.bounds.cells // self.cells_per_combination)
-
-    @property
-    def combinations_wanted(self) -> int:
-        """How many combinations there are at the most, were there room for all of them.
-
-        An attribute has as many values as are told apart and `OTHER`, votes have all patterns and `MISSING`.
-        """
-        others = len(self.attributes) - (self.voters is not None)
-        votes = 1 if self.voters is None else self.voters[1].pattern_count + 1
-        folded = 1
-        return int(votes * (self.bounds.attribute_values + 1) ** others) + folded
-
-    @property
-    def votes_may_fold(self) -> bool:
-        """Whether some predictions may be in no member's sample because the bounds leave no room for them.
-
-        A combination without room is folded as a whole, and its votes with it.
-        """
-        if self.voters is None:
-            return False
-        told_apart = self.voters[1].pattern_count + 1 <= self.bounds.attribute_values
-        return not told_apart or self.combinations_wanted > self.combination_limit
-
     def bins(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
         """Score bin of each score [n]; bins are closed on the left, the last one on both sides."""
         return np.searchsorted(np.asarray(self.score_edges), scores, side="right").astype(np.intp)
-
-    def cells(
-        self,
-        *,
-        combinations: npt.NDArray[np.intp],
-        classes: npt.NDArray[np.intp],
-        scores: npt.NDArray[np.float64],
-    ) -> npt.NDArray[np.intp]:
-        """Cell of each prediction [n], from its combination's number, predicted class's index and score."""
-        rows = combinations * len(self.classes) + classes if self.by_class else combinations
-        cells: npt.NDArray[np.intp] = rows * self.bin_count + self.bins(scores)
-        return cells
 
     def telling(
         self, attributes: Mapping[str, str], predicted_class: str, votes: Mapping[str, str]
@@ -283,120 +236,55 @@ class CellSpace:
         return self.voters[1].name if self.voters is not None and grouping == self.voters[0] else ""
 
     def raw_combination(self, attributes: Mapping[str, str]) -> Combination:
-        """The attribute values that matter to cells, before any folding but that of over-long values."""
+        """Values of `attributes`, in their order; a value that is too long is `OTHER`."""
         longest = self.bounds.attribute_length
         return tuple(
             value if len(value := attributes.get(name, MISSING)) <= longest else OTHER
             for name in self.attributes
         )
 
-    def groups(
-        self, grouping: str, combinations: Sequence[Combination]
-    ) -> tuple[list[str], npt.NDArray[np.intp]]:
-        """Names of a grouping's groups, and the index of the group of every cell [cells].
+    def class_groups(self, grouping: str) -> tuple[list[str], npt.NDArray[np.intp]] | None:
+        """Groups of a grouping that is by predicted class and score bin alone.
 
         Args:
             grouping: name of a grouping of this model.
-            combinations: the model's combinations in the order of their numbers.
+
+        Returns:
+            Names of its groups, and the group of every class and bin [classes, bins]; None of a grouping by
+            the values of an attribute.
 
         Raises:
             KeyError: the model has no such grouping.
         """
         chosen = self.groupings[grouping]
-        class_count = len(self.classes) if self.by_class else 1
-        shape = (len(combinations), class_count, self.bin_count)
+        shape = (len(self.classes), self.bin_count)
+        if chosen.kind in _BY_ATTRIBUTE:
+            return None
         if chosen.kind == "all":
-            return [ALL], np.zeros(shape, dtype=np.intp).ravel()
+            return [ALL], np.zeros(shape, np.intp)
         if chosen.kind == "score_bin":
-            return bin_names(self.score_edges), np.broadcast_to(np.arange(self.bin_count), shape).ravel()
+            return bin_names(self.score_edges), np.tile(np.arange(self.bin_count), (shape[0], 1))
         if chosen.kind == "positive_score":
             # Where the other class is predicted with a score of s, that of the positive one is 1 - s.
             ascending = np.arange(self.bin_count)
             bins = np.stack([ascending if c == chosen.positive else ascending[::-1] for c in self.classes])
-            return bin_names(self.score_edges), np.broadcast_to(bins, shape).ravel()
-        if chosen.kind in _BY_ATTRIBUTE:
-            return self.attribute_values(chosen.attribute, combinations)
+            return bin_names(self.score_edges), bins
         if chosen.kind == "predicted_class":
-            return list(self.classes), self.predicted_classes(len(combinations))
-        names, codes = _coded([chosen.superclasses[name] for name in self.classes])
-        return names, np.broadcast_to(codes[None, :, None], shape).ravel()
-
-    def attribute_values(
-        self, attribute: str, combinations: Sequence[Combination]
-    ) -> tuple[list[str], npt.NDArray[np.intp]]:
-        """Values of an attribute that groupings use, and the index of the value of every cell [cells].
-
-        Args:
-            attribute: its name.
-            combinations: the model's combinations in the order of their numbers.
-
-        Raises:
-            ValueError: no grouping uses such an attribute.
-        """
-        position = self.attributes.index(attribute)
-        names, codes = _coded([combination[position] for combination in combinations])
-        return names, np.repeat(codes, self.cells_per_combination)
-
-    def cells_of_any_vote(self, combinations: Sequence[Combination]) -> npt.NDArray[np.intp]:
-        """Of every cell, a number that those share which differ in votes alone [cells].
-
-        Args:
-            combinations: the model's combinations in the order of their numbers.
-
-        Raises:
-            ValueError: no votes tell groups apart.
-        """
-        if self.voters is None:
-            raise ValueError("no votes tell groups apart")
-        position = self.attributes.index(self.voters[0])
-        alike: dict[Combination, int] = {}
-        codes = [alike.setdefault(c[:position] + c[position + 1 :], len(alike)) for c in combinations]
-        within = np.arange(self.cells_per_combination)
-        return (np.array(codes, np.intp)[:, None] * self.cells_per_combination + within).ravel()
-
-    def predicted_classes(self, combinations: int) -> npt.NDArray[np.intp]:
-        """Index of the predicted class of every cell [cells]; 0 where cells are not split by it.
-
-        Args:
-            combinations: how many combinations there are.
-        """
-        class_count = len(self.classes) if self.by_class else 1
-        shape = (combinations, class_count, self.bin_count)
-        return np.broadcast_to(np.arange(class_count)[None, :, None], shape).ravel()
-
-    def predicted_positive(self, combinations: int) -> npt.NDArray[np.bool_]:
-        """Whether the class that is to be found is predicted in every cell [cells].
-
-        Args:
-            combinations: how many combinations there are.
-
-        Raises:
-            KeyError: the model has no grouping by the positive class's score.
-        """
-        positive = self.groupings[POSITIVE_SCORE].positive
-        shape = (combinations, len(self.classes), self.bin_count)
-        own = np.array([name == positive for name in self.classes])
-        return np.broadcast_to(own[:, None], shape).ravel()
+            return list(self.classes), np.tile(np.arange(shape[0])[:, None], (1, shape[1]))
+        names = sorted(set(chosen.superclasses.values()))
+        codes = np.array([names.index(chosen.superclasses[name]) for name in self.classes], np.intp)
+        return names, np.tile(codes[:, None], (1, shape[1]))
 
     def fingerprint(self, *parts: object) -> str:
-        """Eight hexadecimal digits that differ when cells would mean something else.
+        """Eight hexadecimal digits that differ when the offsets of stored shards would mean something else.
+
+        Groupings, attributes and score bins are not among these: what they change is a table, or a pool, that
+        begins on its own.
 
         Args:
             parts: further facts that the stored shards depend on, such as the half-life.
         """
-        return _digits(
-            [
-                self.classes,
-                self.score_edges,
-                self.attributes,
-                self.by_class,
-                [self.bounds.cells, self.bounds.attribute_values, self.bounds.attribute_length],
-                parts,
-                # Not where there is none: what was stored before there were ensembles is what it was.
-                *([] if self.ensemble is None else [self.ensemble.members, self.ensemble.positive]),
-                *([] if self.challenge is None else [CHALLENGE, self.challenge.challenger]),
-            ]
-        )
+        return digits([self.classes, parts])
 
 
 def bin_names(score_edges: Sequence[float]) -> list[str]:
@@ -406,12 +294,6 @@ def bin_names(score_edges: Sequence[float]) -> list[str]:
     return [f"[{low:g},{high:g}{']' if i == last else ')'}" for i, (low, high) in enumerate(pairwise(edges))]
 
 
-def _digits(described: object) -> str:
+def digits(described: object) -> str:
     """Eight hexadecimal digits that differ when what is described, as JSON has it, does."""
     return hashlib.blake2b(json.dumps(described).encode(), digest_size=4).hexdigest()
-
-
-def _coded(values: Sequence[str]) -> tuple[list[str], npt.NDArray[np.intp]]:
-    names = sorted(set(values))
-    index = {name: i for i, name in enumerate(names)}
-    return names, np.array([index[value] for value in values], dtype=np.intp)

@@ -1,0 +1,137 @@
+"""The groups of a model's groupings in one round: what traffic they have, and which labels are in them (pure)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from service.cells import OTHER, CellSpace
+from service.label_cells import LabelCells
+from service.traffic import Traffic
+from service.value_table import Block, Floats, Indices, Ints
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The groups of one grouping that have ever had traffic.
+
+    A group without traffic has no accuracy to tell, and must not win "least accurate".
+
+    Attributes:
+        names: of the groups [G].
+        counts: predictions ever seen, by score bin [G, B].
+        weights: their decayed weight [G, B].
+        score_sums: weighted sums of their scores [G, B].
+        missed: share of a group's traffic that may be in `OTHER` instead, at most [G].
+        cells: group of every label cell; of cells without a group, any [cells].
+        there: whether a label cell has a group [cells].
+    """
+
+    names: list[str]
+    counts: Ints
+    weights: Floats
+    score_sums: Floats
+    missed: Floats
+    cells: Indices
+    there: Flags
+
+    @property
+    def shares(self) -> Floats:
+        """Share of all traffic of every group, by decayed weight [G]."""
+        weights = self.weights.sum(axis=1)
+        return np.asarray(weights / max(float(weights.sum()), np.finfo(float).tiny), np.float64)
+
+
+class GroupIndex:
+    """The groups of all groupings of one model in one round; each grouping is looked up once.
+
+    Args:
+        space: what tells the model's predictions apart.
+        traffic: of all its shards.
+        cells: of its labels.
+    """
+
+    def __init__(self, space: CellSpace, traffic: Traffic, cells: LabelCells) -> None:
+        self.space = space
+        self.traffic = traffic
+        self.cells = cells
+        self._known: dict[str, Groups] = {}
+
+    def __getitem__(self, grouping: str) -> Groups:
+        """The groups of a grouping.
+
+        Raises:
+            KeyError: the model has no such grouping.
+        """
+        if grouping not in self._known:
+            by_class = self.space.class_groups(grouping)
+            self._known[grouping] = (
+                self._by_value(self.space.groupings[grouping].attribute)
+                if by_class is None
+                else self._by_class(*by_class)
+            )
+        return self._known[grouping]
+
+    def _by_class(self, names: list[str], groups: Indices) -> Groups:
+        """Groups that are told apart by class and score bin; `groups` is [classes, bins]."""
+        bins, size = np.tile(np.arange(groups.shape[1]), len(groups)), (len(names), groups.shape[1])
+        whole = self.traffic.whole
+        summed = Block(np.zeros(size, np.int64), np.zeros(size), np.zeros(size))
+        for into, column in (
+            (summed.counts, whole.counts),
+            (summed.weights, whole.weights),
+            (summed.score_sums, whole.score_sums),
+        ):
+            np.add.at(into, (groups.ravel(), bins), column[0])
+        of_cells = groups[self.cells.classes, self.cells.bins]
+        return _present(names, summed, np.zeros(len(names)), of_cells)
+
+    def _by_value(self, attribute: str) -> Groups:
+        table = self.traffic.tables[attribute]
+        block = self.binned(attribute)
+        order = np.array(sorted(range(len(table)), key=table.names.__getitem__), np.intp)
+        names = [table.names[row] for row in order.tolist()]
+        index = {name: group for group, name in enumerate(names)}
+        values, codes = self.cells.values(attribute)
+        # Of a value that has no row, the traffic is in that of `OTHER`, if anything is.
+        other = index.get(OTHER, -1)
+        found = np.array([index.get(value, other) for value in values], np.intp)
+        of_cells = found[codes] if len(codes) else np.zeros(0, np.intp)
+        return _present(names, block.part(order), table.missed[order], of_cells)
+
+    def binned(self, attribute: str) -> Block:
+        """Traffic of every value of an attribute, by score bin [rows, bins]."""
+        table = self.traffic.tables[attribute]
+        if "bins" in table.specs:
+            return table.block("bins")
+        block, bins = table.block("class_bins"), self.space.bin_count
+        counts, weights, score_sums = (
+            column.reshape(len(table), -1, bins).sum(axis=1)
+            for column in (block.counts, block.weights, block.score_sums)
+        )
+        return Block(counts, weights, score_sums)
+
+
+def _present(names: list[str], block: Block, missed: Floats, of_cells: Indices) -> Groups:
+    """Those that have traffic; `of_cells` is -1 of label cells without a group."""
+    present = block.counts.sum(axis=1) > 0
+    renumbered = np.maximum(np.cumsum(present) - 1, 0)
+    there = of_cells >= 0
+    there[there] = present[of_cells[there]]
+    weights = block.weights[present]
+    own = weights.sum(axis=1)
+    missed = missed[present]
+    total = own + missed
+    return Groups(
+        names=[name for name, is_there in zip(names, present, strict=True) if is_there],
+        counts=block.counts[present],
+        weights=weights,
+        score_sums=block.score_sums[present],
+        missed=np.divide(missed, total, out=np.zeros(len(total)), where=total > 0),
+        cells=np.where(there, renumbered[np.maximum(of_cells, 0)], 0) if len(names) else of_cells * 0,
+        there=there,
+    )
