@@ -134,7 +134,7 @@ class Shard:
     def add(self, batch: Candidates) -> None:
         """Add predictions to traffic and pools.
 
-        Sums and pools do not depend on the order within and between batches, as long as attributes have no more
+        Sums and pools do not depend on the order within and between batches, as long as no attribute has more
         values than are told apart.
         """
         if not len(batch.classes):
