@@ -134,7 +134,8 @@ def main() -> None:
         print(json.dumps(told))
         return
     print(
-        "stream                                groups  differing  us a prediction  ms a flush  Redis MB  process MB"
+        f"{'stream':36}{'groups':>8}{'differing':>11}{'us a prediction':>17}{'ms a flush':>12}"
+        f"{'Redis MB':>10}{'process MB':>12}"
     )
     for one in told:
         print(

@@ -33,8 +33,8 @@ class Stream:
         packed: predictions in one record.
         inference: whether these are the rows of a response of a model server.
         spread: whether they carry class probabilities.
-        attributes: number of values of every attribute; their traffic follows Zipf's law, and half of the time
-            they depend on a segment that all attributes share. Without any there are a camera and a region.
+        attributes: number of values of every attribute. Their traffic follows Zipf's law, or, half of the
+            time, a segment that all attributes share. Without any there are a camera and a region.
     """
 
     name: str
@@ -110,7 +110,7 @@ class Stream:
             law = 1 / np.arange(1, size + 1)
             alone = rng.choice(size, count, p=law / law.sum())
             shared = (segments * (position + 1)) % size
-            found.append(np.where(rng.random(count) < 0.5, shared, alone).astype(np.intp))
+            found.append(np.where(rng.integers(0, 2, count) == 0, shared, alone).astype(np.intp))
         return found
 
     def _said(self, count: int, rng: np.random.Generator) -> list[str]:

@@ -3,8 +3,8 @@
 Parts of a field's name are separated by NUL:
 
 - `names`, attribute, page: msgpack of the names of 128 rows, and what each may have missed before (float64);
-- `rows`, attribute, columns, meaning, page: of about 4 KB of rows the counts (int64), and where the table keeps
-  them weights and score sums (float64).
+- `rows`, attribute, columns, meaning, page: of about 4 KB of rows the counts (int64), and where the table
+  keeps them weights and score sums (float64).
 """
 
 from __future__ import annotations

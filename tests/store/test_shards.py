@@ -30,11 +30,12 @@ from store_site import (
 from service.embedded import EmbeddedRedis
 from service.errors import FlushRefused, Unavailable
 from service.pool_key import PoolKey
-from service.shard import Candidates, Shard, ValueBook
+from service.shard import Candidates, Shard
 from service.siphash import siphash24
 from service.store.connection import Connection
 from service.store.records import PoolRecord, decode_pool_record, encode_pool_record
 from service.store.shards import ShardStore, drawn_entry, pool_field
+from service.value_book import ValueBook
 
 CLASSES = ["cat", "dog", "owl"]
 REGION = {"by": "attribute", "attribute": "region"}
@@ -117,11 +118,12 @@ def shard_store(site: Site) -> tuple[ShardStore, Shard]:
 def add(shard: Shard, items: Sequence[str], *, time: float = NOW) -> None:
     """Add items of one region to a shard."""
     times = np.full(len(items), time)
+    book = ValueBook(lambda _, value: str(value), 1)
     id_hashes = siphash24([item.encode() for item in items], HASH_KEY)
     shard.add(
         Candidates(
-            book=ValueBook([("r0",)]),
-            combinations=np.zeros(len(items), np.intp),
+            book=book,
+            combinations=np.array(book.add([["r0"] * len(items)])),
             classes=np.zeros(len(items), np.intp),
             bins=np.full(len(items), 2),
             scores=np.full(len(items), 0.5),
@@ -265,7 +267,7 @@ def test_a_shard_is_loaded_as_it_was_flushed(connection: Connection) -> None:
         assert again.names == table.names
         for columns in table.specs:
             for found, wanted in zip(
-                vars(again.block(columns)).values(), vars(table.block(columns)).values()
+                vars(again.block(columns)).values(), vars(table.block(columns)).values(), strict=True
             ):
                 np.testing.assert_array_equal(found, wanted)
     assert loaded.pools.holders == kept.pools.holders
