@@ -18,7 +18,9 @@ BEGAN = 1_800_000_000.0
 _CAMERAS = ("dock", "gate")
 _REGIONS = ("af", "ap", "eu", "sa", "us")
 _CHUNK = 1_000
-_SEGMENTS = 40
+_SEGMENTS = 2_000
+_DEVIATING = 0.03
+"""Share of predictions whose value of an attribute is not the typical one of their segment."""
 _TOLD_CHUNKS = 20
 """So many chunks have classes and scores of their own, which come again: to write them takes long."""
 
@@ -33,8 +35,8 @@ class Stream:
         packed: predictions in one record.
         inference: whether these are the rows of a response of a model server.
         spread: whether they carry class probabilities.
-        attributes: number of values of every attribute. Their traffic follows Zipf's law, or, half of the
-            time, a segment that all attributes share. Without any there are a camera and a region.
+        attributes: number of values of every attribute, which are correlated, and whose traffic follows Zipf's
+            law. Without any there are a camera and a region.
     """
 
     name: str
@@ -103,15 +105,20 @@ class Stream:
         return [",".join(row) for row in zip(*texts, strict=True)]
 
     def drawn_values(self, count: int, rng: np.random.Generator) -> list[npt.NDArray[np.intp]]:
-        """Values of every attribute, as numbers [count] each."""
-        segments = rng.integers(0, _SEGMENTS, count)
-        found = []
-        for position, size in enumerate(self.attributes):
-            law = 1 / np.arange(1, size + 1)
-            alone = rng.choice(size, count, p=law / law.sum())
-            shared = (segments * (position + 1)) % size
-            found.append(np.where(rng.integers(0, 2, count) == 0, shared, alone).astype(np.intp))
-        return found
+        """Values of every attribute, as numbers [count] each.
+
+        Attributes go together as in a table of people or devices: a segment decides on all of them, and each of
+        them deviates now and then.
+        """
+        sizes, told = np.array(self.attributes), np.random.default_rng(2)
+        segments = max(_SEGMENTS, int(sizes.max()))
+        # An attribute with as many values as there are segments names the segment.
+        typical = [told.integers(0, size, segments) if size < segments else np.arange(size) for size in sizes]
+        chosen = rng.choice(segments, count, p=_zipf(segments))
+        return [
+            np.where(rng.random(count) < _DEVIATING, rng.choice(size, count, p=_zipf(size)), values[chosen])
+            for size, values in zip(sizes.tolist(), typical, strict=True)
+        ]
 
     def _said(self, count: int, rng: np.random.Generator) -> list[str]:
         if not self.spread:
@@ -119,6 +126,11 @@ class Stream:
             return [f'"predicted_class":"{c}","score":{s:.6f}' for c, s in zip(classes, scores, strict=True)]
         probabilities = rng.dirichlet(np.full(self.classes, 0.1), count)
         return [f'"probabilities":{json.dumps([float(f"{p:.13f}") for p in row])}' for row in probabilities]
+
+
+def _zipf(size: int) -> npt.NDArray[np.float64]:
+    law = 1 / np.arange(1, size + 1)
+    return np.asarray(law / law.sum(), np.float64)
 
 
 def _response(rows: Sequence[Mapping[str, Any]]) -> bytes:
