@@ -35,8 +35,8 @@ class Stream:
         packed: predictions in one record.
         inference: whether these are the rows of a response of a model server.
         spread: whether they carry class probabilities.
-        attributes: number of values of every attribute, which are correlated, and whose traffic follows Zipf's
-            law. Without any there are a camera and a region.
+        attributes: number of values of every attribute, which are correlated, and whose traffic follows
+            Zipf's law. Without any there are a camera and a region.
     """
 
     name: str
@@ -107,8 +107,8 @@ class Stream:
     def drawn_values(self, count: int, rng: np.random.Generator) -> list[npt.NDArray[np.intp]]:
         """Values of every attribute, as numbers [count] each.
 
-        Attributes go together as in a table of people or devices: a segment decides on all of them, and each of
-        them deviates now and then.
+        Attributes go together as in a table of people or devices: a segment decides on all of them, and each
+        of them deviates now and then.
         """
         sizes, told = np.array(self.attributes), np.random.default_rng(2)
         segments = max(_SEGMENTS, int(sizes.max()))

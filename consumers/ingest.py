@@ -22,7 +22,7 @@ UInt64s = npt.NDArray[np.uint64]
 
 _NONE = -1
 
-_REMEMBERED_BYTES = 4_000_000
+_REMEMBERED_BYTES = 16_000_000
 """Length of all texts of attributes whose values are remembered, about."""
 
 
