@@ -1,4 +1,4 @@
-"""The groups of a model's groupings in one round: what traffic they have, and which labels are in them (pure)."""
+"""The groups of a model's groupings in one round: their traffic, and which labels are in them (pure)."""
 
 from __future__ import annotations
 

@@ -311,7 +311,6 @@ class Settings(Frozen):
             score_edges=settings.score_edges,
             groupings=groupings,
             bounds=CellBounds(
-                self.bounds.cells,
                 self.bounds.attribute_values,
                 self.bounds.attribute_length,
                 self.bounds.further_attribute_bytes,

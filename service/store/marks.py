@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from service.errors import FenceRefused
-from service.shard import Ints
+from service.value_table import Ints
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
 
