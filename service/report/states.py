@@ -183,6 +183,7 @@ def _is_watched(settings: ModelSettings) -> bool:
 def _grouping_summary(snapshot: ModelSnapshot, name: str) -> GroupingSummary:
     grouping = snapshot.groupings[name]
     watched = grouping.accuracy_below is not None
+    drift = None if snapshot.drift is None else snapshot.drift.groupings.get(name)
     return GroupingSummary(
         name=name,
         by=grouping.kind,
@@ -190,7 +191,7 @@ def _grouping_summary(snapshot: ModelSnapshot, name: str) -> GroupingSummary:
         findings=finding_count(grouping),
         meets=int(grouping.meets.sum()),
         open=int((~grouping.low & ~grouping.meets).sum()) if watched else 0,
-        drifted=0 if snapshot.drift is None else int(snapshot.drift.groupings[name].drifted.sum()),
+        drifted=0 if drift is None else int(drift.drifted.sum()),
     )
 
 
