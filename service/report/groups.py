@@ -100,6 +100,7 @@ def group_state(
     return GroupState(
         group=name,
         share=float(beliefs.shares[group]),
+        missed_traffic=float(grouping.missed[group]),
         score_mean=float(beliefs.scores[group]),
         labels_correct=int(beliefs.labels_correct[group]),
         labels_incorrect=int(grouping.beliefs.labels_incorrect[group]),

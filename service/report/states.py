@@ -18,6 +18,7 @@ from service.report import words
 from service.report.documents import (
     Activity,
     AssessmentState,
+    AttributeState,
     BudgetState,
     ChallengeGroup,
     Comparison,
@@ -95,8 +96,10 @@ def model_state(snapshot: ModelSnapshot) -> ModelState:
         pool_items=snapshot.pool_items,
         pool_item_age_seconds=snapshot.pool_item_age,
         outbox_size=snapshot.outbox_size,
-        combinations=snapshot.combinations,
-        combination_limit=snapshot.combination_limit,
+        attributes=[
+            AttributeState(attribute=name, values=one.values, limit=one.limit, other_share=one.other_share)
+            for name, one in snapshot.attributes.items()
+        ],
         last_label_at=snapshot.last_label_at,
         accuracy=_overall_accuracy(snapshot),
         ece=None if everything is None else Interval.of(everything.ece, 0),
