@@ -19,6 +19,7 @@ from service.errors import ConfigurationError
 from service.model_problems import model_problems
 from service.security_settings import Problems, redis_problems, security_problems
 from service.settings import Bounds, Settings
+from service.tables import most_table_bytes
 from service.vendor_problems import vendor_problems
 
 ENVIRONMENT_PREFIX = "CREDENCE_"
@@ -169,12 +170,12 @@ def _cross_reference_problems(settings: Settings) -> Problems:
     for name, model in settings.models.items():
         found = model_problems(f"models.{name}", model)
         space = settings.cell_space(name)
-        if not found and space.cells_per_combination > settings.bounds.cells:
-            needed = space.cells_per_combination
+        if not found and (needed := most_table_bytes(space)) > settings.bounds.table_bytes:
             problem = (
-                f"model {name!r} needs at least {needed} (classes x score bins); raise it, or use fewer bins"
+                f"the tables of model {name!r} take up to {needed:,} bytes in one partition; raise it to "
+                f"{needed}, lower bounds.attribute_values, or use fewer score bins"
             )
-            found = [("bounds.cells", problem)]
+            found = [("bounds.table_bytes", problem)]
         problems += found + _ensemble_problems(settings, name)
     return problems + vendor_problems(settings)
 
@@ -187,8 +188,10 @@ def _ensemble_problems(settings: Settings, model: str) -> Problems:
         return []
     # Rare patterns would be the ones left out, and members err in these.
     voters = 1 + len(ensemble.members)
-    if 2**voters + 1 > bounds.attribute_values:
-        needed = f"at least {2**voters + 1}, so that all vote patterns of model {model!r} are told apart"
+    if ensemble.pattern_count > bounds.attribute_values:
+        needed = (
+            f"at least {ensemble.pattern_count}, so that all vote patterns of model {model!r} are told apart"
+        )
         return [("bounds.attribute_values", f"must be {needed}")]
     if voters > bounds.attribute_length:
         return [
@@ -198,12 +201,12 @@ def _ensemble_problems(settings: Settings, model: str) -> Problems:
 
 
 def _challenge_problems(bounds: Bounds, model: str) -> Problems:
-    """Agreement is an attribute of three values, which must be told apart."""
-    values = (AGREE, DISAGREE, MISSING)
-    longest = max(map(len, values))
+    """Agreement is an attribute of three values, which must be told apart; `MISSING` always has a row."""
+    longest = max(map(len, (AGREE, DISAGREE, MISSING)))
+    needed = len((AGREE, DISAGREE))
     found: Problems = []
-    if bounds.attribute_values < len(values):
-        told = f"must be at least {len(values)}, for the challenger of model {model!r}"
+    if bounds.attribute_values < needed:
+        told = f"must be at least {needed}, for the challenger of model {model!r}"
         found.append(("bounds.attribute_values", told))
     if bounds.attribute_length < longest:
         told = f"must be at least {longest}, for the challenger of model {model!r}"
