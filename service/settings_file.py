@@ -176,23 +176,18 @@ def _cross_reference_problems(settings: Settings) -> Problems:
                 f"{needed}, lower bounds.attribute_values, or use fewer score bins"
             )
             found = [("bounds.table_bytes", problem)]
-        problems += found + _ensemble_problems(settings, name)
+        problems += found + _vote_problems(settings, name)
     return problems + vendor_problems(settings)
 
 
-def _ensemble_problems(settings: Settings, model: str) -> Problems:
+def _vote_problems(settings: Settings, model: str) -> Problems:
+    """What would fold votes: as values of an attribute they must not be too long. All of them have rows."""
     ensemble, bounds = settings.models[model].ensemble, settings.bounds
     if settings.models[model].challenge is not None:
         return _challenge_problems(bounds, model)
     if ensemble is None:
         return []
-    # Rare patterns would be the ones left out, and members err in these.
     voters = 1 + len(ensemble.members)
-    if ensemble.pattern_count > bounds.attribute_values:
-        needed = (
-            f"at least {ensemble.pattern_count}, so that all vote patterns of model {model!r} are told apart"
-        )
-        return [("bounds.attribute_values", f"must be {needed}")]
     if voters > bounds.attribute_length:
         return [
             ("bounds.attribute_length", f"must be at least {voters}, for vote patterns of model {model!r}")
@@ -201,17 +196,11 @@ def _ensemble_problems(settings: Settings, model: str) -> Problems:
 
 
 def _challenge_problems(bounds: Bounds, model: str) -> Problems:
-    """Agreement is an attribute of three values, which must be told apart; `MISSING` always has a row."""
     longest = max(map(len, (AGREE, DISAGREE, MISSING)))
-    needed = len((AGREE, DISAGREE))
-    found: Problems = []
-    if bounds.attribute_values < needed:
-        told = f"must be at least {needed}, for the challenger of model {model!r}"
-        found.append(("bounds.attribute_values", told))
     if bounds.attribute_length < longest:
         told = f"must be at least {longest}, for the challenger of model {model!r}"
-        found.append(("bounds.attribute_length", told))
-    return found
+        return [("bounds.attribute_length", told)]
+    return []
 
 
 def _listener_problems(settings: Settings) -> Problems:

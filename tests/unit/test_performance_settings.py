@@ -85,12 +85,23 @@ def test_what_makes_no_sense_of_an_ensemble_is_refused(
     )
 
 
-def test_more_vote_patterns_than_are_told_apart_are_refused(tmp_path: Path) -> None:
+def test_vote_patterns_all_have_rows_whatever_the_bound_on_values(tmp_path: Path) -> None:
     voted = {"votes": VOTED | {"members": ["a", "b", "c", "d", "e"]}}
-    [(path, told)] = refused(tmp_path, voted, bounds={"attribute_values": 63})
-    assert path == "bounds.attribute_values"
-    assert "at least 64" in told
-    load(tmp_path, voted, bounds={"attribute_values": 64})
+    space = load(tmp_path, voted, bounds={"attribute_values": 3}).cell_space("mail")
+    (votes,) = [table for table in tables(space) if table.attribute == VOTES]
+    assert votes.rows == 64 + 2
+
+
+def test_vote_patterns_that_would_be_too_long_are_refused(tmp_path: Path) -> None:
+    [(path, told)] = refused(tmp_path, {"votes": VOTED}, bounds={"attribute_length": 2})
+    assert path == "bounds.attribute_length"
+    assert "at least 3" in told
+
+
+def test_more_members_than_tables_have_room_for_are_refused(tmp_path: Path) -> None:
+    members = [f"m{number}" for number in range(20)]
+    [(path, _)] = refused(tmp_path, {"votes": VOTED | {"members": members}})
+    assert path == "bounds.table_bytes"
 
 
 def test_two_ensembles_of_one_model_are_refused(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ class Stream:
     """Traffic that comes a batch at a time."""
 
     def __init__(self) -> None:
-        self.traffic = Traffic(tables(SPACE), SPACE.bounds.attribute_values)
+        self.traffic = Traffic(tables(SPACE))
 
     def count(self, **batch: int) -> TrafficCounts:
         """So many predictions of every region, of dogs with low scores."""
@@ -62,7 +62,7 @@ def test_counts_come_back_as_they_were_stored() -> None:
 
 
 def test_an_attribute_without_traffic_comes_back_without_rows() -> None:
-    counts = TrafficCounts.of(Traffic(tables(SPACE), 2))
+    counts = TrafficCounts.of(Traffic(tables(SPACE)))
     stored = TrafficCounts.unpack(counts.pack()).tables["region", "classes"]
     assert (stored.names, stored.counts.shape) == ((), (0, 2))
 
