@@ -173,7 +173,7 @@ def test_a_grouping_that_the_reference_does_not_have_is_not_compared_with_it(cli
     assert taken.drift is not None
     others = {name: told for name, told in taken.drift.groupings.items() if name != "class"}
     client.board["new"] = replace(taken, drift=replace(taken.drift, groupings=others))
-    status, problem = client.ask("/api/v1/models/new/drift?grouping=class&group=dog")
+    status, problem, _ = client.ask("/api/v1/models/new/drift?grouping=class&group=dog")
     dogs = client.get("/new/groups?grouping=class&sort=drift")["groups"][0]
     state = client.get("/new")
     del client.board["new"]
