@@ -158,6 +158,8 @@ class Shard:
 
     def _value_rows(self, batch: Candidates, weights: Floats) -> dict[str, Indices]:
         """Row of every prediction in the table of each attribute, by attribute [n]."""
+        if not self._attributes:
+            return {}
         if self._generation != batch.book.generation:
             self._rows = [np.zeros(0, np.intp) for _ in self._attributes]
             self._generation = batch.book.generation

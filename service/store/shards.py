@@ -138,7 +138,11 @@ class ShardStore:
             pipeline.hgetall(keys.sums(partition))
             pipeline.lrange(keys.drawn(partition), 0, -1)
             (next_offset, flush_id, base, landmark), stored, pooled, items, sums, drawn = pipeline.execute()
-        traffic, stale = stored_traffic(self._specs, landmark, stored)
+        if next_offset is None:
+            # Traffic without an offset would be counted again.
+            traffic, stale = Traffic(self._specs), set(stored)
+        else:
+            traffic, stale = stored_traffic(self._specs, landmark, stored)
         shard = Shard(
             self._space,
             next_offset=int(next_offset or 0),

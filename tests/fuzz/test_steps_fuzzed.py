@@ -50,7 +50,7 @@ MODELS = {
     },
     "n": {"classes": ["cat", "dog"], "score_bins": 1},
 }
-BOUNDS = {"message_bytes": 20_000, "payload_bytes": 2_000, "cells": 600, "attribute_values": 5}
+BOUNDS = {"message_bytes": 20_000, "payload_bytes": 2_000, "attribute_values": 5}
 NO_FLOOD = 10**9
 
 

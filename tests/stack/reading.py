@@ -162,7 +162,7 @@ class Reader:
 
     def counted(self) -> int:
         """How many predictions the stored traffic counts."""
-        return int(self.site.reader("m").traffic().traffic.counts.sum())
+        return self.site.reader("m").traffic().traffic.predictions
 
     def wait_for_count(self, count: int) -> None:
         """Wait until so many are counted; more are too many."""

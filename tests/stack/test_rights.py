@@ -139,11 +139,10 @@ def test_a_layout_that_is_not_used_is_removed(loop: Roles, server: EmbeddedRedis
     old = ModelKeys(used.prefix, used.model, "0" * LAYOUT_DIGITS)
     with redis.Redis(port=server.port) as admin:
         admin.rpush(old.drawn(0), "0:0")
-        for key in (ModelKeys.shard, ModelKeys.sums, ModelKeys.pool, ModelKeys.items):
+        for key in (ModelKeys.shard, ModelKeys.traffic, ModelKeys.sums, ModelKeys.pool, ModelKeys.items):
             admin.hset(key(old, 0), "next_offset", "1")
         admin.hset(old.marks, "first|0.0|1.0", "")
         admin.sadd(old.partitions, 0)
-        admin.rpush(old.combinations, "[]")
     assert old.layout in loop.command("layouts", "layouts", "list").stdout
     removed = loop.command("layouts", "layouts", "remove", "--yes")
     assert removed.returncode == 0, removed.stderr

@@ -138,21 +138,21 @@ def test_another_challenger_begins_without_labels_and_the_model_is_no_worse_for_
     third = np.roll(CHALLENGER, 1)
     records = [
         record(
-            i,
+            offset,
             message(
-                i,
+                offset,
                 predicted_class=CLASSES[MODEL[i]],
                 score=0.9,
                 attributes={"region": REGIONS[REGION[i]]},
                 votes={"v2": CLASSES[CHALLENGER[i]], "v3": CLASSES[third[i]]},
             ),
         )
-        for i in range(COUNT)
+        for offset, i in enumerate([*range(COUNT), *range(COUNT)])
     ]
-    site.take_in(records)
+    site.take_in(records[:COUNT])
     answered(site, site.monitor("m"), 6)
     other = configured(connection, challenger="v3")
-    other.take_in(records)
+    other.take_in(records[COUNT:])
     snapshot = other.monitor("m").refresh(NOW)
     found, everything = snapshot.challenges["next"], snapshot.groupings[ALL]
     assert found.labels.sum() == 0

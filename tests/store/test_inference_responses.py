@@ -67,7 +67,7 @@ def test_a_response_leaves_the_facts_that_its_rows_leave_as_native_messages(conn
 def test_the_rows_of_a_response_that_is_delivered_again_count_once(site: Site) -> None:
     for _ in range(2):
         site.take_in([record(0, response(ROWS)), record(1, message("d"))])
-    assert site.reader("m").traffic().traffic.counts.sum() == 4
+    assert site.reader("m").traffic().traffic.predictions == 4
     assert pooled(site).keys() == {"a", "b", "c", "d"}
 
 
@@ -119,7 +119,7 @@ def test_the_dead_letter_of_a_row_can_be_mended_and_sent_again_by_itself(site: S
     site.take_in([record(1, score | {"score": 0.125}), record(2, name | {"predicted_class": "owl"})])
     assert len(site.letters.kept) == 2
     assert pooled(site).keys() == {"a", "b", "c", "d"}
-    assert site.reader("m").traffic().traffic.counts.sum() == 4
+    assert site.reader("m").traffic().traffic.predictions == 4
 
 
 def test_rows_count_as_of_the_time_that_their_event_tells(site: Site) -> None:

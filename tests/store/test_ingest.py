@@ -48,7 +48,7 @@ def site(connection: Connection) -> Site:
 
 
 def count(site: Site, model: str = "m") -> int:
-    return int(site.reader(model).traffic().traffic.counts.sum())
+    return site.reader(model).traffic().traffic.predictions
 
 
 def pooled(site: Site, model: str = "m", partition: int = 0) -> dict[str, PoolRecord]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from service.combination_directory import CombinationDirectory
 from store_site import NOW, Record, Site, message, page, record
 
 from service.assessment.score_bins import UNLABELLED
@@ -215,8 +214,9 @@ def test_a_binary_classifiers_performance_is_learned_from_labels_of_before(
         space, reader = site.space("m"), site.reader("m")
         traffic, ledger = reader.traffic(), OutcomeLedger(space)
         ledger.fold(page(site).entries)
-        ledger.place(CombinationDirectory(space, traffic.combinations))
-        facts = performance_facts(space, traffic, [], ledger, positive="cat", decay=0.0, now=NOW)
+        index = GroupIndex(space, traffic.traffic, ledger.cells)
+        ledger.place(votes_missing=index.has_missing_votes)
+        facts = performance_facts(index, [], ledger, positive="cat", decay=0.0, now=NOW)
         assert facts is not None
         worth.append(facts.label_weights[facts.labels != UNLABELLED])
     assert len(worth[0]) == before.outcomes
