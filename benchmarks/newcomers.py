@@ -24,7 +24,7 @@ from service.assessment.group_evidence import baselines
 from service.assessment.miscalibration import log_gains, log_wealth
 from service.assessment.sequential import discoveries, log_arrival_weights, log_e_below
 from service.evidence import GroupingEvidence, WatchedGroups, grouping_evidence
-from service.ledger import LabelSequence
+from service.label_columns import LabelSequence
 from service.model_settings import ModelSettings
 from service.outcome_sums import mixed
 from service.replay.tables import Cell, Table, print_tables

@@ -60,7 +60,7 @@ def settings_of(groups: int, url: str) -> Settings:
     return Settings.model_validate(
         {
             "redis": {"url": url, "prefix": f"rounds-{groups}", "timeout_seconds": 60},
-            "bounds": {"cells": 10 * (groups + 1), "attribute_values": groups},
+            "bounds": {"attribute_values": groups},
             "seed": 1,
             "models": {
                 MODEL: {

@@ -17,16 +17,17 @@ from statistics import median
 import numpy as np
 from prometheus_client import CollectorRegistry
 
-from service.combination_directory import CombinationDirectory
 from service.exposition import SnapshotCollector
+from service.group_index import GroupIndex
 from service.health import Health
 from service.instruments import PipelineMetrics
 from service.ledger import OutcomeLedger
 from service.settings import Bounds, Settings
-from service.shard import Traffic
 from service.snapshot import ModelSnapshot, take_snapshot
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.records import Fact, Given
+from service.tables import ALL_TRAFFIC, tables
+from service.traffic import Traffic
 from service.web.app import WebServer
 from service.web.monitoring import monitoring_app
 
@@ -39,7 +40,6 @@ def settings_of(classes: int) -> Settings:
     """A model with so many classes."""
     return Settings.model_validate(
         {
-            "bounds": {"cells": 10 * classes},
             "models": {
                 "m": {
                     "classes": [f"class-{i:05d}" for i in range(classes)],
@@ -64,10 +64,14 @@ def facts_of(settings: Settings) -> tuple[TrafficFacts, OutcomeLedger]:
     )
     scores = np.tile((np.arange(10) + 0.5) / 10, len(classes))
     now = time.time()
+    counted = Traffic(tables(space))
+    counted.landmark = now
+    whole = counted.tables[ALL_TRAFFIC].blocks["class_bins"]
+    whole.counts[0], whole.weights[0] = np.ceil(weights), weights
+    whole.score_sums[0] = weights * scores
     traffic = TrafficFacts(
-        combinations=[()],
         partitions=[0],
-        traffic=Traffic(now, np.ceil(weights).astype(np.int64), weights, weights * scores),
+        traffic=counted,
         pool_sizes={0: 0},
         pool_times={0: np.zeros(0)},
         offsets={0: 0},
@@ -81,7 +85,7 @@ def facts_of(settings: Settings) -> tuple[TrafficFacts, OutcomeLedger]:
         fact = Fact(f"r{number}", f"i{number}", "class", name, name, score, {}, now - 60, now - 30)
         entries.append(OutcomeEntry((1, number), (1, number), "every", fact, Given(true, now - 10, "")))
     ledger.fold(entries)
-    ledger.place(CombinationDirectory(space, [()]))
+    ledger.place()
     return traffic, ledger
 
 
@@ -92,7 +96,7 @@ def snapshot_of(
     return take_snapshot(
         model="m",
         settings=settings.models["m"],
-        space=settings.cell_space("m"),
+        index=GroupIndex(settings.cell_space("m"), traffic.traffic, ledger.cells),
         traffic=traffic,
         requests=RequestFacts({}, 0, {}, {}),
         ledger=ledger,

@@ -14,18 +14,19 @@ from benchmarks.known_classifiers import Classifier
 from service.asking import standing
 from service.assessment.policies import NONE, Situation
 from service.believing import believed_groupings
-from service.cells import Combination
-from service.combination_directory import CombinationDirectory
+from service.group_index import GroupIndex
 from service.ledger import OutcomeLedger
 from service.performance_watch import POOLED_SCORES
 from service.performing import PerformanceSnapshot, assess_performance, performance_facts
 from service.pool import EMPTY_SKETCH, GroupingPool, Pools, merged_order
 from service.pool_key import PoolKey
-from service.present import present_groups
 from service.settings import Settings
-from service.shard import Candidates, Shard, Traffic
-from service.store.facts import OutcomeEntry, TrafficFacts
+from service.shard import Candidates, Shard
+from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given, PoolRecord
+from service.tables import tables
+from service.traffic import Traffic
+from service.value_book import ValueBook
 from service.wiring import asked_pools
 
 NOW = 1_800_000_000.0
@@ -61,21 +62,20 @@ class Watched:
         regions = len(classifier.shifts)
         settings = _settings(threshold, regions)
         self._model, self._space = settings.models["mail"], settings.cell_space("mail")
-        self._combinations: list[Combination] = [()] if regions == 1 else [(str(n),) for n in range(regions)]
-        cells = regions * self._space.cells_per_combination
+        self._pool_ids = asked_pools(settings, "mail", self._space)
+        self._book = ValueBook(lambda _, value: str(value), len(self._space.attributes))
         self._shard = Shard(
+            self._space,
             next_offset=0,
-            traffic=Traffic.empty(cells),
-            pools=Pools(
-                {
-                    pool: GroupingPool(ROOM, 100 * ROOM)
-                    for pool in asked_pools(settings, "mail", self._space).values()
-                }
-            ),
+            traffic=Traffic(tables(self._space)),
+            pools=Pools({pool: GroupingPool(ROOM, 100 * ROOM) for pool in self._pool_ids.values()}),
+            pool_groupings={pool: name for name, pool in self._pool_ids.items()},
             noise=PoolKey(rng.bytes(16), "mail").noise,
             decay=0.0,
         )
-        self._pool_ids = asked_pools(settings, "mail", self._space)
+        self._combinations = np.zeros(regions, np.intp)
+        if self._space.attributes:
+            self._combinations[:] = self._book.add([[str(n) for n in range(regions)]])
         self._ledger = OutcomeLedger(self._space)
         self._items: dict[int, tuple[PoolRecord, str]] = {}
         self._asked: set[int] = set()
@@ -86,19 +86,23 @@ class Watched:
         items = self._classifier.items(count, self._rng)
         called = (items.scores >= self._threshold).astype(np.intp)
         scores = np.where(called, items.scores, 1 - items.scores)
-        cells = self._space.cells(combinations=items.regions, classes=called, scores=scores)
         hashes = self._rng.integers(2**63, size=count, dtype=np.uint64)
         for n, item in enumerate(hashes.tolist()):
             place = {REGION: str(items.regions[n])}
             record = PoolRecord(str(item), CLASSES[called[n]], float(scores[n]), NOW, place)
             self._items[item] = record, CLASSES[int(items.positive[n])]
-        groups = {
-            pool: (names, of_cells[cells])
-            for grouping, pool in self._pool_ids.items()
-            for names, of_cells in [self._space.groups(grouping, self._combinations)]
-        }
-        batch = Candidates(cells, called, scores, np.full(count, NOW), hashes, groups, lambda _: b"")
-        self._shard.add(batch, len(self._shard.traffic.counts))
+        self._shard.add(
+            Candidates(
+                book=self._book,
+                combinations=self._combinations[items.regions],
+                classes=called,
+                bins=self._space.bins(scores),
+                scores=scores,
+                times=np.full(count, NOW),
+                item_hashes=hashes,
+                record=lambda _: b"",
+            )
+        )
 
     def ask(self, wanted: int) -> None:
         """So many labels are asked for, and answered."""
@@ -107,11 +111,11 @@ class Watched:
             self._ask_for(name, len(range(turn, wanted, len(assessments))))
 
     def _ask_for(self, name: str, wanted: int) -> None:
-        settings, traffic = self._model.assessments[name], self._traffic()
+        settings = self._model.assessments[name]
         grouping = believed_groupings(
             settings=self._model,
-            space=self._space,
-            traffic=traffic,
+            index=self._index(),
+            probability_sums={},
             ledger=self._ledger,
             metric_groups=1,
             at=NOW,
@@ -120,7 +124,6 @@ class Watched:
         stands = standing(settings, grouping, np.zeros(len(grouping.groups)))
         if stands is None:
             raise ValueError("nothing can be asked yet")
-        groups = present_groups(self._space, settings.asked_grouping, traffic)
         beliefs, available = stands.situation.beliefs, stands.situation.available.copy()
         entries: list[OutcomeEntry] = []
         while len(entries) < wanted and available.any():
@@ -128,14 +131,14 @@ class Watched:
             group = int(stands.policy.choose(stands.task, situation, self._rng)[0, 0])
             if group == NONE:
                 break
-            item = self._drawn(self._pool_ids[settings.asked_grouping], groups.names[group])
+            item = self._drawn(self._pool_ids[settings.asked_grouping], grouping.groups[group])
             if item is None:
                 available[0, group] = False
                 continue
             beliefs.expect(np.array([group]))
-            entries.append(self._answered(item, name, settings.asked_grouping, groups.names[group]))
+            entries.append(self._answered(item, name, settings.asked_grouping, grouping.groups[group]))
         self._ledger.fold(entries)
-        self._ledger.place(CombinationDirectory(self._space, self._combinations))
+        self._ledger.place()
 
     def _drawn(self, pool_id: str, group: str) -> int | None:
         """The next item of a group; it leaves the group's pool."""
@@ -164,16 +167,15 @@ class Watched:
         )
         return OutcomeEntry(position, position, assessment, fact, Given(true_class, NOW, ""))
 
-    def _traffic(self) -> TrafficFacts:
-        return TrafficFacts(self._combinations, [0], self._shard.traffic, {}, {}, {}, {})
+    def _index(self) -> GroupIndex:
+        return GroupIndex(self._space, self._shard.traffic, self._ledger.cells)
 
     def believed(self) -> PerformanceSnapshot:
         """What the service would show now."""
         pooled = np.array(list(self._shard.pools.holders), np.uint64)
         looked_at = self._rng.permutation(pooled)[:POOLED_SCORES].tolist()
         facts = performance_facts(
-            self._space,
-            self._traffic(),
+            self._index(),
             [self._items[item][0] for item in looked_at],
             self._ledger,
             positive=CLASSES[1],

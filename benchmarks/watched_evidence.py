@@ -20,7 +20,7 @@ from service.assessment.laplace import Cells
 from service.assessment.policies import Situation, ThompsonPolicy
 from service.assessment.tasks import IdentifyByAccuracy, Question
 from service.evidence import GroupingEvidence, WatchedGroups, grouping_evidence
-from service.ledger import LabelSequence
+from service.label_columns import LabelSequence
 from service.model_settings import ModelSettings
 from service.outcome_sums import mixed
 from service.replay.tables import Cell, Table, print_tables

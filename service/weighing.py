@@ -87,7 +87,7 @@ def weighed(
         kept: what changes leave of some labels, if not all of all, by label cell [cells]; the flag leaves out
             changes of groups by votes.
     """
-    space, voters = index.space, index.space.voters
+    voters = index.space.voters
     even: list[Asked] = []
     uneven: list[Asked] = []
     uneven_beside_votes: list[Asked] = []

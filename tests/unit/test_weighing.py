@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from traffic_tables import JointCell, traffic_of
 
 from service.assessment.weights import effective_counts
@@ -23,6 +25,7 @@ from service.group_index import GroupIndex, has_voteless_traffic
 from service.ledger import OutcomeLedger
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
+from service.vote_shares import vote_shares
 
 SPACE = CellSpace(
     ("cat", "dog"),
@@ -141,3 +144,35 @@ def test_a_change_of_disagreements_takes_nothing_of_labels_from_before(first: st
     known, _ = told.known(traffic, run_length=1_000.0)
     assert DISAGREE in known.relearned[CHALLENGE]
     assert known.labels.freshness.sum() - known.by_votes.freshness.sum() == pytest.approx(60)
+
+
+def test_a_label_that_was_drawn_for_a_group_without_traffic_tells_nothing_whoever_else_asked() -> None:
+    traffic: Shares = {(AGREE, "north"): 1.0}
+    told = Told()
+    told.add(30, 1.0, by="region", vote=AGREE)
+    told.add(20, 0.0, by="region", vote=AGREE, region="west")
+    told.add(10, 1.0, by=CHALLENGE, vote=AGREE, region="west")
+    known, _ = told.known(traffic)
+    assert known.count == 40
+    assert share_right(told, traffic, CHALLENGE, AGREE) == pytest.approx(1.0)
+
+
+@given(st.integers(0, 2**32))
+def test_shares_of_votes_are_those_of_cells_where_votes_depend_on_one_attribute(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    regions = ["north", "south", "west"]
+    share, votes = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3), size=3)
+    traffic: Shares = {
+        (vote, region): float(share[r] * votes[r, v])
+        for r, region in enumerate(regions)
+        for v, vote in enumerate(VOTES)
+    }
+    told = Told()
+    for region in regions:
+        told.add(1, 1.0, by="region", vote=AGREE, region=region)
+    _, index = told.known(traffic)
+    found = dict(vote_shares(index))
+    names, of = index.cells.values("region")
+    for v, vote in enumerate(VOTES):
+        expected = [votes[regions.index(names[number]), v] for number in of]
+        assert found[vote] == pytest.approx(expected, rel=1e-6, abs=1e-9)

@@ -148,7 +148,7 @@ class Joint(NamedTuple):
 
 
 def joint_weights(joint: Joint) -> np.ndarray:
-    """The balance heuristic by the product of all attributes: density by joint cell, of which each has a share."""
+    """The balance heuristic by the product of all attributes: a density for every joint cell."""
     share = joint.traffic.ravel() / joint.traffic.sum()
     density = np.zeros(share.size)
     for groups, labels in joint.asked:
