@@ -60,7 +60,7 @@ def site(connection: Connection) -> Site:
 
 
 def counted(site: Site) -> int:
-    return sum(int(site.reader(model).traffic().traffic.counts.sum()) for model in MODELS)
+    return sum(site.reader(model).traffic().traffic.predictions for model in MODELS)
 
 
 def check_taken_in(site: Site, batch: Sequence[Record]) -> None:
@@ -78,9 +78,10 @@ def check_taken_in(site: Site, batch: Sequence[Record]) -> None:
     assert site.facts("m").offsets[0] == batch[-1].offset + 1
     assert site.prediction_step().assign(0, 0) == batch[-1].offset + 1
     for model in MODELS:
-        traffic = site.reader(model).traffic().traffic
-        assert (traffic.weights >= 0).all()
-        assert (traffic.score_sums <= traffic.weights * (1 + 1e-9)).all()
+        for table in site.reader(model).traffic().traffic.tables.values():
+            for block in table.blocks.values():
+                assert (block.weights >= 0).all()
+                assert (block.score_sums <= block.weights * (1 + 1e-9)).all()
 
 
 quickly = settings(
