@@ -10,18 +10,18 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.groups import CellTraffic, Labels, assess_grouping
-from service.cells import ALL, POSITIVE_SCORE, CellSpace
+from service.assessment.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
+from service.assessment.priors import PriorName
+from service.cells import ALL, POSITIVE_SCORE
 from service.evidence import GroupingEvidence
 from service.evidence_base import OTHERS_SAY
+from service.group_index import GroupIndex, Groups
 from service.grouping_snapshot import GroupingSnapshot, Pace, confusion_snapshot, grouping_snapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
 from service.outcome_sums import OutcomeSums
-from service.present import Groups, present_groups
 from service.relearning import AskedGrouping, Forgotten, Relearned, forgotten
-from service.store.facts import TrafficFacts
-from service.weighing import seen_in_traffic, weighed
+from service.weighing import select_counting, weighed
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -35,7 +35,7 @@ class KnownLabels:
     """The labels that were there at a time.
 
     Attributes:
-        labels: as columns, weighted.
+        labels: as columns, weighted; their cells are label cells.
         by_votes: those that say something of groups by votes, weighted for these; the same, where all do.
         count: how many there are.
         asked: how many were asked for by every grouping.
@@ -50,9 +50,8 @@ class KnownLabels:
 
 
 def labels_of(
-    space: CellSpace,
+    index: GroupIndex,
     ledger: OutcomeLedger,
-    traffic: TrafficFacts,
     *,
     decay: float,
     run_length: float | None,
@@ -61,28 +60,23 @@ def labels_of(
     """The outcomes that were known at a time, weighted by the balance heuristic, their age and changes since.
 
     Args:
-        space: cells of the model.
-        ledger: its outcomes, placed in cells.
-        traffic: its traffic.
+        index: groups of the model.
+        ledger: its outcomes.
         decay: how fast labels lose weight, 1/s.
         run_length: labels of a group from one change to the next; None where changes are not looked for.
         now: seconds since the epoch.
     """
-    changes = _changes(space, ledger, traffic, run_length, now)
+    changes = _changes(index, ledger, run_length, now)
     sums = ledger.sums(at=now, decay=decay, factors=changes.factors)
-    there = seen_in_traffic(
-        space, ledger, traffic, traffic.traffic.counts > 0, cells=sums.cells, sources=sums.sources
-    )
-    sums = sums.part(there)
+    sums = sums.part(select_counting(index, ledger, cells=sums.cells, sources=sums.sources))
     asked: Counter[str] = Counter()
     counts = np.bincount(sums.sources, weights=sums.counts, minlength=len(ledger.sources)).astype(np.intp)
     for source, count in zip(ledger.sources, counts.tolist(), strict=True):
         if count:
             asked.update(dict.fromkeys(source.groupings, count))
     told = weighed(
-        space,
+        index,
         ledger,
-        traffic,
         cells=sums.cells,
         sources=sums.sources,
         freshness=sums.freshness,
@@ -95,26 +89,25 @@ def labels_of(
         sums.freshness,
         sums.true_classes,
         sums.counts,
-        None if space.challenge is None else sums.challenger,
+        None if index.space.challenge is None else sums.challenger,
     )
     by_votes = labels if told.voted is None else labels.part(told.voted, told.weights_by_votes)
     return KnownLabels(labels, by_votes, int(sums.counts.sum()), dict(asked), changes.relearned)
 
 
 def known_labels(
-    settings: ModelSettings, space: CellSpace, ledger: OutcomeLedger, traffic: TrafficFacts, *, now: float
+    settings: ModelSettings, index: GroupIndex, ledger: OutcomeLedger, *, now: float
 ) -> KnownLabels:
     """The same, weighted as a model's settings want it.
 
     Args:
         settings: of the model.
-        space: its cells.
-        ledger: its outcomes, placed in cells.
-        traffic: its traffic.
+        index: its groups.
+        ledger: its outcomes.
         now: seconds since the epoch.
     """
     decay, run_length = settings.label_decay_per_second, settings.change_run_length
-    return labels_of(space, ledger, traffic, decay=decay, run_length=run_length, now=now)
+    return labels_of(index, ledger, decay=decay, run_length=run_length, now=now)
 
 
 def _kept(changes: Forgotten, sums: OutcomeSums, members: Indices, any_vote: bool) -> Floats | None:
@@ -129,9 +122,7 @@ def _kept(changes: Forgotten, sums: OutcomeSums, members: Indices, any_vote: boo
     return np.maximum(share, _LEAST_KEPT)[regions]
 
 
-def _changes(
-    space: CellSpace, ledger: OutcomeLedger, traffic: TrafficFacts, run_length: float | None, now: float
-) -> Forgotten:
+def _changes(index: GroupIndex, ledger: OutcomeLedger, run_length: float | None, now: float) -> Forgotten:
     """What changes leave of every outcome."""
     if run_length is None:
         return Forgotten(None, {})
@@ -142,11 +133,12 @@ def _changes(
     asked = [
         AskedGrouping(
             name,
-            *space.groups(name, traffic.combinations),
+            index[name].names,
+            index[name].numbers,
             sources[name],
             np.flatnonzero(ledger.of_any_vote).tolist() if grouping.kind in OTHERS_SAY else (),
         )
-        for name, grouping in space.groupings.items()
+        for name, grouping in index.space.groupings.items()
         if name in sources
     ]
     return forgotten(ledger.placed(at=now), asked, run_length=run_length, memory=ledger.changes)
@@ -155,8 +147,8 @@ def _changes(
 def believed_groupings(
     *,
     settings: ModelSettings,
-    space: CellSpace,
-    traffic: TrafficFacts,
+    index: GroupIndex,
+    probability_sums: Mapping[int, Floats],
     ledger: OutcomeLedger,
     metric_groups: int,
     at: float,
@@ -169,9 +161,9 @@ def believed_groupings(
 
     Args:
         settings: of the model.
-        space: its cells.
-        traffic: its traffic.
-        ledger: its outcomes, placed in cells.
+        index: its groups.
+        probability_sums: weighted sums of class probabilities, by predicted class.
+        ledger: its outcomes.
         metric_groups: groups per grouping that have metrics of their own, at most.
         at: seconds since the epoch.
         told_before: names of those that had them last time, by grouping.
@@ -180,7 +172,7 @@ def believed_groupings(
         evidence: about the groups of groupings that asked for labels.
     """
     proven = evidence or {}
-    known = known or known_labels(settings, space, ledger, traffic, now=at)
+    known = known or known_labels(settings, index, ledger, now=at)
     pace = Pace(
         labels_per_second=sum(
             assessment.budget.labels / (assessment.budget.per_days * 86_400)
@@ -190,31 +182,22 @@ def believed_groupings(
         labels=known.count,
         decay=settings.label_decay_per_second,
     )
-    cell_bins = space.groups("score_bin", traffic.combinations)[1]
     told: dict[str, GroupingSnapshot] = {}
-    for name, grouping in space.groupings.items():
-        groups = present_groups(space, name, traffic)
+    for name, grouping in index.space.groupings.items():
+        groups = index[name]
         if not groups.names:
             continue
         labels = known.by_votes if grouping.kind in OTHERS_SAY else known.labels
-        beliefs = assess_grouping(
-            cell_groups=groups.cells,
-            cell_bins=cell_bins,
-            group_count=len(groups.names),
-            bin_count=space.bin_count,
-            traffic=CellTraffic(traffic.traffic.weights, traffic.traffic.score_sums),
-            labels=labels,
-            prior=settings.prior,
-        )
+        beliefs = assess_groups(groups, index.cells.bins, labels, prior=settings.prior)
         confusion = None
         if grouping.kind == "predicted_class":
             confusion = confusion_snapshot(
                 groups.names,
                 beliefs,
                 settings,
-                cell_groups=groups.cells,
+                groups=groups,
                 labels=known.labels,
-                traffic=traffic,
+                probability_sums=probability_sums,
             )
         told[name] = grouping_snapshot(
             groups.names,
@@ -226,7 +209,8 @@ def believed_groupings(
             told_before=told_before.get(name, ()),
             drifted_before=(drifted_before or {}).get(name, ()),
             confusion=confusion,
-            positive=_positive_scores(space, groups, traffic) if name == POSITIVE_SCORE else None,
+            missed=groups.missed,
+            positive=_positive_scores(index) if name == POSITIVE_SCORE else None,
             evidence=proven.get(name),
             relearned=known.relearned.get(name, {}),
         )
@@ -234,14 +218,42 @@ def believed_groupings(
     return told
 
 
-def _positive_scores(space: CellSpace, groups: Groups, traffic: TrafficFacts) -> Floats:
-    """Mean score of the positive class in every group [G]."""
-    weights, sums = traffic.traffic.weights, traffic.traffic.score_sums
-    own = space.predicted_positive(len(traffic.combinations))
-    positive = np.bincount(
-        groups.cells, weights=np.where(own, sums, weights - sums), minlength=len(groups.names)
+def assess_groups(groups: Groups, bins: Indices, labels: Labels, *, prior: PriorName) -> GroupingBeliefs:
+    """Beliefs about every group of a grouping, from its own table of traffic; labels without a group are left out.
+
+    Args:
+        groups: of the grouping.
+        bins: score bin of every label cell [cells].
+        labels: all labels of the model, whoever asked for them.
+        prior: name of the prior.
+    """
+    count, bin_count = groups.weights.shape
+    grouped = groups.there[labels.cells]
+    if not grouped.all():
+        labels = labels.part(grouped, labels.weights)
+    return assess_grouping(
+        cell_groups=np.repeat(np.arange(count), bin_count),
+        cell_bins=np.tile(np.arange(bin_count), count),
+        group_count=count,
+        bin_count=bin_count,
+        traffic=CellTraffic(groups.weights.ravel(), groups.score_sums.ravel()),
+        labels=replace(labels, cells=(groups.cells * bin_count + bins)[labels.cells]),
+        prior=prior,
     )
-    return positive / np.bincount(groups.cells, weights=weights, minlength=len(groups.names))
+
+
+def _positive_scores(index: GroupIndex) -> Floats:
+    """Mean score of the positive class in every group by it that has traffic [G]."""
+    space, whole = index.space, index.traffic.whole
+    names, groups = space.class_groups(POSITIVE_SCORE) or ([], np.zeros((0, 0), np.intp))
+    is_positive = np.array([name == space.groupings[POSITIVE_SCORE].positive for name in space.classes])
+    own = np.repeat(is_positive, space.bin_count)
+    weights, sums = whole.weights[0], whole.score_sums[0]
+    of, count = groups.ravel(), len(names)
+    positive = np.bincount(of, weights=np.where(own, sums, weights - sums), minlength=count)
+    total = np.bincount(of, weights=weights, minlength=count)
+    present = np.bincount(of, weights=whole.counts[0], minlength=count) > 0
+    return positive[present] / total[present]
 
 
 def _tell_overall(
@@ -263,6 +275,7 @@ def _tell_overall(
             settings,
             pace=pace,
             metric_groups=1,
+            missed=everything.missed,
             evidence=everything.evidence,
             relearned=everything.relearned,
         )

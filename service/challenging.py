@@ -17,10 +17,10 @@ from service.assessment.estimate import Estimate
 from service.assessment.groups import Labels
 from service.assessment.weights import effective_counts, sums
 from service.assessment_settings import AssessmentSettings
-from service.cells import AGREE, ALL, CHALLENGE, DISAGREE, CellSpace
+from service.cells import AGREE, ALL, CHALLENGE, DISAGREE
+from service.group_index import GroupIndex
 from service.ledger import OutcomeLedger
-from service.present import present_groups
-from service.store.facts import TrafficFacts
+from service.tables import CHALLENGE_COLUMNS
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -66,8 +66,7 @@ class ChallengeSnapshot:
 
 def challenge_snapshot(
     settings: AssessmentSettings,
-    space: CellSpace,
-    traffic: TrafficFacts,
+    index: GroupIndex,
     labels: Labels,
     ledger: OutcomeLedger,
     *,
@@ -79,48 +78,45 @@ def challenge_snapshot(
 
     Args:
         settings: of the assessment.
-        space: cells of the model.
-        traffic: its traffic.
+        index: groups of the model.
         labels: that are known, as columns, weighted.
         ledger: its outcomes, for evidence, which takes them as they were asked.
         now: seconds since the epoch.
         interval: probability inside intervals.
         since: end of the reference window, if one was set: evidence begins anew with what was predicted then.
     """
-    if space.challenge is None:
+    challenge = index.space.challenge
+    if challenge is None:
         return None
-    names, codes = space.groups(CHALLENGE, traffic.combinations)
-    weights = traffic.traffic.weights
-    differ, agree = (_cells_of(names, codes, name) for name in (DISAGREE, AGREE))
-    told = np.where(differ | agree, weights, 0.0)
-    if not told.any():
-        return None
-    groups = present_groups(space, settings.grouping, traffic)
     alone = settings.grouping == ALL
-    # All traffic stands first, as a group of its own.
-    parts = [np.zeros(len(weights), np.intp)] + ([] if alone else [groups.cells + 1])
+    said = index.challenged(ALL)
+    if not alone:
+        said = np.vstack([said, index.challenged(settings.grouping)])
+    agree, differ = (said[:, CHALLENGE_COLUMNS.index(name)] for name in (AGREE, DISAGREE))
+    sizes = agree + differ
+    # Of all traffic, which comes first.
+    total = float(sizes[0]) if len(sizes) else 0.0
+    if not total:
+        return None
+    groups = index[settings.grouping]
+    # All traffic is a group of its own; label cells without a group of the other grouping are in a last one.
+    every = np.zeros(len(index.cells), np.intp)
+    parts = [every] if alone else [every, groups.numbers + 1]
     names = [ALL] if alone else [ALL, *groups.names]
-    sizes = _summed(parts, told, len(names))
-    disagreement = np.divide(
-        _summed(parts, np.where(differ, told, 0.0), len(names)),
-        sizes,
-        out=np.zeros(len(names)),
-        where=sizes > 0,
-    )
+    disagreement = np.divide(differ, sizes, out=np.zeros(len(names)), where=sizes > 0)
     disagreement = np.clip(disagreement, 0.0, 1.0)
-    beliefs = ChallengeBeliefs(disagreement, _paired(parts, labels, differ, len(names)))
-    # What has no traffic is in no group.
-    there = differ & (traffic.traffic.counts > 0)
-    asked = _as_asked(parts, ledger, there, len(names), now=now, since=since)
+    differs = _of_group(index, DISAGREE)
+    beliefs = ChallengeBeliefs(disagreement, _paired(parts, labels, differs, len(names)))
+    asked = _as_asked(parts, ledger, differs, len(names), now=now, since=since)
     fair = ChallengeBeliefs(disagreement, asked)
     lower, upper = beliefs.interval(interval)
     margin = settings.least_margin
     return ChallengeSnapshot(
-        challenger=space.challenge.challenger,
+        challenger=challenge.challenger,
         margin=margin,
         grouping=settings.grouping,
         groups=names,
-        shares=sizes / told.sum(),
+        shares=sizes / total,
         disagreement=disagreement,
         labels=beliefs.labels.total,
         difference=Estimate(lower, beliefs.mean, upper),
@@ -128,7 +124,7 @@ def challenge_snapshot(
         worse=beliefs.worse(margin),
         evidence_better=_e_value(fair.log_e_better(margin)),
         evidence_worse=_e_value(fair.log_e_worse(margin)),
-        known=float(told.sum() / weights.sum()),
+        known=total / float(said[0].sum()),
         aimed=_aimed(settings, float(disagreement[0])),
     )
 
@@ -139,14 +135,26 @@ def _aimed(settings: AssessmentSettings, disagreement: float) -> dict[str, float
     return {DISAGREE: share, AGREE: 1 - share}
 
 
-def _cells_of(names: list[str], codes: Indices, name: str) -> Flags:
-    """Which cells are of that group [cells]; none, where there is no such group."""
-    return np.equal(codes, names.index(name) if name in names else len(names))
+def _of_group(index: GroupIndex, name: str) -> Flags:
+    """Which label cells are in this group of those that the challenger makes, if it has traffic [cells]."""
+    groups = index[CHALLENGE]
+    return np.equal(
+        groups.numbers, groups.names.index(name) if name in groups.names else len(groups.names) + 1
+    )
 
 
-def _summed(parts: list[Indices], values: Floats, count: int) -> Floats:
-    """Sums of every group's cells [G]: of all traffic, and of its parts."""
-    return np.asarray(np.sum([sums(part, values, count) for part in parts], axis=0), np.float64)
+def _summed(parts: list[Indices], cells: Indices, values: Floats, count: int) -> Floats:
+    """Sums of labels by group [G]: of all traffic, and of its parts.
+
+    Args:
+        parts: group of every label cell, `count` of one without, each [cells].
+        cells: of the labels [n].
+        values: of the labels [n].
+        count: G.
+    """
+    return np.asarray(
+        np.sum([sums(part[cells], values, count + 1)[:count] for part in parts], axis=0), np.float64
+    )
 
 
 def _paired(parts: list[Indices], labels: Labels, differ: Flags, count: int) -> PairedLabels:
@@ -160,13 +168,13 @@ def _paired(parts: list[Indices], labels: Labels, differ: Flags, count: int) -> 
         for k, said in enumerate((labels.challenger, labels.correct)):
             found, ones = effective_counts(
                 groups=part[labels.cells[there]],
-                group_count=count,
+                group_count=count + 1,
                 weights=labels.weights[there],
                 freshness=labels.freshness[there],
                 correct=said[there],
             )
-            right[k][:] += ones
-        total += found
+            right[k][:] += ones[:count]
+        total += found[:count]
     challenger, champion = right
     return PairedLabels(challenger, champion, np.maximum(total - challenger - champion, 0.0))
 
@@ -193,7 +201,7 @@ def _as_asked(
     chosen = told.part(sources[told.sources] & differ[told.cells])
     counts = chosen.counts.astype(np.float64)
     challenger, champion, total = (
-        np.sum([sums(part[chosen.cells], values, count) for part in parts], axis=0)
+        _summed(parts, chosen.cells, values, count)
         for values in (counts * chosen.challenger, counts * chosen.correct, counts)
     )
     return PairedLabels(challenger, champion, total - challenger - champion)

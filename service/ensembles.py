@@ -16,13 +16,12 @@ from scipy import special
 from service.assessment.groups import Labels
 from service.assessment.member_beliefs import MemberBeliefs, member_beliefs
 from service.assessment.vote_patterns import Allocation, PatternPlan, VotePatterns, allocate
-from service.assessment.weights import effective_counts, sums
+from service.assessment.weights import effective_counts
 from service.assessment_settings import AssessmentSettings
-from service.cells import VOTES, CellSpace
-from service.store.facts import TrafficFacts
+from service.cells import VOTES
+from service.group_index import GroupIndex, Groups
 
 Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 ITSELF = "ensemble"
 """Name of the ensemble's own decision among its members."""
@@ -69,8 +68,7 @@ class EnsembleSnapshot:
 
 def ensemble_snapshot(
     settings: AssessmentSettings,
-    space: CellSpace,
-    traffic: TrafficFacts,
+    index: GroupIndex,
     labels: Labels,
     *,
     in_flight: Mapping[str, float],
@@ -81,18 +79,17 @@ def ensemble_snapshot(
 
     Args:
         settings: of the assessment.
-        space: cells of the model.
-        traffic: its traffic.
+        index: groups of the model.
         labels: that are known, as columns, weighted.
         in_flight: requests of the assessment that wait for an answer, by group.
         rng: draws among vote patterns that are too rare for a label each.
         interval: probability inside intervals.
     """
-    ensemble = space.ensemble
+    ensemble = index.space.ensemble
     if ensemble is None:
         return None
-    names, cells = space.groups(VOTES, traffic.combinations)
-    weights = sums(cells, traffic.traffic.weights, len(names))
+    every = index[VOTES]
+    names, weights = every.names, every.weights.sum(axis=1)
     size = 1 + len(ensemble.members)
     voted = [len(name) == size and set(name) <= {"0", "1"} for name in names]
     # Before the first prediction there is no group, and nothing tells of what type the array is.
@@ -104,7 +101,7 @@ def ensemble_snapshot(
         [sum(1 << m for m, digit in enumerate(name) if digit == "1") for name in groups], np.int64
     )
     allocation = allocate(VotePatterns(masks, weights[usable], size), settings.wanted_labels)
-    known, positive = _known(labels, cells, len(names), space.classes.index(ensemble.positive))
+    known, positive = _known(labels, every, index.space.classes.index(ensemble.positive))
     known, positive = known[usable], np.minimum(positive, known)[usable]
     waiting = np.array([in_flight.get(name, 0.0) for name in groups])
     beliefs = member_beliefs(allocation, known, positive, mass=interval)
@@ -126,12 +123,12 @@ def ensemble_snapshot(
     )
 
 
-def _known(labels: Labels, cells: Indices, count: int, positive: int) -> tuple[Floats, Floats]:
-    """Effective labels of every group, and those that say positive [count]."""
-    groups = cells[labels.cells]
+def _known(labels: Labels, groups: Groups, positive: int) -> tuple[Floats, Floats]:
+    """Effective labels of every group, and those that say positive [G]."""
+    labels = labels.part(groups.there[labels.cells], labels.weights)
     return effective_counts(
-        groups=groups,
-        group_count=count,
+        groups=groups.cells[labels.cells],
+        group_count=len(groups.names),
         weights=labels.weights,
         freshness=labels.freshness,
         correct=(labels.true_classes == positive).astype(np.float64),

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from service.assessment.change import change_point
 from service.assessment.group_evidence import GroupedLabels, GroupEvidence, assess_evidence
 from service.assessment.sequential import discoveries, log_arrival_weights
-from service.cells import CellSpace, GroupingKind
+from service.cells import GroupingKind
 from service.evidence_base import (
     ANY_GROUPING,
     OTHERS_SAY,
@@ -37,13 +37,13 @@ from service.evidence_base import (
     first_open,
     open_places,
 )
-from service.ledger import LabelSequence, OutcomeLedger
+from service.group_index import GroupIndex, Groups
+from service.label_columns import LabelSequence
+from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
 from service.outcome_sums import Marks, SumTallies
-from service.present import Groups, present_groups
 from service.request_order import NO_PLACE, Places, requested_at
 from service.store.checkpoints import EvidenceCheckpoint
-from service.store.facts import TrafficFacts
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
 
@@ -191,8 +191,7 @@ class GroupingEvidence:
 def model_evidence(
     *,
     settings: ModelSettings,
-    space: CellSpace,
-    traffic: TrafficFacts,
+    index: GroupIndex,
     ledger: OutcomeLedger,
     open_requests: Mapping[str, OpenRequest],
     reference: ReferenceWindow | None,
@@ -204,31 +203,30 @@ def model_evidence(
 
     Args:
         settings: of the model.
-        space: its cells.
-        traffic: its traffic, which decides what groups there are.
-        ledger: its outcomes, placed in cells.
+        index: its groups.
+        ledger: its outcomes.
         open_requests: its requests that have not ended, by id, read before the outcomes.
         reference: the window that "now" is compared with, if one was set.
         checkpoint: what earlier labels said, if any is kept.
         before: what was known last time, by grouping, so that only what has changed is computed.
         until: requests from this place on are left out.
     """
-    there = Checkpoint(checkpoint, space, reference)
-    labelled = _labelled(space, traffic, ledger, there)
+    there = Checkpoint(checkpoint, index.space, reference)
+    labelled = _labelled(index, ledger, there)
     opened = open_places(open_requests, settings, there.keys)
     order = arrival_order(there.arrivals, _first_places(ledger, labelled, opened, there))
     shared = Counter(there.keys[name] for name in labelled)
 
     def labels_of(name: str, which: Flags) -> tuple[LabelSequence, Indices]:
         groups, _ = labelled[name]
-        labels = ledger.asked_by(name, groups.there & which[groups.cells])
+        labels = ledger.asked_by(name, np.append(which, False)[groups.numbers])
         return labels, groups.cells[labels.cells]
 
     found: dict[str, GroupingEvidence] = {}
     for name, (groups, tallies) in labelled.items():
         watched = WatchedGroups(
             groups.names,
-            space.groupings[name].kind,
+            index.space.groupings[name].kind,
             arrival_numbers(order, there.keys[name], groups.names),
             np.minimum(first_open(opened, there.keys[name], groups.names), np.uint64(until)),
             there.base(name, groups.names),
@@ -253,32 +251,31 @@ def model_evidence(
 
 
 def arrivals(
-    *, space: CellSpace, traffic: TrafficFacts, ledger: OutcomeLedger, checkpoint: Checkpoint, until: int
+    *, index: GroupIndex, ledger: OutcomeLedger, checkpoint: Checkpoint, until: int
 ) -> list[GroupKey]:
     """Groups in the order of their arrival, those whose first label was requested before a place.
 
     Args:
-        space: cells of the model.
-        traffic: its traffic.
-        ledger: its outcomes, placed in cells.
+        index: groups of the model.
+        ledger: its outcomes.
         checkpoint: what it knows of arrivals.
         until: the place.
     """
-    places = _first_places(ledger, _labelled(space, traffic, ledger, checkpoint), {}, checkpoint)
+    places = _first_places(ledger, _labelled(index, ledger, checkpoint), {}, checkpoint)
     return arrival_order(checkpoint.arrivals, places, until)
 
 
 def _labelled(
-    space: CellSpace, traffic: TrafficFacts, ledger: OutcomeLedger, checkpoint: Checkpoint
+    index: GroupIndex, ledger: OutcomeLedger, checkpoint: Checkpoint
 ) -> dict[str, tuple[Groups, SumTallies]]:
     """Of every grouping with evidence the groups that have traffic, and which labels they have."""
     drawn_for = {grouping for source in ledger.sources for grouping in source.groupings}
-    asked = (drawn_for & set(space.groupings)) | checkpoint.groupings
+    kinds = {name: grouping.kind for name, grouping in index.space.groupings.items()}
+    asked = (drawn_for & kinds.keys()) | checkpoint.groupings
     labelled: dict[str, tuple[Groups, SumTallies]] = {}
-    for name in sorted(name for name in asked if space.groupings[name].kind not in OTHERS_SAY):
-        groups = present_groups(space, name, traffic)
-        count = len(groups.names)
-        tallies = ledger.tallied(name, np.where(groups.there, groups.cells, count), count)
+    for name in sorted(name for name in asked if kinds[name] not in OTHERS_SAY):
+        groups = index[name]
+        tallies = ledger.tallied(name, groups.numbers, len(groups.names))
         if tallies.counts.any() or name in checkpoint.groupings:
             labelled[name] = groups, tallies
     return labelled
@@ -303,7 +300,7 @@ def _first_places(
             [(key, group) not in places and (key, group) not in known for group in groups.names], np.bool_
         )
         if (unnamed & (tallies.counts > 0)).any():
-            labels = ledger.asked_by(name, groups.there & unnamed[groups.cells])
+            labels = ledger.asked_by(name, np.append(unnamed, False)[groups.numbers])
             firsts = np.full(len(groups.names), NO_PLACE, dtype=np.uint64)
             np.minimum.at(firsts, groups.cells[labels.cells], labels.places)
             places |= {

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from service.assessment.group_evidence import STATE
-from service.cells import CellSpace
 from service.evidence import GroupingEvidence, arrivals, model_evidence
 from service.evidence_base import Checkpoint, open_places
+from service.group_index import GroupIndex
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
 from service.store.checkpoints import DatedChange, EvidenceCheckpoint, GroupingState
-from service.store.facts import TrafficFacts
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
 
@@ -24,8 +23,7 @@ from service.store.requests import OpenRequest
 def due_checkpoint(
     *,
     settings: ModelSettings,
-    space: CellSpace,
-    traffic: TrafficFacts,
+    index: GroupIndex,
     ledger: OutcomeLedger,
     open_requests: Mapping[str, OpenRequest],
     reference: ReferenceWindow | None,
@@ -39,15 +37,14 @@ def due_checkpoint(
 
     Args:
         settings: of the model.
-        space: its cells.
-        traffic: its traffic.
-        ledger: its outcomes, placed in cells.
+        index: its groups.
+        ledger: its outcomes.
         open_requests: its requests that have not ended, by id, read before the outcomes.
         reference: the window that "now" is compared with, if one was set.
         checkpoint: the one that is kept, if any.
         outcome_limit: labels that the stream keeps, about.
     """
-    there = Checkpoint(checkpoint, space, reference)
+    there = Checkpoint(checkpoint, index.space, reference)
     soon = ledger.place_before(max(0, ledger.rows - outcome_limit * 3 // 4))
     if soon <= there.place:
         return None
@@ -58,8 +55,7 @@ def due_checkpoint(
         return None
     evidence = model_evidence(
         settings=settings,
-        space=space,
-        traffic=traffic,
+        index=index,
         ledger=ledger,
         open_requests={},
         reference=reference,
@@ -71,7 +67,7 @@ def due_checkpoint(
     return EvidenceCheckpoint(
         place=place,
         reference=None if reference is None else (reference.since, reference.until, reference.set_at),
-        arrivals=arrivals(space=space, traffic=traffic, ledger=ledger, checkpoint=there, until=place + 1),
+        arrivals=arrivals(index=index, ledger=ledger, checkpoint=there, until=place + 1),
         groupings=[*states, *there.other_states],
     )
 

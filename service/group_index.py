@@ -1,4 +1,4 @@
-"""The groups of a model's groupings in one round: what traffic they have, and which labels are in them (pure)."""
+"""The groups of a model's groupings in one round: their traffic, and which labels are in them (pure)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from service.cells import OTHER, CellSpace
+from service.cells import CHALLENGE, MISSING, OTHER, CellSpace
 from service.label_cells import LabelCells
+from service.tables import CHALLENGE_COLUMNS
 from service.traffic import Traffic
-from service.value_table import Block, Floats, Indices, Ints
+from service.value_table import RESERVED, Block, Floats, Indices, Ints
 
 Flags = npt.NDArray[np.bool_]
 
@@ -38,6 +39,11 @@ class Groups:
     missed: Floats
     cells: Indices
     there: Flags
+
+    @property
+    def numbers(self) -> Indices:
+        """Group of every label cell; of cells without one, the number of groups [cells]."""
+        return np.where(self.there, self.cells, len(self.names))
 
     @property
     def shares(self) -> Floats:
@@ -99,9 +105,37 @@ class GroupIndex:
         values, codes = self.cells.values(attribute)
         # Of a value that has no row, the traffic is in that of `OTHER`, if anything is.
         other = index.get(OTHER, -1)
-        found = np.array([index.get(value, other) for value in values], np.intp)
+        found = np.array([index.get(value, -1 if value in RESERVED else other) for value in values], np.intp)
         of_cells = found[codes] if len(codes) else np.zeros(0, np.intp)
         return _present(names, block.part(order), table.missed[order], of_cells)
+
+    def challenged(self, grouping: str) -> Floats:
+        """Decayed weight of every group by what a challenger says, in `CHALLENGE_COLUMNS` [G, 3].
+
+        Args:
+            grouping: its name.
+
+        Raises:
+            KeyError: the model has no such grouping, or no challenger.
+        """
+        names, by_class = self[grouping].names, self.space.class_groups(grouping)
+        attribute = self.space.groupings[grouping].attribute
+        said = self.traffic.tables[CHALLENGE]
+        if by_class is not None:
+            index = {name: group for group, name in enumerate(names)}
+            groups = np.array([index.get(name, len(names)) for name in by_class[0]], np.intp)[by_class[1]]
+            weights = np.zeros((len(names) + 1, len(CHALLENGE_COLUMNS)))
+            for name, row in zip(said.names, said.block("class_bins").weights, strict=True):
+                np.add.at(weights[:, CHALLENGE_COLUMNS.index(name)], groups.ravel(), row)
+            return weights[:-1]
+        if attribute == CHALLENGE:
+            totals = dict(zip(said.names, said.totals().tolist(), strict=True))
+            return np.array(
+                [[totals[name] * (name == column) for column in CHALLENGE_COLUMNS] for name in names]
+            ).reshape(-1, len(CHALLENGE_COLUMNS))
+        table = self.traffic.tables[attribute]
+        rows = np.array([table.rows[name] for name in names], np.intp)
+        return table.block("challenge").weights[rows]
 
     def binned(self, attribute: str) -> Block:
         """Traffic of every value of an attribute, by score bin [rows, bins]."""
@@ -114,6 +148,20 @@ class GroupIndex:
             for column in (block.counts, block.weights, block.score_sums)
         )
         return Block(counts, weights, score_sums)
+
+
+def has_voteless_traffic(space: CellSpace, traffic: Traffic) -> bool:
+    """Whether there is traffic without the votes that distinguish groups; not of models without such votes.
+
+    Args:
+        space: what tells the model's predictions apart.
+        traffic: of all its shards.
+    """
+    if space.voters is None:
+        return False
+    table = traffic.tables[space.voters[0]]
+    row = table.rows.get(MISSING)
+    return row is not None and bool(table.block("class_bins").counts[row].any())
 
 
 def _present(names: list[str], block: Block, missed: Floats, of_cells: Indices) -> Groups:

@@ -18,9 +18,9 @@ from service.assessment.verdict import labels_to_verdict
 from service.cells import GroupingKind
 from service.evidence import EXPECTED_TO_DIFFER, GroupingEvidence
 from service.evidence_base import OTHERS_SAY
+from service.group_index import Groups
 from service.model_settings import CONFUSION_CLASSES, CostSettings, ModelSettings
 from service.relearning import Relearned
-from service.store.facts import TrafficFacts
 from service.told import OtherGroups, other_groups, told_groups
 
 Floats = npt.NDArray[np.float64]
@@ -117,6 +117,8 @@ class GroupingSnapshot:
     """Traffic share of the groups that are low."""
     share_meeting: float
     """Traffic share of the groups that meet the threshold."""
+    missed: Floats
+    """Share of the group's traffic that may be in `__other__` instead, at most."""
     positive: Floats | None
     """Mean score of the positive class, where groups are by it."""
     evidence: GroupingEvidence | None
@@ -152,6 +154,7 @@ def grouping_snapshot(
     *,
     pace: Pace,
     metric_groups: int,
+    missed: Floats,
     told_before: Collection[str] = (),
     drifted_before: Collection[str] = (),
     confusion: ConfusionSnapshot | None = None,
@@ -168,6 +171,7 @@ def grouping_snapshot(
         settings: of the model.
         pace: how fast labels come.
         metric_groups: groups that have metrics of their own, at most.
+        missed: share of every group's traffic that may be in `__other__` instead, at most.
         told_before: names of those that had them last time.
         drifted_before: names of those that had drifted then.
         confusion: of predicted classes.
@@ -234,6 +238,7 @@ def grouping_snapshot(
         confusion=confusion,
         share_failing=float(beliefs.shares[low].sum()),
         share_meeting=float(beliefs.shares[meets].sum()),
+        missed=missed,
         positive=positive,
         evidence=evidence,
         told=told,
@@ -276,22 +281,32 @@ def confusion_snapshot(
     beliefs: GroupingBeliefs,
     settings: ModelSettings,
     *,
-    cell_groups: Indices,
+    groups: Groups,
     labels: Labels,
-    traffic: TrafficFacts,
+    probability_sums: Mapping[int, Floats],
 ) -> ConfusionSnapshot | None:
-    """The confusion matrix of a grouping by predicted class; None of a model with too many classes."""
+    """The confusion matrix of a grouping by predicted class; None of a model with too many classes.
+
+    Args:
+        names: of the groups.
+        beliefs: about the groups.
+        settings: of the model.
+        groups: the same groups.
+        labels: all labels of the model; those without a group are left out.
+        probability_sums: weighted sums of class probabilities, by predicted class.
+    """
     classes = settings.classes
     if len(classes) > CONFUSION_CLASSES:
         return None
     index = {name: i for i, name in enumerate(classes)}
     predicted = np.array([index[name] for name in names], dtype=np.intp)
+    grouped = groups.there[labels.cells]
     confusion = assess_confusion(
         beliefs,
-        cell_groups=cell_groups,
-        labels=labels,
+        cell_groups=groups.cells,
+        labels=labels if grouped.all() else labels.part(grouped, labels.weights),
         predicted=predicted,
-        probability_sums=[traffic.probability_sums.get(int(k)) for k in predicted],
+        probability_sums=[probability_sums.get(int(k)) for k in predicted],
         class_count=len(classes),
         prior=settings.prior,
     )

@@ -14,7 +14,6 @@ from service.cells import AGREE, DISAGREE, CellSpace
 from service.definitions import definitions
 from service.drawing import Drawer, Pooled
 from service.model_settings import ModelSettings
-from service.present import present_groups
 from service.requesting import renewal_of, request_of
 from service.snapshot import ModelSnapshot
 from service.store.facts import TrafficFacts
@@ -140,7 +139,14 @@ class RequestIssuer:
             draws = self._paired(name, settings, share, traffic=traffic, wanted=wanted, now=now)
         elif grouping and wanted > 0 and (stands := standing(settings, grouping, state.in_flight)):
             draws, aimed = self._draws(
-                name, settings, stands, state.aim, traffic=traffic, wanted=wanted, now=now
+                name,
+                settings,
+                stands,
+                state.aim,
+                names=grouping.groups,
+                traffic=traffic,
+                wanted=wanted,
+                now=now,
             )
         else:
             return 0, 0, 0
@@ -161,6 +167,7 @@ class RequestIssuer:
         stands: Standing,
         aim: Aim | None,
         *,
+        names: list[str],
         traffic: TrafficFacts,
         wanted: int,
         now: float,
@@ -174,7 +181,6 @@ class RequestIssuer:
         groups are named as labels are wanted, and then their items are drawn, all at once. Groups without a
         further item wait for the next round, and the next best are named.
         """
-        names = present_groups(self._space, settings.asked_grouping, traffic).names
         beliefs, available = stands.situation.beliefs, stands.situation.available
         drawer = self._drawer(settings, traffic)
         draws: list[Draw] = []

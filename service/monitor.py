@@ -10,8 +10,8 @@ import numpy as np
 
 from service.assignment import VendorAssignment
 from service.cells import CellSpace
-from service.combination_directory import CombinationDirectory
 from service.evidence_checkpoint import due_checkpoint
+from service.group_index import GroupIndex, has_voteless_traffic
 from service.issuing import RequestIssuer, Round
 from service.ledger import OutcomeLedger
 from service.marking import due_marks
@@ -26,6 +26,7 @@ from service.store.records import PoolRecord
 from service.store.references import ReferenceWindow
 from service.store.requests import RequestStore
 from service.timeline import Timeline, moment, past_moment
+from service.traffic_counts import TrafficCounts
 
 log = logging.getLogger(__name__)
 
@@ -91,9 +92,9 @@ class ModelMonitor:
         self._timeline = Timeline(history_seconds)
         self._ledger = OutcomeLedger(space)
         self._read_to = BEGINNING
-        self._directory: CombinationDirectory | None = None
         self._marks: Marks = {}
         self._traffic: TrafficFacts | None = None
+        self._index: GroupIndex | None = None
         self._requests: RequestFacts | None = None
         self._reference: ReferenceWindow | None = None
         self._checkpoint: EvidenceCheckpoint | None = None
@@ -110,21 +111,20 @@ class ModelMonitor:
         traffic = self._reader.traffic()
         # Before the outcomes, so that no label counts for evidence whose predecessors are still open.
         requests = self._reader.requests()
-        if self._directory is None or self._directory.combinations != traffic.combinations:
-            self._directory = CombinationDirectory(self._space, traffic.combinations)
-        self._read_outcomes(self._directory)
+        self._read_outcomes(votes_missing=has_voteless_traffic(self._space, traffic.traffic))
+        index = GroupIndex(self._space, traffic.traffic, self._ledger.cells)
         reference, checkpoint = self._reader.reference(), self._checkpoints.checkpoint()
-        self._marks, self._traffic, self._requests = marks, traffic, requests
+        self._marks, self._traffic, self._index, self._requests = marks, traffic, index, requests
         self._reference, self._checkpoint = reference, checkpoint
         self._performance.look(
             partial(self._reader.pooled_scores, POOLED_SCORES),
-            partial(self._performance_facts, traffic, now),
+            partial(self._performance_facts, index, now),
             now=now,
         )
         self._snapshot = take_snapshot(
             model=self.model,
             settings=self._settings,
-            space=self._space,
+            index=index,
             traffic=traffic,
             requests=requests,
             ledger=self._ledger,
@@ -142,7 +142,7 @@ class ModelMonitor:
         self._timeline.remember(moment(now, self._snapshot.groupings))
         return self._snapshot
 
-    def _read_outcomes(self, directory: CombinationDirectory) -> None:
+    def _read_outcomes(self, *, votes_missing: bool) -> None:
         """Bring the ledger up to the stream, a page at a time, so that no memory is needed for all of it."""
         complete = False
         while not complete:
@@ -153,15 +153,14 @@ class ModelMonitor:
                 continue
             self._ledger.fold(page.entries)
             self._ledger.forget(page.first)
-            self._ledger.place(directory)
+            self._ledger.place(votes_missing=votes_missing)
             self._read_to, complete = page.last, page.complete
 
     def _performance_facts(
-        self, traffic: TrafficFacts, now: float, pooled: Sequence[PoolRecord]
+        self, index: GroupIndex, now: float, pooled: Sequence[PoolRecord]
     ) -> PerformanceFacts | None:
         return performance_facts(
-            self._space,
-            traffic,
+            index,
             pooled,
             self._ledger,
             positive=self._settings.positive_class or "",
@@ -174,7 +173,7 @@ class ModelMonitor:
 
         One at a time, so that a process which has just started answers before it remembers all.
         """
-        if self._snapshot is None or self._traffic is None:
+        if self._snapshot is None or self._traffic is None or self._index is None:
             return False
         at = self._timeline.missing(now=now, first_label_at=self._ledger.first_label_at)
         if at is None:
@@ -182,8 +181,8 @@ class ModelMonitor:
         self._timeline.remember(
             past_moment(
                 settings=self._settings,
-                space=self._space,
-                traffic=self._traffic,
+                index=self._index,
+                probability_sums=self._traffic.probability_sums,
                 ledger=self._ledger,
                 before=self._snapshot.groupings,
                 at=at,
@@ -205,7 +204,7 @@ class ModelMonitor:
         if self._snapshot is not None and self._traffic is not None:
             due = due_marks(
                 self._marks,
-                self._traffic.traffic.counts,
+                TrafficCounts.of(self._traffic.traffic),
                 self._snapshot.reference,
                 self._settings.drift,
                 now=self._snapshot.taken_at,
@@ -217,12 +216,11 @@ class ModelMonitor:
 
     def _keep_evidence(self, epoch: int) -> None:
         """Write down what labels said, before the stream lets go of them."""
-        if self._requests is None or self._traffic is None:
+        if self._requests is None or self._index is None:
             return
         coming = due_checkpoint(
             settings=self._settings,
-            space=self._space,
-            traffic=self._traffic,
+            index=self._index,
             ledger=self._ledger,
             open_requests=self._requests.open,
             reference=self._reference,

@@ -1,6 +1,6 @@
 """Outcomes that are alike, together: what beliefs are made from.
 
-All that beliefs need of an outcome is its cell, who asked, whether the prediction was right, the true class,
+All that beliefs need of an outcome is its label cell, who asked, whether the prediction was right, the true class,
 and what forgetting leaves of it, which only ever is summed up. So a million outcomes are as many rows as
 there are different ones, and every sum is known by one number.
 """
@@ -33,11 +33,11 @@ class OutcomeSums(NamedTuple):
     """Outcomes that are alike, together; columns [s].
 
     Attributes:
-        cells: cell of each.
+        cells: label cell of each.
         sources: codes of who asked.
         correct: 1.0 where the predicted class is the true one, else 0.0.
-        true_classes: index of the true class, -1 for one that the model does not have; told where a grouping
-            is by predicted class, else -1 throughout.
+        true_classes: index of the true class, -1 for one that the model does not have; -1 throughout where no
+            grouping is by predicted class.
         counts: outcomes in each.
         freshness: sum of what forgetting leaves of them.
         challenger: 1.0 where a challenger's class is the true one, else 0.0; 0.0 throughout without one.
@@ -177,3 +177,9 @@ def counting_in(which: Flags, sums: npt.NDArray[np.signedinteger[Any]]) -> Indic
 def cells_and_sources(keys: Keys) -> tuple[Indices, Indices]:
     """Cell of every sum, and code of who asked [s]."""
     return (keys >> 2 * _FIELD_BITS).astype(np.intp), (keys >> _FIELD_BITS & _FIELD).astype(np.intp)
+
+
+def with_cells(keys: Keys, cells: npt.NDArray[np.int64]) -> Keys:
+    """The same keys with other cells [s]."""
+    rest = (1 << 2 * _FIELD_BITS) - 1
+    return cells << 2 * _FIELD_BITS | keys & rest

@@ -1,6 +1,6 @@
 """Facts -> what is believed of a binary classifier's performance, and what to do about it (pure).
 
-Items of the pool and labelled ones stand for the traffic of their cells; labels come with the weights of the
+Items of the pool and labelled ones stand for the traffic of their predicted class and score bin; labels come with the weights of the
 balance heuristic, so it does not matter who asked for them.
 """
 
@@ -22,11 +22,10 @@ from service.assessment.thresholds import Costs, Target, ThresholdChoice, choose
 from service.assessment.weights import sums
 from service.assessment_settings import AssessmentSettings
 from service.cells import POSITIVE_SCORE, CellSpace
-from service.combination_directory import CombinationDirectory
+from service.group_index import GroupIndex
 from service.ledger import OutcomeLedger
-from service.store.facts import TrafficFacts
 from service.store.records import PoolRecord
-from service.weighing import seen_in_traffic, weighed
+from service.weighing import select_counting, weighed
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -107,9 +106,17 @@ class PerformanceSnapshot:
         return mixture.misfit_p_value < MISFIT_P_VALUE and mixture.distance > MISFIT_DISTANCE
 
 
+@dataclass(frozen=True)
+class _Traffic:
+    """All traffic by predicted class and score bin, class by class; arrays are [classes * bins]."""
+
+    counts: Integers
+    weights: Floats
+    score_sums: Floats
+
+
 def performance_facts(
-    space: CellSpace,
-    traffic: TrafficFacts,
+    index: GroupIndex,
     pooled: Sequence[PoolRecord],
     ledger: OutcomeLedger,
     *,
@@ -120,43 +127,43 @@ def performance_facts(
     """What the performance is learned from; None without traffic.
 
     Args:
-        space: cells of the model.
-        traffic: its traffic.
+        index: groups of the model.
         pooled: some of its unlabelled items.
-        ledger: its outcomes, placed in cells.
+        ledger: its outcomes.
         positive: the class to be found.
         decay: how fast labels lose weight, 1/s.
         now: seconds since the epoch.
     """
-    index = space.classes.index(positive)
+    space, whole = index.space, index.traffic.whole
+    traffic = _Traffic(whole.counts[0], whole.weights[0], whole.score_sums[0])
+    if not traffic.weights.any():
+        return None
+    number = space.classes.index(positive)
     items = _pooled_items(space, traffic, pooled)
     known = ledger.scored(at=now, decay=decay)
-    there = traffic.traffic.weights > 0
-    known = known.part(
-        seen_in_traffic(space, ledger, traffic, there, cells=known.cells, sources=known.sources)
-    )
-    if not traffic.traffic.weights.any():
-        return None
+    cells = index.cells.classes[known.cells] * space.bin_count + index.cells.bins[known.cells]
+    counting = select_counting(index, ledger, cells=known.cells, sources=known.sources)
+    counting &= traffic.weights[cells] > 0
+    known, cells = known.part(counting), cells[counting]
     balanced = weighed(
-        space, ledger, traffic, cells=known.cells, sources=known.sources, freshness=known.freshness
+        index, ledger, cells=known.cells, sources=known.sources, freshness=known.freshness
     ).weights
     # A score tells all that the score decides; within one, labels weigh as they were asked for.
-    strata = space.groups(POSITIVE_SCORE, traffic.combinations)[1][known.cells]
+    strata = index[POSITIVE_SCORE].cells[known.cells]
     worth = _worth(balanced, known.freshness, strata, space.bin_count)
-    alone = _cells_alone(traffic, np.concatenate((items.cells, known.cells)))
-    called = space.predicted_positive(len(traffic.combinations))[alone]
+    alone = _cells_alone(traffic, np.concatenate((items.cells, cells)))
     own = np.concatenate(
         (
-            _positive(items.scores, items.predicted == index),
-            _positive(known.scores, known.predicted == index),
-            _positive(traffic.traffic.score_sums[alone] / traffic.traffic.weights[alone], called),
+            _positive(items.scores, items.predicted == number),
+            _positive(known.scores, known.predicted == number),
+            _positive(traffic.score_sums[alone] / traffic.weights[alone], alone // space.bin_count == number),
         )
     )
     unlabelled = np.full(len(items.cells), UNLABELLED), np.full(len(alone), UNLABELLED)
-    labels = np.where(known.true_classes == index, POSITIVE, NEGATIVE)
+    labels = np.where(known.true_classes == number, POSITIVE, NEGATIVE)
     return PerformanceFacts(
         scores=np.clip(own, 0.0, 1.0),
-        weights=_stood_for(traffic, np.concatenate((items.cells, known.cells, alone))),
+        weights=_stood_for(traffic, np.concatenate((items.cells, cells, alone))),
         labels=np.concatenate((unlabelled[0], labels, unlabelled[1])).astype(np.int64),
         label_weights=np.concatenate((np.ones(len(items.cells)), worth, np.ones(len(alone)))),
     )
@@ -171,30 +178,24 @@ class _Items:
     scores: Floats
 
 
-def _pooled_items(space: CellSpace, traffic: TrafficFacts, pooled: Sequence[PoolRecord]) -> _Items:
-    directory = CombinationDirectory(space, traffic.combinations)
+def _pooled_items(space: CellSpace, traffic: _Traffic, pooled: Sequence[PoolRecord]) -> _Items:
     classes = {name: i for i, name in enumerate(space.classes)}
     usable = [
-        (number, classes[record.predicted_class], record.score)
+        (classes[record.predicted_class], record.score)
         for record in pooled
-        if record.predicted_class in classes and (number := _number_of(space, directory, record)) is not None
+        if record.predicted_class in classes
     ]
-    columns = np.array(usable, np.float64).reshape(-1, 3)
-    predicted, scores = columns[:, 1].astype(np.intp), columns[:, 2]
-    cells = space.cells(combinations=columns[:, 0].astype(np.intp), classes=predicted, scores=scores)
-    # A cell that the pool knows already, and the traffic as it was read not yet.
-    there = traffic.traffic.weights[cells] > 0
+    columns = np.array(usable, np.float64).reshape(-1, 2)
+    predicted, scores = columns[:, 0].astype(np.intp), columns[:, 1]
+    cells = predicted * space.bin_count + space.bins(scores)
+    # The pool may know a cell already that the traffic, as it was read, does not.
+    there = traffic.weights[cells] > 0
     return _Items(cells[there], predicted[there], scores[there])
 
 
-def _number_of(space: CellSpace, directory: CombinationDirectory, record: PoolRecord) -> int | None:
-    told = space.telling(record.attributes, record.predicted_class, record.votes)
-    return directory.number(directory.fold(space.raw_combination(told)))
-
-
-def _cells_alone(traffic: TrafficFacts, cells: Indices) -> Indices:
+def _cells_alone(traffic: _Traffic, cells: Indices) -> Indices:
     """Cells with traffic, but without an item: their mean score stands for it."""
-    weights = traffic.traffic.weights
+    weights = traffic.weights
     return np.flatnonzero((np.bincount(cells, minlength=len(weights)) == 0) & (weights > 0))
 
 
@@ -202,15 +203,15 @@ def _positive(scores: Floats, called: npt.NDArray[np.bool_]) -> Floats:
     return np.where(called, scores, 1 - scores)
 
 
-def _stood_for(traffic: TrafficFacts, cells: Indices) -> Floats:
+def _stood_for(traffic: _Traffic, cells: Indices) -> Floats:
     """How much each counts [n]: its cell's share of the traffic, shared by all items of the cell.
 
     All together count as many as they are, and no more than the traffic: few items do not make much
     traffic's scores known.
     """
-    weights = traffic.traffic.weights
+    weights = traffic.weights
     shares = weights[cells] / np.bincount(cells, minlength=len(weights))[cells]
-    total = min(float(traffic.traffic.counts.sum()), float(len(cells)))
+    total = min(float(traffic.counts.sum()), float(len(cells)))
     counted: Floats = shares * (total / float(shares.sum()))
     return counted
 

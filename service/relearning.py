@@ -34,7 +34,7 @@ class PlacedOutcomes:
     Attributes:
         sums: that each counts in; -1 of one that counts in none [rows].
         predicted_at: seconds since the epoch [rows].
-        cells: cell of every sum [s].
+        cells: label cell of every sum [s].
         sources: codes of who asked [s].
         correct: whether the predictions are right [s].
         tallies: how many outcomes count in each, and which [s].
@@ -55,9 +55,9 @@ class AskedGrouping:
     Attributes:
         name: of the grouping.
         groups: names of its groups [G].
-        cells: group of every cell [cells].
+        cells: group of every label cell; the number of groups of a cell without one [cells].
         sources: codes of who asked for it.
-        silent: codes of those whose labels' cells tell nothing of its groups.
+        silent: codes of those whose labels tell nothing of its groups.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Forgotten:
     Attributes:
         factors: what is kept of every row of the ledger, in (0, 1] [rows]; None if all of all.
         relearned: groups that changed, by grouping and name.
-        regions: of every cell, a number that cells share which are in the same groups that are suspected
+        regions: of every label cell, a number that cells share which are in the same groups that are suspected
             to have changed [cells]; None if all of all is kept.
         regions_of_any_vote: the same, by groupings of which no labels are silent.
     """
@@ -203,6 +203,7 @@ def forgotten(
     of_any_vote: Indices | None = None
     for grouping in groupings:
         asked, groups = _by(grouping.sources, outcomes), grouping.cells[outcomes.cells]
+        asked &= groups < len(grouping.groups)
         if grouping.silent:
             silent = _by(grouping.silent, outcomes)
             asked, groups = asked & ~silent, np.where(silent, len(grouping.groups), groups)
@@ -211,7 +212,7 @@ def forgotten(
             continue
         rows, kept = _kept(outcomes, asked, groups, courses)
         factors[rows] = np.minimum(factors[rows], kept)
-        suspected = np.zeros(len(grouping.groups), np.intp)
+        suspected = np.zeros(len(grouping.groups) + 1, np.intp)
         suspected[list(courses)] = np.arange(1, len(courses) + 1)
         regions = _joined(regions, suspected[grouping.cells])
         if not grouping.silent:

@@ -13,12 +13,13 @@ from service.asking import Aim
 from service.assessment.drift import aimed_shares
 from service.assessment.groups import Labels
 from service.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
+from service.attribute_traffic import AttributeTraffic, attribute_traffic
 from service.believing import believed_groupings, known_labels
-from service.cells import CellSpace
 from service.challenging import ChallengeSnapshot, challenge_snapshot
 from service.drifting import ModelDrift, model_drift
 from service.ensembles import EnsembleSnapshot, ensemble_snapshot
 from service.evidence import model_evidence
+from service.group_index import GroupIndex
 from service.grouping_snapshot import GroupingSnapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
@@ -61,8 +62,7 @@ class ModelSnapshot:
         settings: its settings.
         taken_at: seconds since the epoch.
         predictions: in the traffic.
-        combinations: of attribute values that are told apart.
-        combination_limit: how many fit.
+        attributes: values of every attribute that groupings use, by name.
         pool_items: unlabelled items in the pool.
         pool_item_age: their median age in seconds, from a sample; None of an empty pool.
         outbox_size: label requests that wait to be published.
@@ -86,8 +86,7 @@ class ModelSnapshot:
     settings: ModelSettings
     taken_at: float
     predictions: int
-    combinations: int
-    combination_limit: int
+    attributes: Mapping[str, AttributeTraffic]
     pool_items: int
     pool_item_age: float | None
     outbox_size: int
@@ -111,7 +110,7 @@ def take_snapshot(
     *,
     model: str,
     settings: ModelSettings,
-    space: CellSpace,
+    index: GroupIndex,
     traffic: TrafficFacts,
     requests: RequestFacts,
     ledger: OutcomeLedger,
@@ -131,10 +130,10 @@ def take_snapshot(
     Args:
         model: its name.
         settings: its settings.
-        space: its cells.
-        traffic: its traffic.
+        index: its groups.
+        traffic: the facts that the index is of.
         requests: its label requests.
-        ledger: its outcomes, placed in cells.
+        ledger: its outcomes.
         metric_groups: groups per grouping that have metrics of their own, at most.
         history_seconds: how far back the flow of labels is told.
         now: seconds since the epoch.
@@ -148,11 +147,11 @@ def take_snapshot(
         marks: of its traffic, read before it.
     """
     told_before = {} if before is None else {n: told_names(g) for n, g in before.groupings.items()}
-    known = known_labels(settings, space, ledger, traffic, now=now)
+    known = known_labels(settings, index, ledger, now=now)
     groupings = believed_groupings(
         settings=settings,
-        space=space,
-        traffic=traffic,
+        index=index,
+        probability_sums=traffic.probability_sums,
         ledger=ledger,
         metric_groups=metric_groups,
         at=now,
@@ -161,8 +160,7 @@ def take_snapshot(
         drifted_before=None if before is None else _drifted_names(before),
         evidence=model_evidence(
             settings=settings,
-            space=space,
-            traffic=traffic,
+            index=index,
             ledger=ledger,
             open_requests=requests.open,
             reference=reference,
@@ -171,9 +169,8 @@ def take_snapshot(
         ),
     )
     drift = model_drift(
-        space=space,
+        index=index,
         settings=settings.drift,
-        traffic=traffic,
         marks=marks or {},
         reference=reference,
         groupings=groupings,
@@ -183,9 +180,8 @@ def take_snapshot(
         model=model,
         settings=settings,
         taken_at=now,
-        predictions=int(traffic.traffic.counts.sum()),
-        combinations=len(traffic.combinations),
-        combination_limit=space.combination_limit,
+        predictions=traffic.traffic.predictions,
+        attributes=attribute_traffic(index.space, traffic.traffic),
         pool_items=sum(traffic.pool_sizes.values()),
         pool_item_age=_pool_item_age(traffic, now),
         outbox_size=requests.outbox_size,
@@ -211,10 +207,8 @@ def take_snapshot(
         past=past,
         since=faults_since(groupings, before=None if before is None else before.since, past=past, now=now),
         performances=performances or {},
-        ensembles=_ensembles(settings, space, traffic, known.by_votes, requests, rng=rng),
-        challenges=_challenges(
-            settings, space, traffic, known.by_votes, ledger, reference=reference, now=now
-        ),
+        ensembles=_ensembles(settings, index, known.by_votes, requests, rng=rng),
+        challenges=_challenges(settings, index, known.by_votes, ledger, reference=reference, now=now),
         reference=reference,
         drift=drift,
     )
@@ -239,22 +233,19 @@ def _aim(drift: ModelDrift | None, grouping: str, label_share: float) -> Aim | N
 
 def _ensembles(
     settings: ModelSettings,
-    space: CellSpace,
-    traffic: TrafficFacts,
+    index: GroupIndex,
     labels: Labels,
     requests: RequestFacts,
     *,
     rng: np.random.Generator,
 ) -> dict[str, EnsembleSnapshot]:
-    if space.ensemble is None:
+    if index.space.ensemble is None:
         return {}
     found: dict[str, EnsembleSnapshot] = {}
     for name, asked in settings.assessments.items():
         waiting = Counter(r.group for r in requests.open.values() if r.assessment == name)
         told = (
-            ensemble_snapshot(
-                asked, space, traffic, labels, in_flight=waiting, rng=rng, interval=settings.interval
-            )
+            ensemble_snapshot(asked, index, labels, in_flight=waiting, rng=rng, interval=settings.interval)
             if asked.task == "ensemble"
             else None
         )
@@ -265,22 +256,20 @@ def _ensembles(
 
 def _challenges(
     settings: ModelSettings,
-    space: CellSpace,
-    traffic: TrafficFacts,
+    index: GroupIndex,
     labels: Labels,
     ledger: OutcomeLedger,
     *,
     reference: ReferenceWindow | None,
     now: float,
 ) -> dict[str, ChallengeSnapshot]:
-    if space.challenge is None:
+    if index.space.challenge is None:
         return {}
     asked = {name: one for name, one in settings.assessments.items() if one.task == "challenge"}
     told = {
         name: challenge_snapshot(
             one,
-            space,
-            traffic,
+            index,
             labels,
             ledger,
             now=now,

@@ -15,11 +15,10 @@ import numpy.typing as npt
 
 from service.assessment.estimate import Estimate
 from service.believing import believed_groupings
-from service.cells import CellSpace
+from service.group_index import GroupIndex
 from service.grouping_snapshot import GroupingSnapshot
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
-from service.store.facts import TrafficFacts
 
 Floats = npt.NDArray[np.float64]
 
@@ -62,8 +61,8 @@ def moment(time: float, groupings: Mapping[str, GroupingSnapshot]) -> Moment:
 def past_moment(
     *,
     settings: ModelSettings,
-    space: CellSpace,
-    traffic: TrafficFacts,
+    index: GroupIndex,
+    probability_sums: Mapping[int, Floats],
     ledger: OutcomeLedger,
     before: Mapping[str, GroupingSnapshot],
     at: float,
@@ -72,16 +71,16 @@ def past_moment(
 
     Args:
         settings: of the model.
-        space: its cells.
-        traffic: its traffic now.
+        index: its groups now.
+        probability_sums: weighted sums of class probabilities now, by predicted class.
         ledger: its outcomes.
         before: snapshots, whose groups told one by one are those remembered.
         at: seconds since the epoch.
     """
     groupings = believed_groupings(
         settings=settings,
-        space=space,
-        traffic=traffic,
+        index=index,
+        probability_sums=probability_sums,
         ledger=ledger,
         metric_groups=1,
         at=at,

@@ -1,4 +1,4 @@
-"""Facts -> what every label weighs, by the balance heuristic (pure).
+"""Importance weights of labels under the balance heuristic, from facts (pure).
 
 Labels of predictions that carried no votes, because nobody voted yet, tell of the model what they told
 before. They stand for predictions of any vote, of the same attributes, class and score, and say nothing of
@@ -13,10 +13,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.weights import Asked, asked_densities, balance_weights, even_say, sums
-from service.cells import ALL, MISSING, CellSpace
+from service.assessment.weights import (
+    Asked,
+    asked_densities,
+    balance_weights,
+    even_say,
+    group_densities,
+    inverse,
+)
+from service.cells import ALL, MISSING
+from service.group_index import GroupIndex, Groups
 from service.ledger import OutcomeLedger
-from service.store.facts import TrafficFacts
+from service.vote_shares import vote_shares
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -25,7 +33,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Weighed:
-    """What labels weigh, any scale.
+    """Weights of labels, any scale.
 
     Attributes:
         weights: of every label [n].
@@ -38,91 +46,116 @@ class Weighed:
     weights_by_votes: Floats
 
 
-def seen_in_traffic(
-    space: CellSpace,
-    ledger: OutcomeLedger,
-    traffic: TrafficFacts,
-    there: Flags,
-    *,
-    cells: Indices,
-    sources: Indices,
-) -> Flags:
-    """Which labels count [n]: what is in no cell of the traffic tells nothing about it.
+def select_counting(index: GroupIndex, ledger: OutcomeLedger, *, cells: Indices, sources: Indices) -> Flags:
+    """Which labels count [n]: those that were drawn for a group that has traffic.
 
-    Nor does what was asked for nobody knows how densely.
+    A label that was drawn for groups without traffic tells nothing about the traffic. Nor does one of which
+    it is not known how densely it was drawn.
 
     Args:
-        space: cells of the model.
+        index: groups of the model.
         ledger: who asked.
-        traffic: of the model.
-        there: which cells have traffic [cells].
-        cells: cell of every label [n].
+        cells: label cell of every label [n].
         sources: codes of who asked for it [n].
     """
-    found = there[cells]
-    any_vote = ledger.of_any_vote[sources]
-    if any_vote.any():
-        strata = space.cells_of_any_vote(traffic.combinations)
-        found |= any_vote & (np.bincount(strata, weights=there) > 0)[strata[cells]]
-    return found & ledger.evenly_asked[sources]
+    found = np.zeros(len(cells), np.bool_)
+    for grouping in _asking(ledger):
+        for any_vote in (False, True):
+            drawn = _drawn(ledger, grouping, any_vote)
+            if drawn.any():
+                found |= drawn[sources] & _groups(index, grouping, any_vote).there[cells]
+    return found & ledger.evenly_asked[sources] if len(found) else found
 
 
 def weighed(
-    space: CellSpace,
+    index: GroupIndex,
     ledger: OutcomeLedger,
-    traffic: TrafficFacts,
     *,
     cells: Indices,
     sources: Indices,
     freshness: Floats,
     kept: Callable[[Indices, bool], Floats | None] | None = None,
 ) -> Weighed:
-    """What labels weigh.
+    """Weights of labels.
 
     Args:
-        space: cells of the model.
+        index: groups of the model.
         ledger: who asked.
-        traffic: of the model.
-        cells: cell of every label [n].
+        cells: label cell of every label [n].
         sources: codes of who asked for it [n].
         freshness: what forgetting leaves of each [n].
-        kept: what changes leave of some labels, of any vote or not, by cell [cells], if not all of all.
+        kept: what changes leave of some labels, if not all of all, by label cell [cells]; the flag leaves out
+            changes of groups by votes.
     """
-    weights = traffic.traffic.weights
-    asked: dict[bool, list[Asked]] = {False: [], True: []}
-    of_any_vote = ledger.of_any_vote
-    for grouping in sorted({name for source in ledger.sources for name in source.groupings}):
-        drawn = ledger.asked_for(grouping)
-        known = grouping if grouping in space.groupings else ALL
+    space, voters = index.space, index.space.voters
+    even: list[Asked] = []
+    uneven: list[Asked] = []
+    uneven_beside_votes: list[Asked] = []
+    by_votes: Asked | None = None
+    for grouping in _asking(ledger):
         for any_vote in (False, True):
-            members = np.flatnonzero((drawn & (of_any_vote == any_vote))[sources])
-            if members.size:
-                groups = space.groups(known, traffic.combinations)[1]
-                left = None if kept is None else kept(members, any_vote)
-                asked[any_vote].append(Asked(groups, members, left))
-    if space.voters is None or not asked[True]:
-        plain = balance_weights(cells=cells, freshness=freshness, traffic=weights, asked=asked[False])
-        return Weighed(plain, None, plain)
-    told, untold = (
-        asked_densities(cells=cells, freshness=freshness, traffic=weights, asked=asked[any_vote])
-        for any_vote in (False, True)
-    )
-    strata = space.cells_of_any_vote(traffic.combinations)
-    say = even_say(even=untold, uneven=told, traffic=weights, strata=strata)[cells]
+            members = np.flatnonzero(_drawn(ledger, grouping, any_vote)[sources]) if len(sources) else sources
+            if not members.size:
+                continue
+            groups = _groups(index, grouping, any_vote)
+            left, plain = (None, None) if kept is None else (kept(members, any_vote), kept(members, True))
+            asked = Asked(groups.numbers, members, groups.shares, left)
+            (even if any_vote else uneven).append(asked)
+            if not any_vote and _is_by_votes(index, grouping):
+                by_votes = asked
+            elif not any_vote:
+                uneven_beside_votes.append(Asked(groups.numbers, members, groups.shares, plain))
+    if voters is None or not even:
+        weights = balance_weights(cells=cells, freshness=freshness, asked=uneven)
+        return Weighed(weights, None, weights)
+
+    def densities(asked: list[Asked]) -> Floats:
+        return asked_densities(cells=cells, freshness=freshness, asked=asked, cell_count=len(index.cells))
+
+    of_even, of_uneven, beside = densities(even), densities(uneven), densities(uneven_beside_votes)
+    votes = index[voters[0]]
+    aimed = np.zeros(len(votes.names) + 1)
+    if by_votes is not None:
+        aimed = group_densities(by_votes, cells=cells, freshness=freshness)
+    # Of all votes the same for cells that are alike in everything else, as `even_say` needs.
+    shares = ((share, beside + aimed[vote]) for vote, (_, share) in enumerate(vote_shares(index)))
+    unlabelled = float(votes.shares[aimed[:-1] == 0].sum())
+    say = even_say(even=of_even, parts=shares, unlabelled=unlabelled)[cells]
     stand_for_all = ledger.of_any_vote[sources]
-    names, votes = space.attribute_values(space.voters[0], traffic.combinations)
-    without = np.array([name == MISSING for name in names], np.bool_)[votes] & (weights > 0)
+    without = np.zeros(len(index.cells), np.bool_)
+    if MISSING in votes.names:
+        without = votes.there & (votes.cells == votes.names.index(MISSING))
+    share_without = next((share for name, share in vote_shares(index) if name == MISSING), np.zeros(1))
     # Labels from before stand for all traffic of their stratum, but are all in its part without votes.
-    size = sums(strata, weights, int(strata.max()) + 1)[strata]
     in_part = np.divide(
-        untold * size, np.maximum(weights, 1e-30 * size), out=np.zeros(len(weights)), where=without
+        of_even, np.maximum(share_without, 1e-30), out=np.zeros(len(index.cells)), where=without
     )
     return Weighed(
-        weights=np.where(stand_for_all, say * _inverse(untold[cells]), (1 - say) * _inverse(told[cells])),
+        weights=np.where(stand_for_all, say * inverse(of_even[cells]), (1 - say) * inverse(of_uneven[cells])),
         voted=~stand_for_all | without[cells],
-        weights_by_votes=_inverse((told + in_part)[cells]),
+        weights_by_votes=inverse((of_uneven + in_part)[cells]),
     )
 
 
-def _inverse(densities: Floats) -> Floats:
-    return 1 / np.maximum(densities, np.finfo(float).tiny)
+def _asking(ledger: OutcomeLedger) -> list[str]:
+    """Groupings that labels were drawn for."""
+    return sorted({name for source in ledger.sources for name in source.groupings})
+
+
+def _drawn(ledger: OutcomeLedger, grouping: str, any_vote: bool) -> Flags:
+    """Of every source, whether labels were drawn for a grouping, and stand for any vote or not [sources]."""
+    drawn: Flags = ledger.asked_for(grouping) & (ledger.of_any_vote == any_vote)
+    return drawn
+
+
+def _groups(index: GroupIndex, grouping: str, any_vote: bool) -> Groups:
+    """Groups within which labels were drawn evenly.
+
+    Before anybody voted all traffic was without votes, so that labels for that group were drawn from all.
+    """
+    is_known = grouping in index.space.groupings
+    return index[ALL if not is_known or (any_vote and _is_by_votes(index, grouping)) else grouping]
+
+
+def _is_by_votes(index: GroupIndex, grouping: str) -> bool:
+    return index.space.voters is not None and grouping == index.space.voters[0]

@@ -2,13 +2,14 @@
 
 Labels are drawn within the groups of the assessment that asks, not in proportion to traffic. The balance
 heuristic (Veach and Guibas, SIGGRAPH 1995) weights a label by the inverse of how densely its cell was
-labelled by all assessments together, and Kish's effective counts (Survey Sampling, 1965) tell how many
+labelled by all assessments together. Each draws evenly within its groups, so that the density is a sum over
+assessments, and the shares of groups are all that has to be known of the traffic. Kish's effective counts (Survey Sampling, 1965) tell how many
 equal labels the weighted ones are worth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,18 +29,21 @@ class Asked:
     """What one assessment asked for.
 
     Attributes:
-        groups: group of every cell under the assessment's grouping [cells].
+        groups: group of every label cell under the assessment's grouping; the number of groups of a cell
+            without one [cells].
         labels: which labels it asked for [m], as positions in the labels' columns.
+        shares: of all traffic, of every group [G].
         kept: what changes leave of its labels, where these differ within its groups; any scale within a
             group [cells].
     """
 
     groups: Indices
     labels: Indices
+    shares: Floats
     kept: Floats | None = None
 
 
-def balance_weights(*, cells: Indices, freshness: Floats, traffic: Floats, asked: Sequence[Asked]) -> Floats:
+def balance_weights(*, cells: Indices, freshness: Floats, asked: Sequence[Asked]) -> Floats:
     """Weight of every label [n]: 1 / sum over assessments of (labels in its group / the group's share).
 
     Labels are counted by what forgetting leaves of them, but a group that has any counts one at least:
@@ -49,67 +53,88 @@ def balance_weights(*, cells: Indices, freshness: Floats, traffic: Floats, asked
     Labels that are alike may come as one row, with the sum of their freshness.
 
     Args:
-        cells: cell of every label [n].
+        cells: label cell of every label [n].
         freshness: what forgetting leaves of every label [n], in (0, 1].
-        traffic: weight of every cell [cells]; any scale.
         asked: one entry per assessment that has labels.
     """
-    density = asked_densities(cells=cells, freshness=freshness, traffic=traffic, asked=asked)
-    return 1 / np.maximum(density[cells], np.finfo(float).tiny)
+    cell_count = len(asked[0].groups) if asked else int(cells.max(initial=-1)) + 1
+    density = asked_densities(cells=cells, freshness=freshness, asked=asked, cell_count=cell_count)
+    return inverse(density[cells])
 
 
-def asked_densities(*, cells: Indices, freshness: Floats, traffic: Floats, asked: Sequence[Asked]) -> Floats:
-    """How densely every cell was asked about, in labels over the share of all traffic [cells].
+def asked_densities(*, cells: Indices, freshness: Floats, asked: Sequence[Asked], cell_count: int) -> Floats:
+    """How densely every label cell was asked about, in labels over the share of all traffic [cells].
+
+    An assessment adds nothing to a cell that has no group in its grouping: there is no such traffic to draw
+    from.
 
     Args:
-        cells: cell of every label [n].
+        cells: label cell of every label [n].
         freshness: what forgetting leaves of every label [n], in (0, 1].
-        traffic: weight of every cell [cells]; any scale.
         asked: one entry per assessment that has labels.
+        cell_count: number of label cells.
     """
-    share = traffic / max(float(traffic.sum()), np.finfo(float).tiny)
-    density = np.zeros(len(traffic))
+    density = np.zeros(cell_count)
     for assessment in asked:
-        size = int(assessment.groups.max(initial=0)) + 1
-        drawn_from = assessment.groups[cells[assessment.labels]]
-        drawn = np.maximum(sums(drawn_from, freshness[assessment.labels], size), 1.0)
-        drawn[np.bincount(drawn_from, minlength=size) == 0] = 0.0
-        group_share = sums(assessment.groups, share, size)
-        asked_here = (drawn / np.maximum(group_share, 1e-12))[assessment.groups]
+        found = group_densities(assessment, cells=cells, freshness=freshness)[assessment.groups]
         if assessment.kept is not None:
-            asked_here *= _unevenly(assessment, assessment.kept, cells, freshness, size)
-        density += asked_here
+            found *= _unevenly(assessment, assessment.kept, cells, freshness, len(assessment.shares) + 1)
+        density += found
     return density
 
 
-def even_say(*, even: Floats, uneven: Floats, traffic: Floats, strata: Indices) -> Floats:
-    """How much of a stratum its evenly drawn labels tell, beside those that were drawn unevenly [cells].
-
-    Of an even label the cell within its stratum is not known. So its weight must be the same for all cells
-    of the stratum, or the two together would not count every cell by its traffic: a share w of the stratum
-    is told by even labels, and 1 - w by the others. Each sample has a say in proportion to its effective
-    number (Kish): n of even labels, and 1 / sum over cells of (cell's share of the stratum)^2 / labels of
-    others. Where all were drawn evenly, this is the balance heuristic.
-
-    A cell without uneven labels, in a stratum that has some, counts as if all such cells together had one.
+def group_densities(assessment: Asked, *, cells: Indices, freshness: Floats) -> Floats:
+    """How densely an assessment asked about each of its groups, and 0 of cells without a group [G + 1].
 
     Args:
-        even: how densely every cell was asked about by labels of which it is not known [cells].
-        uneven: likewise by those of which it is [cells].
-        traffic: weight of every cell [cells]; any scale.
-        strata: stratum of every cell [cells].
+        assessment: what it asked for.
+        cells: label cell of every label [n].
+        freshness: what forgetting leaves of every label [n], in (0, 1].
     """
-    tiny, count = np.finfo(float).tiny, int(strata.max(initial=-1)) + 1
-    share = np.maximum(traffic / max(float(traffic.sum()), tiny), 1e-30)
-    size = sums(strata, share, count)
-    told = np.bincount(strata, weights=uneven > 0, minlength=count) > 0
-    bare = told[strata] & (uneven == 0)
-    uneven = np.where(bare, 1 / max(float(share[bare].sum()), 1e-12), uneven)
-    of_even, of_uneven = (
-        size / sums(strata, share / np.maximum(density, 1e-200), count) for density in (even, uneven)
-    )
-    of_even, of_uneven = of_even[strata], np.where(told, of_uneven, 0.0)[strata]
-    return np.divide(of_even, of_even + of_uneven, out=np.ones(len(share)), where=even > 0) * (even > 0)
+    count = len(assessment.shares)
+    drawn_from = assessment.groups[cells[assessment.labels]]
+    drawn = np.maximum(sums(drawn_from, freshness[assessment.labels], count + 1), 1.0)
+    drawn[np.bincount(drawn_from, minlength=count + 1) == 0] = 0.0
+    drawn[count] = 0.0
+    return drawn / np.append(np.maximum(assessment.shares, 1e-12), 1.0)
+
+
+def inverse(densities: Floats) -> Floats:
+    """Weights of labels by how densely their cells were asked about; finite of those that were not."""
+    return 1 / np.maximum(densities, np.finfo(float).tiny)
+
+
+def even_say(*, even: Floats, parts: Iterable[tuple[Floats, Floats]], unlabelled: float) -> Floats:
+    """How much of a stratum its evenly drawn labels tell, beside those that were drawn unevenly [strata].
+
+    Of an even label the part of its stratum is not known. So its weight must be the same for all parts of the
+    stratum, or the two together would not count every part by its traffic: a share w of the stratum is told
+    by even labels, and 1 - w by the others. Whatever w is, as long as it is the same for all parts and does
+    not depend on what labels say, no part is counted too often: so the shares of parts need not be exact.
+    They only decide how well the two are combined.
+
+    Each sample has a say in proportion to its effective number (Kish): n of even labels, and 1 / sum over
+    parts of (part's share of the stratum)^2 / labels of others. Where all were drawn evenly, this is the
+    balance heuristic.
+
+    A part without uneven labels, in a stratum that has some, counts as if all such parts, of all strata
+    together, had one.
+
+    Args:
+        even: how densely every stratum was asked about by labels of which the part is not known [strata].
+        parts: share of the stratum of every part, and how densely the part was asked about by labels of which
+            it is known [strata].
+        unlabelled: share of all traffic of the parts without uneven labels.
+    """
+    spread, bare, told = np.zeros(len(even)), np.zeros(len(even)), np.zeros(len(even), np.bool_)
+    for share, density in parts:
+        labelled = (density > 0) & (share > 0)
+        told |= labelled
+        spread += np.divide(share, density, out=np.zeros(len(share)), where=labelled)
+        bare += np.where(labelled, 0.0, share)
+    spread += bare * max(unlabelled, 1e-12)
+    of_uneven = np.divide(1.0, spread, out=np.zeros(len(spread)), where=told)
+    return np.divide(even, even + of_uneven, out=np.zeros(len(even)), where=even > 0)
 
 
 def _unevenly(assessment: Asked, kept: Floats, cells: Indices, freshness: Floats, size: int) -> Floats:
