@@ -21,7 +21,7 @@ Unit = Literal[
     "requests",
     "predictions",
     "groups",
-    "combinations",
+    "values",
     "messages",
     "cost",
 ]

@@ -626,7 +626,7 @@ def test_a_process_that_starts_anew_knows_the_reference_that_others_marked(conne
 
 def test_a_shard_that_is_filled_anew_begins_the_reference_anew(connection: Connection) -> None:
     site = drifting_site(connection)
-    connection.client.delete(site.keys("m").shard(0))
+    connection.client.delete(site.keys("m").shard(0), site.keys("m").traffic(0))
     site.take_in(stream(500))
     monitor = site.monitor("m")
     assert monitor.refresh(NOW).drift is None

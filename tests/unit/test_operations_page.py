@@ -11,12 +11,25 @@ from typing import Any
 import yaml
 from procedures import PAGE
 
-from benchmarks.page import CELL_BYTES, RESULTS, UTILISATION, _most_labels, _pooled_item_bytes
+from benchmarks.page import RESULTS, UTILISATION, _most_labels, _pooled_item_bytes
+from service.cells import CellSpace, Grouping
+from service.tables import most_table_bytes
 
 ROOT = Path(__file__).parents[2]
 
-RATE, PARTITIONS, MODELS, CELLS, ITEMS, LABELS = 50_000, 12, 3, 2_000, 50_000, 1_000_000
+RATE, PARTITIONS, MODELS, ITEMS, LABELS = 50_000, 12, 3, 50_000, 1_000_000
 """Of the example."""
+
+SPACE = CellSpace(
+    classes=tuple(f"class {number}" for number in range(10)),
+    score_edges=tuple(number / 10 for number in range(1, 10)),
+    groupings={
+        "class": Grouping("class", "predicted_class"),
+        "region": Grouping("region", "attribute", "region"),
+        "camera": Grouping("camera", "attribute", "camera"),
+    },
+)
+"""A model of the example."""
 
 
 def measured(name: str) -> Any:
@@ -50,7 +63,7 @@ def test_consumers_of_the_example_are_those_of_the_measured_rate() -> None:
 def test_redis_of_the_example_is_that_of_the_measured_bytes() -> None:
     item = _pooled_item_bytes(measured("flushes"))
     most = _most_labels(measured("rounds"))
-    traffic = MODELS * CELLS * PARTITIONS * CELL_BYTES / 1e6
+    traffic = MODELS * PARTITIONS * most_table_bytes(SPACE) / 1e6
     pool = MODELS * ITEMS * PARTITIONS * round(item) / 1e6
     labels = MODELS * LABELS * most["redis_bytes"] / 1e6
     assert most["outcomes"] == LABELS
