@@ -9,7 +9,7 @@ from harness import Deployment, prediction
 
 
 def expected_cells(deployment: Deployment, numbers: range) -> Counter[tuple[str, str, int]]:
-    """What traffic must count of some items: by region and score bin, and by predicted class and score bin."""
+    """What traffic must count of some items: by region and by predicted class, each by score bin."""
     space = deployment.settings.cell_space("sorter")
     counts: Counter[tuple[str, str, int]] = Counter()
     for number in numbers:

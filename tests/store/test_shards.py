@@ -59,6 +59,9 @@ MODELS = {
 BOUNDS = {"pool_items": 8}
 """Four items of all traffic, and as many of all regions together."""
 
+ONE_POOL = {"m": MODELS["m"] | {"assessments": {"ask": {"budget": {"labels": 5}}}}}
+FOUR_ITEMS = {"pool_items": 4}
+
 ALL = "all:"
 """Id of the pool of all traffic."""
 PARTITIONS = (0, 1)
@@ -469,7 +472,7 @@ def in_memory(shard: Shard) -> int:
 
 
 def test_drawn_items_leave_the_pool_of_their_owner_and_then_that_of_redis(connection: Connection) -> None:
-    site = Site(connection, MODELS, bounds=BOUNDS)
+    site = Site(connection, ONE_POOL, bounds=FOUR_ITEMS)
     store, shard = shard_store(site)
     add(shard, ["a", "b", "c", "d"])
     flush(store, shard, 4, started=False)
@@ -483,7 +486,7 @@ def test_drawn_items_leave_the_pool_of_their_owner_and_then_that_of_redis(connec
 
 
 def test_drawn_items_leave_the_pool_of_redis_though_no_prediction_comes(connection: Connection) -> None:
-    site = Site(connection, MODELS, bounds=BOUNDS)
+    site = Site(connection, ONE_POOL, bounds=FOUR_ITEMS)
     store, shard = shard_store(site)
     add(shard, ["a", "b"])
     flush(store, shard, 2, started=False)
@@ -497,7 +500,7 @@ def test_drawn_items_leave_the_pool_of_redis_though_no_prediction_comes(connecti
 def test_a_full_group_that_gave_items_away_takes_none_that_is_lower_than_what_it_dropped(
     connection: Connection,
 ) -> None:
-    site = Site(connection, MODELS, bounds=BOUNDS)
+    site = Site(connection, ONE_POOL, bounds=FOUR_ITEMS)
     store, shard = shard_store(site)
     add(shard, ["a", "b", "c", "d", "e", "f", "g"])
     flush(store, shard, 7, started=False)
@@ -513,7 +516,7 @@ def test_a_full_group_that_gave_items_away_takes_none_that_is_lower_than_what_it
 
 
 def test_a_drawn_item_is_told_until_the_owner_has_heard_of_it_and_not_again(connection: Connection) -> None:
-    site = Site(connection, MODELS, bounds=BOUNDS)
+    site = Site(connection, ONE_POOL, bounds=FOUR_ITEMS)
     store, shard = shard_store(site)
     drawn = site.keys("m").drawn(0)
     add(shard, ["a", "b", "c"])
@@ -554,7 +557,7 @@ def test_a_grouping_that_asks_no_more_leaves_no_item(connection: Connection) -> 
 
 
 def test_an_owner_that_loads_a_shard_has_seen_what_was_drawn_from_it(connection: Connection) -> None:
-    site = Site(connection, MODELS, bounds=BOUNDS)
+    site = Site(connection, ONE_POOL, bounds=FOUR_ITEMS)
     store, shard = shard_store(site)
     add(shard, ["a", "b"])
     flush(store, shard, 2, started=False)
@@ -567,7 +570,7 @@ def test_an_owner_that_loads_a_shard_has_seen_what_was_drawn_from_it(connection:
 def test_a_flush_after_a_lost_reply_tells_what_was_drawn_meanwhile(
     redis_server: EmbeddedRedis, connection: Connection
 ) -> None:
-    site = Site(connection, MODELS, bounds=BOUNDS)
+    site = Site(connection, ONE_POOL, bounds=FOUR_ITEMS)
     with wired(redis_server, connection) as (wire, far):
         store = site.shards("m", far)
         shard, _, _ = store.load(0)
@@ -584,7 +587,7 @@ def test_a_flush_after_a_lost_reply_tells_what_was_drawn_meanwhile(
 
 
 def test_a_redis_that_lost_draws_the_owner_has_seen_is_refused(connection: Connection) -> None:
-    site = Site(connection, MODELS, bounds=BOUNDS)
+    site = Site(connection, ONE_POOL, bounds=FOUR_ITEMS)
     store, shard = shard_store(site)
     add(shard, ["a", "b"])
     flush(store, shard, 2, started=False)
@@ -597,7 +600,7 @@ def test_a_redis_that_lost_draws_the_owner_has_seen_is_refused(connection: Conne
 
 
 def test_the_pool_holds_the_most_recent_where_traffic_decays(connection: Connection) -> None:
-    site = Site(connection, MODELS, bounds=BOUNDS)
+    site = Site(connection, ONE_POOL, bounds=FOUR_ITEMS)
     store, shard = shard_store(site)
     add(shard, [f"old{i}" for i in range(30)], time=NOW - 1e8)
     add(shard, ["p", "q", "r", "s"])
