@@ -151,12 +151,12 @@ class TestAdded:
         for name in {CHALLENGE, VOTES} & found.groupings.keys():
             assert found.groupings[name].beliefs.labels_counted.sum() == 0
 
-    def test_nothing_is_lost_where_predictions_without_votes_come_before_those_with_votes(
+    def test_nothing_is_lost_where_traffic_from_before_is_read_again(
         self, connection: Connection, before: ModelSnapshot, added: dict[str, Any], voters: list[str]
     ) -> None:
         site = configured(connection, added)
-        site.take_in(stream(first=COUNT))
-        site.take_in(stream(*voters, begin=TRIED_AT, first=2 * COUNT))
+        again = [*stream(), *stream(*voters, begin=TRIED_AT, first=COUNT)]
+        site.take_in([record(i, one.value, timestamp=one.timestamp) for i, one in enumerate(again)])
         found = site.monitor("m").refresh(NOW)
         assert_known_as_before(found, before)
         assert_alarms_as_before(found, before)
@@ -195,9 +195,7 @@ def test_evidence_goes_on_with_the_first_predictions_that_carry_votes(
     assert CHALLENGE not in monitor.refresh(NOW).groupings
     few = stream("v2", begin=TRIED_AT, first=COUNT)[:20]
     site.take_in(few)
-    snapshot = monitor.refresh(NOW)
-    assert snapshot.groupings[CHALLENGE].groups
-    found, then = snapshot.groupings["region"], before.groupings["region"]
+    found, then = monitor.refresh(NOW).groupings["region"], before.groupings["region"]
     assert found.evidence is not None
     assert then.evidence is not None
     for kind, told in then.evidence.log_e.items():
@@ -210,14 +208,14 @@ def test_a_binary_classifiers_performance_is_learned_from_labels_of_before(
 ) -> None:
     curve = {"curve": {"task": "performance", "positive_class": "cat", "budget": {"labels": 1}}}
     worth = []
-    for added, voters in (({}, []), (CHALLENGED, ["v2"])):
+    for turn, (added, voters) in enumerate((({}, []), (CHALLENGED, ["v2"])), start=1):
         site = configured(connection, curve | added)
-        site.take_in(stream(*voters, begin=TRIED_AT, first=COUNT))
+        site.take_in(stream(*voters, begin=TRIED_AT, first=turn * COUNT))
         space, reader = site.space("m"), site.reader("m")
         traffic, ledger = reader.traffic(), OutcomeLedger(space)
         ledger.fold(page(site).entries)
-        index = GroupIndex(space, traffic.traffic, ledger.cells)
         ledger.place(votes_missing=has_voteless_traffic(space, traffic.traffic))
+        index = GroupIndex(space, traffic.traffic, ledger.cells)
         facts = performance_facts(index, [], ledger, positive="cat", decay=0.0, now=NOW)
         assert facts is not None
         worth.append(facts.label_weights[facts.labels != UNLABELLED])
@@ -257,9 +255,8 @@ def test_another_member_leaves_what_is_known_of_the_model(
     first = configured(connection, POOLED)
     first.take_in(stream("v2", "v3", begin=TRIED_AT, first=COUNT))
     labelled(first)
-    found = taken(
-        configured(connection, {"members": POOLED["members"] | {"members": ["v2"]}}), "v2", first=2 * COUNT
-    )
+    other = configured(connection, {"members": POOLED["members"] | {"members": ["v2"]}})
+    found = taken(other, "v2", first=2 * COUNT)
     assert_known_as_before(found, before)
     assert_alarms_as_before(found, before)
     assert found.ensembles["members"].labels.sum() == 0
