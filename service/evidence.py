@@ -25,7 +25,7 @@ import numpy.typing as npt
 from service.assessment.change import change_point
 from service.assessment.group_evidence import GroupedLabels, GroupEvidence, assess_evidence
 from service.assessment.sequential import discoveries, log_arrival_weights
-from service.cells import GroupingKind
+from service.cells import OTHER, GroupingKind
 from service.evidence_base import (
     ANY_GROUPING,
     OTHERS_SAY,
@@ -268,17 +268,27 @@ def arrivals(
 def _labelled(
     index: GroupIndex, ledger: OutcomeLedger, checkpoint: Checkpoint
 ) -> dict[str, tuple[Groups, SumTallies]]:
-    """Of every grouping with evidence the groups that have traffic, and which labels they have."""
+    """Of every grouping with evidence the groups that have traffic, and which labels they have.
+
+    `OTHER` has no evidence: values come into it and leave it, so its labels are no even sample of it.
+    """
     drawn_for = {grouping for source in ledger.sources for grouping in source.groupings}
     kinds = {name: grouping.kind for name, grouping in index.space.groupings.items()}
     asked = (drawn_for & kinds.keys()) | checkpoint.groupings
     labelled: dict[str, tuple[Groups, SumTallies]] = {}
     for name in sorted(name for name in asked if kinds[name] not in OTHERS_SAY):
-        groups = index[name]
+        groups = _without_other(index[name])
         tallies = ledger.tallied(name, groups.numbers, len(groups.names))
         if tallies.counts.any() or name in checkpoint.groupings:
             labelled[name] = groups, tallies
     return labelled
+
+
+def _without_other(groups: Groups) -> Groups:
+    """The same groups, with no label in `OTHER`."""
+    if OTHER not in groups.names:
+        return groups
+    return replace(groups, there=groups.there & (groups.cells != groups.names.index(OTHER)))
 
 
 def _first_places(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from traffic_tables import every_cell, traffic_of
 
 from service.assessment.group_evidence import STATE
-from service.cells import CellSpace, Grouping
+from service.cells import OTHER, CellSpace, Grouping
 from service.definitions import definitions
 from service.evidence import GroupingEvidence, model_evidence
 from service.evidence_checkpoint import due_checkpoint
@@ -338,3 +338,11 @@ def test_two_groupings_that_are_the_same_share_the_weights_of_their_groups() -> 
 
 def replace_grouping(entry: OutcomeEntry, grouping: str) -> OutcomeEntry:
     return msgspec.structs.replace(entry, fact=msgspec.structs.replace(entry.fact, grouping=grouping))
+
+
+def test_values_that_are_not_told_apart_have_no_evidence_together() -> None:
+    entries = [outcome(number, right=False, region=f"island {number}") for number in range(60)]
+    found = evidence(ledger_of([*entries, outcome(100, right=True)]))
+    groups = found["region"].groups
+    assert found["region"].labels.counts[groups.index(OTHER)] == 0
+    assert not found["region"].alarming.any()
