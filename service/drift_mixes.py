@@ -15,7 +15,7 @@ from service.assessment.drift import mix_counts
 from service.cells import CHALLENGE, OTHER, VOTES, CellSpace, Grouping
 from service.tables import Columns
 from service.traffic_counts import TableCounts, TrafficCounts, rows_of
-from service.value_table import Indices, Ints
+from service.value_table import Flags, Indices, Ints
 
 SCORES = "score"
 """The mix of score bins."""
@@ -73,21 +73,31 @@ class GroupedTraffic:
             return mix_counts(places.ravel(), kinds.ravel(), counts.whole.counts[0], (len(self.names), size))
         return self._of_values(counts, "classes", np.arange(size), size)
 
+    def is_partial(self, counts: TrafficCounts) -> Flags:
+        """Whether groups may miss much of their traffic [G]."""
+        for (attribute, _), table in counts.tables.items():
+            if attribute == self.grouping.attribute != "":
+                places = rows_of(tuple(self.names), table.names)
+                return np.where(places >= 0, np.append(table.is_partial, False)[places], False)
+        return np.zeros(len(self.names), np.bool_)
+
     def mixes(self, reference: TrafficCounts, recent: TrafficCounts) -> Iterator[ComparedMix]:
         """All mixes that tables have of these groups, but those of which all of a group is one kind.
 
-        Not agreement with a challenger: a new one, or votes that come or go, is no change of the model's
-        traffic.
+        A group that may miss much of its traffic has none to compare: its value may have lost its row within
+        the time that is compared. Agreement with a challenger is no mix: a new one, or votes that come or go, is
+        no change of the model's traffic.
 
         Args:
             reference: traffic of the reference; what its tables do not have is not compared.
             recent: that of late.
         """
         by, size = self.grouping.kind, len(self.names)
+        partial = self.is_partial(reference) | self.is_partial(recent)
         if by != "score_bin" and size * self.space.bin_count <= MOST_ENTRIES:
-            yield from _compared(SCORES, self.scores(reference), self.scores(recent))
+            yield from _compared(SCORES, self.scores(reference), self.scores(recent), without=partial)
         if by != "predicted_class" and size * len(self.space.classes) <= MOST_ENTRIES:
-            yield from _compared(CLASSES, self.classes(reference), self.classes(recent))
+            yield from _compared(CLASSES, self.classes(reference), self.classes(recent), without=partial)
         places = self._class_groups()
         if places is None:
             return
@@ -137,16 +147,16 @@ class GroupedTraffic:
     ) -> Iterator[ComparedMix]:
         """Values of an attribute by groups [K, B] of classes and score bins, if a table has both.
 
-        Values with a row then and now are kinds of their own, the others are one together: a value that got
-        its row only since then had its traffic in `OTHER` before. For values that are really new nothing is
-        lost: kinds without any traffic on one side are as far away together as one by one.
+        Values with a row then and now that misses little are kinds of their own, the others are one together:
+        a value that got its row only since then had its traffic in `OTHER` before. For values that are really
+        new nothing is lost: kinds without any traffic on one side are as far away together as one by one.
         """
         for columns, groups in self._columns_of_groups(places):
             key = (attribute, columns)
             if key not in reference.tables or key not in recent.tables:
                 continue
             then, lately = reference.tables[key], recent.tables[key]
-            stable = tuple(name for name in sorted({*then.names} & {*lately.names}) if name != OTHER)
+            stable = tuple(sorted((_whole_rows(then) & _whole_rows(lately)) - {OTHER}))
             size = len(stable) + 1
             if len(self.names) * size <= MOST_ENTRIES:
                 name = "votes" if attribute == VOTES else f"attribute:{attribute}"
@@ -165,9 +175,22 @@ class GroupedTraffic:
             yield "classes", places[:, 0]
 
 
-def _compared(name: str, reference: Ints | None, recent: Ints | None) -> Iterator[ComparedMix]:
+def _compared(
+    name: str, reference: Ints | None, recent: Ints | None, *, without: Flags
+) -> Iterator[ComparedMix]:
+    """The mix, if tables have both; some groups are without traffic in it."""
     if reference is not None and recent is not None:
-        yield ComparedMix(name, reference, recent)
+        whole = ~without[:, None]
+        yield ComparedMix(name, reference * whole, recent * whole)
+
+
+def _whole_rows(table: TableCounts) -> set[str]:
+    """Values whose rows have nearly all of their traffic."""
+    return {
+        name
+        for name, is_partial in zip(table.names, table.is_partial.tolist(), strict=True)
+        if not is_partial
+    }
 
 
 def _by_value(table: TableCounts, stable: tuple[str, ...], groups: Indices, shape: tuple[int, int]) -> Ints:

@@ -177,16 +177,18 @@ def _scores(grouped: GroupedTraffic, counts: TrafficCounts) -> Ints:
 
 
 def _volume_ratio(grouped: GroupedTraffic, reference: Stretch, recent: Stretch) -> Floats:
-    """Predictions a second of late, over those in the reference [G]; NaN where it is not known how long."""
+    """Predictions a second of late, over those in the reference [G]; NaN where either is not known."""
     then, lately = grouped.scores(reference.timed_counts), grouped.scores(recent.timed_counts)
     if then is None or lately is None:
         return np.full(len(grouped.names), np.nan)
-    return volume_ratio(
+    ratio = volume_ratio(
         then.sum(axis=1),
         lately.sum(axis=1),
         reference_seconds=reference.timed_seconds,
         recent_seconds=recent.timed_seconds,
     )
+    ratio[grouped.is_partial(reference.counts) | grouped.is_partial(recent.counts)] = np.nan
+    return ratio
 
 
 def _bin_accuracies(space: CellSpace, groupings: Mapping[str, GroupingSnapshot]) -> Floats:

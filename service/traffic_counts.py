@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from service.cells import OTHER
 from service.tables import ALL_TRAFFIC
 from service.traffic import Traffic
-from service.value_table import Indices, Ints
+from service.value_table import Flags, Floats, Indices, Ints, ValueTable
 
 TableKey = tuple[str, str]
 """Attribute and columns of a table (`service/tables.py`)."""
@@ -25,6 +26,11 @@ TableKey = tuple[str, str]
 WHOLE: TableKey = (ALL_TRAFFIC, "class_bins")
 """The table of all traffic."""
 
+MOST_MISSED = 0.05
+"""A row that may miss more than this share of its value's traffic does not say how much of it there is."""
+
+_MUCH: Final = 0.5
+_NOTHING: Final = np.zeros(0)
 _FASTEST = 1
 """Compression that takes some milliseconds for 100,000 counts, of which most are small."""
 
@@ -37,16 +43,24 @@ class TableCounts:
         meaning: differs when the same columns would mean something else.
         names: of the rows.
         counts: predictions ever seen, or since some time [rows, width].
+        missed: share of a value's traffic that may be in `OTHER`, at most, by decayed weight [rows]; empty
+            where no row misses any.
     """
 
     meaning: str
     names: tuple[str, ...]
     counts: Ints
+    missed: Floats = field(default_factory=lambda: _NOTHING)
 
     @property
     def width(self) -> int:
         """Number of columns."""
         return int(self.counts.shape[1])
+
+    @property
+    def is_partial(self) -> Flags:
+        """Whether rows may miss much of their values' traffic [rows]."""
+        return self.missed > MOST_MISSED if self.missed.size else np.zeros(len(self.names), np.bool_)
 
     def is_like(self, other: TableCounts) -> bool:
         """Whether the columns of both mean the same."""
@@ -55,22 +69,28 @@ class TableCounts:
     def since(self, mark: TableCounts) -> TableCounts:
         """What came since an earlier time.
 
-        A row that the mark does not have counts from 0. So does one that has fewer predictions than the mark
-        says: its value lost the row and got it back since.
+        A row that the mark does not have counts from 0. So does one that has lost much of what the mark says,
+        or has lost some and may miss more: its value lost the row and got it back since. Another one that has
+        lost a little lost its row in one of several partitions.
 
         Args:
             mark: the same table by then.
         """
         rows = rows_of(self.names, mark.names)
         before = np.where(rows[:, None] >= 0, mark.counts[rows], 0) if mark.names else self.counts * 0
-        fell = (before > self.counts).any(axis=1)
-        before[fell] = 0
+        fallen = np.maximum(before - self.counts, 0)
+        share = fallen.sum(axis=1) / np.maximum(before.sum(axis=1), 1)
+        lost = (share > 0) & ((share >= _MUCH) | self.is_partial)
+        fallen[lost] = before[lost]
+        before -= fallen
         if OTHER in self.names:
-            stayed = np.zeros(len(mark.names), np.bool_)
-            stayed[rows[(rows >= 0) & ~fell]] = True
-            stayed |= np.array([name == OTHER for name in mark.names], np.bool_)
-            before[self.names.index(OTHER)] += mark.counts[~stayed].sum(axis=0)
-        return TableCounts(self.meaning, self.names, np.maximum(self.counts - before, 0))
+            other = self.names.index(OTHER)
+            gone = np.ones(len(mark.names), np.bool_)
+            gone[rows[rows >= 0]] = False
+            fallen[other] = 0
+            before[other] += fallen.sum(axis=0)
+            before[other] += mark.counts[gone & (np.array(mark.names, object) != OTHER)].sum(axis=0)
+        return TableCounts(self.meaning, self.names, np.maximum(self.counts - before, 0), self.missed)
 
 
 @dataclass(frozen=True)
@@ -89,7 +109,10 @@ class TrafficCounts:
         return cls(
             {
                 (attribute, columns): TableCounts(
-                    spec.meaning, tuple(table.names), table.block(columns).counts.copy()
+                    spec.meaning,
+                    tuple(table.names),
+                    table.block(columns).counts.copy(),
+                    _missed_shares(table),
                 )
                 for attribute, table in traffic.tables.items()
                 for columns, spec in table.specs.items()
@@ -106,6 +129,7 @@ class TrafficCounts:
                     table.meaning,
                     tuple(table.names),
                     np.frombuffer(table.counts, "<i8").astype(np.int64).reshape(-1, table.width),
+                    np.frombuffer(table.missed, "<f4").astype(np.float64),
                 )
                 for table in stored
             }
@@ -115,7 +139,12 @@ class TrafficCounts:
         """As it stands in Redis."""
         stored = [
             _StoredTable(
-                *key, table.meaning, list(table.names), table.width, table.counts.astype("<i8").tobytes()
+                *key,
+                table.meaning,
+                list(table.names),
+                table.width,
+                table.counts.astype("<i8").tobytes(),
+                table.missed.astype("<f4").tobytes(),
             )
             for key, table in self.tables.items()
         ]
@@ -168,6 +197,16 @@ class _StoredTable(msgspec.Struct, array_like=True, gc=False):
     names: list[str]
     width: int
     counts: bytes
+    missed: bytes
+
+
+def _missed_shares(table: ValueTable) -> Floats:
+    """Share of each value's traffic that may be in `OTHER`, at most [rows]; empty where no row misses any."""
+    missed = table.missed[: len(table)]
+    if not missed.any():
+        return _NOTHING
+    totals = table.totals() + missed
+    return np.divide(missed, totals, out=np.zeros(len(totals)), where=totals > 0)
 
 
 def rows_of(names: tuple[str, ...], among: tuple[str, ...]) -> Indices:

@@ -141,6 +141,8 @@ def _sentence(told: GroupingDrift, group: int, place: str) -> str:
         return f"The reference has no traffic of {place} to compare with."
     if told.recent[group].sum() == 0:
         return f"There is no recent traffic of {place}."
+    if told.mixes and all(math.isnan(mix.distance[group]) for mix in told.mixes.values()):
+        return f"{place} is not compared: much of its traffic may be counted in __other__."
     if not told.drifted[group]:
         return f"Recent traffic of {place} has not surely drifted from the reference."
     return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -150,6 +151,18 @@ def test_what_the_reference_has_of_a_value_without_a_row_now_is_in_other_groups(
     scores = grouped.scores(regions(gone=7, north=60, other=25))
     assert scores is not None
     assert scores[:, 0].tolist() == [32, 60]
+
+
+def test_a_group_that_may_miss_much_of_its_traffic_is_not_compared() -> None:
+    counts = regions(north=60, south=500)
+    key = ("region", "bins")
+    partial = replace(counts.tables[key], missed=np.array([0.2, 0.01]))
+    grouped = GroupedTraffic(SPACE, SPACE.groupings["region"], ["north", "south"])
+    mix = next(iter(grouped.mixes(counts, TrafficCounts({**counts.tables, key: partial}))))
+    assert mix.recent[:, 0].tolist() == mix.reference[:, 0].tolist() == [0, 500]
+    scores = grouped.scores(counts)
+    assert scores is not None
+    assert scores[:, 0].tolist() == [60, 500]
 
 
 def test_a_value_that_is_new_has_no_reference_and_no_distance() -> None:

@@ -95,15 +95,30 @@ def test_a_value_that_lost_its_row_and_got_it_back_counts_from_there() -> None:
     }
 
 
-def test_a_lower_count_in_any_column_means_that_the_row_was_lost() -> None:
-    mark = TableCounts("bins", ("north",), np.array([[5, 5]]))
-    now = TableCounts("bins", ("north", OTHER), np.array([[100, 4], [5, 6]]))
-    assert now.since(mark).counts.tolist() == [[100, 4], [0, 1]]
+def test_a_row_that_was_lost_in_one_of_several_partitions_counts_on() -> None:
+    mark = TableCounts("bins", ("north", OTHER), np.array([[1_000, 3], [0, 0]]))
+    # One partition had 20 and 3 of these, and gave its row away.
+    now = TableCounts("bins", ("north", OTHER), np.array([[1_080, 0], [20, 3]]))
+    assert now.since(mark).counts.tolist() == [[80, 0], [20, 0]]
 
 
-def test_no_count_is_negative_where_a_value_lost_its_row_in_one_of_several_partitions() -> None:
-    # 20 of `south` were counted in two partitions; one of them gave its row away, with 6 of these.
-    assert since(table(other=7, south=15), table(other=0, south=20)) == {OTHER: 0, "south": 15}
+def test_no_count_is_negative() -> None:
+    assert since(table(other=7, south=15), table(other=5, south=20)) == {OTHER: 0, "south": 0}
+
+
+def test_rows_that_may_miss_much_of_their_traffic_are_partial() -> None:
+    stream = Stream()
+    stream.count(a=100, b=10)
+    stream.count(c=500)
+    counts = stream.count(d=100)
+    (bins,) = [table for key, table in counts.tables.items() if key == ("region", "bins")]
+    again = TrafficCounts.unpack(counts.pack()).tables["region", "bins"]
+    partial = {
+        name for name, is_partial in zip(bins.names, bins.is_partial.tolist(), strict=True) if is_partial
+    }
+    assert partial == {"d"}
+    assert again.is_partial.tolist() == bins.is_partial.tolist()
+    assert not counts.whole.is_partial.any()
 
 
 @pytest.mark.parametrize("seed", range(20))
