@@ -85,8 +85,8 @@ class GroupedTraffic:
         """All mixes that tables have of these groups, but those of which all of a group is one kind.
 
         A group that may miss much of its traffic has none to compare: its value may have lost its row within
-        the time that is compared. Agreement with a challenger is no mix: a new one, or votes that come or go, is
-        no change of the model's traffic.
+        the time that is compared. Agreement with a challenger is no mix: a new one, or votes that come or go,
+        is no change of the model's traffic.
 
         Args:
             reference: traffic of the reference; what its tables do not have is not compared.

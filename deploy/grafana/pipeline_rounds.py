@@ -182,8 +182,9 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Traffic in `__other__`",
-                    "Share of the traffic whose value of an attribute has no group of its own: only the values "
-                    "with most traffic have one, up to bounds.attribute_values. Above 5% an alert fires.",
+                    "Share of the traffic whose value of an attribute has no group of its own: only the "
+                    "values with most traffic have one, up to bounds.attribute_values. "
+                    "Above 5% an alert fires.",
                     looks.RATIO,
                     1,
                     nothing="no grouping by an attribute, or no snapshot yet",
