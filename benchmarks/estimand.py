@@ -74,6 +74,7 @@ class Scenario:
     pool_half_life_days: float | None = None
     prior: str = "learned"
     accuracy: float = 0.0
+    run_length: int = 10_000
 
 
 class World:
@@ -163,6 +164,7 @@ def settings_of(scenario: Scenario) -> Settings:
         "assessments": assessments,
         "traffic_half_life_days": scenario.traffic_half_life_days,
         "prior": scenario.prior,
+        "forgetting": {"run_length": scenario.run_length},
     }
     return Settings.model_validate({"models": {"m": model}})
 
@@ -352,8 +354,10 @@ def main() -> None:
     parser.add_argument("--pool", type=float, default=None)
     parser.add_argument("--prior", default="learned")
     parser.add_argument("--after", type=int, default=1000)
+    parser.add_argument("--run-length", type=int, default=10_000)
+    parser.add_argument("--before", type=int, default=600)
     options = parser.parse_args()
-    scenario = Scenario(options.scenario, options.drop, askers=tuple(options.askers.split(",")), policy=options.policy, pool_half_life_days=options.pool, prior=options.prior, after=options.after)
+    scenario = Scenario(options.scenario, options.drop, askers=tuple(options.askers.split(",")), policy=options.policy, pool_half_life_days=options.pool, prior=options.prior, after=options.after, before=options.before, run_length=options.run_length)
     began = time.process_time()
     found = measure(scenario, options.runs, range(-options.every, options.after + 1, options.every))
     print(table(found))
