@@ -22,13 +22,14 @@ from scipy import special
 from service.assessment.policies import NONE, POLICIES, Situation
 from service.assessment.tasks import TASKS, Question
 from service.believing import believed_groupings
-from service.cells import ALL, CellSpace
-from service.combination_directory import CombinationDirectory
+from service.cells import ALL
+from service.group_index import GroupIndex
 from service.ledger import OutcomeLedger
 from service.settings import Settings
-from service.shard import Traffic
-from service.store.facts import OutcomeEntry, TrafficFacts
+from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
+from service.tables import tables
+from service.traffic import Traffic, TrafficHistory
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
@@ -75,6 +76,7 @@ class Scenario:
     prior: str = "learned"
     accuracy: float = 0.0
     run_length: int = 10_000
+    window_days: float | None = 0.25
 
 
 class World:
@@ -212,12 +214,41 @@ class Watched:
         age = (self.now - np.array(self.history.times)) / DAY
         return np.ones(len(age)) if half_life is None else 0.5 ** (age / half_life)
 
-    def traffic(self) -> TrafficFacts:
+    def index(self) -> GroupIndex:
+        """Groups now, and their traffic by epochs whose ages double."""
         counts = np.array(self.history.counts)
         weights = self.decayed(self.scenario.traffic_half_life_days) @ counts
-        scores = weights * MIDDLES[self.cells[2]]
-        traffic = Traffic(self.now, counts.sum(axis=0), weights, scores)
-        return TrafficFacts(self.combinations, [0], traffic, {}, {}, {}, {})
+        traffic = self.tables(counts.sum(axis=0), weights)
+        if self.scenario.window_days is None:
+            return GroupIndex(self.space, traffic, self.ledger.cells)
+        age = (self.now - np.array(self.history.times)) / DAY
+        ends = [self.scenario.window_days]
+        while ends[-1] < age.max():
+            ends.append(2 * ends[-1])
+        begins = [self.now - end * DAY for end in ends[:-1]] + [-np.inf]
+        epoch = np.searchsorted(ends, age)
+        parts = [self.tables(counts[epoch == e].sum(axis=0)) for e in range(len(ends))]
+        return GroupIndex(self.space, traffic, self.ledger.cells, TrafficHistory(np.array(begins), parts))
+
+    def tables(self, counts: np.ndarray, weights: np.ndarray | None = None) -> Traffic:
+        """Traffic that is counted in tables."""
+        traffic = Traffic(tables(self.space), 10_000)
+        traffic.landmark = self.now
+        shape = (self.scenario.regions, len(CLASSES), BINS)
+        traffic.tables[REGION].restore([str(n) for n in range(shape[0])], np.zeros(shape[0]))
+        for attribute, table in traffic.tables.items():
+            for columns, block in table.blocks.items():
+                rows = slice(0, shape[0] if attribute else 1)
+                kept = {"class_bins": 0, "bins": 1, "classes": 2}[columns]
+                for into, values in ((block.counts, counts), (block.weights, weights), (block.score_sums, weights)):
+                    if values is None or not into.shape[1]:
+                        continue
+                    cells = values.reshape(shape)
+                    if into is block.score_sums:
+                        cells = cells * MIDDLES
+                    cells = cells.sum(axis=kept).reshape(-1 if kept else 1, into.shape[1])
+                    into[rows] = cells
+        return traffic
 
     def draw(self, grouping: str, wanted: np.ndarray) -> None:
         """Labels of predictions from the pools of some groups."""
@@ -232,7 +263,7 @@ class Watched:
             for place in drawn.tolist():
                 entries.append(self.answered(place, grouping, int(group), float(share)))
         self.ledger.fold(entries)
-        self.ledger.place(CombinationDirectory(self.space, self.combinations))
+        self.ledger.place()
 
     def answered(self, place: int, grouping: str, group: int, share: float) -> OutcomeEntry:
         step, cell = divmod(place, len(self.groups[REGION]))
@@ -256,7 +287,7 @@ class Watched:
 
     def believed(self) -> dict[str, Any]:
         return believed_groupings(
-            settings=self.model, space=self.space, traffic=self.traffic(), ledger=self.ledger,
+            settings=self.model, index=self.index(), probability_sums={}, ledger=self.ledger,
             metric_groups=1, at=self.now, told_before={},
         )
 
@@ -354,10 +385,11 @@ def main() -> None:
     parser.add_argument("--pool", type=float, default=None)
     parser.add_argument("--prior", default="learned")
     parser.add_argument("--after", type=int, default=1000)
+    parser.add_argument("--window", type=float, default=0.25)
     parser.add_argument("--run-length", type=int, default=10_000)
     parser.add_argument("--before", type=int, default=600)
     options = parser.parse_args()
-    scenario = Scenario(options.scenario, options.drop, askers=tuple(options.askers.split(",")), policy=options.policy, pool_half_life_days=options.pool, prior=options.prior, after=options.after, before=options.before, run_length=options.run_length)
+    scenario = Scenario(options.scenario, options.drop, askers=tuple(options.askers.split(",")), policy=options.policy, pool_half_life_days=options.pool, prior=options.prior, after=options.after, before=options.before, run_length=options.run_length, window_days=options.window or None)
     began = time.process_time()
     found = measure(scenario, options.runs, range(-options.every, options.after + 1, options.every))
     print(table(found))

@@ -21,7 +21,7 @@ from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
 from service.outcome_sums import OutcomeSums
 from service.relearning import AskedGrouping, Forgotten, Relearned, forgotten
-from service.weighing import select_counting, weighed
+from service.weighing import LabelEpochs, select_counting, weighed
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -68,7 +68,13 @@ def labels_of(
     """
     changes = _changes(index, ledger, run_length, now)
     sums = ledger.sums(at=now, decay=decay, factors=changes.factors)
-    sums = sums.part(select_counting(index, ledger, cells=sums.cells, sources=sums.sources))
+    counting = select_counting(index, ledger, cells=sums.cells, sources=sums.sources)
+    sums = sums.part(counting)
+    epochs = None
+    if index.history is not None:
+        of_rows, count = index.history.epoch(ledger.predicted_at), len(index.history.parts)
+        whole, left = ledger.by_epoch(of_rows, count, at=now, decay=decay, factors=changes.factors)
+        epochs = LabelEpochs(whole[counting], left[counting], changes.regions)
     asked: Counter[str] = Counter()
     counts = np.bincount(sums.sources, weights=sums.counts, minlength=len(ledger.sources)).astype(np.intp)
     for source, count in zip(ledger.sources, counts.tolist(), strict=True):
@@ -81,6 +87,7 @@ def labels_of(
         sources=sums.sources,
         freshness=sums.freshness,
         kept=None if changes.factors is None else partial(_kept, changes, sums),
+        epochs=epochs,
     )
     labels = Labels(
         sums.cells,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from service.assessment.epochs import recent_weights
 from service.cells import CHALLENGE, MISSING, OTHER, CellSpace
 from service.label_cells import LabelCells
 from service.tables import CHALLENGE_COLUMNS
-from service.traffic import Traffic
+from service.traffic import Traffic, TrafficHistory
 from service.value_table import RESERVED, Block, Floats, Indices, Ints
 
 Flags = npt.NDArray[np.bool_]
@@ -30,6 +31,7 @@ class Groups:
         missed: share of a group's traffic that may be in `OTHER` instead, at most [G].
         cells: group of every label cell; of cells without a group, any [cells].
         there: whether a label cell has a group [cells].
+        epochs: predictions of every epoch, newest first [E, G, B]; None where only all traffic is known.
     """
 
     names: list[str]
@@ -39,6 +41,7 @@ class Groups:
     missed: Floats
     cells: Indices
     there: Flags
+    epochs: Floats | None = None
 
     @property
     def numbers(self) -> Indices:
@@ -59,12 +62,16 @@ class GroupIndex:
         space: what tells the model's predictions apart.
         traffic: of all its shards.
         cells: of its labels.
+        history: its traffic by epochs, if it is known.
     """
 
-    def __init__(self, space: CellSpace, traffic: Traffic, cells: LabelCells) -> None:
+    def __init__(
+        self, space: CellSpace, traffic: Traffic, cells: LabelCells, history: TrafficHistory | None = None
+    ) -> None:
         self.space = space
         self.traffic = traffic
         self.cells = cells
+        self.history = history
         self._known: dict[str, Groups] = {}
 
     def __getitem__(self, grouping: str) -> Groups:
@@ -75,12 +82,33 @@ class GroupIndex:
         """
         if grouping not in self._known:
             by_class = self.space.class_groups(grouping)
-            self._known[grouping] = (
+            groups = (
                 self._by_value(self.space.groupings[grouping].attribute)
                 if by_class is None
                 else self._by_class(*by_class)
             )
+            self._known[grouping] = groups if self.history is None else self._of_now(grouping, groups)
         return self._known[grouping]
+
+    def _of_now(self, grouping: str, groups: Groups) -> Groups:
+        """The same groups, with the weights of traffic now."""
+        if self.history is None or not groups.names:
+            return groups
+        epochs = np.zeros((len(self.history.parts), *groups.counts.shape))
+        for epoch, part in enumerate(self.history.parts):
+            then = GroupIndex(self.space, part, LabelCells(self.space))[grouping]
+            index = dict(zip(then.names, range(len(then.names)), strict=True))
+            rows = np.array([index.get(name, -1) for name in groups.names], np.intp)
+            epochs[epoch, rows >= 0] = then.counts[rows[rows >= 0]]
+        recent = recent_weights(epochs)
+        middles = (np.arange(recent.shape[1]) + 0.5) / recent.shape[1]
+        scores = np.divide(
+            groups.score_sums,
+            groups.weights,
+            out=np.broadcast_to(middles, recent.shape).copy(),
+            where=groups.weights > 0,
+        )
+        return replace(groups, weights=recent, score_sums=recent * scores, epochs=epochs)
 
     def _by_class(self, names: list[str], groups: Indices) -> Groups:
         """Groups that are told apart by class and score bin; `groups` is [classes, bins]."""
