@@ -62,23 +62,6 @@ Made = TypeVar("Made")
 Address = MonitoringSettings | HttpSettings | VendorApiSettings
 
 
-def warn_of_folding(settings: Settings) -> None:
-    """Tell of models whose vote patterns may have no room: once at the start, before anything is lost."""
-    for name in settings.models:
-        space = settings.cell_space(name)
-        if space.votes_may_fold:
-            log.warning(
-                "votes may be folded, and count for no member: raise bounds.cells, or fit "
-                "bounds.attribute_values to the vote patterns and attributes that there are",
-                extra={
-                    "model": name,
-                    "combinations": space.combinations_wanted,
-                    "combinations_limit": space.combination_limit,
-                    "attribute_values": space.bounds.attribute_values,
-                },
-            )
-
-
 class Application:
     """One process of Credence.
 
@@ -124,8 +107,6 @@ class Application:
             OSError: an address cannot be listened on.
         """
         threading.Thread(target=self._await_stop, name="await-stop", daemon=True).start()
-        if "predictions" in self._roles:
-            warn_of_folding(self._settings)
         with ExitStack() as listeners:
             for name, app, at in self._listeners():
                 server = _listen(name, app, at)

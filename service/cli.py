@@ -26,6 +26,7 @@ from service.describing.configuration import configuration_page
 from service.describing.contract import contract_files
 from service.describing.metrics import metrics_page
 from service.describing.rights import rights_page
+from service.describing.tables import table_lines
 from service.errors import ConfigurationError, CredenceError, Refused, Unavailable
 from service.layout_desk import add_parser as add_layouts_parser
 from service.logs import configure_logs
@@ -198,9 +199,10 @@ def _check(options: argparse.Namespace) -> int:
         space = settings.cell_space(name)
         print(
             f"model {name}: {len(model.classes)} classes, {space.bin_count} score bins, "
-            f"groupings {', '.join(space.groupings)}; up to {space.combination_limit} combinations of "
-            f"attribute values, each of {space.cells_per_combination} cells"
+            f"groupings {', '.join(space.groupings)}"
         )
+        for line in table_lines(space, settings.bounds.table_bytes):
+            print(f"  {line}")
         pools = asked_pools(settings, name, space)
         for grouping, pool in pools.items():
             sizes = pool_sizes(settings, name, pools)

@@ -1,8 +1,8 @@
-"""Facts -> how far recent traffic is from the reference, without labels (pure)."""
+"""How far recent traffic of every group is from the reference, without labels (pure)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,33 +14,23 @@ from service.assessment.drift import (
     MixDrift,
     expected_accuracy,
     kolmogorov_smirnov,
-    mix_counts,
     mix_drift,
     suspicion,
     volume_ratio,
 )
-from service.cells import CHALLENGE, SCORE_BIN, VOTES, CellSpace, Grouping, bin_names
+from service.cells import CHALLENGE, SCORE_BIN, CellSpace, bin_names
+from service.drift_mixes import CLASSES, SCORES, GroupedTraffic
 from service.drift_settings import DriftSettings
+from service.group_index import GroupIndex
 from service.grouping_snapshot import GroupingSnapshot
-from service.marking import ComparedTraffic, compared_traffic
-from service.present import present_groups
-from service.shard import Ints
-from service.store.facts import TrafficFacts
+from service.marking import ComparedTraffic, Stretch, compared_traffic
 from service.store.marks import Marks
 from service.store.references import ReferenceWindow
+from service.traffic_counts import TrafficCounts
+from service.value_table import Ints
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
-
-SCORES = "score"
-"""The mix of score bins."""
-
-CLASSES = "predicted_class"
-"""The mix of predicted classes."""
-
-MOST_ENTRIES = 2_000_000
-"""A mix of so many groups times kinds at most is compared: 16 MB, and some milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +74,7 @@ class ModelDrift:
         reference_until: the same.
         recent_predictions: since the time below.
         recent_since: seconds since the epoch.
-        groupings: those that have traffic.
+        groupings: those that have traffic, and are in the reference; not those that were added since.
     """
 
     reference_predictions: int
@@ -95,26 +85,10 @@ class ModelDrift:
     groupings: Mapping[str, GroupingDrift]
 
 
-@dataclass(frozen=True)
-class _Mix:
-    """Kinds that traffic is told apart by.
-
-    Attributes:
-        name: as it is told.
-        kinds: kind of every cell [cells].
-        count: how many kinds there are.
-    """
-
-    name: str
-    kinds: Indices
-    count: int
-
-
 def model_drift(
     *,
-    space: CellSpace,
+    index: GroupIndex,
     settings: DriftSettings,
-    traffic: TrafficFacts,
     marks: Marks,
     reference: ReferenceWindow | None,
     groupings: Mapping[str, GroupingSnapshot],
@@ -122,113 +96,73 @@ def model_drift(
 ) -> ModelDrift | None:
     """How far recent traffic is from the reference; None while there is no reference.
 
+    A grouping, or a mix, whose table is younger than the reference has nothing to be compared with, and is
+    left out until a reference is set that has it.
+
     Args:
-        space: cells of the model.
+        index: the groups of all groupings, and their traffic.
         settings: of drift.
-        traffic: of the model.
-        marks: of its traffic.
+        marks: of the traffic.
         reference: the window that was set, if one was.
-        groupings: what is believed of those that have traffic.
+        groupings: estimates of those that have traffic.
         now: when the traffic was read, seconds since the epoch.
     """
-    compared = compared_traffic(marks, traffic.traffic.counts, reference, settings, now=now)
+    compared = compared_traffic(marks, TrafficCounts.of(index.traffic), reference, settings, now=now)
     if compared is None:
         return None
-    mixes = list(_mixes(space, traffic))
-    comparisons = len(mixes) * sum(len(grouping.groups) for grouping in groupings.values())
+    space = index.space
+    # Of scores, of predicted classes, and of the values of every attribute: no more than these.
+    mixes = len((SCORES, CLASSES)) + sum(attribute != CHALLENGE for attribute in space.attributes)
+    comparisons = mixes * sum(len(grouping.groups) for grouping in groupings.values())
     accuracies = _bin_accuracies(space, groupings)
+    found: dict[str, GroupingDrift] = {}
+    for name, estimates in groupings.items():
+        grouped = GroupedTraffic(space, space.groupings[name], estimates.groups)
+        if grouped.scores(compared.reference.counts) is not None:
+            found[name] = _grouping_drift(
+                grouped,
+                estimates,
+                compared,
+                comparisons=comparisons,
+                accuracies=accuracies,
+                max_distance=settings.max_distance,
+            )
     return ModelDrift(
         reference_predictions=compared.reference.predictions,
         reference_since=compared.reference.since,
         reference_until=compared.reference.until,
         recent_predictions=compared.recent.predictions,
         recent_since=compared.recent.since,
-        groupings={
-            name: _grouping_drift(
-                space.groupings[name],
-                present_groups(space, name, traffic).cells,
-                believed,
-                compared,
-                mixes,
-                comparisons=comparisons,
-                accuracies=accuracies,
-                max_distance=settings.max_distance,
-            )
-            for name, believed in groupings.items()
-        },
+        groupings=found,
     )
 
 
-def _mixes(space: CellSpace, traffic: TrafficFacts) -> Iterator[_Mix]:
-    """All mixes of a model; that of scores is the first.
-
-    Not agreement with a challenger: a new one, or votes that come or go, is no change of the model's traffic.
-    """
-    yield _Mix(SCORES, space.groups(SCORE_BIN, traffic.combinations)[1], space.bin_count)
-    if space.by_class:
-        yield _Mix(CLASSES, space.predicted_classes(len(traffic.combinations)), len(space.classes))
-    for attribute in space.attributes:
-        if attribute == CHALLENGE:
-            continue
-        values, kinds = space.attribute_values(attribute, traffic.combinations)
-        yield _Mix(_told(attribute), kinds, len(values))
-
-
-def _told(attribute: str) -> str:
-    return "votes" if attribute == VOTES else f"attribute:{attribute}"
-
-
-def _tells_nothing(mix: _Mix, grouping: Grouping) -> bool:
-    """Whether all of a group is of one kind, as the grouping is by just that."""
-    own = {SCORE_BIN: SCORES, CLASSES: CLASSES}.get(grouping.kind, _told(grouping.attribute))
-    return mix.name == own
-
-
 def _grouping_drift(
-    grouping: Grouping,
-    cell_groups: Indices,
-    believed: GroupingSnapshot,
+    grouped: GroupedTraffic,
+    estimates: GroupingSnapshot,
     compared: ComparedTraffic,
-    mixes: list[_Mix],
     *,
     comparisons: int,
     accuracies: Floats,
     max_distance: float,
 ) -> GroupingDrift:
-    size = len(believed.groups)
-    told: dict[str, MixDrift] = {}
-    for mix in mixes:
-        if not _tells_nothing(mix, grouping) and size * mix.count <= MOST_ENTRIES:
-            then, lately = (
-                mix_counts(cell_groups, mix.kinds, counts, (size, mix.count))
-                for counts in (compared.reference.counts, compared.recent.counts)
-            )
-            told[mix.name] = mix_drift(then, lately, comparisons=comparisons)
-    reference, recent, timed, lately = (
-        mix_counts(cell_groups, mixes[0].kinds, counts, (size, mixes[0].count))
-        for counts in (
-            compared.reference.counts,
-            compared.recent.counts,
-            compared.reference.timed_counts,
-            compared.recent.timed_counts,
-        )
-    )
-    suspected = suspicion(list(told.values())) if told else np.zeros(size)
+    size, reference_traffic, recent_traffic = len(grouped.names), compared.reference, compared.recent
+    mixes = {
+        mix.name: mix_drift(mix.reference, mix.recent, comparisons=comparisons)
+        for mix in grouped.mixes(reference_traffic.counts, recent_traffic.counts)
+    }
+    reference, recent = _scores(grouped, reference_traffic.counts), _scores(grouped, recent_traffic.counts)
+    suspected = suspicion(list(mixes.values())) if mixes else np.zeros(size)
     expected = expected_accuracy(recent, accuracies)
     # By the Beta of the same moments: the exact mixture would take as long as all the rest.
-    accuracy = believed.beliefs.accuracy
+    accuracy = estimates.beliefs.accuracy
     below = special.betainc(*betas.matching(accuracy.mean(), accuracy.variance()), expected)
     return GroupingDrift(
         reference=reference,
         recent=recent,
-        mixes=told,
+        mixes=mixes,
         score_difference=kolmogorov_smirnov(reference, recent),
-        volume_ratio=volume_ratio(
-            timed.sum(axis=1),
-            lately.sum(axis=1),
-            reference_seconds=compared.reference.timed_seconds,
-            recent_seconds=compared.recent.timed_seconds,
-        ),
+        volume_ratio=_volume_ratio(grouped, reference_traffic, recent_traffic),
         suspicion=suspected,
         drifted=suspected > max_distance,
         expected_accuracy=expected,
@@ -236,8 +170,27 @@ def _grouping_drift(
     )
 
 
+def _scores(grouped: GroupedTraffic, counts: TrafficCounts) -> Ints:
+    """Predictions by score bin [G, B], none where no table has them."""
+    found = grouped.scores(counts)
+    return np.zeros((len(grouped.names), grouped.space.bin_count), np.int64) if found is None else found
+
+
+def _volume_ratio(grouped: GroupedTraffic, reference: Stretch, recent: Stretch) -> Floats:
+    """Predictions a second of late, over those in the reference [G]; NaN where it is not known how long."""
+    then, lately = grouped.scores(reference.timed_counts), grouped.scores(recent.timed_counts)
+    if then is None or lately is None:
+        return np.full(len(grouped.names), np.nan)
+    return volume_ratio(
+        then.sum(axis=1),
+        lately.sum(axis=1),
+        reference_seconds=reference.timed_seconds,
+        recent_seconds=recent.timed_seconds,
+    )
+
+
 def _bin_accuracies(space: CellSpace, groupings: Mapping[str, GroupingSnapshot]) -> Floats:
-    """What is believed of the accuracy of every score bin [B]; NaN of those that never had traffic."""
+    """Mean accuracy of every score bin [B]; NaN of those that never had traffic."""
     accuracies = np.full(space.bin_count, np.nan)
     bins = groupings.get(SCORE_BIN)
     if bins is not None:

@@ -73,8 +73,6 @@ def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
             "credence_alert_min_labels": alerts.min_labels,
             "credence_evidence_alpha_ratio": snapshot.settings.evidence.alpha,
             "credence_traffic_predictions_total": snapshot.predictions,
-            "credence_attribute_combinations": snapshot.combinations,
-            "credence_attribute_combinations_limit": snapshot.combination_limit,
             "credence_pool_items": snapshot.pool_items,
             "credence_pool_item_age_seconds": snapshot.pool_item_age,
             "credence_outbox_requests": snapshot.outbox_size,
@@ -83,6 +81,7 @@ def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
             "credence_snapshot_timestamp_seconds": snapshot.taken_at,
         },
     )
+    _attribute_samples(samples, snapshot)
     for name, grouping in snapshot.groupings.items():
         _grouping_samples(samples, (snapshot.model, name), grouping)
     for name, labels, value in drift_rows(snapshot):
@@ -96,6 +95,21 @@ def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
         _challenge_samples(samples, (snapshot.model, name), challenge, compared)
     for name, state in snapshot.assessments.items():
         _assessment_samples(samples, (snapshot.model, name), state, snapshot.groupings.get(state.grouping))
+
+
+def _attribute_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
+    for name, attribute in snapshot.attributes.items():
+        _tell(
+            samples,
+            (snapshot.model, name),
+            {
+                "credence_attribute_values": attribute.values,
+                "credence_attribute_other_ratio": attribute.other_share,
+            },
+        )
+    if snapshot.attributes:
+        limit = max(attribute.limit for attribute in snapshot.attributes.values())
+        _tell(samples, (snapshot.model,), {"credence_attribute_values_limit": limit})
 
 
 def _grouping_samples(samples: Samples, at: tuple[str, str], grouping: GroupingSnapshot) -> None:
@@ -145,6 +159,7 @@ def _columns(grouping: GroupingSnapshot) -> dict[str, Column]:
         "credence_group_cost_upper": cost.upper if cost else None,
         "credence_group_score_mean_ratio": beliefs.scores,
         "credence_group_traffic_share_ratio": beliefs.shares,
+        "credence_group_missed_traffic_ratio": np.where(grouping.missed > 0, grouping.missed, np.nan),
         "credence_group_effective_labels": beliefs.labels,
         "credence_group_own_share_ratio": grouping.own_share,
         "credence_group_verdict_labels": grouping.verdict_labels,

@@ -11,12 +11,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from service.drift_settings import DriftSettings
-from service.shard import Ints
 from service.store.marks import MarkName, Marks, Purpose
 from service.store.references import ReferenceWindow
+from service.traffic_counts import TrafficCounts
 
 MARKS_PER_WINDOW = 8
 """So the window is up to an eighth longer than configured."""
@@ -27,24 +25,24 @@ class Stretch:
     """Traffic of a stretch of time.
 
     Attributes:
-        counts: predictions per cell [cells].
+        counts: predictions by table; a table that began within the stretch has those since it began.
         since: seconds since the epoch; minus infinity from the beginning.
         until: the same; exclusive.
         timed_since: from when on it is known how many predictions came by what time; later than `since` where
             counting began before the first mark.
-        timed_counts: those that came since then [cells].
+        timed_counts: those that came since then, of the tables that were there by then.
     """
 
-    counts: Ints
+    counts: TrafficCounts
     since: float
     until: float
     timed_since: float
-    timed_counts: Ints
+    timed_counts: TrafficCounts
 
     @property
     def predictions(self) -> int:
         """How many there are."""
-        return int(self.counts.sum())
+        return self.counts.predictions
 
     @property
     def timed_seconds(self) -> float:
@@ -57,7 +55,7 @@ class ComparedTraffic:
     """A reference, and what is compared with it.
 
     Attributes:
-        reference: whose end is before recent traffic begins.
+        reference: whose end is before recent traffic begins; of the tables that there were by its end.
         recent: the traffic of late.
     """
 
@@ -74,7 +72,7 @@ class DueMarks:
         going: names of marks that are of no use any more.
     """
 
-    coming: Mapping[MarkName, Ints]
+    coming: Mapping[MarkName, TrafficCounts]
     going: tuple[MarkName, ...]
 
     def __bool__(self) -> bool:
@@ -82,26 +80,31 @@ class DueMarks:
 
 
 def due_marks(
-    marks: Marks, counts: Ints, window: ReferenceWindow | None, settings: DriftSettings, *, now: float
+    marks: Marks,
+    counts: TrafficCounts,
+    window: ReferenceWindow | None,
+    settings: DriftSettings,
+    *,
+    now: float,
 ) -> DueMarks:
     """Which marks are to be made of the traffic, and which are to go.
 
-    Counts that are less than by some mark are of shards that were filled anew. Then no difference means
-    anything, so all marks go.
+    If some mark counts more than there is now, shards were filled again. Then no difference means anything,
+    so all marks go.
 
     Args:
         marks: those that there are.
-        counts: predictions ever seen, per cell [cells].
+        counts: predictions ever seen, by table.
         window: the reference that was set, if one was.
         settings: of drift.
         now: when the traffic was read, seconds since the epoch.
     """
-    if any(_ahead(mark, counts) for mark in marks.values()):
+    if any(mark.is_ahead(counts) for mark in marks.values()):
         return DueMarks({}, tuple(marks))
-    if not counts.any():
+    if not counts.predictions:
         return DueMarks({}, ())
     window = _known(window, marks, now)
-    coming: dict[MarkName, Ints] = {}
+    coming: dict[MarkName, TrafficCounts] = {}
     # Those of the future were made by a clock that was ahead.
     recent = sorted(name for name in marks if name.purpose == "recent" and name.at <= now)
     if not _named(marks, "beginning"):
@@ -118,17 +121,17 @@ def due_marks(
     return DueMarks(coming, tuple(name for name in marks if name not in kept))
 
 
-def _enough(marks: Marks, counts: Ints, settings: DriftSettings, now: float) -> bool:
+def _enough(marks: Marks, counts: TrafficCounts, settings: DriftSettings, now: float) -> bool:
     """Whether the first predictions are a reference: so many, of a window, as nights are not days.
 
     Those that were there when traffic was first marked came before, nobody knows how long.
     """
-    if counts.sum() < settings.reference_predictions:
+    if counts.predictions < settings.reference_predictions:
         return False
     begun = min(_named(marks, "beginning"), default=None)
     there = counts if begun is None else marks[begun]
     late = begun is not None and begun.at <= now - settings.window_seconds
-    return late or bool(there.sum() >= settings.reference_predictions)
+    return late or bool(there.predictions >= settings.reference_predictions)
 
 
 def _of_reference(marks: Marks, window: ReferenceWindow | None) -> list[MarkName]:
@@ -143,10 +146,10 @@ def _of_reference(marks: Marks, window: ReferenceWindow | None) -> list[MarkName
 
 
 def _of_window(
-    window: ReferenceWindow, marks: Marks, at_hand: Mapping[float, Ints], now: float
-) -> dict[MarkName, Ints]:
+    window: ReferenceWindow, marks: Marks, at_hand: Mapping[float, TrafficCounts], now: float
+) -> dict[MarkName, TrafficCounts]:
     """The ends of a window that was set, once they are past: each the nearest mark that there is."""
-    found: dict[MarkName, Ints] = {}
+    found: dict[MarkName, TrafficCounts] = {}
     begun = next((n.at for n in _named(marks, "since") if n.set_at == window.set_at), None)
     if math.isinf(window.since):
         begun = -math.inf
@@ -162,18 +165,23 @@ def _of_window(
 
 
 def compared_traffic(
-    marks: Marks, counts: Ints, window: ReferenceWindow | None, settings: DriftSettings, *, now: float
+    marks: Marks,
+    counts: TrafficCounts,
+    window: ReferenceWindow | None,
+    settings: DriftSettings,
+    *,
+    now: float,
 ) -> ComparedTraffic | None:
     """The reference and recent traffic, by the marks that there are; None while there is no reference.
 
     Args:
         marks: those that there are.
-        counts: predictions ever seen, per cell [cells].
+        counts: predictions ever seen, by table.
         window: the reference that was set, if one was.
         settings: of drift.
         now: when the traffic was read, seconds since the epoch.
     """
-    if any(_ahead(mark, counts) for mark in marks.values()):
+    if any(mark.is_ahead(counts) for mark in marks.values()):
         return None
     window = _known(window, marks, now)
     set_at = 0.0 if window is None else window.set_at
@@ -188,19 +196,20 @@ def compared_traffic(
     later = [n for n in _named(marks, "recent") if n.at <= now and _after(n, end, marks, now)]
     old = [n for n in later if n.at <= wanted]
     base = max(old) if old else min([end, *sorted(later)[:1]], key=lambda n: abs(n.at - wanted))
-    lately = counts - _room(marks[base], len(counts))
-    ended = _room(marks[end], len(counts))
-    began = np.zeros_like(ended) if begin is None else _room(marks[begin], len(counts))
+    lately = counts.since(marks[base])
+    ended = marks[end].alike(counts)
     timed = begin or (beginning if beginning is not None and beginning.at <= end.at else end)
     return ComparedTraffic(
         reference=Stretch(
-            ended - began,
+            ended if begin is None else ended.since(marks[begin]),
             -math.inf if begin is None else begin.at,
             end.at,
             timed_since=timed.at,
-            timed_counts=ended - _room(marks[timed], len(counts)),
+            timed_counts=ended.since(marks[timed]).alike(marks[timed]),
         ),
-        recent=Stretch(lately, min(base.at, now), now, timed_since=base.at, timed_counts=lately),
+        recent=Stretch(
+            lately, min(base.at, now), now, timed_since=base.at, timed_counts=lately.alike(marks[base])
+        ),
     )
 
 
@@ -220,14 +229,4 @@ def _named(marks: Marks, purpose: Purpose) -> list[MarkName]:
 
 def _after(name: MarkName, end: MarkName, marks: Marks, now: float) -> bool:
     """Whether a mark was made after another one: by what it knows of, where a clock was ahead then."""
-    return name.at > end.at if end.at <= now else bool(marks[name].sum() > marks[end].sum())
-
-
-def _room(mark: Ints, cells: int) -> Ints:
-    """A mark with room for cells that came later, of which it saw nothing."""
-    return np.pad(mark, (0, cells - len(mark)))
-
-
-def _ahead(mark: Ints, counts: Ints) -> bool:
-    """Whether a mark knows of more traffic than there is."""
-    return len(mark) > len(counts) or bool((mark > counts[: len(mark)]).any())
+    return name.at > end.at if end.at <= now else marks[name].predictions > marks[end].predictions

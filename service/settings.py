@@ -187,14 +187,24 @@ class ScheduleSettings(Frozen):
 class Bounds(Frozen):
     """Bounds on memory and message sizes; each has a metric that tells when it is hit."""
 
-    cells: int = Field(default=20_000, ge=1, description="cells per model")
     pool_items: int = Field(
         default=50_000,
         ge=1,
         description="pooled items per model and partition; a group has twice the labels of the budgets that "
         "may go to it, at least 16, halved until all groups have room",
     )
-    attribute_values: int = Field(default=50, ge=1, description="values told apart per attribute")
+    attribute_values: int = Field(
+        default=1_000,
+        ge=1,
+        description="values of one attribute that are told apart, those with most traffic; the others share "
+        "the group `__other__`",
+    )
+    table_bytes: int = Field(
+        default=268_435_456,
+        ge=1,
+        description="most bytes that the tables of one model's traffic may take in one partition; "
+        "`credence check` lists them",
+    )
     attribute_length: int = Field(default=64, ge=1, description="longest attribute value, in characters")
     further_attribute_bytes: int = Field(
         default=512,
@@ -311,7 +321,6 @@ class Settings(Frozen):
             score_edges=settings.score_edges,
             groupings=groupings,
             bounds=CellBounds(
-                self.bounds.cells,
                 self.bounds.attribute_values,
                 self.bounds.attribute_length,
                 self.bounds.further_attribute_bytes,

@@ -19,6 +19,7 @@ from service.errors import ConfigurationError
 from service.model_problems import model_problems
 from service.security_settings import Problems, redis_problems, security_problems
 from service.settings import Bounds, Settings
+from service.tables import most_table_bytes
 from service.vendor_problems import vendor_problems
 
 ENVIRONMENT_PREFIX = "CREDENCE_"
@@ -169,27 +170,24 @@ def _cross_reference_problems(settings: Settings) -> Problems:
     for name, model in settings.models.items():
         found = model_problems(f"models.{name}", model)
         space = settings.cell_space(name)
-        if not found and space.cells_per_combination > settings.bounds.cells:
-            needed = space.cells_per_combination
+        if not found and (needed := most_table_bytes(space)) > settings.bounds.table_bytes:
             problem = (
-                f"model {name!r} needs at least {needed} (classes x score bins); raise it, or use fewer bins"
+                f"the tables of model {name!r} take up to {needed:,} bytes in one partition; raise it to "
+                f"{needed}, lower bounds.attribute_values, or use fewer score bins"
             )
-            found = [("bounds.cells", problem)]
-        problems += found + _ensemble_problems(settings, name)
+            found = [("bounds.table_bytes", problem)]
+        problems += found + _vote_problems(settings, name)
     return problems + vendor_problems(settings)
 
 
-def _ensemble_problems(settings: Settings, model: str) -> Problems:
+def _vote_problems(settings: Settings, model: str) -> Problems:
+    """What would fold votes: as values of an attribute they must not be too long. All of them have rows."""
     ensemble, bounds = settings.models[model].ensemble, settings.bounds
     if settings.models[model].challenge is not None:
         return _challenge_problems(bounds, model)
     if ensemble is None:
         return []
-    # Rare patterns would be the ones left out, and members err in these.
     voters = 1 + len(ensemble.members)
-    if 2**voters + 1 > bounds.attribute_values:
-        needed = f"at least {2**voters + 1}, so that all vote patterns of model {model!r} are told apart"
-        return [("bounds.attribute_values", f"must be {needed}")]
     if voters > bounds.attribute_length:
         return [
             ("bounds.attribute_length", f"must be at least {voters}, for vote patterns of model {model!r}")
@@ -198,17 +196,11 @@ def _ensemble_problems(settings: Settings, model: str) -> Problems:
 
 
 def _challenge_problems(bounds: Bounds, model: str) -> Problems:
-    """Agreement is an attribute of three values, which must be told apart."""
-    values = (AGREE, DISAGREE, MISSING)
-    longest = max(map(len, values))
-    found: Problems = []
-    if bounds.attribute_values < len(values):
-        told = f"must be at least {len(values)}, for the challenger of model {model!r}"
-        found.append(("bounds.attribute_values", told))
+    longest = max(map(len, (AGREE, DISAGREE, MISSING)))
     if bounds.attribute_length < longest:
         told = f"must be at least {longest}, for the challenger of model {model!r}"
-        found.append(("bounds.attribute_length", told))
-    return found
+        return [("bounds.attribute_length", told)]
+    return []
 
 
 def _listener_problems(settings: Settings) -> Problems:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from service.report.documents import (
     AssessmentState,
+    AttributeState,
     Finding,
     Interval,
     ModelState,
@@ -30,6 +31,10 @@ _MOST_FINDINGS = 10
 _MOST_NEXT = 3
 _HOUR = 3_600.0
 _DAY = 86_400.0
+_PARTIAL = 0.01
+"""A group that may miss so much of its traffic is marked as partial; the page does the same."""
+_FOLDED = 0.05
+"""An attribute with so much of the traffic in `__other__` has a line; the alert begins there too."""
 _STYLE: dict[str, Any] = {
     "box": SIMPLE_HEAD,
     "padding": (0, 1, 0, 0),
@@ -57,6 +62,9 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
         return [*parts, Text("no traffic yet")]
     parts += _findings(state)
     parts += [Text(f"! {shown(one.sentence)}", style="bold red") for one in state.changes[:_MOST_FINDINGS]]
+    parts += [
+        Text(shown(_folded(one)), style="yellow") for one in state.attributes if one.other_share >= _FOLDED
+    ]
     parts += [_performance(one) for one in state.performances]
     parts.append(Text(shown(state.drift.sentence), style="bold" if state.drift.drifted_groups else "dim"))
     for grouping in state.groupings:
@@ -105,6 +113,14 @@ def _finding(finding: Finding) -> str:
     return f"{finding.sentence} It has {percent(finding.share)} of the traffic."
 
 
+def _folded(attribute: AttributeState) -> str:
+    """How much of the traffic has a value of an attribute that is not told apart."""
+    return (
+        f"attribute {attribute.attribute}: {percent(attribute.other_share)} of traffic in __other__; "
+        f"{attribute.values:,} values have groups (bounds.attribute_values: {attribute.limit:,})"
+    )
+
+
 def _performance(one: PerformanceSummary) -> Text:
     """How a binary classifier does; as a finding, where a target is known to be missed."""
     missed = any(measure.verdict == "fails" for measure in one.measures)
@@ -151,7 +167,7 @@ def _title(grouping: str) -> str:
 def _cells(group: GroupState) -> list[Text]:
     labels = group.labels_correct + group.labels_incorrect
     cells = [
-        f"{shown(group.group)}{' (drifted)' if group.drifted else ''}",
+        f"{shown(group.group)}{' (drifted)' if group.drifted else ''}{_partial(group)}",
         f"{group.share:.1%}",
         f"{labels}",
         _percent_interval(group.accuracy),
@@ -163,6 +179,13 @@ def _cells(group: GroupState) -> list[Text]:
     cells.append(_percent_interval(group.ece))
     styles.append(_FAILED if group.miscalibrated else "")
     return [Text(cell, style=style) for cell, style in zip(cells, styles, strict=True)]
+
+
+def _partial(group: GroupState) -> str:
+    """That some of a group's traffic may be counted elsewhere, where it is worth saying."""
+    if group.missed_traffic < _PARTIAL:
+        return ""
+    return f" (partial: up to {group.missed_traffic:.0%} in __other__)"
 
 
 def _probability(ratio: float) -> str:

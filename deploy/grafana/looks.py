@@ -35,7 +35,7 @@ ANY_IS_BAD: Steps = ((None, BLUE), (1, VERMILLION))
 NONE_IS_BAD: Steps = ((None, VERMILLION), (1, BLUE))
 SNAPSHOT_AGE: Steps = ((None, BLUE), (60, ORANGE), (300, VERMILLION))
 LABEL_AGE: Steps = ((None, BLUE), (86_400, ORANGE), (604_800, VERMILLION))
-FILLING: Steps = ((None, BLUE), (0.8, ORANGE), (1, VERMILLION))
+FOLDING: Steps = ((None, BLUE), (0.05, ORANGE))
 
 
 def thresholds(steps: Steps) -> build.ThresholdsConfig:

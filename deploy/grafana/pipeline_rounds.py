@@ -181,20 +181,16 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
         .with_panel(
             lines(
                 Says(
-                    "Room for attribute combinations",
-                    "Share of the combinations of attribute values that bounds.cells leaves room for. At "
-                    "100 % new values fold into `__other__`, and are told apart no more.",
+                    "Traffic in `__other__`",
+                    "Share of the traffic whose value of an attribute has no group of its own: only the values "
+                    "with most traffic have one, up to bounds.attribute_values. Above 5% an alert fires.",
                     looks.RATIO,
                     1,
-                    nothing="no snapshot yet",
+                    nothing="no grouping by an attribute, or no snapshot yet",
                     bounds=looks.PROBABLE,
-                    steps=looks.FILLING,
+                    steps=looks.FOLDING,
                 ),
-                Query(
-                    f"{shown('credence_attribute_combinations')}"
-                    f" / {shown('credence_attribute_combinations_limit')}",
-                    "{{model}}",
-                ),
+                Query(shown("credence_attribute_other_ratio"), "{{model}} {{attribute}}"),
                 width=6,
             )
         )

@@ -253,6 +253,15 @@ class DriftSummary(Document):
     sentence: str = Field(description="the same in words")
 
 
+class AttributeState(Document):
+    """Values of one attribute that groupings use."""
+
+    attribute: str
+    values: int = Field(description="that are told apart")
+    limit: int = Field(description="that a partition tells apart at most (bounds.attribute_values)")
+    other_share: float = Field(description="share of the traffic whose value is in `__other__`")
+
+
 class ModelState(Document):
     """Everything of one model but its groups."""
 
@@ -265,8 +274,7 @@ class ModelState(Document):
     pool_items: int
     pool_item_age_seconds: Seconds | None = Field(description="median, from a sample; null of an empty pool")
     outbox_size: int = Field(description="label requests that wait to be published")
-    combinations: int = Field(description="combinations of attribute values told apart")
-    combination_limit: int
+    attributes: list[AttributeState] = Field(description="that groupings use")
     last_label_at: Seconds | None
     accuracy: Interval | None = Field(description="over all traffic; null without traffic")
     ece: Interval | None = Field(description="over all traffic; null without traffic")

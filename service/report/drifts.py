@@ -9,7 +9,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from service.drifting import CLASSES, SCORES, GroupingDrift, ModelDrift
+from service.drift_mixes import CLASSES, SCORES
+from service.drifting import GroupingDrift, ModelDrift
 from service.errors import NotKnown
 from service.report import words
 from service.report.documents import DriftSummary
@@ -99,6 +100,8 @@ def group_drift(snapshot: ModelSnapshot, grouping_name: str, group_name: str) ->
         raise NotKnown("the model has no such group, or it has had no traffic")
     if drift is None:
         raise NotKnown(_no_reference(snapshot))
+    if grouping_name not in drift.groupings:
+        raise NotKnown("the reference has no traffic by this grouping, which was added later; set a new one")
     group, told = grouping.groups.index(group_name), drift.groupings[grouping_name]
     edges = (0.0, *snapshot.settings.score_edges, 1.0)
     reference, recent = (_shares(counts[group]) for counts in (told.reference, told.recent))

@@ -25,6 +25,9 @@ class GroupState(Document):
 
     group: str
     share: float = Field(description="of the model's traffic, recent traffic counting more")
+    missed_traffic: float = Field(
+        description="share of the group's traffic that may be in `__other__` instead, at most"
+    )
     score_mean: float = Field(description="what the model itself says of its accuracy")
     labels_correct: int
     labels_incorrect: int

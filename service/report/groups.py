@@ -70,7 +70,7 @@ def group_table(
         [g for g, name in enumerate(grouping.groups) if wanted in name.casefold() and group in {None, name}],
         dtype=np.intp,
     )
-    drift = None if snapshot.drift is None else snapshot.drift.groupings[grouping_name]
+    drift = None if snapshot.drift is None else snapshot.drift.groupings.get(grouping_name)
     values, alarming = _sort_values(grouping, drift, sort)
     ranks = np.unique(values, return_inverse=True)[1]
     descending = (order or alarming) == "desc"
@@ -95,11 +95,12 @@ def group_state(
     cost = grouping.cost
     name, mean = grouping.groups[group], float(grouping.accuracy_mean[group])
     known = verdict(grouping, group)
-    drift = None if snapshot.drift is None else snapshot.drift.groupings[grouping_name]
+    drift = None if snapshot.drift is None else snapshot.drift.groupings.get(grouping_name)
     begun = snapshot.since.get(("accuracy_low", grouping_name, name))
     return GroupState(
         group=name,
         share=float(beliefs.shares[group]),
+        missed_traffic=float(grouping.missed[group]),
         score_mean=float(beliefs.scores[group]),
         labels_correct=int(beliefs.labels_correct[group]),
         labels_incorrect=int(grouping.beliefs.labels_incorrect[group]),

@@ -18,6 +18,7 @@ from service.report import words
 from service.report.documents import (
     Activity,
     AssessmentState,
+    AttributeState,
     BudgetState,
     ChallengeGroup,
     Comparison,
@@ -95,8 +96,10 @@ def model_state(snapshot: ModelSnapshot) -> ModelState:
         pool_items=snapshot.pool_items,
         pool_item_age_seconds=snapshot.pool_item_age,
         outbox_size=snapshot.outbox_size,
-        combinations=snapshot.combinations,
-        combination_limit=snapshot.combination_limit,
+        attributes=[
+            AttributeState(attribute=name, values=one.values, limit=one.limit, other_share=one.other_share)
+            for name, one in snapshot.attributes.items()
+        ],
         last_label_at=snapshot.last_label_at,
         accuracy=_overall_accuracy(snapshot),
         ece=None if everything is None else Interval.of(everything.ece, 0),
@@ -183,6 +186,7 @@ def _is_watched(settings: ModelSettings) -> bool:
 def _grouping_summary(snapshot: ModelSnapshot, name: str) -> GroupingSummary:
     grouping = snapshot.groupings[name]
     watched = grouping.accuracy_below is not None
+    drift = None if snapshot.drift is None else snapshot.drift.groupings.get(name)
     return GroupingSummary(
         name=name,
         by=grouping.kind,
@@ -190,7 +194,7 @@ def _grouping_summary(snapshot: ModelSnapshot, name: str) -> GroupingSummary:
         findings=finding_count(grouping),
         meets=int(grouping.meets.sum()),
         open=int((~grouping.low & ~grouping.meets).sum()) if watched else 0,
-        drifted=0 if snapshot.drift is None else int(snapshot.drift.groupings[name].drifted.sum()),
+        drifted=0 if drift is None else int(drift.drifted.sum()),
     )
 
 

@@ -1,30 +1,24 @@
-"""Marks of traffic: how much there was of it in every cell by some earlier times.
+"""Marks of traffic: how much of it every table had counted by some earlier times.
 
-Counts of traffic only ever grow, so what came between two marks is their difference. A field of the hash
-tells what a mark is for, of which reference it is (0 of none), and when it was made; its value is the
-compressed array of counts. A field never changes its value, so who has read it once need not read it again.
+What came between two marks is their difference (`service/traffic_counts.py`). The name of a hash's field
+says what a mark is for, of which reference it is (0 of none), and when it was made; its value has the
+compressed counts. A field never changes its value, so a process reads each field once.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import numpy as np
-
 from service.errors import FenceRefused
-from service.shard import Ints
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
+from service.traffic_counts import TrafficCounts
 
 Purpose = Literal["beginning", "first", "since", "until", "recent"]
 """What a mark is for: the first traffic ever; the end of the first predictions, which are the reference;
 beginning and end of a reference that was set; and those that go after a while, to know what is recent."""
-
-_FASTEST = 1
-"""Compression that takes a millisecond for 20,000 cells, of which most are empty."""
 
 
 @dataclass(frozen=True, order=True)
@@ -56,8 +50,8 @@ class MarkName:
         return cls(known[purpose], at, set_at)
 
 
-Marks = Mapping[MarkName, Ints]
-"""Predictions ever seen by every mark, per cell; there may be more cells by now."""
+Marks = Mapping[MarkName, TrafficCounts]
+"""Predictions ever seen by every mark; there may be more rows, and other tables, by now."""
 
 
 class MarkStore:
@@ -71,7 +65,7 @@ class MarkStore:
     def __init__(self, connection: Connection, keys: ModelKeys) -> None:
         self._connection = connection
         self._keys = keys
-        self._known: dict[MarkName, Ints] = {}
+        self._known: dict[MarkName, TrafficCounts] = {}
 
     def marks(self) -> Marks:
         """All marks that are kept.
@@ -85,7 +79,9 @@ class MarkStore:
             new = [name for name in names if name not in self._known]
             values = client.hmget(key, [name.field() for name in new]) if new else []
         self._known = {name: self._known[name] for name in names if name in self._known} | {
-            name: _unpacked(value) for name, value in zip(new, values, strict=True) if value is not None
+            name: TrafficCounts.unpack(value)
+            for name, value in zip(new, values, strict=True)
+            if value is not None
         }
         return self._known
 
@@ -103,10 +99,6 @@ class MarkStore:
         """
         arguments: list[str | bytes | int | float] = [epoch, len(going), *(name.field() for name in going)]
         for name, counts in marks.items():
-            arguments += [name.field(), zlib.compress(counts.astype("<i8").tobytes(), _FASTEST)]
+            arguments += [name.field(), counts.pack()]
         if self._connection.run("keep_marks", [self._keys.fence, self._keys.marks], arguments) == b"fenced":
             raise FenceRefused("a newer leader has taken over; this one marks no traffic")
-
-
-def _unpacked(value: bytes) -> Ints:
-    return np.frombuffer(zlib.decompress(value), "<i8").astype(np.int64)

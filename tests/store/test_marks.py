@@ -9,8 +9,15 @@ from store_site import NOW, Site
 from service.errors import FenceRefused
 from service.store.connection import Connection
 from service.store.marks import MarkName, MarkStore
+from service.traffic_counts import WHOLE, TableCounts, TrafficCounts
 
-COUNTS = np.array([3, 0, 2**60])
+COUNTS = TrafficCounts(
+    {
+        WHOLE: TableCounts("whole", ("",), np.array([[3, 0, 2**60]])),
+        ("region", "bins"): TableCounts("bins", ("north", "süd"), np.array([[3, 0], [1, 2**60]])),
+    }
+)
+FEWER = TrafficCounts({WHOLE: TableCounts("whole", ("",), np.array([[3]]))})
 FIRST = MarkName("first", NOW + 0.123456789)
 RECENT = MarkName("recent", NOW)
 UNTIL = MarkName("until", NOW, set_at=NOW + 1)
@@ -25,16 +32,20 @@ def store(site: Site) -> MarkStore:
     return MarkStore(site.connection, site.keys("m"))
 
 
+def described(counts: TrafficCounts) -> dict[tuple[str, str], tuple[str, tuple[str, ...], list[list[int]]]]:
+    return {key: (one.meaning, one.names, one.counts.tolist()) for key, one in counts.tables.items()}
+
+
 def test_there_are_no_marks_at_first(site: Site) -> None:
     assert site.reader("m").marks() == {}
 
 
 def test_marks_are_read_as_they_were_made(site: Site) -> None:
-    store(site).keep({FIRST: COUNTS, UNTIL: COUNTS[:1]}, going=(), epoch=1)
+    store(site).keep({FIRST: COUNTS, UNTIL: FEWER}, going=(), epoch=1)
     marks = site.reader("m").marks()
-    assert {name: mark.tolist() for name, mark in marks.items()} == {
-        FIRST: COUNTS.tolist(),
-        UNTIL: COUNTS[:1].tolist(),
+    assert {name: described(mark) for name, mark in marks.items()} == {
+        FIRST: described(COUNTS),
+        UNTIL: described(FEWER),
     }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from traffic_tables import JointCell, traffic_of
 
 from service.assessment.challenge import ChallengeBeliefs, PairedLabels
 from service.assessment.estimate import Estimate
@@ -16,19 +17,20 @@ from service.assessment.vote_patterns import VotePatterns, allocate
 from service.assessment_settings import AssessmentSettings
 from service.cells import CellSpace
 from service.challenging import ChallengeSnapshot
-from service.combination_directory import CombinationDirectory
 from service.ensembles import EnsembleSnapshot
+from service.group_index import GroupIndex
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
 from service.performing import PerformanceFacts, PerformanceSnapshot, assess_performance
 from service.settings import Settings
-from service.shard import Traffic
 from service.snapshot import ModelSnapshot, take_snapshot
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.marks import MarkName, Marks
 from service.store.records import Fact, Given
 from service.store.requests import OpenRequest
 from service.timeline import Moment, past_moment
+from service.traffic import Traffic
+from service.traffic_counts import TrafficCounts
 
 NOW = 1_800_000_000.0
 CLASSES = ["cat", "dog", "owl"]
@@ -63,6 +65,11 @@ class Known:
     space: CellSpace
     traffic: TrafficFacts
     ledger: OutcomeLedger
+
+    @property
+    def index(self) -> GroupIndex:
+        """Groups of all groupings."""
+        return GroupIndex(self.space, self.traffic.traffic, self.ledger.cells)
 
 
 def known(
@@ -111,19 +118,25 @@ def known(
         entries.append(OutcomeEntry((1, i), (1, i), assessment, fact, Given(true, time, "")))
     ledger = OutcomeLedger(space)
     ledger.fold(entries)
-    ledger.place(CombinationDirectory(space, [()]))
-    weights = np.tile([1.0, 3.0], len(classes)) * traffic
-    scores = np.tile([0.3, 0.9], len(classes))
+    ledger.place(votes_missing=False)
     facts = TrafficFacts(
-        [()],
         [0],
-        Traffic(NOW, (10 * weights).astype(np.int64), weights, weights * scores),
+        counted(space, [10, 30] * len(classes)) if traffic else traffic_of(space, []),
         {0: 5},
         {0: np.array([NOW - 60, NOW - 20, NOW - 10])},
         {0: 40},
         {0: np.array([3.0, *np.full(len(classes) - 1, 0.5)])},
     )
     return Known(settings.models["m"], space, facts, ledger)
+
+
+def counted(space: CellSpace, predictions: Sequence[int]) -> Traffic:
+    """Traffic of so many predictions by class and score bin, of which those of late weigh as in `known`."""
+    cells = [
+        JointCell((), at // 2, at % 2, count, *((1.0, 0.3), (3.0, 3 * 0.9))[at % 2])
+        for at, count in enumerate(predictions)
+    ]
+    return traffic_of(space, cells, landmark=NOW)
 
 
 def snapshot(
@@ -137,16 +150,15 @@ def snapshot(
     predictions: Sequence[int] | None = None,
     **model: Any,
 ) -> ModelSnapshot:
-    """A snapshot of `known`, with so many predictions in its cells if that is told."""
+    """A snapshot of `known`, with so many predictions by class and score bin if that is told."""
     there = known(count, **model)
     if predictions is not None:
-        counted = replace(there.traffic.traffic, counts=np.array(predictions))
-        there = replace(there, traffic=replace(there.traffic, traffic=counted))
+        there = replace(there, traffic=replace(there.traffic, traffic=counted(there.space, predictions)))
     opened = OpenRequest("whole", "[0.5,1]", {}, "cat", 0.9, 1, NOW - 30)
     return take_snapshot(
         model="m",
         settings=there.settings,
-        space=there.space,
+        index=there.index,
         traffic=there.traffic,
         requests=RequestFacts({"x": opened}, 0, {"worst|0": 40}, {("issued", "worst"): 40}),
         ledger=there.ledger,
@@ -161,6 +173,9 @@ def snapshot(
     )
 
 
+_OF_SNAPSHOTS = frozenset({"count", "metric_groups", "before", "past", "performances"})
+"""Arguments of `snapshot` that `known` does not take alike."""
+
 MIXED = [100, 900] * len(CLASSES)
 """Predictions by class and score bin in a reference: nine of ten are sure."""
 
@@ -170,11 +185,13 @@ DROPPED = [100, 900, 600, 400, 100, 900]
 
 def drifting(recent: Sequence[int] = DROPPED, **model: Any) -> ModelSnapshot:
     """A snapshot of a model whose predictions of the last hour are compared with those before."""
-    begun = np.array(MIXED)
+    told = {name: value for name, value in model.items() if name not in _OF_SNAPSHOTS}
+    begun, space = np.array(MIXED), known(**told).space
+    once, twice = (TrafficCounts.of(counted(space, counts.tolist())) for counts in (begun, 2 * begun))
     marks = {
-        MarkName("beginning", NOW - 7_200): begun,
-        MarkName("first", NOW - 3_600): 2 * begun,
-        MarkName("recent", NOW - 7_200): begun,
+        MarkName("beginning", NOW - 7_200): once,
+        MarkName("first", NOW - 3_600): twice,
+        MarkName("recent", NOW - 7_200): once,
     }
     drift = {"reference_predictions": 1_000, **model.pop("drift", {})}
     return snapshot(marks=marks, predictions=(2 * begun + np.array(recent)).tolist(), drift=drift, **model)
@@ -275,8 +292,8 @@ def recalled(there: Known, now: ModelSnapshot, at: float) -> Moment:
     """What was believed at an earlier time of the groups that are told now."""
     return past_moment(
         settings=there.settings,
-        space=there.space,
-        traffic=there.traffic,
+        index=there.index,
+        probability_sums=there.traffic.probability_sums,
         ledger=there.ledger,
         before=now.groupings,
         at=at,

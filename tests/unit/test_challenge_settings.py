@@ -1,4 +1,4 @@
-"""Settings of challenges: what is asked, what makes no sense, and what cells are told apart."""
+"""Settings of challenges: what is asked, what makes no sense, and what is told apart."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from service.cells import AGREE, CHALLENGE, DISAGREE, MISSING, Challenge
 from service.errors import ConfigurationError
 from service.settings import Settings
 from service.settings_file import load_settings
+from service.tables import tables
 
 CHALLENGED = {"task": "challenge", "challenger": "v2", "budget": {"labels": 50}}
 
 
-def load(directory: Path, assessments: dict[str, Any], **more: Any) -> Settings:
+def load(
+    directory: Path, assessments: dict[str, Any], groupings: dict[str, Any] | None = None, **more: Any
+) -> Settings:
     path = directory / "credence.yaml"
-    model = {"classes": ["ham", "spam"], "assessments": assessments}
+    model = {"classes": ["ham", "spam"], "assessments": assessments, "groupings": groupings or {}}
     path.write_text(yaml.safe_dump({"models": {"mail": model}, **more}), encoding="utf-8")
     return load_settings(path, {})
 
@@ -73,15 +76,18 @@ def test_a_model_has_one_challenger_at_a_time_and_no_ensemble_beside_it(tmp_path
         assert [path for path, _ in problems] == ["models.mail.assessments"]
 
 
-@pytest.mark.parametrize("bound", ["attribute_values", "attribute_length"])
-def test_bounds_that_would_fold_agreement_are_refused(tmp_path: Path, bound: str) -> None:
-    problems = refused(tmp_path, {"next": CHALLENGED}, bounds={bound: 2})
-    assert [path for path, _ in problems] == [f"bounds.{bound}"]
+def test_a_bound_that_would_fold_agreement_is_refused(tmp_path: Path) -> None:
+    load(tmp_path, {"next": CHALLENGED}, bounds={"attribute_length": 11, "attribute_values": 1})
+    problems = refused(tmp_path, {"next": CHALLENGED}, bounds={"attribute_length": 10})
+    assert [path for path, _ in problems] == ["bounds.attribute_length"]
 
 
-def test_a_challenger_is_a_layout_of_its_own(tmp_path: Path) -> None:
-    told = [
-        load(tmp_path, assessments).cell_space("mail").fingerprint(16, 7.0)
-        for assessments in ({}, {"next": CHALLENGED}, {"next": CHALLENGED | {"challenger": "v3"}})
+def test_another_challenger_has_tables_of_its_own_and_leaves_the_others(tmp_path: Path) -> None:
+    groupings = {"region": {"by": "attribute", "attribute": "region"}}
+    assessments = [{"next": CHALLENGED | {"challenger": name}} for name in ("v2", "v3")]
+    one, other = (load(tmp_path, each, groupings).cell_space("mail") for each in assessments)
+    assert one.fingerprint(16, 7.0) == other.fingerprint(16, 7.0)
+    assert [(a.attribute, a.columns) for a, b in zip(tables(one), tables(other), strict=True) if a != b] == [
+        (CHALLENGE, "class_bins"),
+        ("region", "challenge"),
     ]
-    assert len(set(told)) == 3

@@ -42,3 +42,52 @@ def test_an_identification_tells_which_end_it_looks_for(
 ) -> None:
     asked = f"{{task: identification, metric: calibration, grouping: score_bin, {BUDGET}}}"
     assert "Which score_bin is the least calibrated?" in told(tmp_path, capsys, asked)
+
+
+def listed(folder: Path, capsys: pytest.CaptureFixture[str], model: str, bounds: str = "{}") -> list[str]:
+    """What is said of a model's tables."""
+    config = folder / "credence.yaml"
+    config.write_text(f"bounds: {bounds}\nmodels: {{mail: {model}}}", encoding="utf-8")
+    assert main(["check", "--config", str(config)]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    return [line for line in lines if line.startswith(("table", "all tables", "warning"))]
+
+
+GROUPED = (
+    "{classes: [ham, spam], "
+    "groupings: {class: {by: predicted_class}, region: {by: attribute, attribute: where}}}"
+)
+
+
+BY_CLASS, WHERE = "for groups by class and score", "table of attribute where: up to 1,002 rows x"
+
+
+def test_tables_are_listed_with_their_sizes_and_what_needs_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert listed(tmp_path, capsys, GROUPED) == [
+        f"table of all traffic: up to 1 row x 20 columns (predicted class and score bin), 480 B; {BY_CLASS}",
+        f"{WHERE} 10 columns (score bin), 240.5 kB; for accuracy by value",
+        f"{WHERE} 2 columns (predicted class), 16.0 kB; for drift of classes",
+        "all tables: up to 257.0 kB a partition (bounds.table_bytes: 268.4 MB)",
+    ]
+
+
+def test_a_class_mix_that_is_too_large_to_be_kept_is_told_and_not_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = listed(tmp_path, capsys, GROUPED, "{attribute_values: 1000000}")
+    assert not any("drift of classes" in line for line in lines)
+    assert lines[-1] == (
+        "warning: no drift of predicted classes by where: 1,000,000 values x 2 classes are more than "
+        "2,000,000; lower bounds.attribute_values to keep it"
+    )
+
+
+def test_a_model_that_is_not_grouped_by_class_is_not_warned_of_a_class_mix(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = "{classes: [ham, spam], groupings: {region: {by: attribute, attribute: where}}}"
+    lines = listed(tmp_path, capsys, plain, "{attribute_values: 1000000}")
+    assert len(lines) == 3
+    assert not any(line.startswith("warning") for line in lines)

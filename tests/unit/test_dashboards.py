@@ -142,6 +142,9 @@ def test_every_metric_of_the_catalogue_is_on_a_dashboard_or_left_out_on_purpose(
         "credence_consumer_record_timestamp_seconds",  # credence_consumer_lag_seconds says it better
         "credence_grouping_groups",  # a bound's neighbour: groups omitted are what matters
         "credence_evidence_alpha_ratio",  # what is confirmed stands on it already
+        "credence_attribute_values",  # the traffic in `__other__` is what matters
+        "credence_attribute_values_limit",  # likewise
+        "credence_group_missed_traffic_ratio",  # the page marks such groups, and the runbook asks for it
         "credence_outcomes",  # labels by outcome tell the same of every group
     }
     assert set(SPECS) - shown == left_out

@@ -7,11 +7,12 @@ import math
 import numpy as np
 import pytest
 
+from service.cells import OTHER
 from service.drift_settings import DriftSettings
 from service.marking import MARKS_PER_WINDOW, ComparedTraffic, compared_traffic, due_marks
-from service.shard import Ints
 from service.store.marks import MarkName, Purpose
 from service.store.references import ReferenceWindow
+from service.traffic_counts import WHOLE, TableCounts, TableKey, TrafficCounts
 
 HOUR = 3_600.0
 BEGAN = 1_800_000_000.0
@@ -21,15 +22,32 @@ NEAR = SETTINGS.window_seconds / MARKS_PER_WINDOW / 2
 """No time within the window is farther from a mark."""
 
 
+REGION: TableKey = ("region", "bins")
+
+
+def whole(*counts: int) -> TableCounts:
+    """The table of all traffic."""
+    return TableCounts("whole", ("",), np.array([counts]))
+
+
+def regions(counts: dict[str, list[int]], meaning: str = "bins") -> TableCounts:
+    """The table of an attribute by score bin."""
+    return TableCounts(meaning, tuple(counts), np.array(list(counts.values())).reshape(len(counts), -1))
+
+
 class Model:
-    """A model whose traffic comes steadily, in two cells alike, and whose marks a leader keeps every hour."""
+    """A model whose traffic comes steadily, in two columns alike; a leader keeps marks every hour."""
 
     def __init__(self, settings: DriftSettings = SETTINGS) -> None:
         self.settings = settings
-        self.marks: dict[MarkName, Ints] = {}
+        self.marks: dict[MarkName, TrafficCounts] = {}
         self.window: ReferenceWindow | None = None
         self.now = BEGAN
-        self.counts = np.array([RATE // 2, RATE // 2])
+        self.tables = {WHOLE: whole(RATE // 2, RATE // 2)}
+
+    @property
+    def counts(self) -> TrafficCounts:
+        return TrafficCounts(dict(self.tables))
 
     def look(self) -> None:
         due = due_marks(self.marks, self.counts, self.window, self.settings, now=self.now)
@@ -40,7 +58,8 @@ class Model:
         for _ in range(hours):
             self.look()
             self.now += HOUR
-            self.counts = self.counts + RATE // 2
+            for key, table in self.tables.items():
+                self.tables[key] = TableCounts(table.meaning, table.names, table.counts + RATE // 2)
         return self
 
     def compared(self) -> ComparedTraffic | None:
@@ -88,14 +107,14 @@ def test_nothing_of_the_reference_is_recent(model: Model) -> None:
     compared = model.run(30).compared()
     assert compared is not None
     assert compared.recent.since == compared.reference.until
-    assert compared.reference.predictions + compared.recent.predictions == model.counts.sum()
+    assert compared.reference.predictions + compared.recent.predictions == model.counts.predictions
 
 
 def test_the_lengths_of_both_are_known_from_the_first_mark_on(model: Model) -> None:
     compared = model.run(50).compared()
     assert compared is not None
     for stretch in (compared.reference, compared.recent):
-        assert stretch.timed_counts.sum() / stretch.timed_seconds == pytest.approx(RATE / HOUR)
+        assert stretch.timed_counts.predictions / stretch.timed_seconds == pytest.approx(RATE / HOUR)
 
 
 def test_a_window_that_is_made_longer_is_as_long_as_marks_tell_at_first(model: Model) -> None:
@@ -185,17 +204,9 @@ def test_another_window_takes_the_place_of_the_one_before(model: Model) -> None:
     assert [name.set_at for name in model.named("until")] == [model.window.set_at if model.window else 0]
 
 
-def test_cells_that_came_later_had_no_traffic_before(model: Model) -> None:
-    model.run(30)
-    model.counts = np.array([*model.counts, 7])
-    compared = model.compared()
-    assert compared is not None
-    assert (compared.reference.counts[2], compared.recent.counts[2]) == (0, 7)
-
-
 def test_counts_that_fell_make_all_marks_void_and_the_reference_begins_anew(model: Model) -> None:
     model.run(50)
-    model.counts = np.array([10, 4_000])
+    model.tables[WHOLE] = whole(10, 4_000)
     assert model.compared() is None
     model.look()
     assert not model.marks
@@ -204,11 +215,60 @@ def test_counts_that_fell_make_all_marks_void_and_the_reference_begins_anew(mode
     assert compared.reference.until == BEGAN + 50 * HOUR
 
 
-def test_fewer_cells_make_all_marks_void(model: Model) -> None:
+@pytest.mark.parametrize(
+    "table", [whole(10_000), TableCounts("other bins", ("",), np.array([[10_000, 10_000]]))]
+)
+def test_other_classes_or_score_bins_make_all_marks_void(model: Model, table: TableCounts) -> None:
     model.run(50)
-    model.counts = np.array([10_000])
+    model.tables[WHOLE] = table
+    assert model.compared() is None
     model.look()
     assert not model.marks
+
+
+def test_a_value_that_lost_its_row_makes_no_mark_void(model: Model) -> None:
+    model.tables[REGION] = regions({OTHER: [0, 0], "north": [50, 50]})
+    model.run(50)
+    model.tables[REGION] = regions({OTHER: [5_000, 5_000], "south": [1, 1]})
+    assert model.compared() is not None
+
+
+def test_a_table_that_is_younger_than_the_reference_is_not_in_it(model: Model) -> None:
+    model.run(50)
+    model.tables[REGION] = regions({"north": [7, 0]})
+    compared = model.run(30).compared()
+    assert compared is not None
+    assert set(compared.reference.counts.tables) == {WHOLE}
+    assert set(compared.recent.counts.tables) == {WHOLE, REGION}
+
+
+def test_a_reference_that_is_set_later_has_the_table_and_how_much_of_it_came_by_time(model: Model) -> None:
+    model.run(50)
+    model.tables[REGION] = regions({"north": [7, 0]})
+    model.run(10)
+    model.window = ReferenceWindow(model.now, model.now + 5 * HOUR, model.now)
+    compared = model.run(10).compared()
+    assert compared is not None
+    for counts in (compared.reference.counts, compared.reference.timed_counts):
+        assert counts.tables[REGION].counts.tolist() == [[5 * RATE // 2, 5 * RATE // 2]]
+
+
+def test_of_a_table_that_began_within_the_reference_only_the_mix_is_known(model: Model) -> None:
+    model.run(10)
+    model.tables[REGION] = regions({"north": [7, 0]})
+    compared = model.run(50).compared()
+    assert compared is not None
+    assert compared.reference.counts.tables[REGION].counts.sum() == 7 + 14 * RATE
+    assert REGION not in compared.reference.timed_counts.tables
+
+
+def test_a_table_whose_columns_mean_something_else_now_is_not_in_the_reference(model: Model) -> None:
+    model.tables[REGION] = regions({"north": [7, 0]})
+    model.run(50)
+    model.tables[REGION] = regions({"north": [7, 0]}, meaning="other members vote")
+    compared = model.run(1).compared()
+    assert compared is not None
+    assert set(compared.reference.counts.tables) == {WHOLE}
 
 
 def test_marks_of_a_clock_that_was_ahead_go(model: Model) -> None:
@@ -230,7 +290,7 @@ def test_a_reference_of_a_clock_that_was_ahead_is_one_whose_time_is_not_known(mo
 
 
 def test_without_traffic_nothing_is_marked(model: Model) -> None:
-    model.counts = np.zeros(2, np.int64)
+    model.tables[WHOLE] = whole(0, 0)
     model.look()
     assert not model.marks
 

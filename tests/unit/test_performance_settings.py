@@ -9,18 +9,21 @@ import numpy as np
 import pytest
 import yaml
 
-from service.application import warn_of_folding
 from service.cells import MISSING, POSITIVE_SCORE, VOTES, Ensemble
 from service.errors import ConfigurationError
-from service.settings import Bounds, Settings
+from service.settings import Settings
 from service.settings_file import load_settings
+from service.tables import tables
 
 CURVE = {"task": "performance", "positive_class": "spam", "budget": {"labels": 50}}
 
 
-def load(directory: Path, assessments: dict[str, Any], **model: Any) -> Settings:
+def load(
+    directory: Path, assessments: dict[str, Any], *, bounds: dict[str, int] | None = None, **model: Any
+) -> Settings:
     path = directory / "credence.yaml"
-    document = {"models": {"mail": {"classes": ["ham", "spam"], "assessments": assessments, **model}}}
+    mail = {"classes": ["ham", "spam"], "assessments": assessments, **model}
+    document = {"models": {"mail": mail}, "bounds": bounds or {}}
     path.write_text(yaml.safe_dump(document))
     return load_settings(path, {})
 
@@ -82,10 +85,23 @@ def test_what_makes_no_sense_of_an_ensemble_is_refused(
     )
 
 
-def test_more_vote_patterns_than_are_told_apart_are_refused(tmp_path: Path) -> None:
-    [(path, told)] = refused(tmp_path, {"votes": VOTED | {"members": ["a", "b", "c", "d", "e"]}})
-    assert path == "bounds.attribute_values"
-    assert "at least 65" in told
+def test_vote_patterns_all_have_rows_whatever_the_bound_on_values(tmp_path: Path) -> None:
+    voted = {"votes": VOTED | {"members": ["a", "b", "c", "d", "e"]}}
+    space = load(tmp_path, voted, bounds={"attribute_values": 3}).cell_space("mail")
+    (votes,) = [table for table in tables(space) if table.attribute == VOTES]
+    assert votes.rows == 64 + 2
+
+
+def test_vote_patterns_that_would_be_too_long_are_refused(tmp_path: Path) -> None:
+    [(path, told)] = refused(tmp_path, {"votes": VOTED}, bounds={"attribute_length": 2})
+    assert path == "bounds.attribute_length"
+    assert "at least 3" in told
+
+
+def test_more_members_than_tables_have_room_for_are_refused(tmp_path: Path) -> None:
+    members = [f"m{number}" for number in range(20)]
+    [(path, _)] = refused(tmp_path, {"votes": VOTED | {"members": members}})
+    assert path == "bounds.table_bytes"
 
 
 def test_two_ensembles_of_one_model_are_refused(tmp_path: Path) -> None:
@@ -93,21 +109,14 @@ def test_two_ensembles_of_one_model_are_refused(tmp_path: Path) -> None:
     assert [path for path, _ in problems] == ["models.mail.assessments"]
 
 
-@pytest.mark.parametrize(("cells", "lines"), [(20_000, []), (4_000, ["mail"])])
-def test_the_start_tells_of_models_whose_votes_may_have_no_room(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, cells: int, lines: list[str]
-) -> None:
-    settings = load(tmp_path, {"votes": VOTED}, groupings={"region": {"by": "attribute", "attribute": "r"}})
-    warn_of_folding(settings.model_copy(update={"bounds": Bounds(cells=cells)}))
-    assert [record.__dict__["model"] for record in caplog.records] == lines
-    for record in caplog.records:
-        assert (record.__dict__["combinations"], record.__dict__["combinations_limit"]) == (9 * 51 + 1, 400)
-        assert "raise bounds.cells" in record.message
-
-
-def test_without_an_ensemble_cells_are_stored_as_they_were(tmp_path: Path) -> None:
-    space = load(tmp_path, {}).cell_space("mail")
-    assert space.fingerprint(16, 7.0) == "fe2ef29d"
+def test_other_members_of_an_ensemble_change_the_meaning_of_the_table_of_votes_alone(tmp_path: Path) -> None:
+    one, other = (
+        load(tmp_path, {"votes": VOTED | {"members": members}}).cell_space("mail")
+        for members in (["a", "b"], ["a", "c"])
+    )
+    assert one.fingerprint(16, 7.0) == other.fingerprint(16, 7.0)
+    changed = [a.attribute for a, b in zip(tables(one), tables(other), strict=True) if a != b]
+    assert changed == [VOTES]
 
 
 def test_it_asks_by_the_positive_classs_score(tmp_path: Path) -> None:
@@ -163,11 +172,8 @@ def test_the_names_of_built_in_groupings_are_taken(tmp_path: Path) -> None:
 
 def test_a_group_holds_what_either_prediction_says_of_the_positive_class(tmp_path: Path) -> None:
     space = load(tmp_path, {"curve": CURVE}).cell_space("mail")
-    names, groups = space.groups(POSITIVE_SCORE, [()])
-    cells = space.cells(
-        combinations=np.zeros(4, np.intp),
-        classes=np.array([1, 0, 1, 0]),
-        scores=np.array([0.93, 0.93, 0.41, 0.58]),
-    )
-    assert [names[g] for g in groups[cells]] == ["[0.9,1]", "[0,0.1)", "[0.4,0.5)", "[0.4,0.5)"]
-    assert list(space.predicted_positive(1)[cells]) == [True, False, True, False]
+    found = space.class_groups(POSITIVE_SCORE)
+    assert found is not None
+    names, groups = found
+    classes, bins = np.array([1, 0, 1, 0]), space.bins(np.array([0.93, 0.93, 0.41, 0.58]))
+    assert [names[g] for g in groups[classes, bins]] == ["[0.9,1]", "[0,0.1)", "[0.4,0.5)", "[0.4,0.5)"]

@@ -200,7 +200,9 @@ def test_a_missing_key_is_named_by_its_path(tmp_path: Path, text: str, path: str
         (MODEL + "http: {port: -1}\n", "http.port"),
         (MODEL + "http: {port: 8401}\n", "monitoring.port"),
         (MODEL + "monitoring: {port: 8400}\n", "monitoring.port"),
-        (MODEL + "bounds: {cells: 0}\n", "bounds.cells"),
+        (MODEL + "bounds: {cells: 20000}\n", "bounds.cells"),
+        (MODEL + "bounds: {attribute_values: 0}\n", "bounds.attribute_values"),
+        (MODEL + "bounds: {table_bytes: 0}\n", "bounds.table_bytes"),
         (MODEL + "bounds: {pool_items: 0}\n", "bounds.pool_items"),
         (MODEL + "dead_letters: {flood_ratio: 1.5}\n", "dead_letters.flood_ratio"),
         (MODEL + "log_level: loud\n", "log_level"),
@@ -402,19 +404,25 @@ def test_a_class_in_two_superclasses_is_refused(tmp_path: Path) -> None:
     ]
 
 
-def test_classes_and_bins_that_do_not_fit_the_bound_on_cells_are_refused(tmp_path: Path) -> None:
-    text = "bounds: {cells: 19}\n" + model_text(groupings="{class: {by: predicted_class}}")
+BY_REGION = model_text(groupings="{region: {by: attribute, attribute: where}}")
+TABLE_BYTES = 2 * 10 * 24 + 12 * 10 * 24
+"""All traffic by two classes and ten score bins, and ten values and the two reserved ones by score bin."""
+
+
+def test_tables_that_do_not_fit_their_bound_are_refused_with_what_to_change(tmp_path: Path) -> None:
+    text = f"bounds: {{attribute_values: 10, table_bytes: {TABLE_BYTES - 1}}}\n" + BY_REGION
     [(path, problem)] = refused(tmp_path, text).problems
-    assert path == "bounds.cells"
-    assert "'animals' needs at least 20" in problem
+    assert path == "bounds.table_bytes"
+    assert f"'animals' take up to {TABLE_BYTES:,} bytes in one partition" in problem
+    assert f"raise it to {TABLE_BYTES}, lower bounds.attribute_values, or use fewer score bins" in problem
 
 
-def test_the_bound_on_cells_may_be_filled(tmp_path: Path) -> None:
-    text = "bounds: {cells: 20}\n" + model_text(groupings="{class: {by: predicted_class}}")
-    assert load(tmp_path, text).cell_space("animals").cells_per_combination == 20
+def test_the_bound_on_tables_may_be_filled(tmp_path: Path) -> None:
+    text = f"bounds: {{attribute_values: 10, table_bytes: {TABLE_BYTES}}}\n" + BY_REGION
+    assert load(tmp_path, text).cell_space("animals").bounds.attribute_values == 10
 
 
-def test_the_cells_of_a_model_have_its_groupings_and_the_two_that_are_always_there(tmp_path: Path) -> None:
+def test_the_space_of_a_model_has_its_groupings_and_the_two_that_are_always_there(tmp_path: Path) -> None:
     region = "region: {by: attribute, attribute: where}"
     kind = "kind: {by: superclass, superclasses: {pet: [cat, dog]}}"
     settings = load(tmp_path, model_text(groupings=f"{{{region}, {kind}}}"))

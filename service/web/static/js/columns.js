@@ -11,6 +11,9 @@ const VERDICTS = { meets: ["✓", "meets"], fails: ["▼", "fails"], open: ["?",
 
 const DRIFTED = "Recent traffic is not what it was in the reference; no label is needed to tell.";
 
+/** From so large a share on, missed traffic is shown: the terminal does the same. */
+const PARTIAL = 0.01;
+
 /** Whether groups differ in accuracy by what tells them apart, scores or votes: nobody has configured them, and no
  * threshold is theirs. @param {string} by */
 export const isExpectedToDiffer = (by) => ["score_bin", "positive_score", "votes", "challenge"].includes(by);
@@ -78,6 +81,12 @@ function cost(group) {
 const traffic = (group) => [
   percent(group.share),
   group.drifted && h("span", { class: "drifted", title: DRIFTED }, "drifted"),
+  group.missed_traffic >= PARTIAL &&
+    h(
+      "span",
+      { class: "partial", title: `Up to ${percent(group.missed_traffic)} of its traffic is counted in __other__.` },
+      "partial",
+    ),
 ];
 
 /** @param {any} group */

@@ -44,6 +44,10 @@ export function groupsHelp(state) {
     ["Gap", "Mean score less mean accuracy: positive where the model promises more than it keeps."],
     ["Traffic", "The group's share of the predictions; recent ones count more."],
     [
+      "partial",
+      "Some of the group's traffic is counted in “__other__”: its attribute has more values than are told apart, and this one was rare at first.",
+    ],
+    [
       "drifted",
       "Its recent scores, predicted classes or attributes are not what they were in the reference. That is no proof of mistakes; a share of the labels is asked here.",
     ],

@@ -1,0 +1,176 @@
+"""How many predictions every table of traffic has counted by one time, and how many came between two times.
+
+Counts only ever grow, so what came between two times is a difference, taken row by row and by name. A value
+that loses its row to one with more traffic moves its counts to the row of `OTHER` (`service/value_table.py`).
+A difference follows them: what such a value had before is taken off `OTHER`, so no prediction counts twice.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from service.cells import OTHER
+from service.tables import ALL_TRAFFIC
+from service.traffic import Traffic
+from service.value_table import Indices, Ints
+
+TableKey = tuple[str, str]
+"""Attribute and columns of a table (`service/tables.py`)."""
+
+WHOLE: TableKey = (ALL_TRAFFIC, "class_bins")
+"""The table of all traffic."""
+
+_FASTEST = 1
+"""Compression that takes some milliseconds for 100,000 counts, of which most are small."""
+
+
+@dataclass(frozen=True)
+class TableCounts:
+    """Predictions of one table.
+
+    Attributes:
+        meaning: differs when the same columns would mean something else.
+        names: of the rows.
+        counts: predictions ever seen, or since some time [rows, width].
+    """
+
+    meaning: str
+    names: tuple[str, ...]
+    counts: Ints
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return int(self.counts.shape[1])
+
+    def is_like(self, other: TableCounts) -> bool:
+        """Whether the columns of both mean the same."""
+        return self.meaning == other.meaning and self.width == other.width
+
+    def since(self, mark: TableCounts) -> TableCounts:
+        """What came since an earlier time.
+
+        A row that the mark does not have counts from 0. So does one that has fewer predictions than the mark
+        says: its value lost the row and got it back since.
+
+        Args:
+            mark: the same table by then.
+        """
+        rows = rows_of(self.names, mark.names)
+        before = np.where(rows[:, None] >= 0, mark.counts[rows], 0) if mark.names else self.counts * 0
+        fell = (before > self.counts).any(axis=1)
+        before[fell] = 0
+        if OTHER in self.names:
+            stayed = np.zeros(len(mark.names), np.bool_)
+            stayed[rows[(rows >= 0) & ~fell]] = True
+            stayed |= np.array([name == OTHER for name in mark.names], np.bool_)
+            before[self.names.index(OTHER)] += mark.counts[~stayed].sum(axis=0)
+        return TableCounts(self.meaning, self.names, np.maximum(self.counts - before, 0))
+
+
+@dataclass(frozen=True)
+class TrafficCounts:
+    """Predictions of all tables of one model.
+
+    Attributes:
+        tables: by attribute and columns; that of all traffic is always among them.
+    """
+
+    tables: Mapping[TableKey, TableCounts]
+
+    @classmethod
+    def of(cls, traffic: Traffic) -> TrafficCounts:
+        """The counts of some traffic, which may change afterwards."""
+        return cls(
+            {
+                (attribute, columns): TableCounts(
+                    spec.meaning, tuple(table.names), table.block(columns).counts.copy()
+                )
+                for attribute, table in traffic.tables.items()
+                for columns, spec in table.specs.items()
+            }
+        )
+
+    @classmethod
+    def unpack(cls, value: bytes) -> TrafficCounts:
+        """From what `pack` made."""
+        stored = msgspec.msgpack.decode(zlib.decompress(value), type=list[_StoredTable])
+        return cls(
+            {
+                (table.attribute, table.columns): TableCounts(
+                    table.meaning,
+                    tuple(table.names),
+                    np.frombuffer(table.counts, "<i8").astype(np.int64).reshape(-1, table.width),
+                )
+                for table in stored
+            }
+        )
+
+    def pack(self) -> bytes:
+        """As it stands in Redis."""
+        stored = [
+            _StoredTable(
+                *key, table.meaning, list(table.names), table.width, table.counts.astype("<i8").tobytes()
+            )
+            for key, table in self.tables.items()
+        ]
+        return zlib.compress(msgspec.msgpack.encode(stored), _FASTEST)
+
+    @property
+    def whole(self) -> TableCounts:
+        """The table of all traffic."""
+        return self.tables[WHOLE]
+
+    @property
+    def predictions(self) -> int:
+        """How many there are."""
+        return int(self.whole.counts.sum())
+
+    def is_ahead(self, of: TrafficCounts) -> bool:
+        """Whether this, made earlier, has more traffic than another: then shards were filled again since.
+
+        The table of all traffic alone decides: it has one row, which no value can lose.
+        """
+        then, now = self.whole, of.whole
+        return not then.is_like(now) or bool((then.counts > now.counts).any())
+
+    def alike(self, other: TrafficCounts) -> TrafficCounts:
+        """The tables that another one has too, with columns that mean the same."""
+        return TrafficCounts(
+            {
+                key: table
+                for key, table in self.tables.items()
+                if key in other.tables and table.is_like(other.tables[key])
+            }
+        )
+
+    def since(self, mark: TrafficCounts) -> TrafficCounts:
+        """What came since an earlier time; a table that the mark does not have counts from 0.
+
+        Args:
+            mark: counts by then.
+        """
+        there = mark.alike(self).tables
+        return TrafficCounts(
+            {key: table.since(there[key]) if key in there else table for key, table in self.tables.items()}
+        )
+
+
+class _StoredTable(msgspec.Struct, array_like=True, gc=False):
+    attribute: str
+    columns: str
+    meaning: str
+    names: list[str]
+    width: int
+    counts: bytes
+
+
+def rows_of(names: tuple[str, ...], among: tuple[str, ...]) -> Indices:
+    """Places of some names among others [names]; -1 of those that are not there."""
+    places = {name: place for place, name in enumerate(among)}
+    return np.fromiter((places.get(name, -1) for name in names), np.intp, len(names))

@@ -1,0 +1,128 @@
+"""Counts of traffic by one time, and what came between two times."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from service.cells import MISSING, OTHER, CellBounds, CellSpace, Grouping
+from service.tables import tables
+from service.traffic import Traffic
+from service.traffic_counts import WHOLE, TableCounts, TrafficCounts
+
+SPACE = CellSpace(
+    classes=("cat", "dog"),
+    score_edges=(0.5,),
+    groupings={
+        "region": Grouping("region", "attribute", "region"),
+        "class": Grouping("class", "predicted_class"),
+    },
+    bounds=CellBounds(attribute_values=2),
+)
+
+
+def table(**counts: int) -> TableCounts:
+    """A table of one column; `other` is `OTHER`."""
+    names = tuple(OTHER if name == "other" else name for name in counts)
+    return TableCounts("bins", names, np.array(list(counts.values()), np.int64).reshape(-1, 1))
+
+
+def since(now: TableCounts, mark: TableCounts) -> dict[str, int]:
+    found = now.since(mark)
+    return dict(zip(found.names, found.counts[:, 0].tolist(), strict=True))
+
+
+class Stream:
+    """Traffic that comes a batch at a time."""
+
+    def __init__(self) -> None:
+        self.traffic = Traffic(tables(SPACE))
+
+    def count(self, **batch: int) -> TrafficCounts:
+        """So many predictions of every region, of dogs with low scores."""
+        names, weights = list(batch), np.array(list(batch.values()), np.float64)
+        of_regions = self.traffic.tables["region"]
+        rows, _ = of_regions.place(names, weights)
+        for row, count in zip(rows.tolist(), batch.values(), strict=True):
+            of_regions.blocks["bins"].add(
+                np.full(count, row), np.zeros(count, np.intp), np.ones(count), np.ones(count)
+            )
+            of_regions.blocks["classes"].counts[row, 1] += count
+        self.traffic.tables[""].blocks["class_bins"].counts[0, 2] += sum(batch.values())
+        return TrafficCounts.of(self.traffic)
+
+
+def test_counts_come_back_as_they_were_stored() -> None:
+    counts = Stream().count(north=3, süd=2**40 - 2**40 + 5)
+    again = TrafficCounts.unpack(counts.pack())
+    assert set(again.tables) == {WHOLE, ("region", "bins"), ("region", "classes")}
+    for key, stored in again.tables.items():
+        assert (stored.meaning, stored.names) == (counts.tables[key].meaning, counts.tables[key].names)
+        np.testing.assert_array_equal(stored.counts, counts.tables[key].counts)
+
+
+def test_an_attribute_without_traffic_comes_back_without_rows() -> None:
+    counts = TrafficCounts.of(Traffic(tables(SPACE)))
+    stored = TrafficCounts.unpack(counts.pack()).tables["region", "classes"]
+    assert (stored.names, stored.counts.shape) == ((), (0, 2))
+
+
+def test_counts_stay_as_they_were_while_traffic_goes_on() -> None:
+    stream = Stream()
+    before = stream.count(north=3)
+    stream.count(north=3)
+    assert before.tables["region", "bins"].counts.tolist() == [[3, 0]]
+    assert before.predictions == 3
+
+
+def test_rows_are_found_by_name_and_a_new_one_counts_from_nothing() -> None:
+    assert since(table(south=4, north=7, east=2), table(north=5, south=4)) == {
+        "south": 0,
+        "north": 2,
+        "east": 2,
+    }
+
+
+def test_what_a_value_had_before_it_lost_its_row_is_not_recent_traffic_of_others() -> None:
+    assert since(table(other=30, north=7), table(north=5, south=20)) == {OTHER: 10, "north": 2}
+
+
+def test_a_value_that_lost_its_row_and_got_it_back_counts_from_there() -> None:
+    assert since(table(other=30, north=7, south=4), table(north=5, south=20)) == {
+        OTHER: 10,
+        "north": 2,
+        "south": 4,
+    }
+
+
+def test_a_lower_count_in_any_column_means_that_the_row_was_lost() -> None:
+    mark = TableCounts("bins", ("north",), np.array([[5, 5]]))
+    now = TableCounts("bins", ("north", OTHER), np.array([[100, 4], [5, 6]]))
+    assert now.since(mark).counts.tolist() == [[100, 4], [0, 1]]
+
+
+def test_no_count_is_negative_where_a_value_lost_its_row_in_one_of_several_partitions() -> None:
+    # 20 of `south` were counted in two partitions; one of them gave its row away, with 6 of these.
+    assert since(table(other=7, south=15), table(other=0, south=20)) == {OTHER: 0, "south": 15}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_prediction_is_recent_twice_however_values_come_and_go(seed: int) -> None:
+    rng, stream = np.random.default_rng(seed), Stream()
+    marks, came = [stream.count(a=1)], [0]
+    for _ in range(30):
+        chosen = rng.choice(list("abcdef"), size=rng.integers(1, 4), replace=False)
+        batch = {str(name): int(rng.integers(1, 50)) for name in chosen}
+        marks.append(stream.count(**batch))
+        came.append(sum(batch.values()))
+    for begin, mark in enumerate(marks):
+        recent = marks[-1].since(mark)
+        for key in ("region", "bins"), ("region", "classes"), WHOLE:
+            assert recent.tables[key].counts.sum() == sum(came[begin + 1 :])
+            assert (recent.tables[key].counts >= 0).all()
+
+
+def test_missing_values_keep_their_row() -> None:
+    mark = TableCounts("bins", (MISSING, "north"), np.array([[9], [5]]))
+    now = TableCounts("bins", (MISSING, "south", OTHER), np.array([[10], [3], [5]]))
+    assert now.since(mark).counts.tolist() == [[1], [3], [0]]
