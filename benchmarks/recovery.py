@@ -99,10 +99,10 @@ def _counted(told: dict[str, Any]) -> int:
         reader = FactReader(
             Connection(client, settings.redis.prefix),
             model_keys(settings, "m", space),
+            space,
             decay=settings.models["m"].traffic_decay_per_second,
-            cells_per_combination=space.cells_per_combination,
         )
-        return int(reader.traffic().traffic.counts.sum())
+        return reader.traffic().traffic.predictions
 
 
 def main() -> None:

@@ -10,19 +10,19 @@ import numpy.typing as npt
 
 from consumers.checking import Checked, Floats, Indices, PredictionChecks, payload_text
 from consumers.formats.native import WirePrediction, decode_attributes
-from service.cells import OTHER, CellSpace, Challenge, Combination, Ensemble, escape_reserved
-from service.errors import BadMessage, FlushRefused
+from service.cells import OTHER, CellSpace, Challenge, Ensemble, escape_reserved
+from service.errors import BadMessage
 from service.pool_key import PoolKey
-from service.shard import Candidates, Shard
+from service.shard import Candidates, Shard, ValueBook
 from service.store.records import PoolRecord, encode_pool_record
-from service.store.shards import DirectoryStore, ShardStore
+from service.store.shards import ShardStore
 
 UInt64s = npt.NDArray[np.uint64]
 
 _NONE = -1
 
 _REMEMBERED_BYTES = 4_000_000
-"""Length of all texts of attributes whose combinations are remembered, about."""
+"""Length of all texts of attributes whose values are remembered, about."""
 
 
 _VOTES = b"\0"
@@ -38,27 +38,19 @@ class _Owned:
     drawn_seen: int
     applied: int
     """Offset of the first record that the shard in memory does not hold."""
-    confirmed: int = 0
-    """Combinations that its last flush found in Redis under their numbers."""
-    stale: bool = False
-    """Whether the numbers of its cells may mean something else in Redis by now."""
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """Checked predictions of one model, and what is known of their combinations; columns are [n].
+    """Checked predictions of one model; columns are [n].
 
     Attributes:
         checked: the predictions.
-        attributes: JSON texts of their attributes, with votes behind where these tell groups apart.
-        numbers: of their combinations; None where the text is new.
-        new: combinations of texts that are new.
+        combinations: numbers of their attribute values in the book; 0 of those that are refused.
     """
 
     checked: Checked
-    attributes: Sequence[bytes]
-    numbers: Sequence[int | None]
-    new: dict[bytes, Combination]
+    combinations: Indices
 
 
 class ModelIngest:
@@ -68,71 +60,56 @@ class ModelIngest:
         self,
         space: CellSpace,
         *,
-        directory: DirectoryStore,
         shards: ShardStore,
         pool_key: PoolKey,
         payload_bytes: int,
         keep_probabilities: bool,
     ) -> None:
         self.space = space
-        self.directory = directory
         self.shards = shards
         self.owned: dict[int, _Owned] = {}
         self._pool_key = pool_key
-        self._groups_of_cells: dict[str, tuple[list[str], Indices]] = {}
-        self._known_cells = 0
         self.checks = PredictionChecks(space.classes, payload_bytes=payload_bytes)
+        self._book = ValueBook()
         self._numbers: dict[bytes, int] = {}
         self._remembered_bytes = 0
         self._keep_probabilities = keep_probabilities
 
-    @property
-    def cell_count(self) -> int:
-        """Cells of the model by now."""
-        return len(self.directory.directory) * self.space.cells_per_combination
-
     def load(self, partition: int) -> int | None:
         """Own a partition from what Redis holds; its next offset, or None where nothing is stored."""
-        before = self.directory.directory.combinations
-        self.directory.load(limit=self.space.combination_limit)
-        self._known_cells = 0
-        if self.directory.directory.combinations[: len(before)] != before:
-            self._mistrust()
-        shard, started, drawn_seen = self.shards.load(partition, cell_count=self.cell_count)
+        shard, started, drawn_seen = self.shards.load(partition)
         self.owned[partition] = _Owned(shard, started, drawn_seen, shard.next_offset)
         return shard.next_offset if started else None
 
-    def _mistrust(self) -> None:
-        self._forget_numbers()
-        self._known_cells = 0
-        for owned in self.owned.values():
-            owned.stale = True
-
     def resolve(self, predictions: Sequence[WirePrediction]) -> Resolved:
-        """Check predictions, and look up their combinations."""
+        """Check predictions, and number their attribute values."""
         checked = self.checks.check_all(predictions)
         attributes = list(map(bytes, [p.attributes for p in predictions]))
         if self.space.voters is not None:
             attributes = self._with_votes(attributes, checked, self.space.voters[1])
+        if self._remembered_bytes > _REMEMBERED_BYTES:
+            self._numbers.clear()
+            self._book.clear()
+            self._remembered_bytes = 0
         numbers = list(map(self._numbers.get, attributes))
-        return Resolved(
-            checked, attributes, numbers, self._new_combinations(attributes, numbers, checked.refused)
-        )
+        if None in numbers:
+            self._number_new(attributes, numbers, checked.refused)
+            numbers = [self._numbers.get(text, 0) for text in attributes]
+        return Resolved(checked, np.array(numbers, dtype=np.intp))
 
-    def _new_combinations(
+    def _number_new(
         self, attributes: Sequence[bytes], numbers: Sequence[int | None], refused: dict[int, BadMessage]
-    ) -> dict[bytes, Combination]:
-        """Combinations of the texts that have no number yet; texts that are no attributes are refused."""
-        if None not in numbers:
-            return {}
-        new: dict[bytes, Combination] = {}
+    ) -> None:
+        """Number the values of texts that are new; predictions whose texts are no attributes are refused."""
         for row, (text, number) in enumerate(zip(attributes, numbers, strict=True)):
-            if number is None and text not in new and row not in refused:
+            if number is None and text not in self._numbers and row not in refused:
                 try:
-                    new[text] = self.space.raw_combination(self._attributes_of(text))
+                    combination = self.space.raw_combination(self._attributes_of(text))
                 except BadMessage as error:
                     refused[row] = error
-        return new
+                else:
+                    self._numbers[text] = self._book.add(combination)
+                    self._remembered_bytes += len(text)
 
     def _attributes_of(self, text: bytes) -> dict[str, str]:
         """Attributes by name, and the pattern of votes if there is one.
@@ -157,16 +134,13 @@ class ModelIngest:
     def candidates(
         self, resolved: Resolved, rows: Indices, *, times: Floats, id_hashes: UInt64s
     ) -> Candidates:
-        """Columns to be added to a shard; registers combinations of attribute values that are new.
+        """Columns to be added to a shard.
 
         Args:
             resolved: predictions of this model [n].
             rows: which of them are added [r].
             times: when each of these was made [r], seconds since the epoch.
             id_hashes: SipHash-2-4 of their item ids [r].
-
-        Raises:
-            Unavailable: Redis cannot answer now; then nothing has changed.
         """
         checked = resolved.checked
         classes, scores = checked.classes[rows], checked.scores[rows]
@@ -174,33 +148,19 @@ class ModelIngest:
         among[rows] = np.arange(len(rows))
         spread = among[checked.spread]
         with_probabilities = self._keep_probabilities and bool((spread != _NONE).any())
-        numbers = self._numbered(resolved)[rows]
-        cells = self.space.cells(combinations=numbers, classes=classes, scores=scores)
         return Candidates(
-            cells=cells,
+            book=self._book,
+            combinations=resolved.combinations[rows],
             classes=classes,
+            bins=self.space.bins(scores),
             scores=scores,
             times=times,
             item_hashes=self._pool_key.item_hashes(id_hashes, times),
-            groups={
-                pool_id: (names, groups[cells]) for pool_id, (names, groups) in self._groups_by_pool().items()
-            },
             record=self._encoder(checked, rows, times),
             probabilities=(spread[spread != _NONE], checked.probabilities[spread != _NONE])
             if with_probabilities
             else None,
         )
-
-    def _groups_by_pool(self) -> dict[str, tuple[list[str], Indices]]:
-        """By pool id: names of the grouping's groups, and the group of every cell [cells]."""
-        if self._known_cells != self.cell_count:
-            combinations = self.directory.directory.combinations
-            self._groups_of_cells = {
-                pool_id: self.space.groups(name, combinations)
-                for name, pool_id in self.shards.pool_ids.items()
-            }
-            self._known_cells = self.cell_count
-        return self._groups_of_cells
 
     def _encoder(self, checked: Checked, rows: Indices, times: Floats) -> Callable[[int], bytes]:
         """Encodes the pool record of one row; few of them enter the pool."""
@@ -237,41 +197,6 @@ class ModelIngest:
             kept[name] = folded[name]
         return kept
 
-    def _numbered(self, resolved: Resolved) -> Indices:
-        """Number of every prediction's combination [n]; 0 stands for that of a refused one."""
-        if None not in resolved.numbers:
-            return np.array(resolved.numbers, dtype=np.intp)
-        found: dict[bytes, int] = {}
-        for text, combination in resolved.new.items():
-            number = self._number(combination)
-            if number is None:
-                # What is counted from here on is thrown away: every flush is refused until a reload.
-                self._mistrust()
-                return np.zeros(len(resolved.numbers), dtype=np.intp)
-            found[text] = number
-        told = zip(resolved.numbers, resolved.attributes, strict=True)
-        numbers = [found.get(text, 0) if number is None else number for number, text in told]
-        self._remember_numbers(found)
-        return np.array(numbers, dtype=np.intp)
-
-    def _number(self, combination: Combination) -> int | None:
-        """Number of a combination, registered if need be; None if Redis has lost what this process knows."""
-        directory = self.directory.directory
-        while (number := directory.number(folded := directory.fold(combination))) is None:
-            if not self.directory.register(folded, limit=self.space.combination_limit):
-                return None
-        return number
-
-    def _remember_numbers(self, found: dict[bytes, int]) -> None:
-        if self._remembered_bytes > _REMEMBERED_BYTES:
-            self._forget_numbers()
-        self._numbers.update(found)
-        self._remembered_bytes += sum(map(len, found))
-
-    def _forget_numbers(self) -> None:
-        self._numbers.clear()
-        self._remembered_bytes = 0
-
     def flush(self, partition: int, offset: int, *, anew: bool = False) -> None:
         """Write one partition's shard back, if it is behind the offset.
 
@@ -285,22 +210,16 @@ class ModelIngest:
             Unavailable: Redis cannot answer now.
         """
         owned = self.owned[partition]
-        if owned.stale:
-            raise FlushRefused("Redis has lost combinations of attribute values that this shard relies on")
         if owned.started and owned.shard.next_offset >= offset and not anew:
             return
-        combinations = self.directory.directory.combinations
-        unconfirmed = list(enumerate(combinations))[owned.confirmed :]
         owned.drawn_seen = self.shards.flush(
             partition,
             owned.shard,
             new_offset=max(offset, owned.shard.next_offset),
             drawn_seen=owned.drawn_seen,
             started=owned.started,
-            combinations=unconfirmed,
         )
         owned.started = True
-        owned.confirmed = len(combinations)
 
 
 def _escaped(attributes: dict[str, str]) -> dict[str, str]:

@@ -154,7 +154,7 @@ class PredictionStep:
 
         position = records[-1].offset + 1
         for part, candidates in zip(parts, additions, strict=True):
-            part.model.owned[partition].shard.add(candidates, part.model.cell_count)
+            part.model.owned[partition].shard.add(candidates)
             self._metrics.consumed(part.name, len(part.kept))
             rows = part.rows[part.kept]
             future, past = (

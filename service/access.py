@@ -88,7 +88,7 @@ class _KafkaUse:
 
 def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
     keys = ModelKeys(prefix, "*", "*")
-    shards = (keys.partitions, keys.shard(_ANY), keys.sums(_ANY), keys.combinations)
+    shards = (keys.partitions, keys.shard(_ANY), keys.traffic(_ANY), keys.sums(_ANY))
     pools = (keys.pool(_ANY), keys.items(_ANY), keys.drawn(_ANY))
     counted = (keys.open, keys.outbox, keys.budget, keys.tallies, keys.outcomes)
     requested = (keys.request(_ANY), keys.asked(_ANY))
@@ -97,7 +97,7 @@ def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
     return {
         "predictions": RedisRights(
             commands=frozenset({"HMGET", "HGETALL", "HKEYS", "LRANGE", "HSETNX", "HGET"}) | _TRANSACTION,
-            scripts=("flush", "register_combinations", *follows_topic),
+            scripts=("flush", *follows_topic),
             writes=(*shards, *pools),
         ),
         "labels": RedisRights(

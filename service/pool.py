@@ -16,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from service.cells import OTHER
+
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 UInt64s = npt.NDArray[np.uint64]
@@ -104,6 +106,7 @@ class GroupingPool:
     def __init__(self, wanted: int, capacity: int, stored: Mapping[str, Sketch] | None = None) -> None:
         self._capacity = capacity
         self._rows: dict[str, int] = {}
+        self._free: list[int] = []
         self._changed: set[int] = set()
         self._depth = min(wanted, max(capacity, 1))
         sketches = stored or {}
@@ -120,7 +123,10 @@ class GroupingPool:
 
     def row(self, group: str) -> int:
         """Number of a group; it is added if it is new."""
-        return self._rows.setdefault(group, len(self._rows))
+        row = self._rows.get(group)
+        if row is None:
+            row = self._rows[group] = self._free.pop() if self._free else len(self._rows)
+        return row
 
     def sketches(self) -> dict[str, Sketch]:
         """All sketches by group."""
@@ -187,10 +193,32 @@ class GroupingPool:
             self._changed.add(row)
         return bool(found.size)
 
+    def fold(self, group: str, into: str) -> UInt64s:
+        """Merge a group's sketch into that of another one; hashes of the items that are in neither now.
+
+        The order of the union is known down to the higher of both bounds.
+        """
+        row = self._rows.get(group)
+        if row is None:
+            return np.zeros(0, np.uint64)
+        sketch, target = self._sketch(row), self.row(into)
+        del self._rows[group]
+        self._free.append(row)
+        self._changed.discard(row)
+        if row < len(self._priorities):
+            self._priorities[row] = -np.inf
+        if row < len(self._bounds):
+            self._bounds[row] = -np.inf
+        moves = self.offer(np.full(len(sketch.hashes), target), sketch.priorities, sketch.hashes)
+        self._bounds[target] = max(self._bounds[target], sketch.bound)
+        self._changed.add(target)
+        return np.concatenate([np.delete(sketch.hashes, moves.entered), moves.left])
+
     def _grow(self) -> None:
         """Make room for groups that are new; after `_fit`, so that all together stay within the capacity."""
-        if len(self._rows) > len(self._bounds):
-            self._bounds = np.pad(self._bounds, (0, len(self._rows)), constant_values=-np.inf)
+        count = len(self._rows) + len(self._free)
+        if count > len(self._bounds):
+            self._bounds = np.pad(self._bounds, (0, count), constant_values=-np.inf)
         more = len(self._bounds) - len(self._priorities)
         if more:
             self._priorities = np.pad(self._priorities, ((0, more), (0, 0)), constant_values=-np.inf)
@@ -221,7 +249,7 @@ class GroupingPool:
         hashes = np.take_along_axis(self._hashes, order, axis=1)
         left = hashes[:, depth:][priorities[:, depth:] > -np.inf]
         self._priorities, self._hashes = priorities[:, :depth].copy(), hashes[:, :depth].copy()
-        every = np.arange(min(len(self._rows), len(order)))
+        every = np.array([row for row in self._rows.values() if row < len(order)], np.intp)
         self._bound(every)
         self._changed.update(every.tolist())
         return left
@@ -236,14 +264,14 @@ class Pools:
         holders: of every item, by its hash, which groupings hold it: a bit each, in their order.
         added: records of items that entered since the last flush, by hash.
         removed: hashes of items that left since then.
-        stale_fields: stored sketches of groupings that ask no more.
+        gone: pool id and group of stored sketches that are none any more.
     """
 
     groupings: dict[str, GroupingPool]
     holders: dict[int, int] = field(default_factory=dict)
     added: dict[int, bytes] = field(default_factory=dict)
     removed: set[int] = field(default_factory=set)
-    stale_fields: set[bytes] = field(default_factory=set)
+    gone: set[tuple[str, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._bits = {pool_id: 1 << n for n, pool_id in enumerate(self.groupings)}
@@ -292,24 +320,39 @@ class Pools:
             self._release(item, bit)
 
     def take(self, pool_id: str, group: str, item: int) -> None:
-        """Take a drawn item out of a group's pool."""
+        """Take a drawn item out of a group's pool, or out of that which it was folded into since."""
         pool = self.groupings.get(pool_id)
-        if pool is not None and pool.take(group, item):
+        if pool is not None and (pool.take(group, item) or pool.take(OTHER, item)):
             self._release(item, self._bits[pool_id])
+
+    def fold(self, pool_id: str, group: str, into: str) -> None:
+        """Merge the pool of a group that is told apart no more into that of another one.
+
+        Args:
+            pool_id: of the grouping.
+            group: name of the group.
+            into: name of the other one.
+        """
+        for item in self.groupings[pool_id].fold(group, into).tolist():
+            self._release(item, self._bits[pool_id])
+        self.gone.add((pool_id, group))
 
     def changed(self) -> list[tuple[str, str, Sketch]]:
         """Pool id, group and sketch of every group that has changed since `mark_flushed`."""
-        return [
+        found = [
             (pool_id, group, sketch)
             for pool_id, pool in self.groupings.items()
             for group, sketch in pool.changed()
         ]
+        # A value may have its row back by now.
+        self.gone.difference_update((pool_id, group) for pool_id, group, _ in found)
+        return found
 
     def mark_flushed(self) -> None:
         """Forget what had changed."""
         self.added.clear()
         self.removed.clear()
-        self.stale_fields.clear()
+        self.gone.clear()
         for pool in self.groupings.values():
             pool.mark_flushed()
 

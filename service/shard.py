@@ -1,134 +1,89 @@
 """One shard of a model's facts: the traffic and the pools that came through one topic partition.
 
-A shard lives in the memory of the partition's one owner and is written back whole. It holds
+A shard is in the memory of the partition's one owner, which writes back what has changed. It holds
 
-- traffic: per cell a count, a weight sum and a weighted score sum under forward decay, so an
-  update is an addition and shards merge by adding (Cormode, Shkapenyuk, Srivastava, Xu, "Forward
-  Decay", ICDE 2009);
+- traffic: the tables of `service/traffic.py`;
 - pools: per group of every grouping that asks for labels, the items that it may ask about next
   (`service/pool.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from service.cells import CHALLENGE, OTHER, CellSpace, Combination
 from service.pool import Pools
+from service.tables import CHALLENGE_COLUMNS, Columns
+from service.traffic import Traffic
+from service.value_table import ValueTable
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.intp]
 UInt64s = npt.NDArray[np.uint64]
 
 MAX_EXPONENT = 300.0
 """The landmark moves before exp(lambda (t - landmark)) exceeds e^300; doubles overflow at e^709."""
 
+_NONE = -1
+
+
+@dataclass
+class ValueBook:
+    """Combinations of attribute values by number, as one process has met them.
+
+    Attributes:
+        combinations: by number, values in the order of `CellSpace.attributes`.
+        generation: grows when the numbers begin again.
+    """
+
+    combinations: list[Combination] = field(default_factory=list)
+    generation: int = 0
+
+    def add(self, combination: Combination) -> int:
+        """Number of a further combination."""
+        self.combinations.append(combination)
+        return len(self.combinations) - 1
+
+    def clear(self) -> None:
+        """Begin again with number 0."""
+        self.combinations.clear()
+        self.generation += 1
+
 
 @dataclass
 class Candidates:
     """Predictions of one batch as columns [n], ready to be added to a shard."""
 
-    cells: Indices
+    book: ValueBook
+    combinations: Indices
+    """Numbers in the book."""
     classes: Indices
+    bins: Indices
     scores: Floats
     times: Floats
     """Seconds since the epoch."""
     item_hashes: UInt64s
     """From `PoolKey.item_hashes`."""
-    groups: Mapping[str, tuple[Sequence[str], Indices]]
-    """By pool id: names of the grouping's groups, and the position of every prediction's group among them."""
     record: Callable[[int], bytes]
     """Encodes the pool record of one row; called only for rows that enter a pool."""
     probabilities: tuple[Indices, Floats] | None = None
     """Rows of this batch that carry class probabilities [m], and these [m, classes]."""
 
 
-@dataclass
-class Traffic:
-    """Traffic per cell; arrays are [cells].
-
-    Attributes:
-        landmark: time in seconds at which a prediction weighs 1.
-        counts: predictions ever seen.
-        weights: sums of exp(lambda (t - landmark)).
-        score_sums: weighted sums of scores.
-    """
-
-    landmark: float
-    counts: Ints
-    weights: Floats
-    score_sums: Floats
-
-    @classmethod
-    def empty(cls, cells: int, landmark: float = -np.inf) -> Traffic:
-        """No traffic; the first prediction sets the landmark."""
-        return cls(landmark, np.zeros(cells, np.int64), np.zeros(cells), np.zeros(cells))
-
-    def rescaled(self, landmark: float, decay: float) -> Traffic:
-        """The same traffic, with weights told at another landmark."""
-        if self.landmark == landmark or not np.isfinite(self.landmark):
-            return Traffic(landmark, self.counts, self.weights, self.score_sums)
-        factor = np.exp(decay * (self.landmark - landmark))
-        return Traffic(landmark, self.counts, self.weights * factor, self.score_sums * factor)
-
-    def resized(self, cells: int) -> Traffic:
-        """The same traffic, with room for more cells."""
-        more = max(0, cells - len(self.counts))
-        return Traffic(
-            self.landmark,
-            np.pad(self.counts, (0, more)),
-            np.pad(self.weights, (0, more)),
-            np.pad(self.score_sums, (0, more)),
-        )
-
-
-def merge_traffic(shards: Sequence[Traffic], decay: float, cells: int) -> Traffic:
-    """Traffic of all shards together: exact, whatever partition an item came through.
-
-    Args:
-        shards: traffic of each shard, with landmarks of their own.
-        decay: lambda in 1/s.
-        cells: number of cells of the result.
-    """
-    landmark = max((shard.landmark for shard in shards), default=-np.inf)
-    total = Traffic.empty(cells, landmark)
-    for shard in shards:
-        part = shard.rescaled(landmark, decay).resized(cells)
-        total.counts += part.counts
-        total.weights += part.weights
-        total.score_sums += part.score_sums
-    return total
-
-
-def merge_probability_sums(
-    shards: Sequence[tuple[float, Mapping[int, Floats]]], decay: float
-) -> dict[int, Floats]:
-    """Class-probability sums of all shards together, told at the latest landmark.
-
-    Args:
-        shards: landmark of each shard, and its sums by predicted class.
-        decay: lambda in 1/s.
-    """
-    landmark = max((landmark for landmark, sums in shards if sums), default=-np.inf)
-    total: dict[int, Floats] = {}
-    for told_at, sums in shards:
-        for predicted, values in sums.items():
-            total[predicted] = total.get(predicted, 0.0) + values * np.exp(decay * (told_at - landmark))
-    return total
-
-
 class Shard:
     """The facts of one model from one topic partition, as its owner holds them.
 
     Args:
+        space: what tells the model's predictions apart.
         next_offset: offset of the first record that is not in the shard.
-        traffic: traffic per cell.
+        traffic: its traffic.
         pools: of the groupings that ask for labels.
+        pool_groupings: the groupings that ask, by pool id.
         noise: Gumbel noise of items [n] in a grouping's pool, by pool id and their hashes.
         decay: lambda in 1/s.
         probability_sums: per predicted class, its weighted class-probability sums, at the
@@ -141,10 +96,12 @@ class Shard:
 
     def __init__(
         self,
+        space: CellSpace,
         *,
         next_offset: int,
         traffic: Traffic,
         pools: Pools,
+        pool_groupings: Mapping[str, str],
         noise: Callable[[str, UInt64s], Floats],
         decay: float,
         probability_sums: dict[int, Floats] | None = None,
@@ -159,43 +116,130 @@ class Shard:
         self.changed = False
         self._decay = decay
         self._noise = noise
+        self._attributes = space.attributes
+        self._bin_count = space.bin_count
+        self._value_pools = {
+            pool_id: space.groupings[name].attribute
+            for pool_id, name in pool_groupings.items()
+            if space.class_groups(name) is None
+        }
+        self._class_pools = {
+            pool_id: groups
+            for pool_id, name in pool_groupings.items()
+            if (groups := space.class_groups(name)) is not None
+        }
+        self._generation = _NONE
+        self._rows = np.zeros((0, len(self._attributes)), np.intp)
 
-    def add(self, batch: Candidates, cell_count: int) -> None:
-        """Add predictions to traffic and pools; the order within and between batches does not matter.
+    def add(self, batch: Candidates) -> None:
+        """Add predictions to traffic and pools.
 
-        Args:
-            batch: the predictions.
-            cell_count: cells of the model by now; arrays grow to it.
+        Sums and pools do not depend on the order within and between batches, as long as attributes have no more
+        values than are told apart.
         """
-        if cell_count > len(self.traffic.counts):
-            self.traffic = self.traffic.resized(cell_count)
-        if not len(batch.cells):
+        if not len(batch.classes):
             return
         self.changed = True
         self._move_landmark(float(batch.times.max()))
         weights = np.exp(self._decay * (batch.times - self.traffic.landmark))
-        np.add.at(self.traffic.counts, batch.cells, 1)
-        np.add.at(self.traffic.weights, batch.cells, weights)
-        np.add.at(self.traffic.score_sums, batch.cells, weights * batch.scores)
+        rows = self._value_rows(batch, weights)
+        columns: dict[Columns, Indices] = {
+            "class_bins": batch.classes * self._bin_count + batch.bins,
+            "bins": batch.bins,
+            "classes": batch.classes,
+        }
+        if CHALLENGE in rows:
+            of_row = [CHALLENGE_COLUMNS.index(name) for name in self.traffic.tables[CHALLENGE].names]
+            columns["challenge"] = np.array(of_row, np.intp)[rows[CHALLENGE]]
+        for attribute, table in self.traffic.tables.items():
+            of_table = rows.get(attribute)
+            if of_table is None:
+                of_table = np.zeros(len(batch.classes), np.intp)
+            for kind, block in table.blocks.items():
+                block.add(of_table, columns[kind], weights, batch.scores)
+            table.changed[of_table] = True
         if batch.probabilities is not None:
             self._add_probabilities(batch, weights)
-        self._fill_pools(batch)
+        self._fill_pools(batch, rows)
 
     def mark_flushed(self) -> None:
         """Forget what had changed since the last flush."""
         self.changed = False
+        self.traffic.mark_flushed()
         self.pools.mark_flushed()
         self.changed_classes.clear()
 
     def _move_landmark(self, latest: float) -> None:
         landmark = self.traffic.landmark
         if not np.isfinite(landmark):
-            self.traffic = self.traffic.rescaled(latest, self._decay)
+            self.traffic.move_landmark(latest, self._decay)
         elif self._decay * (latest - landmark) > MAX_EXPONENT:
             factor = np.exp(self._decay * (landmark - latest))
-            self.traffic = self.traffic.rescaled(latest, self._decay)
+            self.traffic.move_landmark(latest, self._decay)
             self.probability_sums = {c: sums * factor for c, sums in self.probability_sums.items()}
             self.changed_classes.update(self.probability_sums)
+
+    def _value_rows(self, batch: Candidates, weights: Floats) -> dict[str, Indices]:
+        """Row of every prediction in the table of each attribute, by attribute [n]."""
+        if not self._attributes:
+            return {}
+        book = batch.book
+        if self._generation != book.generation:
+            self._rows = np.zeros((0, len(self._attributes)), np.intp)
+            self._generation = book.generation
+        if (more := len(book.combinations) - len(self._rows)) > 0:
+            self._rows = np.pad(self._rows, ((0, more), (0, 0)), constant_values=_NONE)
+        found = self._rows[batch.combinations]
+        if (found == _NONE).any():
+            some, where = np.unique(batch.combinations, return_inverse=True)
+            summed = _sums(where.ravel(), weights)
+            found = np.stack(
+                [
+                    self._place(
+                        attribute, at, [book.combinations[each][at] for each in some.tolist()], some, summed
+                    )
+                    for at, attribute in enumerate(self._attributes)
+                ],
+                axis=1,
+            )[where.ravel()]
+        return {attribute: found[:, at] for at, attribute in enumerate(self._attributes)}
+
+    def _place(
+        self, attribute: str, at: int, names: list[str], combinations: Indices, weights: Floats
+    ) -> Indices:
+        """Row of some combinations' values in an attribute's table [m]; new values get rows.
+
+        Args:
+            attribute: its name.
+            at: its position among all attributes.
+            names: value in every combination [m].
+            combinations: their numbers [m].
+            weights: that are about to be added of each [m].
+        """
+        table = self.traffic.tables[attribute]
+        rows = [table.rows.get(name, _NONE) for name in names]
+        if _NONE in rows:
+            self._admit(attribute, at, table, names, weights)
+            other = table.rows.get(OTHER, _NONE)
+            rows = [table.rows.get(name, other) for name in names]
+        placed = np.array(rows, np.intp)
+        # A value without a row of its own may get one the next time.
+        own = np.array([name in table.rows for name in names], np.bool_)
+        self._rows[combinations, at] = np.where(own, placed, _NONE)
+        return placed
+
+    def _admit(self, attribute: str, at: int, table: ValueTable, names: list[str], weights: Floats) -> None:
+        """Give rows to values of a batch that have none; those that lose theirs fold into `OTHER`."""
+        index = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        summed = _sums(np.array([index[name] for name in names], np.intp), weights)
+        _, displaced = table.place(list(index), summed)
+        if not displaced:
+            return
+        self._rows[:, at] = _NONE
+        for pool_id, pooled in self._value_pools.items():
+            if pooled == attribute:
+                for name in displaced:
+                    self.pools.fold(pool_id, name, OTHER)
 
     def _add_probabilities(self, batch: Candidates, weights: Floats) -> None:
         if batch.probabilities is None:
@@ -209,13 +253,22 @@ class Shard:
             self.probability_sums[predicted] = self.probability_sums.get(predicted, 0.0) + sums
             self.changed_classes.add(predicted)
 
-    def _fill_pools(self, batch: Candidates) -> None:
+    def _fill_pools(self, batch: Candidates, value_rows: Mapping[str, Indices]) -> None:
         recency = self._decay * batch.times
-        for pool_id, (names, groups) in batch.groups.items():
-            row = self.pools.groupings[pool_id].row
+        for pool_id, pool in self.pools.groupings.items():
+            if pool_id in self._class_pools:
+                names, by_class = self._class_pools[pool_id]
+                groups = by_class[batch.classes, batch.bins]
+            else:
+                attribute = self._value_pools[pool_id]
+                names, groups = self.traffic.tables[attribute].names, value_rows[attribute]
             present, where = np.unique(groups, return_inverse=True)
-            rows = np.array([row(names[group]) for group in present.tolist()], np.intp)[where.ravel()]
+            rows = np.array([pool.row(names[group]) for group in present.tolist()], np.intp)[where.ravel()]
             priorities = recency + self._noise(pool_id, batch.item_hashes)
             self.pools.offer(
                 pool_id, rows=rows, priorities=priorities, hashes=batch.item_hashes, record=batch.record
             )
+
+
+def _sums(places: Indices, values: Floats) -> Floats:
+    return np.asarray(np.bincount(places, weights=values), np.float64)

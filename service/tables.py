@@ -68,16 +68,16 @@ def tables(space: CellSpace) -> tuple[TableSpec, ...]:
     class_bins = len(space.classes) * space.bin_count
     bins, classes = digits(space.score_edges), digits(space.classes)
     found = [
-        TableSpec(
-            ALL_TRAFFIC, "class_bins", class_bins, True, 1, "groups by class and score", bins + classes
-        )
+        TableSpec(ALL_TRAFFIC, "class_bins", class_bins, True, 1, "groups by class and score", bins + classes)
     ]
     for attribute in space.attributes:
         if space.voters is not None and attribute == space.voters[0]:
             voters = space.voters[1]
             rows = voters.pattern_count + 2
             meaning = bins + classes + digits(voters.name)
-            found.append(TableSpec(attribute, "class_bins", class_bins, True, rows, "groups by votes", meaning))
+            found.append(
+                TableSpec(attribute, "class_bins", class_bins, True, rows, "groups by votes", meaning)
+            )
             continue
         rows = space.bounds.attribute_values + 2
         found.append(TableSpec(attribute, "bins", space.bin_count, True, rows, "accuracy by value", bins))
@@ -87,9 +87,7 @@ def tables(space: CellSpace) -> tuple[TableSpec, ...]:
             )
         if space.challenge is not None:
             width, meaning = len(CHALLENGE_COLUMNS), digits([CHALLENGE, space.challenge.name])
-            found.append(
-                TableSpec(attribute, "challenge", width, True, rows, "challenger by value", meaning)
-            )
+            found.append(TableSpec(attribute, "challenge", width, True, rows, "challenger by value", meaning))
     return tuple(found)
 
 

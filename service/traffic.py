@@ -38,20 +38,16 @@ class Traffic:
 
     Args:
         specs: all tables, those of one attribute one after the other.
-        limit: values of one attribute that have rows.
 
     Attributes:
         landmark: time in seconds at which a prediction weighs 1; minus infinity before the first one.
         tables: by attribute.
     """
 
-    def __init__(self, specs: Sequence[TableSpec], limit: int) -> None:
-        self.specs = tuple(specs)
-        self.limit = limit
+    def __init__(self, specs: Sequence[TableSpec]) -> None:
         self.landmark = -np.inf
         self.tables = {
-            attribute: ValueTable(list(of), limit)
-            for attribute, of in groupby(self.specs, lambda spec: spec.attribute)
+            attribute: ValueTable(list(of)) for attribute, of in groupby(specs, lambda spec: spec.attribute)
         }
         self.tables[ALL_TRAFFIC].restore([ALL_TRAFFIC], np.zeros(1))
 
@@ -97,7 +93,7 @@ def merge_traffic(shards: Sequence[Traffic], specs: Sequence[TableSpec], *, deca
         decay: lambda in 1/s.
     """
     filled = [shard for shard in shards if np.isfinite(shard.landmark)]
-    total = Traffic(specs, 0)
+    total = Traffic(specs)
     total.landmark = max((shard.landmark for shard in filled), default=-np.inf)
     factors = [float(np.exp(decay * (shard.landmark - total.landmark))) for shard in filled]
     for attribute, table in total.tables.items():

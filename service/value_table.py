@@ -1,11 +1,11 @@
 """Traffic by the values of one attribute: exact while they fit, and of the most frequent ones beyond that.
 
-Where an attribute has more values than its bound, the table keeps those with most traffic, by the space-saving
-algorithm (Metwally, Agrawal, El Abbadi, "Efficient computation of frequent and top-k elements in data
-streams", ICDT 2005): a new value displaces the one with the lowest counter, and starts from that counter as
-its error. The counter of a value is its decayed weight and its error together; counts, weights and score sums
-themselves are exact since the value got its row, and what is displaced moves to the row of `OTHER`. So a value
-that has more than 1 / bound of the traffic has a row, and `missed` bounds what of its traffic is in `OTHER`.
+Where an attribute has more values than its bound, the table keeps those with most traffic, by the
+space-saving algorithm (Metwally, Agrawal, El Abbadi, "Efficient computation of frequent and top-k elements in
+data streams", ICDT 2005): a new value displaces the one with the lowest counter, and starts from that counter
+as its error. The counter of a value is its decayed weight and its error together. Counts, weights and score
+sums themselves are exact since the value got its row, and what is displaced moves to the row of `OTHER`. So a
+value with more than 1 / bound of the traffic has a row, and `missed` bounds its traffic in `OTHER`.
 """
 
 from __future__ import annotations
@@ -93,11 +93,10 @@ class Block:
 class ValueTable:
     """The tables of one attribute, which have their rows in common.
 
-    Invariants: every row has one name; `OTHER` and `MISSING` never lose theirs; at most `limit` others have one.
+    Invariants: every row has one name; `OTHER` and `MISSING` never lose theirs.
 
     Args:
-        specs: of the attribute's tables; those of a bounded attribute have a weighted one among them.
-        limit: most values that have a row, beside the reserved ones.
+        specs: of the attribute's tables, a weighted one among them.
 
     Attributes:
         rows: row of every value.
@@ -108,9 +107,9 @@ class ValueTable:
         version: grows when a value loses its row.
     """
 
-    def __init__(self, specs: Sequence[TableSpec], limit: int) -> None:
+    def __init__(self, specs: Sequence[TableSpec]) -> None:
         self._specs = {spec.columns: spec for spec in specs}
-        self._limit = limit
+        self._limit = min(spec.rows for spec in specs) - len(RESERVED)
         self._named: list[str] = []
         self.rows: dict[str, int] = {}
         self.blocks = {spec.columns: Block.empty(spec) for spec in specs}
@@ -159,8 +158,8 @@ class ValueTable:
             weights: that are about to be added of each [n].
 
         Returns:
-            Row of each [n], that of `OTHER` for those without one of their own; and values that have lost their
-            rows, whose traffic is in `OTHER` now.
+            Row of each [n], that of `OTHER` for those without one of their own; and values that have lost
+            their rows, whose traffic is in `OTHER` now.
         """
         rows = np.array([self.rows.get(name, _NONE) for name in names], np.intp)
         unknown = np.flatnonzero(rows == _NONE)
@@ -244,15 +243,15 @@ class ValueTable:
 def merge_tables(specs: Sequence[TableSpec], shards: Sequence[tuple[ValueTable, float]]) -> ValueTable:
     """Tables of one attribute of all shards together: every value that some shard gives a row.
 
-    What is missed of a value adds up over shards (Agarwal and others, "Mergeable summaries", PODS 2012): where
-    a shard that has displaced values has no row for it, as much as the lowest counter there.
+    What is missed of a value adds up over shards (Agarwal and others, "Mergeable summaries", PODS 2012);
+    where a shard that has displaced values has no row for it, as much as the lowest counter there.
 
     Args:
         specs: of the attribute's tables.
         shards: tables of every shard, and what its weights are multiplied by.
     """
     every = list(dict.fromkeys(name for table, _ in shards for name in table.rows))
-    merged = ValueTable(specs, len(every))
+    merged = ValueTable(specs)
     merged.restore(every, np.zeros(len(every)))
     for table, factor in shards:
         rows = np.array([merged.rows[name] for name in table.names], np.intp)

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from consumers.predictions import PredictionStep
 from service.assignment import VendorAssignment
 from service.cells import CellSpace
 from service.clients import build_consumer
-from service.combination_directory import CombinationDirectory
 from service.instruments import PipelineMetrics, VendorMetrics
 from service.monitor import ModelMonitor
 from service.performance_watch import InPlace, PerformanceWatch
@@ -37,7 +35,7 @@ from service.store.idempotency import RUNNING_SECONDS, IdempotencyRecords
 from service.store.keys import ModelKeys
 from service.store.marks import MarkStore
 from service.store.requests import RequestStore
-from service.store.shards import DirectoryStore, PoolSizes, ShardStore
+from service.store.shards import PoolSizes, ShardStore
 from service.store.topics import TopicProgress
 from service.web.vendors.desk import ModelDesk, VendorDesk
 from service.web.vendors.labels import LabelWriter
@@ -87,6 +85,7 @@ def shard_store(
     return ShardStore(
         connection,
         model_keys(settings, model, space),
+        space,
         pool_ids=pools,
         pool_sizes=pool_sizes(settings, model, pools),
         pool_key=PoolKey(hash_key, model),
@@ -184,10 +183,8 @@ def prediction_step(
     models = {}
     for name, model in settings.models.items():
         space = settings.cell_space(name)
-        keys = model_keys(settings, name, space)
         models[name] = ModelIngest(
             space,
-            directory=DirectoryStore(connection, keys, partial(CombinationDirectory, space)),
             shards=shard_store(settings, connection, name, space=space, hash_key=hash_key),
             pool_key=PoolKey(hash_key, name),
             payload_bytes=settings.bounds.payload_bytes,
@@ -287,12 +284,7 @@ def model_monitor(
         model,
         model_settings,
         space,
-        reader=FactReader(
-            connection,
-            keys,
-            decay=model_settings.traffic_decay_per_second,
-            cells_per_combination=space.cells_per_combination,
-        ),
+        reader=FactReader(connection, keys, space, decay=model_settings.traffic_decay_per_second),
         requests=request_store(settings, connection, keys),
         mark_store=MarkStore(connection, keys),
         pool_ids=asked_pools(settings, model, space),

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from service.cells import Combination
-from service.shard import Floats, Traffic, merge_probability_sums, merge_traffic
+from service.cells import CellSpace
+from service.shard import Floats
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
 from service.store.marks import Marks, MarkStore
@@ -23,14 +23,11 @@ from service.store.records import (
 )
 from service.store.references import ReferenceStore, ReferenceWindow
 from service.store.requests import OpenRequest
-from service.store.shards import (
-    TRAFFIC_FIELDS,
-    decode_combination,
-    unpack_probability_sums,
-    unpack_traffic,
-)
+from service.store.shards import stored_traffic, unpack_probability_sums
+from service.tables import tables
+from service.traffic import Traffic, merge_probability_sums, merge_traffic
 
-_REPLIES = 4
+_REPLIES = 5
 """Replies that one shard's part of the pipeline gives."""
 
 _POOL_SAMPLE = 32
@@ -111,9 +108,8 @@ class TrafficFacts:
     """Traffic of all shards of one model together.
 
     Attributes:
-        combinations: attribute combinations in the order of their numbers.
         partitions: partitions that have a shard.
-        traffic: merged, [cells].
+        traffic: merged.
         pool_sizes: pooled items per partition.
         pool_times: when some of them were predicted, a random sample per partition.
         offsets: next offset per partition.
@@ -121,7 +117,6 @@ class TrafficFacts:
             [classes].
     """
 
-    combinations: list[Combination]
     partitions: list[int]
     traffic: Traffic
     pool_sizes: dict[int, int]
@@ -148,15 +143,20 @@ class RequestFacts:
 
 
 class FactReader:
-    """Reads one model's facts."""
+    """Reads one model's facts.
 
-    def __init__(
-        self, connection: Connection, keys: ModelKeys, *, decay: float, cells_per_combination: int
-    ) -> None:
+    Args:
+        connection: to Redis.
+        keys: of the model.
+        space: what tells its predictions apart.
+        decay: lambda of its traffic in 1/s.
+    """
+
+    def __init__(self, connection: Connection, keys: ModelKeys, space: CellSpace, *, decay: float) -> None:
         self._connection = connection
         self._keys = keys
         self._decay = decay
-        self._cells_per_combination = cells_per_combination
+        self._specs = tables(space)
         self._marks = MarkStore(connection, keys)
 
     def traffic(self) -> TrafficFacts:
@@ -171,28 +171,27 @@ class FactReader:
             # In one go, because a shard's sums are told at its landmark.
             pipeline = client.pipeline(transaction=True)
             for partition in partitions:
-                pipeline.hmget(keys.shard(partition), "next_offset", *TRAFFIC_FIELDS)
+                pipeline.hmget(keys.shard(partition), "next_offset", "landmark")
+                pipeline.hgetall(keys.traffic(partition))
                 pipeline.hlen(keys.items(partition))
                 pipeline.hrandfield(keys.items(partition), _POOL_SAMPLE, withvalues=True)
                 pipeline.hgetall(keys.sums(partition))
-            # Last, so that every cell of the shards has its combination.
-            pipeline.lrange(keys.combinations, 0, -1)
-            *replies, combination_texts = pipeline.execute()
-        combinations = [decode_combination(text) for text in combination_texts]
-        cells = len(combinations) * self._cells_per_combination
-        fields, sizes, samples, told_sums = (replies[i::_REPLIES] for i in range(_REPLIES))
-        shards = [unpack_traffic(told[1:]) for told in fields]
+            replies = pipeline.execute()
+        heads, pages, sizes, samples, told_sums = (replies[i::_REPLIES] for i in range(_REPLIES))
+        shards = [
+            stored_traffic(self._specs, landmark, fields)[0]
+            for (_, landmark), fields in zip(heads, pages, strict=True)
+        ]
         sums = [unpack_probability_sums(told) for told in told_sums]
         return TrafficFacts(
-            combinations=combinations,
             partitions=partitions,
-            traffic=merge_traffic(shards, self._decay, cells),
+            traffic=merge_traffic(shards, self._specs, decay=self._decay),
             pool_sizes=dict(zip(partitions, sizes, strict=True)),
             pool_times={
                 p: np.array([decode_pool_record(record).time for record in sample[1::2]])
                 for p, sample in zip(partitions, samples, strict=True)
             },
-            offsets={p: int(told[0] or 0) for p, told in zip(partitions, fields, strict=True)},
+            offsets={p: int(offset or 0) for p, (offset, _) in zip(partitions, heads, strict=True)},
             probability_sums=merge_probability_sums(
                 [(shard.landmark, told) for shard, told in zip(shards, sums, strict=True)], self._decay
             ),

@@ -1,14 +1,14 @@
 """Names of all Redis keys, and what stands in them.
 
 All keys of one model share the hash tag `{model}`, so every script touches one slot of a
-Redis Cluster. Keys with a layout in their name depend on how cells are numbered: a changed
-grouping, score bin or half-life starts new ones; `credence layouts remove` removes the old ones.
+Redis Cluster. Keys with a layout in their name depend on the classes and the half-life of traffic: changed ones
+start new keys; `credence layouts remove` removes the old ones.
 
 | key | type | holds | lifetime |
 | --- | --- | --- | --- |
-| `P:{m}:L:combinations` | list | combinations of attribute values, JSON, in the order of their numbers | the layout |
 | `P:{m}:L:partitions` | set | partitions that have a shard | the layout |
-| `P:{m}:L:shard:<p>` | hash | `next_offset`, `topic_id` (of the topic that it is of), `partition_count` (of partition 0: how many there were at first), `flush_id`, `landmark` (s), `counts`, `weights`, `score_sums` (packed 8-byte numbers per cell), `drawn_base` (entries ever trimmed from `drawn`) | the layout |
+| `P:{m}:L:shard:<p>` | hash | `next_offset`, `topic_id` (of the topic that it is of), `partition_count` (of partition 0: how many there were at first), `flush_id`, `landmark` (s), `drawn_base` (entries ever trimmed from `drawn`) | the layout |
+| `P:{m}:L:traffic:<p>` | hash | pages of the tables of traffic (`service/store/traffic_pages.py`) | the layout |
 | `P:{m}:L:sums:<p>` | hash | predicted class index -> packed class-probability sums | the layout |
 | `P:{m}:L:pool:<p>` | hash | pool id, NUL, group -> sketch: bound, then priority and hash of every pooled item (`service/pool.py`) | the layout |
 | `P:{m}:L:items:<p>` | hash | hash of an item -> pool record (msgpack) | while a sketch holds it |
@@ -16,7 +16,7 @@ grouping, score bin or half-life starts new ones; `credence layouts remove` remo
 | `P:{m}:L:marks` | hash | what a mark of traffic is for, its reference and its time -> predictions ever seen by then, per cell (zlib of packed 8-byte numbers; `service/store/marks.py`) | ten times an eighth of `drift.window_hours`; those of the reference as long as it is |
 | `P:{m}:asked:<n>` | hash | digest of a request's id -> record of it, of every request ever made (`service/store/asked.py`) | newest `outcomes`; while it may be corrected or its outcome is there, in any case |
 | `P:{m}:request:<id>` | hash | `attempt`, `assessment`, `window`, `fact` (msgpack), `message`; `shared:<n>`, assessment, NUL and fact of a further draw of the item | while open; `assessment`, `fact` and `shared:<n>` for `correction_days` after a skip |
-| `P:{m}:open` | hash | request id -> JSON of assessment, group, combination, predicted class, score, attempt | while open |
+| `P:{m}:open` | hash | request id -> JSON of assessment, group, predicted class, score, attempt | while open |
 | `P:{m}:deadlines` | sorted set | request id, by deadline (s) | while open |
 | `P:{m}:claimable:<vendor>` | sorted set | request id, by when the vendor may claim it (s); `inf` while its answer is on its way | while open, and asked of that vendor with a token |
 | `P:{m}:claims` | hash | request id -> state, end of the lease (s) and claim id (`service/store/claims.py`); `=` and claim id -> request id | while open, and asked of that vendor |
@@ -47,7 +47,7 @@ LAYOUT_DIGITS = 8
 
 @dataclass(frozen=True)
 class ModelKeys:
-    """Names of one model's keys under one layout of its cells."""
+    """Names of one model's keys under one layout of its traffic."""
 
     prefix: str
     model: str
@@ -60,18 +60,17 @@ class ModelKeys:
         return f"{self.prefix}:{{{self.model}}}:{self.layout}:{name}"
 
     @property
-    def combinations(self) -> str:
-        """List of combinations."""
-        return self._laid_out("combinations")
-
-    @property
     def partitions(self) -> str:
         """Set of partitions that have a shard."""
         return self._laid_out("partitions")
 
     def shard(self, partition: int) -> str:
-        """Hash with traffic and next offset."""
+        """Hash with the next offset."""
         return self._laid_out(f"shard:{partition}")
+
+    def traffic(self, partition: int) -> str:
+        """Hash of pages of the tables of traffic."""
+        return self._laid_out(f"traffic:{partition}")
 
     def sums(self, partition: int) -> str:
         """Hash of class-probability sums."""

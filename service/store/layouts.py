@@ -1,4 +1,4 @@
-"""Layouts: the numberings of cells under which traffic and pools stand in Redis, and how they are removed."""
+"""Layouts: sets of classes and half-lives under which Redis holds traffic and pools, and how they are removed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import LAYOUT_DIGITS, ModelKeys
+from service.store.traffic_pages import stored_predictions
 
 _SCANNED = 1_000
 """Keys that Redis looks at before it answers somebody else."""
@@ -18,7 +17,7 @@ _SCANNED = 1_000
 
 @dataclass(frozen=True)
 class StoredLayout:
-    """Traffic and pool of one model under one numbering of its cells.
+    """Traffic and pool of one model under one layout.
 
     Attributes:
         model: its name.
@@ -54,7 +53,7 @@ class LayoutStore:
         prefix = self._connection.prefix
         name = re.compile(
             rf"{re.escape(prefix)}:{{(?P<model>[^{{}}]+)}}:(?P<layout>[0-9a-f]{{{LAYOUT_DIGITS}}}):"
-            r"(?:combinations|partitions|marks|(?:shard|sums|pool|items|drawn):\d+)"
+            r"(?:partitions|marks|(?:shard|traffic|sums|pool|items|drawn):\d+)"
         )
         found: dict[tuple[str, str], set[str]] = defaultdict(set)
         with unavailable_when_away():
@@ -69,14 +68,14 @@ class LayoutStore:
         with unavailable_when_away():
             pipeline = self._connection.client.pipeline(transaction=True)
             for partition in partitions:
-                pipeline.hget(keys.shard(partition), "counts")
+                pipeline.hgetall(keys.traffic(partition))
                 pipeline.hlen(keys.items(partition))
             told = pipeline.execute()
         return StoredLayout(
             model,
             layout,
             tuple(partitions),
-            predictions=sum(int(np.frombuffer(counts or b"", "<i8").sum()) for counts in told[::2]),
+            predictions=sum(map(stored_predictions, told[::2])),
             pooled=sum(told[1::2]),
             keys=tuple(sorted(names)),
         )

@@ -1,40 +1,27 @@
-"""Shards in Redis: loaded when a partition is assigned, written back whole in one atomic step."""
+"""Shards in Redis: loaded when a partition is assigned; what has changed is written back in one atomic step."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
+from typing import Any
 
-import msgspec
 import numpy as np
 
-from service.cells import Combination
-from service.combination_directory import CombinationDirectory
+from service.cells import CellSpace
 from service.errors import FlushRefused
 from service.pool import GroupingPool, Pools, Sketch
 from service.pool_key import PoolKey
-from service.shard import Floats, Shard, Traffic
+from service.shard import Floats, Shard
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
+from service.store.traffic_pages import changed_pages, restore_traffic
+from service.tables import TableSpec, tables
+from service.traffic import Traffic
 
 _HASH_BYTES = 8
-
-TRAFFIC_FIELDS = ("landmark", "counts", "weights", "score_sums")
-
-
-def unpack_traffic(fields: Sequence[bytes | None]) -> Traffic:
-    """Traffic from the values of `TRAFFIC_FIELDS`; empty where nothing was stored."""
-    landmark, counts, weights, score_sums = fields
-    if landmark is None or counts is None or weights is None or score_sums is None:
-        return Traffic.empty(0)
-    return Traffic(
-        float(landmark),
-        np.frombuffer(counts, "<i8").astype(np.int64),
-        np.frombuffer(weights, "<f8").astype(np.float64),
-        np.frombuffer(score_sums, "<f8").astype(np.float64),
-    )
 
 
 def unpack_probability_sums(fields: Mapping[bytes, bytes]) -> dict[int, Floats]:
@@ -42,70 +29,20 @@ def unpack_probability_sums(fields: Mapping[bytes, bytes]) -> dict[int, Floats]:
     return {int(c): np.frombuffer(v, "<f8").astype(np.float64) for c, v in fields.items()}
 
 
-class DirectoryStore:
-    """One model's directory of combinations, as one process knows it."""
+def stored_traffic(
+    specs: Sequence[TableSpec], landmark: bytes | None, fields: Mapping[bytes, bytes]
+) -> tuple[Traffic, set[bytes]]:
+    """Traffic of one shard as it is stored, and fields that belong to no table.
 
-    def __init__(
-        self,
-        connection: Connection,
-        keys: ModelKeys,
-        make: Callable[[Sequence[Combination]], CombinationDirectory],
-    ) -> None:
-        self._connection = connection
-        self._keys = keys
-        self._make = make
-        self.directory = make(())
-
-    def load(self, *, limit: int) -> None:
-        """Know what Redis knows and nothing else, as it may have lost what this process knew.
-
-        Args:
-            limit: most combinations that the directory may hold.
-
-        Raises:
-            Unavailable: Redis cannot answer now; then nothing has changed.
-        """
-        empty = self._make(())
-        texts = self._register(0, limit, empty.combinations)
-        self.directory = self._make([decode_combination(text) for text in texts or ()])
-
-    def register(self, folded: Combination, *, limit: int) -> bool:
-        """Learn what others have registered; if they have not, register a folded combination.
-
-        Args:
-            folded: not in the directory yet.
-            limit: most combinations that the directory may hold.
-
-        Returns:
-            Whether this may still be the list that this process knows; if it is not, nothing has changed.
-
-        Raises:
-            Unavailable: Redis cannot answer now; registering again is harmless.
-        """
-        texts = self._register(len(self.directory), limit, [folded])
-        unknown = [decode_combination(text) for text in texts or ()]
-        if texts is None or any(self.directory.number(combination) is not None for combination in unknown):
-            return False
-        for combination in unknown:
-            self.directory.append(combination)
-        return True
-
-    def _register(self, known: int, limit: int, adding: Sequence[Combination]) -> list[bytes] | None:
-        wanted = [encode_combination(combination) for combination in adding]
-        reply: list[bytes] | None = self._connection.run(
-            "register_combinations", [self._keys.combinations], [known, limit, *wanted]
-        )
-        return reply
-
-
-def encode_combination(combination: Combination) -> bytes:
-    """JSON text of a combination, one text for one combination."""
-    return msgspec.json.encode(combination)
-
-
-def decode_combination(text: bytes) -> Combination:
-    """A combination from its JSON text."""
-    return tuple(msgspec.json.decode(text, type=list[str]))
+    Args:
+        specs: all tables of the model.
+        landmark: as it is stored; None where nothing is.
+        fields: all fields of the hash with the traffic.
+    """
+    traffic = Traffic(specs)
+    if landmark is not None:
+        traffic.landmark = float(landmark)
+    return traffic, restore_traffic(traffic, fields)
 
 
 def pool_field(pool_id: str, group: str) -> bytes:
@@ -148,6 +85,7 @@ class ShardStore:
     Args:
         connection: to Redis.
         keys: of the model.
+        space: what tells the model's predictions apart.
         pool_ids: ids of pools, by the grouping that asks.
         pool_sizes: how many items they keep.
         pool_key: decides the order of their items.
@@ -158,6 +96,7 @@ class ShardStore:
         self,
         connection: Connection,
         keys: ModelKeys,
+        space: CellSpace,
         *,
         pool_ids: Mapping[str, str],
         pool_sizes: PoolSizes,
@@ -166,19 +105,21 @@ class ShardStore:
     ) -> None:
         self._connection = connection
         self._keys = keys
-        self.pool_ids = dict(pool_ids)
+        self._space = space
+        self._specs = tables(space)
+        self._pool_groupings = {pool_id: name for name, pool_id in pool_ids.items()}
         self._pool_sizes = pool_sizes
         self._pool_key = pool_key
         self._decay = decay
         self._owner = secrets.token_hex(4)
         self._flushes = count()
+        self._stale: dict[int, set[bytes]] = {}
 
-    def load(self, partition: int, *, cell_count: int) -> tuple[Shard, bool, int]:
+    def load(self, partition: int) -> tuple[Shard, bool, int]:
         """The shard as stored.
 
         Args:
             partition: of the predictions topic.
-            cell_count: cells of the model by now.
 
         Returns:
             The shard (its next offset is 0 where none is stored), whether one was stored, and how many
@@ -190,20 +131,25 @@ class ShardStore:
         keys = self._keys
         with unavailable_when_away():
             pipeline = self._connection.client.pipeline(transaction=True)
-            pipeline.hmget(keys.shard(partition), "next_offset", "flush_id", "drawn_base", *TRAFFIC_FIELDS)
+            pipeline.hmget(keys.shard(partition), "next_offset", "flush_id", "drawn_base", "landmark")
+            pipeline.hgetall(keys.traffic(partition))
             pipeline.hgetall(keys.pool(partition))
             pipeline.hkeys(keys.items(partition))
             pipeline.hgetall(keys.sums(partition))
             pipeline.lrange(keys.drawn(partition), 0, -1)
-            (next_offset, flush_id, base, *traffic_fields), pooled, items, sums, drawn = pipeline.execute()
+            (next_offset, flush_id, base, landmark), stored, pooled, items, sums, drawn = pipeline.execute()
+        traffic, stale = stored_traffic(self._specs, landmark, stored)
         shard = Shard(
+            self._space,
             next_offset=int(next_offset or 0),
-            traffic=unpack_traffic(traffic_fields).resized(cell_count),
+            traffic=traffic,
             pools=self._unpack_pools(pooled, items),
+            pool_groupings=self._pool_groupings,
             noise=self._pool_key.noise,
             decay=self._decay,
             probability_sums=unpack_probability_sums(sums),
         )
+        self._stale[partition] = stale
         shard.stored_by = (flush_id or b"").decode()
         shard.next_flush = self._flush_id()
         _take_drawn(shard, drawn)
@@ -215,16 +161,16 @@ class ShardStore:
     def _unpack_pools(self, pooled: Mapping[bytes, bytes], items: Sequence[bytes]) -> Pools:
         """What was stored of groupings that still ask; the rest is to be removed."""
         stored: dict[str, dict[str, Sketch]] = {}
-        stale: set[bytes] = set()
+        gone: set[tuple[str, str]] = set()
         for field, encoded in pooled.items():
             pool_id, group = split_pool_field(field)
             if pool_id in self._pool_sizes.wanted:
                 stored.setdefault(pool_id, {})[group] = Sketch.decode(encoded)
             else:
-                stale.add(field)
+                gone.add((pool_id, group))
         pools = self._pool_sizes.pools(stored)
         pools.removed = {unpack_hash(item) for item in items} - pools.holders.keys()
-        pools.stale_fields = stale
+        pools.gone = gone
         return pools
 
     def flush(
@@ -235,7 +181,6 @@ class ShardStore:
         new_offset: int,
         drawn_seen: int,
         started: bool,
-        combinations: Sequence[tuple[int, Combination]],
     ) -> int:
         """Write one shard back and learn which of its items were drawn.
 
@@ -245,7 +190,6 @@ class ShardStore:
             new_offset: offset of the first record that is not in the shard now.
             drawn_seen: drawn items that the shard already reflects.
             started: whether the shard has been stored before.
-            combinations: numbered combinations that the shard relies on and that no flush has confirmed.
 
         Returns:
             How many drawn items the shard reflects now.
@@ -254,15 +198,8 @@ class ShardStore:
             FlushRefused: somebody else has moved the shard on, or Redis has lost what it held.
             Unavailable: Redis cannot answer now; flushing the same again is harmless.
         """
-        keys, traffic = self._keys, shard.traffic
-        packed: list[bytes | str] = ["", "", "", ""]
-        if shard.changed and np.isfinite(traffic.landmark):
-            packed = [
-                repr(traffic.landmark),
-                traffic.counts.astype("<i8").tobytes(),
-                traffic.weights.astype("<f8").tobytes(),
-                traffic.score_sums.astype("<f8").tobytes(),
-            ]
+        keys, traffic, pools = self._keys, shard.traffic, shard.pools
+        stale = self._stale.get(partition, set())
         arguments: list[str | bytes | int | float] = [
             shard.next_offset if started else "",
             new_offset,
@@ -270,34 +207,32 @@ class ShardStore:
             shard.next_flush,
             drawn_seen,
             partition,
-            *packed,
-            len(combinations),
+            repr(traffic.landmark) if shard.changed and np.isfinite(traffic.landmark) else "",
         ]
-        for number, combination in combinations:
-            arguments += [number, encode_combination(combination)]
-        pools = shard.pools
-        sketches = pools.changed()
-        arguments.append(len(sketches))
-        for pool_id, group, sketch in sketches:
-            arguments += [pool_field(pool_id, group), sketch.encode()]
-        arguments.append(len(pools.added))
-        for item, record in pools.added.items():
-            arguments += [pack_hash(item), record]
-        arguments.append(len(shard.changed_classes))
-        for predicted in sorted(shard.changed_classes):
-            arguments += [predicted, shard.probability_sums[predicted].astype("<f8").tobytes()]
+        sketches = [
+            (pool_field(pool_id, group), sketch.encode()) for pool_id, group, sketch in pools.changed()
+        ]
+        sums = [
+            (predicted, shard.probability_sums[predicted].astype("<f8").tobytes())
+            for predicted in sorted(shard.changed_classes)
+        ]
+        records = [(pack_hash(item), record) for item, record in pools.added.items()]
+        written: list[list[tuple[Any, bytes]]] = [list(changed_pages(traffic)), sketches, records, sums]
+        for fields in written:
+            arguments += [len(fields), *chain.from_iterable(fields)]
         arguments += [len(pools.removed), *map(pack_hash, pools.removed)]
-        arguments += [len(pools.stale_fields), *pools.stale_fields]
+        arguments += [len(pools.gone), *(pool_field(*group) for group in pools.gone)]
+        arguments += [len(stale), *stale]
         reply = self._connection.run(
             "flush",
             [
                 keys.shard(partition),
+                keys.traffic(partition),
                 keys.pool(partition),
                 keys.items(partition),
                 keys.sums(partition),
                 keys.drawn(partition),
                 keys.partitions,
-                keys.combinations,
             ],
             arguments,
         )
@@ -309,6 +244,7 @@ class ShardStore:
         shard.next_offset = new_offset
         shard.stored_by, shard.next_flush = shard.next_flush, self._flush_id()
         shard.mark_flushed()
+        self._stale.pop(partition, None)
         _take_drawn(shard, entries[drawn_seen - base :])
         return base + len(entries)
 

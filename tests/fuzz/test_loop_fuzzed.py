@@ -56,8 +56,8 @@ def reader(deployment: Deployment, model: str) -> FactReader:
     return FactReader(
         Connection(deployment._redis, deployment.settings.redis.prefix),
         model_keys(deployment.settings, model, space),
+        space,
         decay=deployment.settings.models[model].traffic_decay_per_second,
-        cells_per_combination=space.cells_per_combination,
     )
 
 
@@ -73,7 +73,7 @@ def test_every_bad_prediction_is_a_dead_letter_and_every_good_one_is_counted(
         return all(reader(deployment, model).traffic().offsets == ends for model in ("m", "n", "sorter"))
 
     def stored() -> int:
-        return sum(int(reader(deployment, model).traffic().traffic.counts.sum()) for model in ("m", "n"))
+        return sum(reader(deployment, model).traffic().traffic.predictions for model in ("m", "n"))
 
     if killed:
         with deployment.process("consume", "predictions") as process:

@@ -237,13 +237,13 @@ class Deployment:
         return FactReader(
             self.connection,
             model_keys(self.settings, "sorter", space),
+            space,
             decay=self.settings.models["sorter"].traffic_decay_per_second,
-            cells_per_combination=space.cells_per_combination,
         )
 
     def predictions_stored(self) -> int:
         """How many predictions the stored traffic counts."""
-        return int(self.facts().traffic().traffic.counts.sum())
+        return self.facts().traffic().traffic.predictions
 
 
 Deploy = Callable[..., Deployment]

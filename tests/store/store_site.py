@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,8 @@ from consumers.formats.open_inference import OpenInference
 from consumers.ingest import ModelIngest
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
-from service.cells import CellSpace, Combination
+from service.cells import CellSpace
 from service.clients import build_redis
-from service.combination_directory import CombinationDirectory
 from service.embedded import EmbeddedRedis
 from service.errors import FlushRefused, Unavailable
 from service.instruments import PipelineMetrics
@@ -35,7 +33,7 @@ from service.store.facts import BEGINNING, FactReader, OutcomeEntry, OutcomePage
 from service.store.keys import ModelKeys
 from service.store.records import Fact, decode_pool_record, encode_json, encode_packed
 from service.store.requests import Draw, IssueStatus, LabelEvent, OpenRequest, RequestStore
-from service.store.shards import DirectoryStore, ShardStore, pack_hash, pool_field, unpack_hash
+from service.store.shards import ShardStore, pack_hash, pool_field, unpack_hash
 from service.wiring import asked_pools, model_keys, model_monitor, request_store, shard_store
 
 NOW = 1_800_000_000.0
@@ -111,20 +109,11 @@ class Site:
             self.settings, connection or self.connection, model, space=self.space(model), hash_key=HASH_KEY
         )
 
-    def directory(self, model: str, connection: Connection | None = None) -> DirectoryStore:
-        make = partial(CombinationDirectory, self.space(model))
-        return DirectoryStore(connection or self.connection, self.keys(model), make)
-
     def requests(self, model: str, connection: Connection | None = None) -> RequestStore:
         return request_store(self.settings, connection or self.connection, self.keys(model))
 
     def reader(self, model: str) -> FactReader:
-        return FactReader(
-            self.connection,
-            self.keys(model),
-            decay=self.decay(model),
-            cells_per_combination=self.space(model).cells_per_combination,
-        )
+        return FactReader(self.connection, self.keys(model), self.space(model), decay=self.decay(model))
 
     def monitor(self, model: str, seed: int = 7) -> ModelMonitor:
         rng = np.random.default_rng(seed)
@@ -138,7 +127,6 @@ class Site:
             {
                 name: ModelIngest(
                     self.space(name),
-                    directory=self.directory(name, connection),
                     shards=self.shards(name, connection),
                     pool_key=PoolKey(HASH_KEY, name),
                     payload_bytes=bounds.payload_bytes,
@@ -201,26 +189,24 @@ class Facts:
     weights: dict[tuple[Any, ...], float] = field(default_factory=dict)
     pool: set[tuple[Any, ...]] = field(default_factory=set)
     bounds: dict[tuple[Any, ...], float] = field(default_factory=dict)
-    combinations: set[Combination] = field(default_factory=set)
 
 
 def read_facts(site: Site, model: str) -> Facts:
-    space, keys, client = site.space(model), site.keys(model), site.connection.client
+    keys, client = site.keys(model), site.connection.client
     traffic = site.reader(model).traffic()
-    facts = Facts(offsets=traffic.offsets, combinations=set(traffic.combinations))
-
-    def cell_name(cell: int) -> tuple[Any, ...]:
-        combination, rest = divmod(cell, space.cells_per_combination)
-        return (*traffic.combinations[combination], *divmod(rest, space.bin_count))
-
+    facts = Facts(offsets=traffic.offsets)
     for partition in traffic.partitions:
-        shard, _, _ = site.shards(model).load(partition, cell_count=0)
-        told = shard.traffic.rescaled(NOW, site.decay(model))
-        for cell in np.flatnonzero(told.counts):
-            name = (partition, *cell_name(int(cell)))
-            facts.counts[name] = int(told.counts[cell])
-            facts.weights[*name, "weight"] = float(told.weights[cell])
-            facts.weights[*name, "score"] = float(told.score_sums[cell])
+        shard, _, _ = site.shards(model).load(partition)
+        for attribute, table in shard.traffic.tables.items():
+            table.scale(float(np.exp(site.decay(model) * (shard.traffic.landmark - NOW))))
+            for columns in table.specs:
+                block = table.block(columns)
+                for row, column in np.argwhere(block.counts).tolist():
+                    name = (partition, attribute, columns, table.names[row], column)
+                    facts.counts[name] = int(block.counts[row, column])
+                    if block.weights.shape[1]:
+                        facts.weights[*name, "weight"] = float(block.weights[row, column])
+                        facts.weights[*name, "score"] = float(block.score_sums[row, column])
         factor = np.exp(site.decay(model) * (shard.traffic.landmark - NOW))
         for predicted, sums in shard.probability_sums.items():
             for true, value in enumerate(sums):
@@ -245,7 +231,6 @@ def read_facts(site: Site, model: str) -> Facts:
 
 def assert_same_facts(found: Facts, expected: Facts) -> None:
     assert found.offsets == expected.offsets
-    assert found.combinations == expected.combinations
     assert found.counts == expected.counts
     assert found.pool == expected.pool
     assert found.bounds == expected.bounds

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from consumers.ingest import ModelIngest
 from service.cells import CellSpace, Grouping
 from service.clients import build_redis
-from service.combination_directory import CombinationDirectory
 from service.pool_key import PoolKey
 from service.settings import RedisSettings
 from service.store.connection import Connection
 from service.store.keys import ModelKeys
-from service.store.shards import DirectoryStore, PoolSizes, ShardStore
+from service.store.shards import PoolSizes, ShardStore
 
 CLASSES = ("7", "1", "ü", "x" * 256)
 
@@ -24,10 +21,10 @@ def ingest() -> ModelIngest:
     keys = ModelKeys("p", "digits", "0")
     return ModelIngest(
         space,
-        directory=DirectoryStore(connection, keys, partial(CombinationDirectory, space)),
         shards=ShardStore(
             connection,
             keys,
+            space,
             pool_ids={},
             pool_sizes=PoolSizes({}, 1),
             pool_key=PoolKey(bytes(16), "digits"),

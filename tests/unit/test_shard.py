@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import count
 
 import numpy as np
 import pytest
@@ -10,22 +11,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from service.cells import OTHER, CellBounds, CellSpace, Grouping
 from service.pool import GroupingPool, Pools
 from service.pool_key import PoolKey
-from service.shard import Candidates, Shard, Traffic, merge_traffic
+from service.shard import Candidates, Shard, ValueBook
 from service.siphash import siphash24
+from service.tables import tables
+from service.traffic import Traffic, merge_traffic
 
 KEY = bytes(range(16))
-CELLS = 3
-POOL = "cell:"
+GROUPS = 3
+POOL = "region:"
 START = 1_700_000_000.0
+GENERATIONS = count()
+SPACE = CellSpace(
+    ("a", "b"),
+    (0.5,),
+    {
+        "all": Grouping("all", "all"),
+        "class": Grouping("class", "predicted_class"),
+        "region": Grouping("region", "attribute", attribute="region"),
+    },
+)
 
 
-def empty_shard(*, decay: float = 1e-5, slots: int = 2) -> Shard:
+def empty_shard(*, decay: float = 1e-5, slots: int = 2, space: CellSpace = SPACE) -> Shard:
     return Shard(
+        space,
         next_offset=0,
-        traffic=Traffic.empty(CELLS),
+        traffic=Traffic(tables(space)),
         pools=Pools({POOL: GroupingPool(slots, 1_000)}),
+        pool_groupings={POOL: "region"},
         noise=PoolKey(KEY, "m").noise,
         decay=decay,
     )
@@ -37,20 +53,47 @@ def hashes_of(items: list[tuple[int, int, float]]) -> np.ndarray[tuple[int], np.
 
 
 def add(shard: Shard, items: list[tuple[int, int, float]]) -> None:
-    """Add (item number, cell, time) with a score that the number decides."""
-    cells = np.array([cell for _, cell, _ in items], dtype=np.intp)
+    """Add (item number, region, time) with a score and a predicted class that the number decides."""
+    numbers = np.array([number for number, _, _ in items], np.intp)
+    combinations = [(str(region),) for _, region, _ in items]
+    scores = numbers % 10 / 10
     shard.add(
         Candidates(
-            cells=cells,
-            classes=np.zeros(len(items), dtype=np.intp),
-            scores=np.array([(number % 10) / 10 for number, _, _ in items]),
+            # Each batch comes with numbers of its own.
+            book=ValueBook(combinations, generation=next(GENERATIONS)),
+            combinations=np.arange(len(items)),
+            classes=numbers % 2,
+            bins=SPACE.bins(scores),
+            scores=scores,
             times=np.array([time for _, _, time in items]),
             item_hashes=hashes_of(items),
-            groups={POOL: (["0", "1", "2"], cells)},
             record=lambda row: str(items[row][0]).encode(),
-        ),
-        CELLS,
+        )
     )
+
+
+def sums_of(traffic: Traffic) -> dict[tuple[str, ...], list[list[float]]]:
+    """Counts, weights and score sums of every row of every table, weights at the landmark `START`."""
+    factor = math.exp(1e-5 * (traffic.landmark - START))
+    return {
+        (attribute, columns, name): [
+            *block.part(row).counts.tolist(),
+            *(block.part(row).weights * factor).tolist(),
+            *(block.part(row).score_sums * factor).tolist(),
+        ]
+        for attribute, table in traffic.tables.items()
+        for columns in table.specs
+        for block in [table.block(columns)]
+        for row, name in enumerate(table.names)
+    }
+
+
+def assert_same_sums(found: Traffic, expected: Traffic) -> None:
+    """Equal up to the rounding of sums in another order, and of one multiplication."""
+    left, right = sums_of(found), sums_of(expected)
+    assert left.keys() == right.keys()
+    for name, values in right.items():
+        np.testing.assert_allclose(left[name], values, rtol=1e-9, err_msg=str(name))
 
 
 def pooled(shard: Shard) -> list[set[int]]:
@@ -60,7 +103,7 @@ def pooled(shard: Shard) -> list[set[int]]:
 
 
 streams = st.lists(
-    st.tuples(st.integers(0, 30), st.integers(0, CELLS - 1), st.floats(START, START + 1e6)),
+    st.tuples(st.integers(0, 30), st.integers(0, GROUPS - 1), st.floats(START, START + 1e6)),
     min_size=1,
     max_size=40,
     unique_by=lambda item: item[0],
@@ -77,11 +120,7 @@ def test_order_and_batches_do_not_matter(
     chance.shuffle(shuffled)
     for first in range(0, len(shuffled), size):
         add(piecewise, shuffled[first : first + size])
-    assert piecewise.traffic.counts.tolist() == once.traffic.counts.tolist()
-    same_landmark = piecewise.traffic.rescaled(once.traffic.landmark, 1e-5)
-    # Rounding of sums in another order, and of one multiplication.
-    np.testing.assert_allclose(same_landmark.weights, once.traffic.weights, rtol=1e-9)
-    np.testing.assert_allclose(same_landmark.score_sums, once.traffic.score_sums, rtol=1e-9)
+    assert_same_sums(piecewise.traffic, once.traffic)
     assert pooled(piecewise) == pooled(once)
 
 
@@ -94,10 +133,8 @@ def test_shards_of_a_stream_merge_to_the_shard_of_the_whole(
     owner = np.random.default_rng(seed).integers(0, 2, len(stream))
     for index, part in enumerate(parts):
         add(part, [item for item, which in zip(stream, owner, strict=True) if which == index])
-    merged = merge_traffic([part.traffic for part in parts], 1e-5, CELLS)
-    assert merged.counts.tolist() == whole.traffic.counts.tolist()
-    expected = whole.traffic.rescaled(merged.landmark, 1e-5)
-    np.testing.assert_allclose(merged.weights, expected.weights, rtol=1e-9)
+    merged = merge_traffic([part.traffic for part in parts], tables(SPACE), decay=1e-5)
+    assert_same_sums(merged, whole.traffic)
 
 
 def test_years_of_traffic_with_a_short_half_life_stay_finite_and_in_proportion() -> None:
@@ -105,8 +142,9 @@ def test_years_of_traffic_with_a_short_half_life_stay_finite_and_in_proportion()
     shard = empty_shard(decay=decay)
     for day in range(1_000):
         add(shard, [(2 * day, 0, START + day * 86_400), (2 * day + 1, 1, START + day * 86_400 - 3_600)])
-    assert np.isfinite(shard.traffic.weights).all()
-    assert shard.traffic.weights[0] / shard.traffic.weights[1] == pytest.approx(2.0, rel=1e-9)
+    first, second = shard.traffic.tables["region"].block("bins").weights.sum(axis=1)
+    assert np.isfinite(shard.traffic.weight)
+    assert first / second == pytest.approx(2.0, rel=1e-9)
 
 
 def test_a_late_prediction_weighs_what_it_would_have_weighed_in_time() -> None:
@@ -114,8 +152,7 @@ def test_a_late_prediction_weighs_what_it_would_have_weighed_in_time() -> None:
     add(late, [(1, 0, START + 1e5)])
     add(late, [(2, 0, START)])
     add(in_time, [(2, 0, START), (1, 0, START + 1e5)])
-    same = late.traffic.rescaled(in_time.traffic.landmark, 1e-5)
-    np.testing.assert_allclose(same.weights, in_time.traffic.weights, rtol=1e-12)
+    assert_same_sums(late.traffic, in_time.traffic)
 
 
 def test_a_prediction_that_comes_twice_is_pooled_once() -> None:
@@ -136,16 +173,16 @@ def test_class_probabilities_are_summed_per_predicted_class() -> None:
     probabilities = np.array([[0.7, 0.3], [0.6, 0.4], [0.1, 0.9]])
     shard.add(
         Candidates(
-            cells=np.zeros(4, dtype=np.intp),
+            book=ValueBook([("0",)]),
+            combinations=np.zeros(4, dtype=np.intp),
             classes=np.array([0, 0, 1, 1]),
+            bins=np.ones(4, dtype=np.intp),
             scores=np.full(4, 0.5),
             times=np.full(4, START),
             item_hashes=siphash24([b"a", b"b", b"c", b"d"], KEY),
-            groups={},
             record=lambda _: b"",
             probabilities=(np.array([0, 1, 2]), probabilities),
-        ),
-        CELLS,
+        )
     )
     np.testing.assert_allclose(shard.probability_sums[0], [1.3, 0.7])
     np.testing.assert_allclose(shard.probability_sums[1], [0.1, 0.9])
@@ -179,5 +216,64 @@ def test_with_decay_the_first_pooled_item_is_drawn_in_proportion_to_its_weight()
 @given(st.integers(1, 5_000))
 def test_a_group_never_outgrows_its_pool(count: int) -> None:
     shard = empty_shard(slots=4)
-    add(shard, [(i, i % CELLS, START + i) for i in range(count)])
+    add(shard, [(i, i % GROUPS, START + i) for i in range(count)])
     assert all(len(items) <= 4 for items in pooled(shard))
+
+
+NARROW = CellSpace(SPACE.classes, SPACE.score_edges, SPACE.groupings, CellBounds(attribute_values=2))
+
+
+def test_an_attribute_with_too_many_values_leaves_all_other_groups_exact() -> None:
+    shard = empty_shard(decay=0.0, space=NARROW)
+    add(shard, [(i, i, START) for i in range(50)])
+    assert shard.traffic.tables["region"].block("bins").counts.sum() == 50
+    whole = shard.traffic.whole.counts.reshape(2, 2)
+    assert whole.tolist() == [[15, 10], [10, 15]]
+
+
+def test_a_large_value_that_comes_late_displaces_a_small_early_one() -> None:
+    shard = empty_shard(decay=0.0, space=NARROW)
+    add(shard, [(1, 1, START), *((i, 2, START) for i in range(2, 30))])
+    add(shard, [(100 + i, 3, START) for i in range(100)])
+    table = shard.traffic.tables["region"]
+    counts = dict(zip(table.names, table.block("bins").counts.sum(axis=1).tolist(), strict=True))
+    assert counts == {"2": 28, "3": 100, OTHER: 1}
+    assert table.missed[table.rows["3"]] == 1
+
+
+def test_pooled_items_of_a_displaced_value_are_in_the_pool_of_other_values() -> None:
+    shard = empty_shard(decay=0.0, slots=50, space=NARROW)
+    first = [(1, 1, START), (2, 1, START), *((i, 2, START) for i in range(3, 30))]
+    add(shard, first)
+    add(shard, [(100 + i, 3, START) for i in range(40)])
+    sketches = shard.pools.groupings[POOL].sketches()
+    assert sketches.keys() == {"2", "3", OTHER}
+    assert set(sketches[OTHER].hashes.tolist()) == set(hashes_of(first[:2]).tolist())
+    assert shard.pools.gone == {(POOL, "1")}
+    assert set(shard.pools.holders) == {item for s in sketches.values() for item in s.hashes.tolist()}
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.integers(1, 30)), min_size=1, max_size=60),
+    st.integers(1, 6),
+    st.integers(1, 5),
+)
+def test_a_value_has_at_most_what_it_missed_in_other_values_and_frequent_ones_have_rows(
+    stream: list[tuple[int, int]], bound: int, size: int
+) -> None:
+    space = CellSpace(SPACE.classes, SPACE.score_edges, SPACE.groupings, CellBounds(attribute_values=bound))
+    shard = empty_shard(decay=0.0, space=space)
+    items = [region for region, count in stream for _ in range(count)]
+    for begin in range(0, len(items), 10 * size):
+        part = items[begin : begin + 10 * size]
+        add(shard, [(begin + i, region, START) for i, region in enumerate(part)])
+    table = shard.traffic.tables["region"]
+    counts = dict(zip(table.names, table.block("bins").counts.sum(axis=1).tolist(), strict=True))
+    assert sum(counts.values()) == len(items)
+    for region in set(items):
+        true = items.count(region)
+        if str(region) in table.rows:
+            assert counts[str(region)] <= true <= counts[str(region)] + table.missed[table.rows[str(region)]]
+        else:
+            assert true <= len(items) / bound

@@ -1,0 +1,120 @@
+"""Traffic as fields of a Redis hash: pages of rows, so that a flush writes what has changed and nothing else.
+
+| field | holds |
+| --- | --- |
+| `names`, NUL, attribute, NUL, page | msgpack of the names of 128 rows, and what each may have missed before (float64) |
+| `rows`, NUL, attribute, NUL, columns, NUL, meaning, NUL, page | counts (int64), weights and score sums (float64; absent where the table keeps none) of rows of about 4 KB |
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+import msgspec
+import numpy as np
+
+from service.tables import ALL_TRAFFIC, TableSpec
+from service.traffic import Traffic
+from service.value_table import Block, ValueTable
+
+PAGE_BYTES = 4_096
+NAMES_PER_PAGE = 128
+
+_NAMES, _ROWS, _BETWEEN = "names", "rows", "\0"
+
+
+class _NamesPage(msgspec.Struct, array_like=True):
+    names: list[str]
+    missed: bytes
+
+
+def rows_per_page(spec: TableSpec) -> int:
+    """Rows of a table that one field holds."""
+    return max(1, PAGE_BYTES // spec.row_bytes)
+
+
+def changed_pages(traffic: Traffic) -> Iterator[tuple[bytes, bytes]]:
+    """Field and value of every page with a row that has changed since the last flush."""
+    for attribute, table in traffic.tables.items():
+        names = table.names
+        if attribute != ALL_TRAFFIC:
+            for page in sorted({row // NAMES_PER_PAGE for row in table.renamed}):
+                part = slice(page * NAMES_PER_PAGE, (page + 1) * NAMES_PER_PAGE)
+                missed = table.missed[: len(table)][part].astype("<f8").tobytes()
+                value = msgspec.msgpack.encode(_NamesPage(names[part], missed))
+                yield _field(_NAMES, attribute, str(page)), value
+        changed = np.flatnonzero(table.changed[: len(table)])
+        for columns, spec in table.specs.items():
+            size, block = rows_per_page(spec), table.block(columns)
+            for page in np.unique(changed // size).tolist():
+                part = slice(page * size, (page + 1) * size)
+                yield _field(_ROWS, attribute, columns, spec.meaning, str(page)), _packed(block.part(part))
+
+
+def restore_traffic(traffic: Traffic, fields: Mapping[bytes, bytes]) -> set[bytes]:
+    """Fill tables that have no traffic yet with what was stored.
+
+    Args:
+        traffic: with its landmark.
+        fields: all fields of the hash.
+
+    Returns:
+        Fields that belong to no table: of attributes that no grouping uses any more, or other score bins.
+    """
+    pages: dict[tuple[str, ...], dict[int, bytes]] = defaultdict(dict)
+    for name in fields:
+        *of, page = name.decode().split(_BETWEEN)
+        pages[tuple(of)][int(page)] = name
+    for attribute, table in traffic.tables.items():
+        if attribute != ALL_TRAFFIC:
+            _restore_names(
+                table, [fields[name] for _, name in sorted(pages.pop((_NAMES, attribute), {}).items())]
+            )
+        for columns, spec in table.specs.items():
+            size, block = rows_per_page(spec), table.blocks[columns]
+            for number, name in pages.pop((_ROWS, attribute, columns, spec.meaning), {}).items():
+                _unpack(block, spec, number * size, fields[name])
+        table.mark_flushed()
+    return {name for of in pages.values() for name in of.values()}
+
+
+def stored_predictions(fields: Mapping[bytes, bytes]) -> int:
+    """Predictions that a shard has counted, whatever its tables are.
+
+    Args:
+        fields: all fields of the hash.
+    """
+    whole = _field(_ROWS, ALL_TRAFFIC, "class_bins", "")
+    # A third of a weighted table's page are counts.
+    return sum(
+        int(np.frombuffer(value, "<i8", len(value) // 24).sum())
+        for name, value in fields.items()
+        if name.startswith(whole)
+    )
+
+
+def _field(*parts: str) -> bytes:
+    return _BETWEEN.join(parts).encode()
+
+
+def _restore_names(table: ValueTable, stored: list[bytes]) -> None:
+    pages = [msgspec.msgpack.decode(value, type=_NamesPage) for value in stored]
+    if pages:
+        names = [name for page in pages for name in page.names]
+        table.restore(names, np.frombuffer(b"".join(page.missed for page in pages), "<f8"))
+
+
+def _packed(block: Block) -> bytes:
+    columns = block.counts.astype("<i8"), block.weights.astype("<f8"), block.score_sums.astype("<f8")
+    return b"".join(column.tobytes() for column in columns)
+
+
+def _unpack(block: Block, spec: TableSpec, first: int, value: bytes) -> None:
+    count = len(value) // spec.row_bytes
+    part = slice(first, first + count)
+    numbers = count * spec.width
+    block.counts[part] = np.frombuffer(value, "<i8", numbers).reshape(count, spec.width)
+    if spec.is_weighted:
+        weights, score_sums = np.frombuffer(value, "<f8", offset=8 * numbers).reshape(2, count, spec.width)
+        block.weights[part], block.score_sums[part] = weights, score_sums
