@@ -232,7 +232,7 @@ class Watched:
 
     def tables(self, counts: np.ndarray, weights: np.ndarray | None = None) -> Traffic:
         """Traffic that is counted in tables."""
-        traffic = Traffic(tables(self.space), 10_000)
+        traffic = Traffic(tables(self.space))
         traffic.landmark = self.now
         shape = (self.scenario.regions, len(CLASSES), BINS)
         traffic.tables[REGION].restore([str(n) for n in range(shape[0])], np.zeros(shape[0]))
@@ -364,13 +364,24 @@ def measure(scenario: Scenario, runs: int, looks: range, seed: int = 0, believe:
     return found
 
 
+STRETCHES = ((-400, 0), (1, 100), (101, 200), (201, 400), (401, 600), (601, 1000))
+"""Labels since the change, by which looks are put together."""
+
+
 def table(found: dict[str, dict[int, np.ndarray]]) -> str:
-    lines = []
+    """Markdown, a row for every kind of groups: coverage (truth below, above; width, bias), by labels since the change."""
+    lines = ["| groups | " + " | ".join(f"{a} to {b}" for a, b in STRETCHES) + " |"]
+    lines.append("| --- " * (1 + len(STRETCHES)) + "|")
     for kind, looks in found.items():
-        lines.append(f"{kind:>8} | since | cover | below | above | width | bias | labels")
-        for since, total in sorted(looks.items()):
-            rest = 100 * total[1:] / total[0]
-            lines.append(f"{'':>8} | {since:5.0f} | {rest[0]:5.1f} | {rest[1]:5.1f} | {rest[2]:5.1f} | {rest[3]:5.1f} | {rest[4]:5.1f} | {rest[5]/100:5.0f}")
+        row = []
+        for begin, end in STRETCHES:
+            total = sum(values for since, values in looks.items() if begin <= since <= end)
+            if isinstance(total, int):
+                row.append("")
+                continue
+            share = 100 * total[1:] / total[0]
+            row.append(f"{share[0]:.1f} ({share[1]:.1f}, {share[2]:.1f}; {share[3]:.1f}, {share[4]:+.1f})")
+        lines.append(f"| {kind} | " + " | ".join(row) + " |")
     return "\n".join(lines)
 
 
