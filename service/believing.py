@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -40,6 +40,7 @@ class KnownLabels:
         count: how many there are.
         asked: how many were asked for by every grouping.
         relearned: groups that have changed, by grouping and name.
+        changed: probability that every group has changed, by grouping [G].
     """
 
     labels: Labels
@@ -47,6 +48,7 @@ class KnownLabels:
     count: int
     asked: dict[str, int]
     relearned: Mapping[str, Mapping[str, Relearned]]
+    changed: Mapping[str, Floats] = field(default_factory=dict)
 
 
 def labels_of(
@@ -99,7 +101,7 @@ def labels_of(
         None if index.space.challenge is None else sums.challenger,
     )
     by_votes = labels if told.voted is None else labels.part(told.voted, told.weights_by_votes)
-    return KnownLabels(labels, by_votes, int(sums.counts.sum()), dict(asked), changes.relearned)
+    return KnownLabels(labels, by_votes, int(sums.counts.sum()), dict(asked), changes.relearned, changes.changed)
 
 
 def known_labels(
@@ -195,7 +197,7 @@ def believed_groupings(
         if not groups.names:
             continue
         labels = known.by_votes if grouping.kind in OTHERS_SAY else known.labels
-        beliefs = assess_groups(groups, index.cells.bins, labels, prior=settings.prior)
+        beliefs = assess_groups(groups, index.cells.bins, labels, prior=settings.prior, changed=known.changed.get(name))
         confusion = None
         if grouping.kind == "predicted_class":
             confusion = confusion_snapshot(
@@ -225,7 +227,9 @@ def believed_groupings(
     return told
 
 
-def assess_groups(groups: Groups, bins: Indices, labels: Labels, *, prior: PriorName) -> GroupingBeliefs:
+def assess_groups(
+    groups: Groups, bins: Indices, labels: Labels, *, prior: PriorName, changed: Floats | None = None
+) -> GroupingBeliefs:
     """Beliefs about every group of a grouping, from its own table of traffic; labels without a group are left out.
 
     Args:
@@ -233,6 +237,7 @@ def assess_groups(groups: Groups, bins: Indices, labels: Labels, *, prior: Prior
         bins: score bin of every label cell [cells].
         labels: all labels of the model, whoever asked for them.
         prior: name of the prior.
+        changed: probability that every group has changed, if it was looked for [G].
     """
     count, bin_count = groups.weights.shape
     grouped = groups.there[labels.cells]
@@ -246,6 +251,7 @@ def assess_groups(groups: Groups, bins: Indices, labels: Labels, *, prior: Prior
         traffic=CellTraffic(groups.weights.ravel(), groups.score_sums.ravel()),
         labels=replace(labels, cells=(groups.cells * bin_count + bins)[labels.cells]),
         prior=prior,
+        changed=changed,
     )
 
 
