@@ -20,17 +20,18 @@ from service.asking import Aim, named_groups, standing
 from service.assessment.drift import aimed_shares
 from service.assessment.sequential import log_e_below
 from service.believing import believed_groupings
-from service.cells import Combination
-from service.combination_directory import CombinationDirectory
 from service.drifting import model_drift
+from service.group_index import GroupIndex
 from service.ledger import OutcomeLedger
 from service.marking import due_marks
 from service.replay.tables import Table, print_tables
 from service.settings import Settings
-from service.shard import Traffic
-from service.store.facts import OutcomeEntry, TrafficFacts
+from service.store.facts import OutcomeEntry
 from service.store.marks import MarkName
 from service.store.records import Fact, Given
+from service.tables import tables
+from service.traffic import Traffic
+from service.traffic_counts import TrafficCounts
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -95,7 +96,7 @@ class Watched:
     def __init__(self, question: Question, label_share: float, seed: int) -> None:
         self._question = question
         self._rng = np.random.default_rng(seed)
-        names = [f"r{g:03d}" for g in range(question.groups)]
+        self._names = [f"r{g:03d}" for g in range(question.groups)]
         asked = {"grouping": "region", "budget": {"labels": LABELS_PER_DAY, "per_days": 1}}
         settings = Settings.model_validate(
             {
@@ -109,15 +110,12 @@ class Watched:
                         "traffic_half_life_days": None,
                     }
                 },
-                "bounds": {"attribute_values": question.groups + 1},
             }
         )
         self._model, self._space = settings.models["m"], settings.cell_space("m")
-        self._combinations: list[Combination] = [(name,) for name in names]
         self._ledger = OutcomeLedger(self._space)
-        self._directory = CombinationDirectory(self._space, self._combinations)
         self._counts = np.zeros((question.groups, BINS), np.int64)
-        self._marks: dict[MarkName, Ints] = {}
+        self._marks: dict[MarkName, TrafficCounts] = {}
         self._correct, self._wrong = np.zeros(question.groups), np.zeros(question.groups)
         self._entries = 0
         self._now = BEGAN
@@ -153,26 +151,26 @@ class Watched:
         size = HOURS_A_ROUND * PREDICTIONS_PER_HOUR // self._question.groups
         fresh = np.array([self._shares(g, worse=worse) for g in range(self._question.groups)])
         self._counts += self._rng.multinomial(size, fresh)
-        traffic = self._traffic()
+        index = GroupIndex(self._space, self._traffic(), self._ledger.cells)
         groupings = believed_groupings(
             settings=self._model,
-            space=self._space,
-            traffic=traffic,
+            index=index,
+            probability_sums={},
             ledger=self._ledger,
             metric_groups=200,
             at=self._now,
             told_before={},
         )
         drift = model_drift(
-            space=self._space,
+            index=index,
             settings=self._model.drift,
-            traffic=traffic,
             marks=self._marks,
             reference=None,
             groupings=groupings,
             now=self._now,
         )
-        due = due_marks(self._marks, traffic.traffic.counts, None, self._model.drift, now=self._now)
+        counts = TrafficCounts.of(index.traffic)
+        due = due_marks(self._marks, counts, None, self._model.drift, now=self._now)
         self._marks = {name: mark for name, mark in self._marks.items() if name not in due.going}
         self._marks |= due.coming
         told = None if drift is None else drift.groupings["region"]
@@ -189,7 +187,7 @@ class Watched:
         named += named_groups(stands, stands.situation.beliefs, available, wanted - len(named), self._rng)
         for group in named:
             self._answer(group, fresh[group], worse=worse)
-        self._ledger.place(self._directory)
+        self._ledger.place(votes_missing=False)
         return told is not None and bool(told.drifted[0])
 
     def _answer(self, group: int, shares: Floats, *, worse: bool) -> None:
@@ -202,7 +200,7 @@ class Watched:
         self._correct[group] += correct
         self._wrong[group] += not correct
         self._entries += 1
-        name = self._combinations[group][0]
+        name = self._names[group]
         fact = Fact(
             request_id=f"r{self._entries}",
             item_id=f"i{self._entries}",
@@ -218,13 +216,21 @@ class Watched:
         label = Given("right" if correct else "wrong", self._now, "")
         self._ledger.fold([OutcomeEntry(position, position, "ask", fact, label)])
 
-    def _traffic(self) -> TrafficFacts:
-        counts = self._counts.ravel()
-        weights = counts.astype(np.float64)
-        scores = weights * np.tile(self._middles, self._question.groups)
-        return TrafficFacts(
-            self._combinations, [0], Traffic(self._now, counts.copy(), weights, scores), {}, {}, {}, {}
-        )
+    def _traffic(self) -> Traffic:
+        traffic = Traffic(tables(self._space))
+        traffic.landmark = self._now
+        regions = traffic.tables["region"]
+        regions.restore(self._names, np.zeros(len(self._names)))
+        by_region, whole = regions.blocks["bins"], traffic.whole
+        rows = slice(0, len(self._names))
+        by_region.counts[rows] = self._counts
+        by_region.weights[rows] = self._counts
+        by_region.score_sums[rows] = self._counts * self._middles
+        # All are predicted to be of the first class.
+        whole.counts[0, :BINS] = self._counts.sum(axis=0)
+        whole.weights[0, :BINS] = self._counts.sum(axis=0)
+        whole.score_sums[0, :BINS] = self._counts.sum(axis=0) * self._middles
+        return traffic
 
 
 def of_questions(runs: int) -> Table:

@@ -320,18 +320,31 @@ All of this is arithmetic from the tables above.
 **Consumers.** A process is one core. Cores in use = predictions a second x CPU of one; processes = that over
 {UTILISATION:.0%}, which leaves room for peaks and for catching up. Have at least as many partitions as processes.
 What counts most is packing: producers that put many predictions in a record save most of the cost. Redis is that
-of a model of {SIZED_CELLS:,} cells and {SIZED_ITEMS:,} pooled items, with a partition a process and flushes as by default.
+of a model of {SIZED_CELLS:,} table entries and {SIZED_ITEMS:,} pooled items, with a partition a process and flushes as by default.
 
 {table(heads, rows)}
 
-**Redis, of one model.** Traffic: {CELL_BYTES} bytes x cells x partitions. Pool: at most `bounds.pool_items` (or
+**Redis, of one model.** Traffic: the sum over its tables of rows x columns x {CELL_BYTES} bytes (8 in tables of counts alone), for
+every partition. `credence check` lists the tables, and `bounds.table_bytes` bounds their sum:
+
+| table of | rows | columns | bytes an entry |
+| --- | --- | --- | ---: |
+| all traffic | 1 | classes x score bins | {CELL_BYTES} |
+| an attribute | values, at most `bounds.attribute_values` + 2 | score bins | {CELL_BYTES} |
+| the same, where a grouping is by class | the same | classes | 8 |
+| the same, where there is a challenger | the same | 3 | {CELL_BYTES} |
+| votes, or agreement with a challenger | patterns + 2 | classes x score bins | {CELL_BYTES} |
+
+An attribute of 1,000 values with ten score bins takes 0.24 MB a partition, and 0.08 MB more with ten classes. A process
+that shows beliefs holds the tables of all partitions, merged; so it has a row for every value that any partition
+has. Marks of traffic, at most 13, hold the counts of all merged tables once more: compressed in Redis, 8 bytes an entry in a
+process. Pool: at most `bounds.pool_items` (or
 one item of every group that is asked about, if these are more) x partitions x {item_bytes:.0f} bytes measured, of
 which the entry in a group's sketch takes 16; payloads, longer ids and attributes come on top.
 Labels: {most["redis_bytes"]:,.0f} bytes each at {most["outcomes"]:,.0f}, of which the outcome takes
-{most["stream_bytes"]:,.0f}; closed requests leave after `bounds.correction_days`. A flush writes 24 bytes a cell
-and what is new in the pool; a model with fewer cells writes less, and so does one with a higher
-`kafka.flush_seconds` and `kafka.flush_records`. A partition's
-traffic is one value of {CELL_BYTES * SIZED_CELLS / 1e6:.1f} MB for {SIZED_CELLS:,} cells. With many partitions take a Redis Cluster: all of one model is
+{most["stream_bytes"]:,.0f}; closed requests leave after `bounds.correction_days`. A flush writes the pages of tables
+that have changed and what is new in the pool; with a higher `kafka.flush_seconds` and `kafka.flush_records` it
+writes less often. With many partitions take a Redis Cluster: all of one model is
 on one node, so it is models that it spreads.
 
 **Rounds.** The process that leads takes {most["process_mib"]:,.0f} MiB with {most["outcomes"]:,.0f} labels. Rounds cost

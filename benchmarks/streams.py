@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
@@ -17,6 +18,9 @@ BEGAN = 1_800_000_000.0
 _CAMERAS = ("dock", "gate")
 _REGIONS = ("af", "ap", "eu", "sa", "us")
 _CHUNK = 1_000
+_SEGMENTS = 2_000
+_DEVIATING = 0.03
+"""Share of predictions whose value of an attribute is not the typical one of their segment."""
 _TOLD_CHUNKS = 20
 """So many chunks have classes and scores of their own, which come again: to write them takes long."""
 
@@ -31,6 +35,8 @@ class Stream:
         packed: predictions in one record.
         inference: whether these are the rows of a response of a model server.
         spread: whether they carry class probabilities.
+        attributes: number of values of every attribute, which are correlated, and whose traffic follows
+            Zipf's law. Without any there are a camera and a region.
     """
 
     name: str
@@ -38,10 +44,18 @@ class Stream:
     packed: int = 1
     inference: bool = False
     spread: bool = False
+    attributes: tuple[int, ...] = ()
+
+    @property
+    def attribute_names(self) -> tuple[str, ...]:
+        """Names of the attributes."""
+        if not self.attributes:
+            return ("camera", "region")
+        return tuple(f"a{number:02d}" for number in range(len(self.attributes)))
 
     def model(self) -> dict[str, Any]:
-        """Settings of the model that it is of: 10 classes, 10 score bins and 10 combinations, 1,000 cells."""
-        attributes = {name: {"by": "attribute", "attribute": name} for name in ("camera", "region")}
+        """Settings of the model that it is of, with a grouping by each attribute and by predicted class."""
+        attributes = {name: {"by": "attribute", "attribute": name} for name in self.attribute_names}
         return {
             "classes": [str(i) for i in range(self.classes)],
             "groupings": {"class": {"by": "predicted_class"}} | attributes,
@@ -65,7 +79,7 @@ class Stream:
         told: list[list[str]] = []
         for chunk, first in enumerate(range(0, predictions, _CHUNK)):
             count = min(_CHUNK, predictions - first)
-            cameras, regions = rng.integers(0, 2, count).tolist(), rng.integers(0, 5, count).tolist()
+            attributes = self._attribute_texts(count, rng)
             if chunk < _TOLD_CHUNKS:
                 told.append(self._said(_CHUNK, rng))
             said = told[chunk % _TOLD_CHUNKS]
@@ -73,9 +87,38 @@ class Stream:
                 time = datetime.fromtimestamp(BEGAN + (first + i) * 1e-3, UTC).isoformat()
                 yield (
                     f'{{"model":"m","item_id":"img-{first + i:012d}",{said[i]},'
-                    f'"attributes":{{"camera":"{_CAMERAS[cameras[i]]}","region":"{_REGIONS[regions[i]]}"}},'
-                    f'"time":"{time}"}}'
+                    f'"attributes":{{{attributes[i]}}},"time":"{time}"}}'
                 ).encode()
+
+    def _attribute_texts(self, count: int, rng: np.random.Generator) -> list[str]:
+        if not self.attributes:
+            cameras, regions = rng.integers(0, 2, count).tolist(), rng.integers(0, 5, count).tolist()
+            return [
+                f'"camera":"{_CAMERAS[camera]}","region":"{_REGIONS[region]}"'
+                for camera, region in zip(cameras, regions, strict=True)
+            ]
+        columns = self.drawn_values(count, rng)
+        texts = [
+            [f'"{name}":"v{value}"' for value in column.tolist()]
+            for name, column in zip(self.attribute_names, columns, strict=True)
+        ]
+        return [",".join(row) for row in zip(*texts, strict=True)]
+
+    def drawn_values(self, count: int, rng: np.random.Generator) -> list[npt.NDArray[np.intp]]:
+        """Values of every attribute, as numbers [count] each.
+
+        Attributes go together as in a table of people or devices: a segment decides on all of them, and each
+        of them deviates now and then.
+        """
+        sizes, told = np.array(self.attributes), np.random.default_rng(2)
+        segments = max(_SEGMENTS, int(sizes.max()))
+        # An attribute with as many values as there are segments names the segment.
+        typical = [told.integers(0, size, segments) if size < segments else np.arange(size) for size in sizes]
+        chosen = rng.choice(segments, count, p=_zipf(segments))
+        return [
+            np.where(rng.random(count) < _DEVIATING, rng.choice(size, count, p=_zipf(size)), values[chosen])
+            for size, values in zip(sizes.tolist(), typical, strict=True)
+        ]
 
     def _said(self, count: int, rng: np.random.Generator) -> list[str]:
         if not self.spread:
@@ -83,6 +126,11 @@ class Stream:
             return [f'"predicted_class":"{c}","score":{s:.6f}' for c, s in zip(classes, scores, strict=True)]
         probabilities = rng.dirichlet(np.full(self.classes, 0.1), count)
         return [f'"probabilities":{json.dumps([float(f"{p:.13f}") for p in row])}' for row in probabilities]
+
+
+def _zipf(size: int) -> npt.NDArray[np.float64]:
+    law = 1 / np.arange(1, size + 1)
+    return np.asarray(law / law.sum(), np.float64)
 
 
 def _response(rows: Sequence[Mapping[str, Any]]) -> bytes:
@@ -112,7 +160,18 @@ SMALL = Stream("one in a record")
 SPREAD = Stream("100 class probabilities", classes=100, spread=True)
 PACKED = Stream("100 in a record", packed=100)
 INFERENCE = Stream("100 in a response", packed=100, inference=True)
-STREAMS = {"small": SMALL, "spread": SPREAD, "packed": PACKED, "inference": INFERENCE}
+WIDE = Stream("12 attributes", classes=2, attributes=(2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 30, 50))
+MANY_CLASSES = Stream("1,000 classes, 3 attributes", classes=1_000, attributes=(50, 20, 10))
+MANY_VALUES = Stream("10,000 values, 5 further attributes", attributes=(10_000, 2, 4, 8, 16, 32))
+STREAMS = {
+    "small": SMALL,
+    "spread": SPREAD,
+    "packed": PACKED,
+    "inference": INFERENCE,
+    "wide": WIDE,
+    "classes": MANY_CLASSES,
+    "values": MANY_VALUES,
+}
 
 
 def create_topics(bootstrap_servers: str, names: list[str], *, partitions: int) -> None:

@@ -9,19 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from consumers.checking import Checked, Floats, Indices, PredictionChecks, payload_text
-from consumers.formats.native import WirePrediction, decode_attributes
-from service.cells import OTHER, CellSpace, Challenge, Ensemble, escape_reserved
+from consumers.formats.native import WirePrediction, decode_all_attributes, decode_attributes
+from service.cells import MISSING, OTHER, CellSpace, Challenge, Ensemble, escape_reserved
 from service.errors import BadMessage
 from service.pool_key import PoolKey
-from service.shard import Candidates, Shard, ValueBook
+from service.shard import Candidates, Shard
 from service.store.records import PoolRecord, encode_pool_record
 from service.store.shards import ShardStore
+from service.value_book import ValueBook
 
 UInt64s = npt.NDArray[np.uint64]
 
 _NONE = -1
 
-_REMEMBERED_BYTES = 4_000_000
+_REMEMBERED_BYTES = 16_000_000
 """Length of all texts of attributes whose values are remembered, about."""
 
 
@@ -70,7 +71,9 @@ class ModelIngest:
         self.owned: dict[int, _Owned] = {}
         self._pool_key = pool_key
         self.checks = PredictionChecks(space.classes, payload_bytes=payload_bytes)
-        self._book = ValueBook()
+        self._attributes = space.attributes
+        self._vote = None if space.voters is None else self._attributes.index(space.voters[0])
+        self._book = ValueBook(self._name_value, len(self._attributes))
         self._numbers: dict[bytes, int] = {}
         self._remembered_bytes = 0
         self._keep_probabilities = keep_probabilities
@@ -93,33 +96,46 @@ class ModelIngest:
             self._remembered_bytes = 0
         numbers = list(map(self._numbers.get, attributes))
         if None in numbers:
-            self._number_new(attributes, numbers, checked.refused)
+            self._number_new(attributes, checked.refused)
             numbers = [self._numbers.get(text, 0) for text in attributes]
         return Resolved(checked, np.array(numbers, dtype=np.intp))
 
-    def _number_new(
-        self, attributes: Sequence[bytes], numbers: Sequence[int | None], refused: dict[int, BadMessage]
-    ) -> None:
+    def _number_new(self, attributes: Sequence[bytes], refused: dict[int, BadMessage]) -> None:
         """Number the values of texts that are new; predictions whose texts are no attributes are refused."""
-        for row, (text, number) in enumerate(zip(attributes, numbers, strict=True)):
-            if number is None and text not in self._numbers and row not in refused:
-                try:
-                    combination = self.space.raw_combination(self._attributes_of(text))
-                except BadMessage as error:
-                    refused[row] = error
-                else:
-                    self._numbers[text] = self._book.add(combination)
-                    self._remembered_bytes += len(text)
+        known = self._numbers
+        new = list(dict.fromkeys(text for text in attributes if text not in known))
+        decoded = self._decoded(new)
+        bad = {text: told for text, told in zip(new, decoded, strict=True) if isinstance(told, BadMessage)}
+        if bad:
+            refused |= {
+                row: bad[text] for row, text in enumerate(attributes) if text in bad and row not in refused
+            }
+        good = [told for told in decoded if not isinstance(told, BadMessage)]
+        if not self._attributes:
+            known |= dict.fromkeys((text for text in new if text not in bad), 0)
+        elif good:
+            columns = [[told.get(name) for told in good] for name in self._attributes]
+            known.update(zip((text for text in new if text not in bad), self._book.add(columns), strict=True))
+        self._remembered_bytes += sum(map(len, new))
 
-    def _attributes_of(self, text: bytes) -> dict[str, str]:
-        """Attributes by name, and the pattern of votes if there is one.
+    def _decoded(self, texts: Sequence[bytes]) -> list[dict[str, str] | BadMessage]:
+        """Attributes by name of every text, with the pattern of votes as one; or why they are none."""
+        if self.space.voters is None:
+            return decode_all_attributes(texts)
+        parts = [text.partition(_VOTES) for text in texts]
+        decoded = decode_all_attributes([attributes for attributes, _, _ in parts])
+        for told, (_, _, pattern) in zip(decoded, parts, strict=True):
+            if not isinstance(told, BadMessage):
+                told[self.space.voters[0]] = pattern.decode()
+        return decoded
 
-        Raises:
-            BadMessage: they are no attributes.
-        """
-        attributes, _, pattern = text.partition(_VOTES)
-        told = _escaped(decode_attributes(attributes))
-        return told if self.space.voters is None else told | {self.space.voters[0]: pattern.decode()}
+    def _name_value(self, position: int, value: str | None) -> str:
+        """Name under which a value is counted."""
+        if value is None:
+            return MISSING
+        if position == self._vote:
+            return value
+        return value if len(value := escape_reserved(value)) <= self.space.bounds.attribute_length else OTHER
 
     def _with_votes(
         self, attributes: Sequence[bytes], checked: Checked, voters: Ensemble | Challenge
@@ -187,7 +203,7 @@ class ModelIngest:
         """What an item keeps: attributes that groupings use, and others by name while they fit."""
         bounds = self.space.bounds
         folded = {n: v if len(v) <= bounds.attribute_length else OTHER for n, v in attributes.items()}
-        used = set(self.space.attributes)
+        used = set(self._attributes)
         kept = {name: value for name, value in folded.items() if name in used}
         room = bounds.further_attribute_bytes
         for name in sorted(folded.keys() - used):

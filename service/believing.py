@@ -230,7 +230,9 @@ def believed_groupings(
 def assess_groups(
     groups: Groups, bins: Indices, labels: Labels, *, prior: PriorName, changed: Floats | None = None
 ) -> GroupingBeliefs:
-    """Beliefs about every group of a grouping, from its own table of traffic; labels without a group are left out.
+    """Beliefs about every group of a grouping, from its own table of traffic.
+
+    Labels without a group are left out.
 
     Args:
         groups: of the grouping.

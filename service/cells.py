@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
@@ -193,7 +194,7 @@ class CellSpace:
             return VOTES, self.ensemble
         return None if self.challenge is None else (CHALLENGE, self.challenge)
 
-    @property
+    @cached_property
     def attributes(self) -> tuple[str, ...]:
         """Names of the attributes that groupings use, sorted."""
         return tuple(sorted({g.attribute for g in self.groupings.values() if g.kind in _BY_ATTRIBUTE}))

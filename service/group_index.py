@@ -1,4 +1,4 @@
-"""The groups of a model's groupings in one round: what traffic they have, and which labels are in them (pure)."""
+"""The groups of a model's groupings in one round: their traffic, and which labels are in them (pure)."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ class GroupIndex:
             return table.block("bins")
         block, bins = table.block("class_bins"), self.space.bin_count
         counts, weights, score_sums = (
-            column.reshape(len(table), -1, bins).sum(axis=1)
+            column.reshape(len(table), len(self.space.classes), bins).sum(axis=1)
             for column in (block.counts, block.weights, block.score_sums)
         )
         return Block(counts, weights, score_sums)

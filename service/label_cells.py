@@ -72,7 +72,8 @@ class LabelCells:
         keys = combinations.astype(np.int64) * len(self._space.classes) + classes
         found, inverse = np.unique(keys * self._space.bin_count + bins, return_inverse=True)
         numbers = [self._cells.setdefault(key, len(self._cells)) for key in found.tolist()]
-        return np.array(numbers, np.intp)[inverse.ravel()]
+        cells: Indices = np.array(numbers, np.intp)[inverse.ravel()]
+        return cells
 
     @property
     def bins(self) -> Indices:
@@ -96,11 +97,11 @@ class LabelCells:
         position = self._space.attributes.index(attribute)
         if attribute not in self._values:
             index: dict[str, int] = {}
-            codes = [index.setdefault(raw[position], len(index)) for raw in self._combinations]
-            self._values[attribute] = list(index), np.array(codes, np.intp)
-        names, codes = self._values[attribute]
+            numbers = [index.setdefault(raw[position], len(index)) for raw in self._combinations]
+            self._values[attribute] = list(index), np.array(numbers, np.intp)
+        names, of_combinations = self._values[attribute]
         per_combination = len(self._space.classes) * self._space.bin_count
-        return names, codes[self._known_keys() // per_combination]
+        return names, of_combinations[self._known_keys() // per_combination]
 
     def keep(self, combinations: Flags, cells: Flags) -> None:
         """Let go of some combinations and cells, and number the others without gaps.

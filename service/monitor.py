@@ -26,6 +26,7 @@ from service.store.records import PoolRecord
 from service.store.references import ReferenceWindow
 from service.store.requests import RequestStore
 from service.timeline import Timeline, moment, past_moment
+from service.traffic_counts import TrafficCounts
 
 log = logging.getLogger(__name__)
 
@@ -203,7 +204,7 @@ class ModelMonitor:
         if self._snapshot is not None and self._traffic is not None:
             due = due_marks(
                 self._marks,
-                self._traffic.traffic.counts,
+                TrafficCounts.of(self._traffic.traffic),
                 self._snapshot.reference,
                 self._settings.drift,
                 now=self._snapshot.taken_at,

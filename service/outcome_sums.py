@@ -1,8 +1,8 @@
 """Outcomes that are alike, together: what beliefs are made from.
 
-All that beliefs need of an outcome is its label cell, who asked, whether the prediction was right, the true class,
-and what forgetting leaves of it, which only ever is summed up. So a million outcomes are as many rows as
-there are different ones, and every sum is known by one number.
+All that beliefs need of an outcome is its label cell, who asked, whether the prediction was right, the true
+class, and what forgetting leaves of it, which only ever is summed up. So a million outcomes are as many rows
+as there are different ones, and every sum is known by one number.
 """
 
 from __future__ import annotations

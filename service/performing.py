@@ -1,7 +1,7 @@
 """Facts -> what is believed of a binary classifier's performance, and what to do about it (pure).
 
-Items of the pool and labelled ones stand for the traffic of their predicted class and score bin; labels come with the weights of the
-balance heuristic, so it does not matter who asked for them.
+Items of the pool and labelled ones stand for the traffic of their predicted class and score bin; labels come
+with the weights of the balance heuristic, so it does not matter who asked for them.
 """
 
 from __future__ import annotations

@@ -90,8 +90,8 @@ class Forgotten:
     Attributes:
         factors: what is kept of every row of the ledger, in (0, 1] [rows]; None if all of all.
         relearned: groups that changed, by grouping and name.
-        regions: of every label cell, a number that cells share which are in the same groups that are suspected
-            to have changed [cells]; None if all of all is kept.
+        regions: of every label cell, a number that cells share which are in the same groups that are
+            suspected to have changed [cells]; None if all of all is kept.
         regions_of_any_vote: the same, by groupings of which no labels are silent.
         changed: probability that every group has changed, by grouping [G].
     """

@@ -10,17 +10,17 @@ A shard is in the memory of the partition's one owner, which writes back what ha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from service.cells import CHALLENGE, OTHER, CellSpace, Combination
+from service.cells import CHALLENGE, OTHER, CellSpace
 from service.pool import Pools
 from service.tables import CHALLENGE_COLUMNS, Columns
 from service.traffic import Traffic
-from service.value_table import ValueTable
+from service.value_book import ValueBook
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -30,29 +30,6 @@ MAX_EXPONENT = 300.0
 """The landmark moves before exp(lambda (t - landmark)) exceeds e^300; doubles overflow at e^709."""
 
 _NONE = -1
-
-
-@dataclass
-class ValueBook:
-    """Combinations of attribute values by number, as one process has met them.
-
-    Attributes:
-        combinations: by number, values in the order of `CellSpace.attributes`.
-        generation: grows when the numbers begin again.
-    """
-
-    combinations: list[Combination] = field(default_factory=list)
-    generation: int = 0
-
-    def add(self, combination: Combination) -> int:
-        """Number of a further combination."""
-        self.combinations.append(combination)
-        return len(self.combinations) - 1
-
-    def clear(self) -> None:
-        """Begin again with number 0."""
-        self.combinations.clear()
-        self.generation += 1
 
 
 @dataclass
@@ -129,12 +106,12 @@ class Shard:
             if (groups := space.class_groups(name)) is not None
         }
         self._generation = _NONE
-        self._rows = np.zeros((0, len(self._attributes)), np.intp)
+        self._rows: list[Indices] = []
 
     def add(self, batch: Candidates) -> None:
         """Add predictions to traffic and pools.
 
-        Sums and pools do not depend on the order within and between batches, as long as attributes have no more
+        Sums and pools do not depend on the order within and between batches, as long as no attribute has more
         values than are told apart.
         """
         if not len(batch.classes):
@@ -181,65 +158,49 @@ class Shard:
 
     def _value_rows(self, batch: Candidates, weights: Floats) -> dict[str, Indices]:
         """Row of every prediction in the table of each attribute, by attribute [n]."""
-        if not self._attributes:
-            return {}
-        book = batch.book
-        if self._generation != book.generation:
-            self._rows = np.zeros((0, len(self._attributes)), np.intp)
-            self._generation = book.generation
-        if (more := len(book.combinations) - len(self._rows)) > 0:
-            self._rows = np.pad(self._rows, ((0, more), (0, 0)), constant_values=_NONE)
-        found = self._rows[batch.combinations]
-        if (found == _NONE).any():
-            some, where = np.unique(batch.combinations, return_inverse=True)
-            summed = _sums(where.ravel(), weights)
-            found = np.stack(
-                [
-                    self._place(
-                        attribute, at, [book.combinations[each][at] for each in some.tolist()], some, summed
-                    )
-                    for at, attribute in enumerate(self._attributes)
-                ],
-                axis=1,
-            )[where.ravel()]
-        return {attribute: found[:, at] for at, attribute in enumerate(self._attributes)}
+        if self._generation != batch.book.generation:
+            self._rows = [np.zeros(0, np.intp) for _ in self._attributes]
+            self._generation = batch.book.generation
+        values = batch.book.values(batch.combinations)
+        found = {}
+        for position, attribute in enumerate(self._attributes):
+            column, known = values[:, position], self._rows[position]
+            if (more := len(batch.book.names(position)) - len(known)) > 0:
+                known = self._rows[position] = np.pad(known, (0, more), constant_values=_NONE)
+            rows = known[column]
+            if (rows == _NONE).any():
+                self._place(attribute, column, known, batch.book.names(position), weights)
+                rows = known[column]
+                # Of a value that has no row of its own, which it may get the next time.
+                rows[rows == _NONE] = self.traffic.tables[attribute].rows.get(OTHER, _NONE)
+            found[attribute] = rows
+        return found
 
     def _place(
-        self, attribute: str, at: int, names: list[str], combinations: Indices, weights: Floats
-    ) -> Indices:
-        """Row of some combinations' values in an attribute's table [m]; new values get rows.
+        self, attribute: str, values: Indices, known: Indices, names: list[str], weights: Floats
+    ) -> None:
+        """Find rows of the values of a batch in an attribute's table; new ones get rows.
 
         Args:
             attribute: its name.
-            at: its position among all attributes.
-            names: value in every combination [m].
-            combinations: their numbers [m].
-            weights: that are about to be added of each [m].
+            values: numbers of the predictions' values [n].
+            known: row of every value, or none; filled in [values].
+            names: of every value [values].
+            weights: of the predictions [n].
         """
-        table = self.traffic.tables[attribute]
-        rows = [table.rows.get(name, _NONE) for name in names]
-        if _NONE in rows:
-            self._admit(attribute, at, table, names, weights)
-            other = table.rows.get(OTHER, _NONE)
-            rows = [table.rows.get(name, other) for name in names]
-        placed = np.array(rows, np.intp)
-        # A value without a row of its own may get one the next time.
-        own = np.array([name in table.rows for name in names], np.bool_)
-        self._rows[combinations, at] = np.where(own, placed, _NONE)
-        return placed
-
-    def _admit(self, attribute: str, at: int, table: ValueTable, names: list[str], weights: Floats) -> None:
-        """Give rows to values of a batch that have none; those that lose theirs fold into `OTHER`."""
-        index = {name: number for number, name in enumerate(dict.fromkeys(names))}
-        summed = _sums(np.array([index[name] for name in names], np.intp), weights)
-        _, displaced = table.place(list(index), summed)
-        if not displaced:
-            return
-        self._rows[:, at] = _NONE
-        for pool_id, pooled in self._value_pools.items():
-            if pooled == attribute:
-                for name in displaced:
-                    self.pools.fold(pool_id, name, OTHER)
+        table, summed = self.traffic.tables[attribute], _sums(values, weights)
+        present = np.unique(values)
+        index: dict[str, float] = {}
+        for value in present.tolist():
+            index[names[value]] = index.get(names[value], 0.0) + float(summed[value])
+        _, displaced = table.place(list(index), np.array(list(index.values())))
+        if displaced:
+            known[:] = _NONE
+            for pool_id, pooled in self._value_pools.items():
+                if pooled == attribute:
+                    for name in displaced:
+                        self.pools.fold(pool_id, name, OTHER)
+        known[present] = [table.rows.get(names[value], _NONE) for value in present.tolist()]
 
     def _add_probabilities(self, batch: Candidates, weights: Floats) -> None:
         if batch.probabilities is None:

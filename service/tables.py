@@ -1,4 +1,4 @@
-"""Tables of traffic: what a model's predictions are counted by, which feature needs it, and how large it gets.
+"""Tables of traffic: what predictions are counted by, which feature needs it, and how large it gets.
 
 A prediction counts once in every table, so each is exact whatever the others hold, and memory grows with the
 sum of the tables' sizes. A row is a value of one attribute; the table of all traffic has a single row.

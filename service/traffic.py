@@ -1,4 +1,4 @@
-"""Traffic of one model: exact sums under forward decay, so an update is an addition and shards merge by adding.
+"""Traffic of one model: exact sums under forward decay, so updates and merges of shards are additions.
 
 Cormode, Shkapenyuk, Srivastava, Xu, "Forward Decay" (ICDE 2009): a prediction made at time t weighs
 exp(lambda (t - landmark)).

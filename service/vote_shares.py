@@ -1,4 +1,4 @@
-"""How the votes of predictions are distributed that are alike in everything else, by the tables of traffic."""
+"""How votes are distributed among predictions that are alike in everything else (pure)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def vote_shares(index: GroupIndex) -> Iterator[tuple[str, Floats]]:
 
 
 def _ratios(index: GroupIndex) -> Floats:
-    """By how much the attribute values of label cells make each of `CHALLENGE_COLUMNS` likelier [3, cells]."""
+    """By how much attribute values make each of `CHALLENGE_COLUMNS` likelier [3, cells]."""
     ratios = np.ones((len(CHALLENGE_COLUMNS), len(index.cells)))
     by_value = {g.attribute: name for name, g in index.space.groupings.items() if g.kind == "attribute"}
     for grouping in by_value.values():

@@ -112,7 +112,7 @@ def weighed(
             changes of groups by votes.
         epochs: the same labels by epochs of traffic, where these are known.
     """
-    space, voters = index.space, index.space.voters
+    voters = index.space.voters
     even: list[Asked] = []
     uneven: list[Asked] = []
     uneven_beside_votes: list[Asked] = []

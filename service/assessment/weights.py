@@ -3,8 +3,8 @@
 Labels are drawn within the groups of the assessment that asks, not in proportion to traffic. The balance
 heuristic (Veach and Guibas, SIGGRAPH 1995) weights a label by the inverse of how densely its cell was
 labelled by all assessments together. Each draws evenly within its groups, so that the density is a sum over
-assessments, and the shares of groups are all that has to be known of the traffic. Kish's effective counts (Survey Sampling, 1965) tell how many
-equal labels the weighted ones are worth.
+assessments, and the shares of groups are all that has to be known of the traffic. Kish's effective counts
+(Survey Sampling, 1965) tell how many equal labels the weighted ones are worth.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ def group_densities(assessment: Asked, *, cells: Indices, freshness: Floats) -> 
     drawn = np.maximum(sums(drawn_from, freshness[assessment.labels], count + 1), 1.0)
     drawn[np.bincount(drawn_from, minlength=count + 1) == 0] = 0.0
     drawn[count] = 0.0
-    return drawn / np.append(np.maximum(assessment.shares, 1e-12), 1.0)
+    densities: Floats = drawn / np.append(np.maximum(assessment.shares, 1e-12), 1.0)
+    return densities
 
 
 def inverse(densities: Floats) -> Floats:

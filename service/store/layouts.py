@@ -1,4 +1,4 @@
-"""Layouts: sets of classes and half-lives under which Redis holds traffic and pools, and how they are removed."""
+"""Layouts: the classes and half-lives under which Redis holds traffic and pools, and how to remove them."""
 
 from __future__ import annotations
 

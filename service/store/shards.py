@@ -1,4 +1,4 @@
-"""Shards in Redis: loaded when a partition is assigned; what has changed is written back in one atomic step."""
+"""Shards in Redis: loaded when a partition is assigned; one atomic step writes back what has changed."""
 
 from __future__ import annotations
 

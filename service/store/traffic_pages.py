@@ -1,9 +1,10 @@
 """Traffic as fields of a Redis hash: pages of rows, so that a flush writes what has changed and nothing else.
 
-| field | holds |
-| --- | --- |
-| `names`, NUL, attribute, NUL, page | msgpack of the names of 128 rows, and what each may have missed before (float64) |
-| `rows`, NUL, attribute, NUL, columns, NUL, meaning, NUL, page | counts (int64), weights and score sums (float64; absent where the table keeps none) of rows of about 4 KB |
+Parts of a field's name are separated by NUL:
+
+- `names`, attribute, page: msgpack of the names of 128 rows, and what each may have missed before (float64);
+- `rows`, attribute, columns, meaning, page: of about 4 KB of rows the counts (int64), and where the table
+  keeps them weights and score sums (float64).
 """
 
 from __future__ import annotations

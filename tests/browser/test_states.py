@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
+import numpy as np
 import pytest
 from page_site import Shown
 from playwright.sync_api import Route, expect
@@ -16,7 +18,7 @@ MANY = [f"c{i:03d}" for i in range(148)] + ["cat", "dog"]
 STRICT = {"min_accuracy": 0.8, "max_ece": 0.4}
 
 LATER = frozenset({"performances", "members", "missed_targets", "relearned", "drift", "drifted", "suspicion"})
-LATER |= {"evidence", "changes", "confirmed"}
+LATER |= {"evidence", "changes", "confirmed", "missed_traffic", "attributes"}
 """What the API did not tell from its beginning."""
 
 
@@ -127,6 +129,15 @@ def test_the_members_of_an_ensemble_are_told_also_on_a_phone(shown: Shown) -> No
     expect(page.locator("#assessments .card")).to_contain_text("· planned")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert members.evaluate("(table) => table.scrollWidth <= table.parentElement.clientWidth")
+
+
+def test_a_group_that_may_miss_much_of_its_traffic_is_marked(shown: Shown) -> None:
+    taken = snapshot()
+    classes = replace(taken.groupings["class"], missed=np.array([0.004, 0.12, 0.0]))
+    page = shown(replace(taken, groupings={**taken.groupings, "class": classes}), "/?grouping=class")
+    expect(page.locator(".partial")).to_have_count(1)
+    expect(page.locator("tr", has=page.locator(".partial"))).to_contain_text("dog")
+    expect(page.locator(".partial")).to_have_attribute("title", re.compile(r"Up to 12"))
 
 
 def test_a_group_that_has_drifted_is_named_and_its_scores_are_drawn_then_and_now(shown: Shown) -> None:

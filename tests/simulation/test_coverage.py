@@ -89,14 +89,14 @@ def watch(rng: np.random.Generator, there: World, task: tuple[str, str]) -> Iter
     groups = len(there.traffic)
     cell_groups = np.repeat(np.arange(groups), BINS)
     within = there.traffic / there.traffic.sum(axis=1)[:, None]
+    shares = there.traffic.sum(axis=1) / there.traffic.sum()
     cells, correct = np.empty(0, np.intp), np.empty(0)
     while True:
         fresh = np.ones(len(cells))
         weights = balance_weights(
             cells=cells,
             freshness=fresh,
-            traffic=there.traffic.ravel(),
-            asked=[Asked(cell_groups, np.arange(len(cells)))],
+            asked=[Asked(cell_groups, np.arange(len(cells)), shares)],
         )
         labels = Labels(cells, correct, weights, fresh, np.full(len(cells), -1))
         beliefs = believed(there, cell_groups, labels)

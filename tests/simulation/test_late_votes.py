@@ -7,14 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from scipy import special
+from traffic_tables import JointCell, traffic_of
 
-from service.assessment.groups import CellTraffic, assess_grouping
-from service.believing import labels_of
-from service.cells import AGREE, CHALLENGE, DISAGREE, OTHER, CellSpace, Challenge, Grouping
-from service.combination_directory import CombinationDirectory
+from service.believing import assess_groups, labels_of
+from service.cells import AGREE, ALL, CHALLENGE, DISAGREE, CellSpace, Challenge, Grouping
+from service.group_index import GroupIndex
 from service.ledger import OutcomeLedger
-from service.shard import Traffic
-from service.store.facts import OutcomeEntry, TrafficFacts
+from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 
 REGIONS = [f"region-{number}" for number in range(5)]
@@ -22,6 +21,7 @@ SPACE = CellSpace(
     ("cat", "dog"),
     (0.7, 0.9),
     {
+        ALL: Grouping(ALL, "all"),
         CHALLENGE: Grouping(CHALLENGE, "challenge", CHALLENGE),
         "region": Grouping("region", "attribute", attribute="region"),
     },
@@ -111,30 +111,20 @@ def entries(rng: np.random.Generator, there: World, *, before: bool) -> list[Out
 
 def interval(there: World, told: list[OutcomeEntry]) -> tuple[np.ndarray, np.ndarray]:
     """Of the accuracy of every region [regions], as the service tells it."""
-    directory = CombinationDirectory(SPACE, [(OTHER, OTHER)])
-    for region in REGIONS:
-        for vote in VOTES:
-            directory.append((vote, region))
-    shares = np.concatenate([np.zeros(len(SCORES)), there.traffic.transpose(0, 2, 1).ravel()])
-    traffic = Traffic(
-        0.0, np.ceil(1e6 * shares).astype(np.int64), shares, shares * np.tile(SCORES, len(directory))
-    )
-    facts = TrafficFacts(directory.combinations, [0], traffic, {0: 0}, {0: np.zeros(0)}, {0: 0}, {})
+    cells = [
+        JointCell((vote, region), 0, number, int(np.ceil(1e6 * share)), share, share * SCORES[number])
+        for r, region in enumerate(REGIONS)
+        for v, vote in enumerate(VOTES)
+        for number, share in enumerate(there.traffic[r, :, v].tolist())
+    ]
     ledger = OutcomeLedger(SPACE)
     ledger.fold(told)
-    ledger.place(directory)
-    known = labels_of(SPACE, ledger, facts, decay=0.0, run_length=None, now=1e9)
+    ledger.place(votes_missing=False)
+    index = GroupIndex(SPACE, traffic_of(SPACE, cells), ledger.cells)
+    known = labels_of(index, ledger, decay=0.0, run_length=None, now=1e9)
     assert known.count == len(told)
-    names, groups = SPACE.groups("region", directory.combinations)
-    beliefs = assess_grouping(
-        cell_groups=groups,
-        cell_bins=np.tile(np.arange(SPACE.bin_count), len(directory)),
-        group_count=len(names),
-        bin_count=SPACE.bin_count,
-        traffic=CellTraffic(traffic.weights, traffic.score_sums),
-        labels=known.labels,
-        prior="learned",
-    )
+    beliefs = assess_groups(index["region"], index.cells.bins, known.labels, prior="learned")
+    names = index["region"].names
     lower, upper = beliefs.accuracy.interval(NOMINAL)
     order = [names.index(region) for region in REGIONS]
     return lower[order], upper[order]

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from service.combination_directory import CombinationDirectory
 from store_site import NOW, Record, Site, message, page, record
 
 from service.assessment.score_bins import UNLABELLED
 from service.cells import ALL, CHALLENGE, MISSING, SCORE_BIN, VOTES
-from service.combination_directory import CombinationDirectory
 from service.ledger import OutcomeLedger
 from service.performing import performance_facts
 from service.snapshot import ModelSnapshot

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, get_args
 
 import jsonschema
+import numpy as np
 import pytest
 from api_client import Client, served
 from snapshots import BUDGET, CLASSES, NOW, drifting, known, recalled, snapshot
 
+from service.attribute_traffic import AttributeTraffic
 from service.report.group_documents import SortKey
 from service.timeline import Moment
 
@@ -163,6 +166,38 @@ def test_without_a_reference_it_is_told_how_far_it_is(client: Client) -> None:
     assert "of its 10,000 predictions" in state["drift"]["sentence"]
     assert client.get("/m/groups?grouping=class")["groups"][0]["drifted"] is None
     assert client.ask("/api/v1/models/m/drift?grouping=class&group=dog")[0] == 404
+
+
+def test_a_grouping_that_the_reference_does_not_have_is_not_compared_with_it(client: Client) -> None:
+    taken = drifting()
+    assert taken.drift is not None
+    others = {name: told for name, told in taken.drift.groupings.items() if name != "class"}
+    client.board["new"] = replace(taken, drift=replace(taken.drift, groupings=others))
+    status, problem, _ = client.ask("/api/v1/models/new/drift?grouping=class&group=dog")
+    dogs = client.get("/new/groups?grouping=class&sort=drift")["groups"][0]
+    state = client.get("/new")
+    del client.board["new"]
+    assert status == 404
+    assert "was added later" in problem["detail"]
+    assert (dogs["drifted"], dogs["suspicion"]) == (None, None)
+    assert {one["name"]: one["drifted"] for one in state["groupings"]}["class"] == 0
+
+
+def test_groups_and_attributes_tell_what_of_their_traffic_is_in_other(client: Client) -> None:
+    taken = snapshot()
+    classes = replace(taken.groupings["class"], missed=np.array([0.0, 0.12, 0.0]))
+    client.board["new"] = replace(
+        taken,
+        groupings={**taken.groupings, "class": classes},
+        attributes={"customer": AttributeTraffic(values=1_000, limit=1_000, other_share=0.07)},
+    )
+    groups = client.get("/new/groups?grouping=class")["groups"]
+    state = client.get("/new")
+    del client.board["new"]
+    assert {group["group"]: group["missed_traffic"] for group in groups} == {"cat": 0, "dog": 0.12, "owl": 0}
+    assert state["attributes"] == [
+        {"attribute": "customer", "values": 1_000, "limit": 1_000, "other_share": 0.07}
+    ]
 
 
 def test_a_timeline_ends_with_what_is_believed_now(client: Client) -> None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from traffic_tables import JointCell, traffic_of
 
-from service.assessment.groups import CellTraffic, Labels, assess_grouping
-from service.assessment.weights import Asked, balance_weights
-from service.believing import labels_of
+from service.assessment.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
+from service.believing import KnownLabels, assess_groups, labels_of
 from service.cells import CellSpace, Grouping
-from service.combination_directory import CombinationDirectory
+from service.group_index import GroupIndex
 from service.ledger import OutcomeLedger
-from service.shard import Traffic
-from service.store.facts import OutcomeEntry, TrafficFacts
+from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 
 CLASSES = ("cat", "dog", "owl")
@@ -28,7 +26,8 @@ SPACE = CellSpace(
         "class": Grouping("class", "predicted_class"),
     },
 )
-DIRECTORY = CombinationDirectory(SPACE, [("__other__",), *((name,) for name in REGIONS)])
+BINS = 4
+SHAPE = (len(REGIONS), len(CLASSES), BINS)
 DAY = 86_400.0
 NOW = 1_800_000_000.0
 
@@ -56,41 +55,96 @@ def outcomes(rng: np.random.Generator, count: int) -> list[OutcomeEntry]:
     return entries
 
 
-def traffic_of(rng: np.random.Generator) -> TrafficFacts:
+Joint = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Counts, weights and weighted sums of scores by region, class and score bin [R, C, B]."""
+
+
+def drawn_traffic(rng: np.random.Generator) -> Joint:
     """Traffic in two of three cells."""
-    cells = len(DIRECTORY) * SPACE.cells_per_combination
-    weights = rng.gamma(2.0, size=cells) * (rng.random(cells) < 2 / 3)
-    counts = np.ceil(weights).astype(np.int64)
-    combinations = DIRECTORY.combinations
-    traffic = Traffic(NOW, counts, weights, weights * rng.uniform(0.2, 0.9, cells))
-    return TrafficFacts(combinations, [0], traffic, {0: 0}, {0: np.zeros(0)}, {0: 0}, {})
+    weights = rng.gamma(2.0, size=SHAPE) * (rng.random(SHAPE) < 2 / 3)
+    return np.ceil(weights).astype(np.int64), weights, weights * rng.uniform(0.2, 0.9, SHAPE)
 
 
-def one_by_one(entries: list[OutcomeEntry], traffic: TrafficFacts, *, decay: float, at: float) -> Labels:
-    """Every outcome as a row of its own, weighted as the design says."""
-    there = [entry for entry in entries if entry.label.time <= at]
-    cells = SPACE.cells(
-        combinations=np.array([DIRECTORY.number((e.fact.attributes["region"],)) for e in there], np.intp),
-        classes=np.array([CLASSES.index(e.fact.predicted_class) for e in there], np.intp),
-        scores=np.array([e.fact.score for e in there]),
-    )
-    seen = traffic.traffic.counts[cells] > 0
-    cells, there = cells[seen], [entry for entry, kept in zip(there, seen, strict=True) if kept]
+def index_of(ledger: OutcomeLedger, joint: Joint) -> GroupIndex:
+    cells = [
+        JointCell((REGIONS[r],), c, b, *(column[r, c, b].item() for column in joint))
+        for r, c, b in np.ndindex(SHAPE)
+    ]
+    return GroupIndex(SPACE, traffic_of(SPACE, cells, landmark=NOW), ledger.cells)
+
+
+def known_of(
+    entries: list[OutcomeEntry], joint: Joint, *, decay: float, at: float
+) -> tuple[KnownLabels, GroupIndex]:
+    ledger = OutcomeLedger(SPACE)
+    ledger.fold(entries)
+    ledger.place()
+    index = index_of(ledger, joint)
+    return labels_of(index, ledger, decay=decay, run_length=None, now=at), index
+
+
+def joint_groups(grouping: str) -> tuple[list[str], np.ndarray]:
+    """Names of the groups, and the group of every joint cell [cells]."""
+    regions, classes, _ = (axis.ravel() for axis in np.indices(SHAPE))
+    if grouping == "region":
+        return REGIONS, regions
+    return (list(CLASSES), classes) if grouping == "class" else (["all"], regions * 0)
+
+
+def one_by_one(entries: list[OutcomeEntry], joint: Joint, *, decay: float, at: float) -> Labels:
+    """Every outcome as a row of its own, weighted by the densities of joint cells."""
+    by = ["region", "class", "all"]
+    present = [np.bincount(joint_groups(name)[1], weights=joint[0].ravel()) > 0 for name in by]
+    there, cells = [], []
+    for entry in entries:
+        fact = entry.fact
+        place = (
+            REGIONS.index(fact.attributes["region"]),
+            CLASSES.index(fact.predicted_class),
+            int(SPACE.bins(np.array([fact.score]))[0]),
+        )
+        cell, asker = int(np.ravel_multi_index(place, SHAPE)), int(entry.assessment[1:])
+        # Only labels that were drawn for a group that has traffic tell something about it.
+        if entry.label.time <= at and present[asker][joint_groups(by[asker])[1][cell]]:
+            there.append(entry)
+            cells.append(cell)
+    of = np.array(cells, np.intp)
     freshness = np.array([np.exp(-decay * max(at - e.fact.predicted_at, 0.0)) for e in there])
-    asked = []
-    for number in range(3):
-        members = np.flatnonzero([entry.assessment == f"a{number}" for entry in there])
-        grouping = ["region", "class", "all"][number]
-        if members.size:
-            asked.append(Asked(SPACE.groups(grouping, traffic.combinations)[1], members))
-    weights = balance_weights(cells=cells, freshness=freshness, traffic=traffic.traffic.weights, asked=asked)
+    share = joint[1].ravel() / joint[1].sum()
+    density = np.zeros(share.size)
+    for number, name in enumerate(by):
+        members, groups = [entry.assessment == f"a{number}" for entry in there], joint_groups(name)[1]
+        if any(members):
+            count = int(groups.max()) + 1
+            asked = groups[of[members]]
+            drawn = np.maximum(np.bincount(asked, weights=freshness[members], minlength=count), 1.0)
+            drawn[np.bincount(asked, minlength=count) == 0] = 0.0
+            size = np.maximum(np.bincount(groups, weights=share, minlength=count), 1e-12)
+            density += (drawn / size * present[number])[groups]
     known = {name: index for index, name in enumerate(CLASSES)}
     return Labels(
-        cells,
+        of,
         np.array([float(e.fact.predicted_class == e.label.true_class) for e in there]),
-        weights,
+        1 / np.maximum(density[of], np.finfo(float).tiny),
         freshness,
         np.array([known.get(e.label.true_class, -1) for e in there], np.intp),
+    )
+
+
+def believed_by_cells(labels: Labels, joint: Joint, grouping: str, prior: str) -> GroupingBeliefs:
+    """Beliefs about the groups that have traffic, from the joint cells."""
+    names, groups = joint_groups(grouping)
+    present = np.bincount(groups, weights=joint[0].ravel(), minlength=len(names)) > 0
+    renumbered = np.maximum(np.cumsum(present) - 1, 0)[groups]
+    grouped = present[groups[labels.cells]]
+    return assess_grouping(
+        cell_groups=renumbered,
+        cell_bins=np.indices(SHAPE)[2].ravel(),
+        group_count=int(present.sum()),
+        bin_count=BINS,
+        traffic=CellTraffic(joint[1].ravel(), joint[2].ravel()),
+        labels=labels.part(grouped, labels.weights),
+        prior=prior,
     )
 
 
@@ -106,30 +160,15 @@ def test_beliefs_from_sums_are_those_from_every_outcome(
     seed: int, count: int, half_life_days: float | None, age_days: float, prior: str
 ) -> None:
     rng = np.random.default_rng(seed)
-    entries, traffic = outcomes(rng, count), traffic_of(rng)
-    ledger = OutcomeLedger(SPACE)
-    ledger.fold(entries)
-    ledger.place(DIRECTORY)
+    entries, joint = outcomes(rng, count), drawn_traffic(rng)
     decay = 0.0 if half_life_days is None else np.log(2) / (half_life_days * DAY)
     at = NOW - age_days * DAY
-    known = labels_of(SPACE, ledger, traffic, decay=decay, run_length=None, now=at)
-    direct = one_by_one(entries, traffic, decay=decay, at=at)
+    known, index = known_of(entries, joint, decay=decay, at=at)
+    direct = one_by_one(entries, joint, decay=decay, at=at)
     assert known.count == len(direct.cells)
-    bins = np.tile(np.arange(4), len(traffic.traffic.counts) // 4)
     for grouping in SPACE.groupings:
-        names, groups = SPACE.groups(grouping, traffic.combinations)
-        one, other = (
-            assess_grouping(
-                cell_groups=groups,
-                cell_bins=bins,
-                group_count=len(names),
-                bin_count=4,
-                traffic=CellTraffic(traffic.traffic.weights, traffic.traffic.score_sums),
-                labels=labels,
-                prior=prior,
-            )
-            for labels in (known.labels, direct)
-        )
+        one = assess_groups(index[grouping], index.cells.bins, known.labels, prior=prior)
+        other = believed_by_cells(direct, joint, grouping, prior)
         np.testing.assert_array_equal(one.labels_counted, other.labels_counted)
         np.testing.assert_array_equal(one.labels_correct, other.labels_correct)
         for found, expected in [
@@ -145,20 +184,15 @@ def test_beliefs_from_sums_are_those_from_every_outcome(
 
 def test_what_was_asked_is_counted_by_the_grouping_of_then() -> None:
     rng = np.random.default_rng(1)
-    ledger, traffic = OutcomeLedger(SPACE), traffic_of(rng)
-    ledger.fold(outcomes(rng, 300))
-    ledger.place(DIRECTORY)
-    known = labels_of(SPACE, ledger, traffic, decay=0.0, run_length=None, now=NOW + 9 * DAY)
+    entries, joint = outcomes(rng, 300), drawn_traffic(rng)
+    known, _ = known_of(entries, joint, decay=0.0, at=NOW + 9 * DAY)
     assert known.asked.keys() == {"region", "class", "gone"}
-    assert sum(known.asked.values()) == known.count == pytest.approx(200, abs=30)
+    assert sum(known.asked.values()) == known.count == len(entries)
 
 
 def test_what_was_asked_at_an_earlier_time_is_counted_by_the_labels_of_then() -> None:
     rng = np.random.default_rng(2)
-    ledger, traffic = OutcomeLedger(SPACE), traffic_of(rng)
-    entries = outcomes(rng, 300)
-    ledger.fold(entries)
-    ledger.place(DIRECTORY)
+    entries, joint = outcomes(rng, 300), drawn_traffic(rng)
     at = NOW - 30 * DAY
-    known = labels_of(SPACE, ledger, traffic, decay=0.0, run_length=None, now=at)
+    known, _ = known_of(entries, joint, decay=0.0, at=at)
     assert 0 < known.count == sum(known.asked.values()) <= sum(entry.label.time <= at for entry in entries)

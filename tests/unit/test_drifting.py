@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 from scipy.spatial.distance import jensenshannon
 from snapshots import DROPPED, MIXED, NOW, drifting, snapshot
+from traffic_tables import JointCell, traffic_of
 
 from service.asking import Aim
-from service.drifting import GroupingDrift
+from service.believing import believed_groupings
+from service.cells import CellSpace
+from service.drift_settings import DriftSettings
+from service.drifting import GroupingDrift, model_drift
 from service.exposition import SnapshotCollector
+from service.group_index import GroupIndex
+from service.label_cells import LabelCells
+from service.ledger import OutcomeLedger
+from service.settings import Settings
 from service.snapshot import ModelSnapshot
+from service.store.marks import MarkName, Purpose
+from service.traffic_counts import TrafficCounts
 
 DOGS = 1
 
@@ -77,6 +88,53 @@ def test_predicted_classes_that_come_more_often_are_seen_in_all_traffic() -> Non
     assert everything.drifted.tolist() == [True]
     assert everything.mix_of(0) == "predicted_class"
     assert drift.groupings["class"].volume_ratio == pytest.approx([1, 1, 5])
+
+
+def test_a_grouping_that_was_added_after_the_reference_has_not_drifted_for_being_young() -> None:
+    settings = Settings.model_validate(
+        {
+            "models": {
+                "m": {
+                    "classes": ["cat", "dog"],
+                    "score_bins": 2,
+                    "groupings": {"region": {"by": "attribute", "attribute": "where"}},
+                }
+            }
+        }
+    )
+    space, old = settings.cell_space("m"), replace_groupings(settings.cell_space("m"))
+    then, now = (
+        [JointCell(values, predicted, 1, count, 1.0, 0.9) for predicted in (0, 1)]
+        for values, count in (((), 5_000), (("north",), 9_000))
+    )
+    marks = {MarkName(purpose, NOW - ago): TrafficCounts.of(traffic_of(old, then)) for purpose, ago in MARKED}
+    index = GroupIndex(space, traffic_of(space, now), LabelCells(space))
+    groupings = believed_groupings(
+        settings=settings.models["m"],
+        index=index,
+        probability_sums={},
+        ledger=OutcomeLedger(space),
+        metric_groups=10,
+        at=NOW,
+        told_before={},
+    )
+    drift = model_drift(
+        index=index, settings=DriftSettings(), marks=marks, reference=None, groupings=groupings, now=NOW
+    )
+    assert drift is not None
+    assert set(groupings) == {"all", "score_bin", "region"}
+    assert set(drift.groupings) == {"all", "score_bin"}
+    assert set(drift.groupings["all"].mixes) == {"score", "predicted_class"}
+    assert not any(told.drifted.any() for told in drift.groupings.values())
+
+
+MARKED: tuple[tuple[Purpose, float], ...] = (("beginning", 7_200), ("first", 3_600), ("recent", 3_600))
+
+
+def replace_groupings(space: CellSpace) -> CellSpace:
+    """The same model before a grouping by an attribute was added."""
+    plain = {name: one for name, one in space.groupings.items() if one.kind != "attribute"}
+    return replace(space, groupings=plain)
 
 
 def test_scores_promise_the_accuracy_of_their_bins() -> None:

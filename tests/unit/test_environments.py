@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from traffic_tables import JointCell, traffic_of
 
 from service.believing import believed_groupings
-from service.combination_directory import CombinationDirectory
+from service.group_index import GroupIndex
 from service.grouping_snapshot import GroupingSnapshot
 from service.ledger import OutcomeLedger
 from service.settings import Settings
-from service.shard import Traffic
-from service.store.facts import OutcomeEntry, TrafficFacts
+from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 
 PAGE = Path(__file__).parents[2] / "docs" / "pooling.md"
@@ -36,7 +36,6 @@ def believed() -> GroupingSnapshot:
     settings = configured()
     (model,) = settings.models
     space = settings.cell_space(model)
-    directory = CombinationDirectory(space, [(name,) for name in ENVIRONMENTS])
     classes = settings.models[model].classes
     entries = []
     for number, environment in enumerate(np.repeat(ENVIRONMENTS[:-1], LABELS).tolist()):
@@ -57,15 +56,16 @@ def believed() -> GroupingSnapshot:
         entries.append(OutcomeEntry((1, number), (1, number), "environments", fact, Given(true, NOW, "")))
     ledger = OutcomeLedger(space)
     ledger.fold(entries)
-    ledger.place(directory)
-    cells = len(directory) * space.cells_per_combination
-    counts = np.zeros(cells, np.int64)
-    counts[space.bin_count - 1 :: space.bin_count] = 100
-    traffic = Traffic(NOW, counts, counts.astype(np.float64), np.multiply(0.95, counts, dtype=np.float64))
+    ledger.place()
+    cells = [
+        JointCell((name,), predicted, space.bin_count - 1, 100, 100.0, 95.0)
+        for name in ENVIRONMENTS
+        for predicted in range(len(classes))
+    ]
     told = believed_groupings(
         settings=settings.models[model],
-        space=space,
-        traffic=TrafficFacts(directory.combinations, [0], traffic, {0: 0}, {0: np.zeros(0)}, {0: 0}, {}),
+        index=GroupIndex(space, traffic_of(space, cells, landmark=NOW), ledger.cells),
+        probability_sums={},
         ledger=ledger,
         metric_groups=100,
         at=NOW,

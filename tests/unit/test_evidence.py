@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from snapshots import known
+from traffic_tables import JointCell, traffic_of
 
 from service.assessment.change import change_point, log_e_changed
 from service.assessment.decline import log_e_declined
@@ -22,7 +22,8 @@ from service.assessment.sequential import (
     log_e_below,
 )
 from service.evidence import KINDS, GroupingEvidence, WatchedGroups, grouping_evidence, model_evidence
-from service.ledger import LabelSequence
+from service.group_index import GroupIndex
+from service.label_columns import LabelSequence
 from service.model_settings import ModelSettings
 from service.outcome_sums import mixed
 from service.request_order import request_places, requested_at
@@ -217,8 +218,7 @@ def test_only_labels_that_the_grouping_asked_for_say_something() -> None:
     there = known(100)
     found = model_evidence(
         settings=there.settings,
-        space=there.space,
-        traffic=there.traffic,
+        index=there.index,
         ledger=there.ledger,
         open_requests={},
         reference=None,
@@ -233,13 +233,11 @@ def test_only_labels_that_the_grouping_asked_for_say_something() -> None:
 
 def test_a_group_without_traffic_has_no_evidence() -> None:
     there = known(40)
-    counts = there.traffic.traffic.counts.copy()
-    counts[there.space.groups("class", [()])[1] == 0] = 0
-    traffic = replace(there.traffic, traffic=replace(there.traffic.traffic, counts=counts))
+    cells = [JointCell((), predicted, 0, 10, 1.0, 0.3) for predicted in (1, 2)]
+    index = GroupIndex(there.space, traffic_of(there.space, cells), there.ledger.cells)
     found = model_evidence(
         settings=there.settings,
-        space=there.space,
-        traffic=traffic,
+        index=index,
         ledger=there.ledger,
         open_requests={},
         reference=None,

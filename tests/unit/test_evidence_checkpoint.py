@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from traffic_tables import every_cell, traffic_of
 
 from service.assessment.group_evidence import STATE
 from service.cells import CellSpace, Grouping
-from service.combination_directory import CombinationDirectory
 from service.definitions import definitions
 from service.evidence import GroupingEvidence, model_evidence
 from service.evidence_checkpoint import due_checkpoint
+from service.group_index import GroupIndex
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
-from service.shard import Traffic
 from service.store.checkpoints import EvidenceCheckpoint
-from service.store.facts import OutcomeEntry, TrafficFacts
+from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
@@ -76,19 +76,17 @@ def outcome(
     return OutcomeEntry(position, position, grouping, fact, given)
 
 
-def ledger_of(
-    entries: list[OutcomeEntry], combinations: list[tuple[str, ...]] = COMBINATIONS
-) -> OutcomeLedger:
+def ledger_of(entries: list[OutcomeEntry]) -> OutcomeLedger:
     ledger = OutcomeLedger(SPACE)
     ledger.fold(entries)
-    ledger.place(CombinationDirectory(SPACE, combinations))
+    ledger.place()
     return ledger
 
 
-def traffic(combinations: list[tuple[str, ...]] = COMBINATIONS) -> TrafficFacts:
-    cells = SPACE.cells_per_combination * len(combinations)
-    seen = Traffic(0.0, np.ones(cells, np.int64), np.ones(cells), np.full(cells, 0.7))
-    return TrafficFacts(combinations, [0], seen, {0: 0}, {0: np.zeros(0)}, {0: 0}, {})
+def index_of(
+    ledger: OutcomeLedger, combinations: list[tuple[str, ...]] = COMBINATIONS, space: CellSpace = SPACE
+) -> GroupIndex:
+    return GroupIndex(space, traffic_of(space, every_cell(space, combinations)), ledger.cells)
 
 
 def evidence(
@@ -102,8 +100,7 @@ def evidence(
 ) -> dict[str, GroupingEvidence]:
     return model_evidence(
         settings=MODEL,
-        space=SPACE,
-        traffic=traffic(combinations),
+        index=index_of(ledger, combinations),
         ledger=ledger,
         open_requests=opened or {},
         reference=reference,
@@ -121,8 +118,7 @@ def due(
 ) -> EvidenceCheckpoint | None:
     found = due_checkpoint(
         settings=MODEL,
-        space=SPACE,
-        traffic=traffic(),
+        index=index_of(ledger),
         ledger=ledger,
         open_requests=opened or {},
         reference=reference,
@@ -175,7 +171,7 @@ def test_what_the_stream_lets_go_of_goes_on_to_count(
         ledger.forget(
             entries[max(0, begin + every - LIMIT)].position if begin + every < len(entries) else (0, 0)
         )
-        ledger.place(CombinationDirectory(SPACE, COMBINATIONS))
+        ledger.place()
         checkpoint = due(ledger, checkpoint, reference=window) or checkpoint
     found = evidence(ledger, checkpoint=checkpoint, reference=window)
     assert_same(found, evidence(ledger_of(entries), reference=window))
@@ -228,12 +224,11 @@ def test_groups_that_have_no_traffic_now_keep_what_the_checkpoint_knows() -> Non
     checkpoint = due(ledger_of(entries))
     assert checkpoint is not None
     later = [outcome(number, right=True, region="north") for number in range(2 * LIMIT, 4 * LIMIT)]
-    reappeared = COMBINATIONS[:2]
+    reappeared, ledger = COMBINATIONS[1:2], ledger_of(later)
     next_one = due_checkpoint(
         settings=MODEL,
-        space=SPACE,
-        traffic=traffic(reappeared),
-        ledger=ledger_of(later, reappeared),
+        index=index_of(ledger, reappeared),
+        ledger=ledger,
         open_requests={},
         reference=None,
         checkpoint=checkpoint,
@@ -255,8 +250,8 @@ def test_the_order_of_arrival_is_that_of_requests_whatever_traffic_there_is_agai
     entries += [outcome(3, right=True, grouping="device"), outcome(4, right=True, region="west")]
     expected = {"north": 2, "south": 1, "west": 4}
     for count in range(2, len(COMBINATIONS) + 1):
-        there = COMBINATIONS[:count]
-        found = evidence(ledger_of(entries, there), combinations=there)["region"]
+        there = COMBINATIONS[1:count]
+        found = evidence(ledger_of(entries), combinations=there)["region"]
         numbers = dict(zip(found.groups, found.watched.numbers.tolist(), strict=True))
         assert {name: numbers[name] for name in expected if name in numbers} == {
             name: expected[name] for name in numbers if name in expected
@@ -328,11 +323,10 @@ def test_two_groupings_that_are_the_same_share_the_weights_of_their_groups() -> 
     entries = [outcome(number, right=True) for number in range(30)]
     ledger = OutcomeLedger(both)
     ledger.fold(entries + [replace_grouping(outcome(number, right=True), "site") for number in range(30, 60)])
-    ledger.place(CombinationDirectory(both, COMBINATIONS))
+    ledger.place()
     found = model_evidence(
         settings=MODEL,
-        space=both,
-        traffic=traffic(),
+        index=index_of(ledger, space=both),
         ledger=ledger,
         open_requests={},
         reference=None,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
@@ -14,6 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_classic
 from snapshots import NOW, challenge, drifting, ensemble, known, performance, recalled, snapshot
 
+from service.attribute_traffic import AttributeTraffic
 from service.exposition import SnapshotCollector
 from service.instruments import PipelineMetrics, VendorMetrics
 from service.metrics import CATALOGUE, SPECS
@@ -43,6 +45,12 @@ TAKEN = replace(
     performances={"curve": LEARNED},
     ensembles={"votes": POOLED},
     challenges={"next": CHALLENGED},
+    attributes={"region": AttributeTraffic(values=1_000, limit=1_000, other_share=0.12)},
+)
+TAKEN = replace(
+    TAKEN,
+    groupings=TAKEN.groupings
+    | {"class": replace(TAKEN.groupings["class"], missed=np.array([0.0, 0.25, 0.0]))},
 )
 
 
@@ -161,6 +169,20 @@ def test_a_challenger_is_told_over_all_traffic_and_in_every_group() -> None:
         ):
             assert sample(name, grouping="class", group=group) == pytest.approx(column[position])
     assert (sample("margin_ratio"), sample("known_ratio"), sample("groups")) == (0.01, 0.9, 3)
+
+
+def test_attributes_tell_how_many_values_have_groups_and_how_much_traffic_has_none() -> None:
+    told = values(registry_of(TAKEN).collect())
+    at = frozenset({"model": "m", "attribute": "region"}.items())
+    assert told["credence_attribute_values", at] == 1_000
+    assert told["credence_attribute_other_ratio", at] == 0.12
+    assert told["credence_attribute_values_limit", frozenset({("model", "m")})] == 1_000
+
+
+def test_only_groups_that_may_miss_traffic_say_how_much() -> None:
+    told = values(registry_of(TAKEN).collect())
+    missed = {dict(at)["group"]: v for (name, at), v in told.items() if name.endswith("missed_traffic_ratio")}
+    assert missed == {"dog": 0.25}
 
 
 def test_every_metric_has_the_type_of_the_catalogue() -> None:

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from traffic_tables import every_cell, traffic_of
 
 from service.believing import KnownLabels, labels_of
 from service.cells import CellSpace, Grouping
-from service.combination_directory import CombinationDirectory
 from service.evidence import GroupingEvidence, model_evidence
+from service.group_index import GroupIndex
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
-from service.shard import Traffic
-from service.store.facts import OutcomeEntry, TrafficFacts
+from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 from service.store.references import ReferenceWindow
 
@@ -42,7 +42,10 @@ MODEL = ModelSettings.model_validate(
     }
 )
 COMBINATIONS = [("__other__",), *((name,) for name in REGIONS)]
-DIRECTORIES = (COMBINATIONS[:3], COMBINATIONS, [COMBINATIONS[0], *COMBINATIONS[:0:-1]])
+TRAFFIC = [
+    traffic_of(SPACE, every_cell(SPACE, seen))
+    for seen in (COMBINATIONS[:3], COMBINATIONS, [COMBINATIONS[0], *COMBINATIONS[:0:-1]])
+]
 """Without the west, with it, and all of them lost and found in another order."""
 
 WINDOWS = (None, ReferenceWindow(20.0, 60.0, 0.0), ReferenceWindow(-np.inf, 50.0, 0.0))
@@ -54,7 +57,7 @@ class Step(NamedTuple):
 
     coming: int
     going: int
-    directory: int
+    traffic: int
     window: int
 
 
@@ -94,24 +97,21 @@ def stream(history: list[Entry]) -> list[OutcomeEntry]:
     return entries
 
 
-def traffic(combinations: list[tuple[str, ...]]) -> TrafficFacts:
-    """All combinations are alike."""
-    cells = SPACE.cells_per_combination * len(combinations)
-    seen = Traffic(0.0, np.ones(cells, np.int64), np.ones(cells), np.full(cells, 0.7))
-    return TrafficFacts(combinations, [0], seen, {0: 0}, {0: np.zeros(0)}, {0: 0}, {})
+def index_of(ledger: OutcomeLedger, number: int) -> GroupIndex:
+    return GroupIndex(SPACE, TRAFFIC[number], ledger.cells)
 
 
-def known(ledger: OutcomeLedger, seen: TrafficFacts) -> KnownLabels:
-    return labels_of(SPACE, ledger, seen, decay=0.01, run_length=RUN_LENGTH, now=1e3)
+def known(ledger: OutcomeLedger, traffic: int) -> KnownLabels:
+    index = index_of(ledger, traffic)
+    return labels_of(index, ledger, decay=0.01, run_length=RUN_LENGTH, now=1e3)
 
 
 def evidence(
-    ledger: OutcomeLedger, seen: TrafficFacts, window: int, before: Mapping[str, GroupingEvidence]
+    ledger: OutcomeLedger, traffic: int, window: int, before: Mapping[str, GroupingEvidence]
 ) -> dict[str, GroupingEvidence]:
     return model_evidence(
         settings=MODEL,
-        space=SPACE,
-        traffic=seen,
+        index=index_of(ledger, traffic),
         ledger=ledger,
         open_requests={},
         reference=WINDOWS[window],
@@ -136,10 +136,13 @@ def assert_same_evidence(
             assert confirmed.tolist() == anew.confirmed[kind].tolist()
 
 
-def rows_of(labels: KnownLabels) -> list[tuple[float, ...]]:
+def rows_of(ledger: OutcomeLedger, labels: KnownLabels) -> list[tuple[float, ...]]:
     """What is known of every sum, whatever the order in which they are numbered."""
-    told = labels.labels
-    columns = (told.cells, told.correct, told.true_classes, told.freshness, told.weights)
+    told, cells = labels.labels, ledger.cells
+    names, regions = cells.values("region")
+    columns = [np.array([REGIONS.index(name) for name in names], np.intp)[regions], cells.classes, cells.bins]
+    columns = [column[told.cells] for column in columns] + [told.correct]
+    columns += [told.true_classes, told.freshness, told.weights]
     return sorted(zip(*(column.tolist() for column in columns), strict=True))
 
 
@@ -164,36 +167,34 @@ def test_a_round_after_others_finds_what_one_finds_that_looks_at_all_labels_anew
     read = gone = 0
     before: dict[str, GroupingEvidence] = {}
     for step in rounds:
-        combinations = list(DIRECTORIES[step.directory])
-        directory, seen = CombinationDirectory(SPACE, combinations), traffic(combinations)
         ledger.fold(told[read : read + step.coming])
         read = min(len(told), read + step.coming)
         gone = min(gone + step.going, max(0, read - 1))
         ledger.forget((gone, 0))
-        ledger.place(directory)
+        ledger.place()
         anew = OutcomeLedger(SPACE)
         anew.fold(told[gone:read])
-        anew.place(directory)
+        anew.place()
 
-        before = evidence(ledger, seen, step.window, before)
-        assert_same_evidence(before, evidence(anew, seen, step.window, {}))
-        kept, fresh = known(ledger, seen), known(anew, seen)
+        before = evidence(ledger, step.traffic, step.window, before)
+        assert_same_evidence(before, evidence(anew, step.traffic, step.window, {}))
+        kept, fresh = known(ledger, step.traffic), known(anew, step.traffic)
         assert (kept.count, kept.asked, kept.relearned) == (fresh.count, fresh.asked, fresh.relearned)
-        np.testing.assert_allclose(rows_of(kept), rows_of(fresh), rtol=1e-12)
+        np.testing.assert_allclose(rows_of(ledger, kept), rows_of(anew, fresh), rtol=1e-12)
 
 
 def test_only_groups_with_other_labels_than_before_are_looked_at() -> None:
     told = stream([Entry(None, number % 3, "region", "cat") for number in range(60)])
-    ledger, seen = OutcomeLedger(SPACE), traffic(COMBINATIONS)
+    ledger = OutcomeLedger(SPACE)
     ledger.fold(told[:57])
-    ledger.place(CombinationDirectory(SPACE, COMBINATIONS))
-    before = evidence(ledger, seen, 0, {})["region"]
+    ledger.place()
+    before = evidence(ledger, 1, 0, {})["region"]
     # Of what is known of the others nothing is computed anew, so what is wrong stays so.
     for column in (before.known.below, before.known.gains):
         column[:] = 5.0
     ledger.fold(told[57:58])
-    ledger.place(CombinationDirectory(SPACE, COMBINATIONS))
-    after = evidence(ledger, seen, 0, {"region": before})["region"]
+    ledger.place()
+    after = evidence(ledger, 1, 0, {"region": before})["region"]
     there = [name == REGIONS[0] for name in after.groups]
     assert (after.known.below != 5.0).tolist() == there
     assert (after.known.gains != 5.0).any(axis=1).tolist() == there

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.cells import CellSpace, Grouping
-from service.combination_directory import CombinationDirectory
-from service.ledger import RECENT, LabelSequence, OutcomeLedger
+from service.label_columns import LabelSequence
+from service.ledger import OutcomeLedger
+from service.outcome_fold import RECENT
 from service.outcome_sums import SumTallies
 from service.request_order import requested_at
 from service.store.facts import OutcomeEntry, SharedDraw
@@ -28,13 +30,6 @@ SPACE = CellSpace(
         "class": Grouping("class", "predicted_class"),
     },
 )
-DIRECTORY = CombinationDirectory(SPACE, [("__other__",), ("north",), ("south",)])
-DIRECTORIES = [
-    CombinationDirectory(SPACE, [("__other__",)]),
-    DIRECTORY,
-    CombinationDirectory(SPACE, [("__other__",), ("south",), ("north",)]),
-]
-CELLS = SPACE.cells_per_combination * len(DIRECTORY)
 EVER = 1e9
 
 
@@ -74,21 +69,26 @@ def stream(history: list[tuple[int | None, str]]) -> list[OutcomeEntry]:
     return entries
 
 
-def folded(
-    entries: Sequence[OutcomeEntry | SharedDraw], directory: CombinationDirectory = DIRECTORY
-) -> OutcomeLedger:
+def folded(entries: Sequence[OutcomeEntry | SharedDraw]) -> OutcomeLedger:
     ledger = OutcomeLedger(SPACE)
     ledger.fold(entries)
-    ledger.place(directory)
+    ledger.place()
     return ledger
+
+
+def places_of(ledger: OutcomeLedger) -> list[tuple[str, int, int]]:
+    """Region, predicted class and score bin of every label cell."""
+    names, regions = ledger.cells.values("region")
+    columns = regions.tolist(), ledger.cells.classes.tolist(), ledger.cells.bins.tolist()
+    return [(names[region], predicted, number) for region, predicted, number in zip(*columns, strict=True)]
 
 
 def known(ledger: OutcomeLedger, at: float = EVER) -> Any:
     """All that a ledger tells, whatever the order in which it numbers who asked."""
-    sums = ledger.sums(at=at, decay=0.0)
+    sums, places = ledger.sums(at=at, decay=0.0), places_of(ledger)
     told = Counter(
         {
-            (int(cell), ledger.sources[source], bool(correct), int(true), float(fresh)): int(count)
+            (places[cell], ledger.sources[source], bool(correct), int(true), float(fresh)): int(count)
             for cell, source, correct, true, count, fresh, *_ in zip(*sums, strict=True)
         }
     )
@@ -119,7 +119,7 @@ def test_folding_piece_by_piece_is_folding_in_one_go(
     ledger = OutcomeLedger(SPACE)
     for first in range(0, len(entries), size):
         ledger.fold(entries[first : first + size])
-        ledger.place(DIRECTORY)
+        ledger.place()
     assert known(ledger) == known(folded(entries))
 
 
@@ -154,29 +154,34 @@ def test_a_process_that_runs_on_while_its_stream_is_trimmed_knows_what_a_new_one
         read = min(len(entries), read + more)
         gone = min(gone + trimmed, max(0, read - 1))
         ledger.forget(entries[gone].position if entries else (0, 0))
-        ledger.place(DIRECTORY)
+        ledger.place()
         assert known(ledger) == known(folded(entries[gone:read]))
 
 
-@given(histories, st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9), st.integers(0, 2)), max_size=12))
-def test_tallies_are_of_the_labels_that_count_whatever_was_corrected_trimmed_or_placed_otherwise(
-    history: list[tuple[int | None, str]], steps: list[tuple[int, int, int]]
+@given(histories, st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), max_size=12))
+def test_tallies_are_of_the_labels_that_count_whatever_was_corrected_or_trimmed(
+    history: list[tuple[int | None, str]], steps: list[tuple[int, int]]
 ) -> None:
     entries, ledger = stream(history), OutcomeLedger(SPACE)
     read = gone = 0
-    for more, trimmed, directory in steps:
+    for more, trimmed in steps:
         ledger.fold(entries[read : read + more])
         read = min(len(entries), read + more)
         gone = min(gone + trimmed, max(0, read - 1))
         ledger.forget(entries[gone].position if entries else (0, 0))
-        ledger.place(DIRECTORIES[directory])
-        labels = ledger.asked_by("region")
-        expected = SumTallies(CELLS)
+        ledger.place()
+        labels, count = ledger.asked_by("region"), len(ledger.cells)
+        expected = SumTallies(count)
         expected.add(labels.cells, labels.marks)
-        assert tallies_of(ledger.tallied("region", np.arange(CELLS), CELLS)) == tallies_of(expected)
-        anew = folded(entries[gone:read], DIRECTORIES[directory])
-        assert columns_of(labels) == columns_of(anew.asked_by("region"))
-        assert ledger.first_requests() == anew.first_requests()
+        assert tallies_of(ledger.tallied("region", np.arange(count), count)) == tallies_of(expected)
+        fresh = folded(entries[gone:read])
+        anew = fresh.asked_by("region")
+        assert columns_of(replace(labels, cells=labels.cells * 0)) == columns_of(
+            replace(anew, cells=anew.cells * 0)
+        )
+        there, then = places_of(ledger), places_of(fresh)
+        assert [there[cell] for cell in labels.cells] == [then[cell] for cell in anew.cells]
+        assert ledger.first_requests() == fresh.first_requests()
 
 
 @given(histories)
@@ -186,19 +191,19 @@ def test_a_tally_tells_labels_that_say_something_else(history: list[tuple[int | 
     for count in range(len(entries) + 1):
         ledger = folded(entries[:count])
         labels = ledger.asked_by("region")
-        (told,) = tallies_of(ledger.tallied("region", np.zeros(CELLS, np.intp), 1))
+        (told,) = tallies_of(ledger.tallied("region", np.zeros(len(ledger.cells), np.intp), 1))
         said = list(zip(labels.marks.tolist(), labels.correct.tolist(), strict=True))
         assert found.setdefault(told, said) == said
 
 
 def test_groups_are_tallied_of_some_cells_and_labels_told_of_some() -> None:
     ledger = folded([outcome(number, "cat") for number in range(10)])
-    south = SPACE.groups("region", DIRECTORY.combinations)[1] == 2
+    south = np.array([region == "south" for region, *_ in places_of(ledger)])
     labels = ledger.asked_by("region", south)
     assert [requested_at(place) for place in labels.places.tolist()] == [0.0, 5.0]
     told = ledger.tallied("region", np.where(south, 0, 1), 1)
     assert tallies_of(told) == [(2, int(labels.marks.sum()))]
-    assert not ledger.tallied("class", np.zeros(CELLS, np.intp), 1).counts.any()
+    assert not ledger.tallied("class", np.zeros(len(south), np.intp), 1).counts.any()
 
 
 def test_outcomes_of_then_are_told_as_if_later_labels_had_not_come() -> None:
@@ -226,7 +231,7 @@ def test_memory_is_bounded_by_what_the_stream_holds_whatever_has_come_and_gone()
         regions = [f"region-{number}" for number in range(begin, begin + 100)]
         ledger.fold([outcome(begin + i, "cat", region=name) for i, name in enumerate(regions)])
         ledger.forget((max(0, begin - 900) // 2, 0))
-        ledger.place(CombinationDirectory(SPACE, [("__other__",), *((name,) for name in regions)]))
+        ledger.place()
         assert len(ledger) <= 1_000
         sizes.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
@@ -234,21 +239,20 @@ def test_memory_is_bounded_by_what_the_stream_holds_whatever_has_come_and_gone()
     assert max(sizes[300:]) <= 1.1 * max(sizes[30:60])
 
 
-def test_an_outcome_waits_until_its_combination_is_seen_in_traffic() -> None:
-    ledger = folded([outcome(1, "cat")], CombinationDirectory(SPACE, [("__other__",)]))
+def test_an_outcome_counts_in_the_next_place_whatever_the_traffic() -> None:
+    ledger = OutcomeLedger(SPACE)
+    ledger.fold([outcome(1, "cat", region="nowhere")])
     assert ledger.sums(at=EVER, decay=0.0).cells.size == 0
     assert len(ledger) == 1
-    ledger.place(DIRECTORY)
+    ledger.place()
     assert ledger.sums(at=EVER, decay=0.0).cells.size == 1
 
 
-def test_outcomes_find_their_cells_anew_when_combinations_were_lost_and_numbered_otherwise() -> None:
-    entries = [outcome(number, "cat") for number in range(12)]
-    ledger = folded(entries)
-    renumbered = CombinationDirectory(SPACE, [("__other__",), ("south",), ("north",)])
-    ledger.place(renumbered)
-    assert known(ledger) == known(folded(entries, renumbered))
-    assert known(ledger) != known(folded(entries))
+def test_cells_of_labels_that_are_gone_are_numbered_no_more() -> None:
+    ledger = folded([outcome(number, "cat", region=f"region-{number}") for number in range(20)])
+    ledger.forget((8, 0))
+    assert [region for region, *_ in places_of(ledger)] == [f"region-{number}" for number in range(16, 20)]
+    assert ledger.cells.combination_count == 4
 
 
 def test_an_outcome_of_a_class_that_the_model_no_longer_has_is_left_out() -> None:

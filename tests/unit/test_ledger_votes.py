@@ -15,17 +15,14 @@ from service.cells import (
     DISAGREE,
     FORMER_GROUPING,
     MISSING,
-    OTHER,
     VOTES,
-    CellBounds,
     CellSpace,
     Challenge,
-    Combination,
     Ensemble,
     Grouping,
 )
-from service.combination_directory import CombinationDirectory
-from service.ledger import OutcomeLedger, Source
+from service.label_sources import Source
+from service.ledger import OutcomeLedger
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 
@@ -34,7 +31,6 @@ GROUPINGS = {
     "region": Grouping("region", "attribute", attribute="region"),
 }
 SPACE = CellSpace(("cat", "dog"), (), GROUPINGS, challenge=Challenge("v2"))
-VOTED: list[Combination] = [(OTHER, OTHER), (AGREE, "north"), (DISAGREE, "north"), (AGREE, "south")]
 EVER = 1e9
 
 
@@ -58,64 +54,49 @@ def outcome(
     return OutcomeEntry((number, 0), (number, 0), "a", fact, Given("cat", float(number), ""))
 
 
-def placed(
-    entries: list[OutcomeEntry], combinations: list[Combination], space: CellSpace = SPACE
-) -> OutcomeLedger:
-    ledger = OutcomeLedger(space)
+def placed(entries: list[OutcomeEntry], *, votes_missing: bool = False) -> OutcomeLedger:
+    ledger = OutcomeLedger(SPACE)
     ledger.fold(entries)
-    ledger.place(CombinationDirectory(space, combinations))
+    ledger.place(votes_missing=votes_missing)
     return ledger
 
 
-def told(ledger: OutcomeLedger, combinations: list[Combination]) -> Counter[tuple[Combination, bool]]:
-    """Labels by the combination of their cell, and whether that stands for all votes."""
+def told(ledger: OutcomeLedger) -> Counter[tuple[str, str, bool]]:
+    """Labels by the vote and region of their cell, and whether they stand for all votes."""
     sums = ledger.sums(at=EVER, decay=0.0)
-    found: Counter[tuple[Combination, bool]] = Counter()
+    (votes, of_vote), (regions, of_region) = (ledger.cells.values(name) for name in SPACE.attributes)
+    found: Counter[tuple[str, str, bool]] = Counter()
     for cell, source, count in zip(sums.cells, sums.sources, sums.counts, strict=True):
-        found[combinations[cell], bool(ledger.of_any_vote[source])] += int(count)
+        stands_for_all = bool(ledger.of_any_vote[source])
+        found[votes[of_vote[cell]], regions[of_region[cell]], stands_for_all] += int(count)
     return found
 
 
-def test_a_label_from_before_anybody_voted_is_in_a_cell_of_its_attributes_that_stands_for_all_votes() -> None:
-    ledger = placed([outcome(0), outcome(1, region="south"), outcome(2, "dog")], VOTED)
-    assert told(ledger, VOTED) == {
-        ((AGREE, "north"), True): 1,
-        ((AGREE, "south"), True): 1,
-        ((DISAGREE, "north"), False): 1,
+def test_a_label_from_before_anybody_voted_stands_for_all_votes() -> None:
+    ledger = placed([outcome(0), outcome(1, region="south"), outcome(2, "dog")])
+    assert told(ledger) == {
+        (MISSING, "north", True): 1,
+        (MISSING, "south", True): 1,
+        (DISAGREE, "north", False): 1,
     }
 
 
-def test_a_label_of_a_region_without_traffic_waits() -> None:
-    ledger = placed([outcome(0, region="west")], VOTED)
-    assert not told(ledger, VOTED)
-    seen = [*VOTED, (AGREE, "west")]
-    ledger.place(CombinationDirectory(SPACE, seen))
-    assert told(ledger, seen) == {((AGREE, "west"), True): 1}
-
-
 def test_where_there_is_traffic_without_votes_only_labels_from_before_stand_for_all_votes() -> None:
-    seen = [*VOTED, (MISSING, "north")]
-    ledger = placed([outcome(0), outcome(1, "cat"), outcome(2)], seen)
-    assert told(ledger, seen) == {
-        ((MISSING, "north"), True): 1,
-        ((AGREE, "north"), False): 1,
-        ((MISSING, "north"), False): 1,
+    ledger = placed([outcome(0), outcome(1, "cat"), outcome(2)], votes_missing=True)
+    assert told(ledger) == {
+        (MISSING, "north", True): 1,
+        (AGREE, "north", False): 1,
+        (MISSING, "north", False): 1,
     }
 
 
 def test_where_there_is_none_a_vote_of_long_ago_takes_nothing_away() -> None:
-    ledger = placed([outcome(0, "cat"), outcome(1), outcome(2)], VOTED)
-    assert told(ledger, VOTED) == {((AGREE, "north"), False): 1, ((AGREE, "north"), True): 2}
-
-
-def test_where_combinations_are_full_a_label_without_a_vote_still_finds_its_attributes() -> None:
-    full = CellSpace(SPACE.classes, (), GROUPINGS, CellBounds(cells=len(VOTED)), challenge=SPACE.challenge)
-    ledger = placed([outcome(0), outcome(1, region="west")], VOTED, full)
-    assert told(ledger, VOTED) == {((AGREE, "north"), True): 1, ((OTHER, OTHER), True): 1}
+    ledger = placed([outcome(0, "cat"), outcome(1), outcome(2)])
+    assert told(ledger) == {(AGREE, "north", False): 1, (MISSING, "north", True): 2}
 
 
 def test_who_asked_is_told_of_either_kind() -> None:
-    ledger = placed([outcome(0), outcome(1, "cat")], VOTED)
+    ledger = placed([outcome(0), outcome(1, "cat")])
     assert ledger.sources == [Source(frozenset({("a", "region")}), any_vote) for any_vote in (False, True)]
     assert ledger.of_any_vote.tolist() == [False, True]
     assert ledger.asked_by("region").correct.tolist() == [True, True]
@@ -123,25 +104,35 @@ def test_who_asked_is_told_of_either_kind() -> None:
 
 @given(
     st.lists(st.tuples(st.sampled_from(["", "cat", "dog"]), st.integers(0, 20)), max_size=20),
-    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 3)), max_size=6),
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.booleans()), max_size=6),
 )
 def test_piece_by_piece_and_trimmed_they_are_as_if_read_anew(
-    votes: list[tuple[str, int]], steps: list[tuple[int, int, int]]
+    votes: list[tuple[str, int]], steps: list[tuple[int, int, bool]]
 ) -> None:
     entries = [outcome(n, vote, predicted_at=float(at)) for n, (vote, at) in enumerate(votes)]
-    everything = [*VOTED, (MISSING, "south"), (MISSING, "north"), (DISAGREE, "south")]
-    ledger, read, gone, seen = OutcomeLedger(SPACE), 0, 0, len(VOTED)
-    for more, less, appeared in [*steps, (len(entries), 0, len(everything))]:
+    ledger, read, gone = OutcomeLedger(SPACE), 0, 0
+    for more, less, votes_missing in [*steps, (len(entries), 0, True)]:
         ledger.fold(entries[read : read + more])
-        read, seen = min(read + more, len(entries)), min(seen + appeared, len(everything))
+        read = min(read + more, len(entries))
         gone = min(gone + less, read)
         ledger.forget((gone, 0))
-        ledger.place(CombinationDirectory(SPACE, everything[:seen]))
-    anew = placed(entries[gone:], everything)
-    assert told(ledger, everything) == told(anew, everything)
-    cells = np.arange(SPACE.cells_per_combination * len(everything))
-    kept, expected = (each.tallied("region", cells, len(cells)) for each in (ledger, anew))
-    assert (kept.counts.tolist(), kept.marks.tolist()) == (expected.counts.tolist(), expected.marks.tolist())
+        ledger.place(votes_missing=votes_missing)
+        anew = placed(entries[gone:read], votes_missing=votes_missing)
+        assert told(ledger) == told(anew)
+        kept, expected = (tallied(each) for each in (ledger, anew))
+        assert kept == expected
+
+
+def tallied(ledger: OutcomeLedger) -> dict[tuple[str, str], tuple[int, int]]:
+    """Labels of every vote and region: how many, and which."""
+    (votes, of_vote), (regions, of_region) = (ledger.cells.values(name) for name in SPACE.attributes)
+    found = ledger.tallied("region", np.arange(len(ledger.cells)), len(ledger.cells))
+    columns = of_vote.tolist(), of_region.tolist(), found.counts.tolist(), found.marks.tolist()
+    return {
+        (votes[vote], regions[region]): (count, mark)
+        for vote, region, count, mark in zip(*columns, strict=True)
+        if count
+    }
 
 
 @pytest.mark.parametrize(
@@ -151,7 +142,7 @@ def test_piece_by_piece_and_trimmed_they_are_as_if_read_anew(
 def test_labels_that_were_aimed_by_other_votes_are_of_no_known_density(
     grouping: str, voters: str, even: bool
 ) -> None:
-    ledger = placed([outcome(0, "cat", grouping=grouping, voters=voters)], VOTED)
+    ledger = placed([outcome(0, "cat", grouping=grouping, voters=voters)])
     assert ledger.evenly_asked.tolist() == [even]
     assert [source.groupings for source in ledger.sources] == [{grouping if even else FORMER_GROUPING}]
 

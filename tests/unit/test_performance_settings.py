@@ -98,12 +98,6 @@ def test_vote_patterns_that_would_be_too_long_are_refused(tmp_path: Path) -> Non
     assert "at least 3" in told
 
 
-def test_more_members_than_tables_have_room_for_are_refused(tmp_path: Path) -> None:
-    members = [f"m{number}" for number in range(20)]
-    [(path, _)] = refused(tmp_path, {"votes": VOTED | {"members": members}})
-    assert path == "bounds.table_bytes"
-
-
 def test_two_ensembles_of_one_model_are_refused(tmp_path: Path) -> None:
     problems = refused(tmp_path, {"votes": VOTED, "other": VOTED | {"members": ["a"]}})
     assert [path for path, _ in problems] == ["models.mail.assessments"]

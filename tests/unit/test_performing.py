@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from traffic_tables import JointCell, traffic_of
 
 from service.assessment.score_bins import NEGATIVE, POSITIVE, UNLABELLED
 from service.assessment_settings import AssessmentSettings
 from service.cells import CellSpace
-from service.combination_directory import CombinationDirectory
+from service.group_index import GroupIndex
 from service.ledger import OutcomeLedger
 from service.performing import (
     RECALLS,
@@ -22,9 +23,9 @@ from service.performing import (
     performance_facts,
 )
 from service.settings import Settings
-from service.shard import Traffic
-from service.store.facts import OutcomeEntry, TrafficFacts
+from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given, PoolRecord
+from service.traffic import Traffic
 
 NOW = 1_800_000_000.0
 CURVE = {
@@ -63,23 +64,20 @@ class Mail:
         return np.where(self.called, self.scores, 1 - self.scores)
 
     def cells(self) -> np.ndarray:
-        zeros = np.zeros(len(self.scores), np.intp)
-        return self.space.cells(
-            combinations=zeros, classes=self.called.astype(np.intp), scores=self.own_scores
-        )
+        """Predicted class and score bin of every prediction, as one number."""
+        return self.called * self.space.bin_count + self.space.bins(self.own_scores)
 
-    def traffic(self) -> TrafficFacts:
-        count = self.space.cells_per_combination
-        counts = np.bincount(self.cells(), minlength=count)
-        sums = np.bincount(self.cells(), weights=self.own_scores, minlength=count)
-        return TrafficFacts(
-            [()],
-            [0],
-            Traffic(NOW, counts, counts.astype(float), sums),
-            {0: 9},
-            {0: np.array([NOW])},
-            {0: 1},
-            {},
+    def traffic(self) -> Traffic:
+        cells = self.cells()
+        counts = np.bincount(cells)
+        sums = np.bincount(cells, weights=self.own_scores)
+        return traffic_of(
+            self.space,
+            [
+                JointCell((), *divmod(cell, self.space.bin_count), count, float(count), total)
+                for cell, (count, total) in enumerate(zip(counts.tolist(), sums.tolist(), strict=True))
+            ],
+            landmark=NOW,
         )
 
     def pooled(self, which: np.ndarray) -> list[PoolRecord]:
@@ -111,15 +109,15 @@ class Mail:
                 for n, i in enumerate(which)
             ]
         )
-        ledger.place(CombinationDirectory(self.space, [()]))
+        ledger.place()
         return ledger
 
     def facts(self, pooled: np.ndarray, labelled: np.ndarray, grouping: str = "all") -> PerformanceFacts:
+        ledger = self.ledger(labelled, grouping)
         found = performance_facts(
-            self.space,
-            self.traffic(),
+            GroupIndex(self.space, self.traffic(), ledger.cells),
             self.pooled(pooled),
-            self.ledger(labelled, grouping),
+            ledger,
             positive="spam",
             decay=0.0,
             now=NOW,
@@ -185,12 +183,9 @@ def test_labels_that_were_asked_for_by_score_count_one_each(mail: Mail) -> None:
 
 
 def test_without_traffic_there_is_nothing_to_learn_from(mail: Mail) -> None:
-    traffic = mail.traffic()
-    empty = TrafficFacts([()], [0], Traffic.empty(len(traffic.traffic.counts)), {}, {}, {}, {})
-    found = performance_facts(
-        mail.space, empty, [], OutcomeLedger(mail.space), positive="spam", decay=0.0, now=NOW
-    )
-    assert found is None
+    ledger = OutcomeLedger(mail.space)
+    index = GroupIndex(mail.space, traffic_of(mail.space, []), ledger.cells)
+    assert performance_facts(index, [], ledger, positive="spam", decay=0.0, now=NOW) is None
 
 
 def test_precision_and_recall_are_within_their_intervals(mail: Mail, snapshot: PerformanceSnapshot) -> None:
@@ -239,12 +234,9 @@ def test_a_small_pool_of_a_mixture_is_no_misfit(seed: int) -> None:
 
 
 def test_labels_of_cells_without_traffic_tell_nothing(mail: Mail) -> None:
-    traffic = mail.traffic()
-    empty = TrafficFacts([()], [0], Traffic.empty(len(traffic.traffic.counts)), {}, {}, {}, {})
-    found = performance_facts(
-        mail.space, empty, [], mail.ledger(np.arange(20)), positive="spam", decay=0.0, now=NOW
-    )
-    assert found is None
+    ledger = mail.ledger(np.arange(20))
+    index = GroupIndex(mail.space, traffic_of(mail.space, []), ledger.cells)
+    assert performance_facts(index, [], ledger, positive="spam", decay=0.0, now=NOW) is None
 
 
 def test_a_threshold_is_told_with_all_that_happens_there(snapshot: PerformanceSnapshot) -> None:

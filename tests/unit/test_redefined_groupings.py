@@ -7,16 +7,16 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 import pytest
+from traffic_tables import every_cell, traffic_of
 
 from service.believing import known_labels
 from service.cells import ALL, FORMER_GROUPING, CellSpace, Grouping
-from service.combination_directory import CombinationDirectory
 from service.definitions import definitions
 from service.evidence import model_evidence
+from service.group_index import GroupIndex
 from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
-from service.shard import Traffic
-from service.store.facts import OutcomeEntry, TrafficFacts
+from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given, decode_fact, encode_packed
 
 MODEL = ModelSettings.model_validate({"classes": ["cat", "dog"], "reference": {"labels": 20}})
@@ -65,24 +65,21 @@ def outcomes(told: bool = True) -> list[OutcomeEntry]:
     return entries
 
 
-def placed(entries: list[OutcomeEntry], space: CellSpace) -> tuple[OutcomeLedger, TrafficFacts]:
+def placed(entries: list[OutcomeEntry], space: CellSpace) -> tuple[GroupIndex, OutcomeLedger]:
     seen = [tuple(e.fact.attributes[name] for name in space.attributes) for e in outcomes()[:4]]
-    directory = CombinationDirectory(space, [("__other__",) * len(space.attributes), *dict.fromkeys(seen)])
     ledger = OutcomeLedger(space)
     ledger.fold(entries)
-    ledger.place(directory)
-    weights = np.full(len(directory) * space.cells_per_combination, 100.0)
-    columns = Traffic(0.0, weights.astype(np.int64), weights, 0.75 * weights)
-    return ledger, TrafficFacts(directory.combinations, [0], columns, {0: 0}, {0: np.zeros(0)}, {0: 0}, {})
+    ledger.place()
+    cells = every_cell(space, list(dict.fromkeys(seen)), count=100, weight=100.0, score=0.75)
+    return GroupIndex(space, traffic_of(space, cells), ledger.cells), ledger
 
 
 def proven(entries: list[OutcomeEntry], space: CellSpace) -> dict[str, dict[str, tuple[int, float]]]:
     """Of every grouping with evidence, its groups that have labels: how many, and how sure a change is."""
-    ledger, traffic = placed(entries, space)
+    index, ledger = placed(entries, space)
     found = model_evidence(
         settings=MODEL,
-        space=space,
-        traffic=traffic,
+        index=index,
         ledger=ledger,
         open_requests={},
         reference=None,
@@ -103,7 +100,7 @@ def labels_of(found: dict[str, tuple[int, float]]) -> int:
 
 
 def test_its_labels_are_of_a_grouping_that_nobody_knows() -> None:
-    ledger, _ = placed(outcomes(), REDEFINED)
+    _, ledger = placed(outcomes(), REDEFINED)
     asked = [draw for source in ledger.sources for draw in source.draws]
     whose = dict(zip(asked, ledger.evenly_asked.tolist(), strict=True))
     assert whose == {
@@ -116,8 +113,7 @@ def test_its_labels_are_of_a_grouping_that_nobody_knows() -> None:
 def test_nothing_is_believed_by_its_labels_as_their_density_is_unknown() -> None:
     without = [entry for entry in outcomes() if entry.fact.grouping != "place"]
     found, expected = (
-        known_labels(MODEL, REDEFINED, *placed(entries, REDEFINED), now=NOW)
-        for entries in (outcomes(), without)
+        known_labels(MODEL, *placed(entries, REDEFINED), now=NOW) for entries in (outcomes(), without)
     )
     assert found.count == len(without)
     assert found.asked == expected.asked
@@ -137,9 +133,7 @@ def test_its_evidence_begins_anew_and_that_of_others_goes_on() -> None:
 
 def test_changes_are_looked_for_in_the_labels_of_the_grouping_as_it_is() -> None:
     entries = [entry for entry in outcomes() if entry.fact.grouping == "place"]
-    before, after = (
-        known_labels(MODEL, space, *placed(entries, space), now=NOW) for space in (SPACE, REDEFINED)
-    )
+    before, after = (known_labels(MODEL, *placed(entries, space), now=NOW) for space in (SPACE, REDEFINED))
     assert before.relearned.keys() == {"place"}
     assert not after.relearned
 
@@ -164,9 +158,7 @@ def test_beside_a_new_grouping_by_another_name_its_labels_go_on_to_count() -> No
     added = {"site": Grouping("site", "attribute", attribute="device")}
     both = replace(SPACE, groupings=dict(SPACE.groupings) | added)
     assert proven(outcomes(), both) == proven(outcomes(), SPACE)
-    found, expected = (
-        known_labels(MODEL, space, *placed(outcomes(), space), now=NOW) for space in (both, SPACE)
-    )
+    found, expected = (known_labels(MODEL, *placed(outcomes(), space), now=NOW) for space in (both, SPACE))
     assert found.labels.weights == pytest.approx(expected.labels.weights)
     assert found.count == len(outcomes())
 
@@ -186,13 +178,13 @@ def test_a_grouping_that_is_renamed_keeps_its_labels_and_its_evidence() -> None:
 
 def test_of_two_groupings_that_are_the_same_the_one_of_its_name_keeps_them() -> None:
     twice = {"site": Grouping("site", "attribute", attribute="region")} | dict(SPACE.groupings)
-    ledger, _ = placed(outcomes(), replace(SPACE, groupings=twice))
+    _, ledger = placed(outcomes(), replace(SPACE, groupings=twice))
     assert any(("by-place", "place") in source.draws for source in ledger.sources)
 
 
 def test_labels_of_a_grouping_that_is_configured_no_more_are_of_one_that_nobody_knows() -> None:
     less = {name: one for name, one in SPACE.groupings.items() if name != "place"}
-    ledger, _ = placed(outcomes(), replace(SPACE, groupings=less))
+    _, ledger = placed(outcomes(), replace(SPACE, groupings=less))
     assert any(("by-place", FORMER_GROUPING) in source.draws for source in ledger.sources)
     assert ledger.evenly_asked.tolist() == [FORMER_GROUPING not in s.groupings for s in ledger.sources]
 

@@ -9,19 +9,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from traffic_tables import every_cell, traffic_of
 
 from service.assessment.forgetting import what_remains
-from service.assessment.groups import CellTraffic, assess_grouping
 from service.assessment.policies import Situation, ThompsonPolicy
 from service.assessment.tasks import EstimateAccuracy, Question
-from service.believing import KnownLabels, labels_of
+from service.believing import KnownLabels, assess_groups, labels_of
 from service.cells import CellSpace, Grouping
-from service.combination_directory import CombinationDirectory
+from service.group_index import GroupIndex
 from service.ledger import OutcomeLedger
 from service.outcome_sums import SumTallies
 from service.relearning import AskedGrouping, ChangeMemory, Forgotten, PlacedOutcomes, forgotten
-from service.shard import Traffic
-from service.store.facts import OutcomeEntry, TrafficFacts
+from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 
 RUN_LENGTH = 10_000
@@ -197,16 +196,7 @@ SPACE = CellSpace(
     (0.5,),
     {"camera": Grouping("camera", "attribute", attribute="camera"), "all": Grouping("all", "all")},
 )
-DIRECTORY = CombinationDirectory(SPACE, [("__other__",), *((f"camera-{n}",) for n in range(CAMERAS))])
-TRAFFIC = TrafficFacts(
-    DIRECTORY.combinations,
-    [0],
-    Traffic(0.0, *(np.full(SPACE.cells_per_combination * len(DIRECTORY), value) for value in (1, 1.0, 0.7))),
-    {0: 0},
-    {0: np.zeros(0)},
-    {0: 0},
-    {},
-)
+TRAFFIC = traffic_of(SPACE, every_cell(SPACE, [(f"camera-{n}",) for n in range(CAMERAS)]))
 
 
 def entries(count: int) -> list[OutcomeEntry]:
@@ -231,10 +221,17 @@ def entries(count: int) -> list[OutcomeEntry]:
 
 
 def known(*, run_length: float | None, at: float = 1e9, count: int = 600) -> KnownLabels:
+    return known_of(entries(count), run_length=run_length, at=at)[0]
+
+
+def known_of(
+    told: list[OutcomeEntry], *, run_length: float | None, at: float = 1e9
+) -> tuple[KnownLabels, GroupIndex]:
     ledger = OutcomeLedger(SPACE)
-    ledger.fold(entries(count))
-    ledger.place(DIRECTORY)
-    return labels_of(SPACE, ledger, TRAFFIC, decay=0.0, run_length=run_length, now=at)
+    ledger.fold(told)
+    ledger.place()
+    index = GroupIndex(SPACE, TRAFFIC, ledger.cells)
+    return labels_of(index, ledger, decay=0.0, run_length=run_length, now=at), index
 
 
 def test_labels_that_are_known_are_forgotten_and_still_counted() -> None:
@@ -251,22 +248,13 @@ def test_what_was_believed_earlier_knows_no_later_change() -> None:
 
 def share_asked(run_length: float | None) -> float:
     """Of labels that Thompson sampling would ask for now, how many are of the camera that broke."""
-    names, cells = SPACE.groups("camera", TRAFFIC.combinations)
-    beliefs = assess_grouping(
-        cell_groups=cells,
-        cell_bins=np.arange(len(cells)) % SPACE.bin_count,
-        group_count=len(names),
-        bin_count=SPACE.bin_count,
-        traffic=CellTraffic(TRAFFIC.traffic.weights, TRAFFIC.traffic.score_sums),
-        labels=known(run_length=run_length, count=380).labels,
-        prior="uniform",
-    )
-    # The group of what has no camera has no labels, and would be asked first.
-    weights = np.array([[name != "__other__" for name in names]], np.float64)
+    found, index = known_of(entries(380), run_length=run_length)
+    beliefs = assess_groups(index["camera"], index.cells.bins, found.labels, prior="uniform")
+    weights = np.ones((1, CAMERAS))
     situation = Situation(beliefs.accuracy_beliefs(), weights, weights > 0)
     task, rng = EstimateAccuracy(Question(beliefs.cells)), np.random.default_rng(0)
     asked = [int(ThompsonPolicy().choose(task, situation, rng)[0, 0]) for _ in range(300)]
-    return asked.count(names.index("camera-1")) / len(asked)
+    return asked.count(index["camera"].names.index("camera-1")) / len(asked)
 
 
 def test_thompson_sampling_asks_again_about_a_group_that_changed() -> None:
@@ -280,11 +268,8 @@ def test_a_camera_that_broke_keeps_its_share_of_what_others_asked_for() -> None:
         )
         for n, entry in enumerate(entries(600))
     ]
-    ledger = OutcomeLedger(SPACE)
-    ledger.fold(asked)
-    ledger.place(DIRECTORY)
-    told = labels_of(SPACE, ledger, TRAFFIC, decay=0.0, run_length=RUN_LENGTH, now=1e9)
+    told, index = known_of(asked, run_length=RUN_LENGTH)
     assert "camera-1" in told.relearned["camera"]
-    names, cells = SPACE.groups("camera", TRAFFIC.combinations)
+    names, cells = index["camera"].names, index["camera"].cells
     mass = np.bincount(cells[told.labels.cells], weights=told.labels.weights * told.labels.freshness)
     assert mass[names.index("camera-1")] / mass.sum() == pytest.approx(1 / 3, abs=0.03)

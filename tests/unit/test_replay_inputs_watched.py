@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from replay_examples import recording
+from traffic_tables import JointCell, traffic_of
 
 from service.believing import believed_groupings
 from service.drifting import GroupingDrift, model_drift
+from service.group_index import GroupIndex
+from service.label_cells import LabelCells
 from service.ledger import OutcomeLedger
 from service.marking import MARKS_PER_WINDOW, due_marks
 from service.replay.inputs import Change, Items
@@ -25,10 +28,9 @@ from service.replay.inputs_watched import (
 )
 from service.replay.recording import Recording
 from service.settings import Settings
-from service.shard import Traffic
-from service.store.facts import TrafficFacts
 from service.store.marks import Marks
 from service.store.references import ReferenceWindow
+from service.traffic_counts import TrafficCounts
 
 GROUPS = 4
 CLASSES = 3
@@ -98,37 +100,34 @@ def in_service(made: Stream) -> list[tuple[GroupingDrift, GroupingDrift] | None]
         for place, score_bin in enumerate(of_bin):
             counts[:, place, score_bin] += classes[:, place]
         now = BEGAN + number * EVERY
-        flat = counts.ravel().copy()
-        weights = flat.astype(np.float64)
-        facts = TrafficFacts(
-            [(f"r{group}",) for group in range(GROUPS)],
-            [0],
-            Traffic(now, flat, weights, weights),
-            {},
-            {},
-            {},
-            {},
+        traffic = traffic_of(
+            space,
+            [
+                JointCell((f"r{group}",), place, score_bin, int(count), float(count), float(count))
+                for (group, place, score_bin), count in np.ndenumerate(counts)
+            ],
+            landmark=now,
         )
+        index = GroupIndex(space, traffic, LabelCells(space))
         groupings = believed_groupings(
             settings=model,
-            space=space,
-            traffic=facts,
+            index=index,
+            probability_sums={},
             ledger=OutcomeLedger(space),
             metric_groups=10,
             at=now,
             told_before={},
         )
         drift = model_drift(
-            space=space,
+            index=index,
             settings=model.drift,
-            traffic=facts,
             marks=marks,
             reference=REFERENCE,
             groupings=groupings,
             now=now,
         )
         told.append(None if drift is None else (drift.groupings["region"], drift.groupings["all"]))
-        due = due_marks(marks, flat, REFERENCE, model.drift, now=now)
+        due = due_marks(marks, TrafficCounts.of(traffic), REFERENCE, model.drift, now=now)
         marks = {name: mark for name, mark in marks.items() if name not in due.going} | dict(due.coming)
     return told
 

@@ -14,10 +14,11 @@ from scipy import stats
 from service.cells import OTHER, CellBounds, CellSpace, Grouping
 from service.pool import GroupingPool, Pools
 from service.pool_key import PoolKey
-from service.shard import Candidates, Shard, ValueBook
+from service.shard import Candidates, Shard
 from service.siphash import siphash24
 from service.tables import tables
 from service.traffic import Traffic, merge_traffic
+from service.value_book import ValueBook
 
 KEY = bytes(range(16))
 GROUPS = 3
@@ -55,13 +56,14 @@ def hashes_of(items: list[tuple[int, int, float]]) -> np.ndarray[tuple[int], np.
 def add(shard: Shard, items: list[tuple[int, int, float]]) -> None:
     """Add (item number, region, time) with a score and a predicted class that the number decides."""
     numbers = np.array([number for number, _, _ in items], np.intp)
-    combinations = [(str(region),) for _, region, _ in items]
+    book = ValueBook(lambda _, value: str(value), 1)
+    book.generation = next(GENERATIONS)
     scores = numbers % 10 / 10
     shard.add(
         Candidates(
             # Each batch comes with numbers of its own.
-            book=ValueBook(combinations, generation=next(GENERATIONS)),
-            combinations=np.arange(len(items)),
+            book=book,
+            combinations=np.array(book.add([[str(region) for _, region, _ in items]]), np.intp),
             classes=numbers % 2,
             bins=SPACE.bins(scores),
             scores=scores,
@@ -171,10 +173,11 @@ def test_an_item_that_is_predicted_at_two_times_is_pooled_for_each() -> None:
 def test_class_probabilities_are_summed_per_predicted_class() -> None:
     shard = empty_shard(decay=0.0)
     probabilities = np.array([[0.7, 0.3], [0.6, 0.4], [0.1, 0.9]])
+    book = ValueBook(lambda _, value: str(value), 1)
     shard.add(
         Candidates(
-            book=ValueBook([("0",)]),
-            combinations=np.zeros(4, dtype=np.intp),
+            book=book,
+            combinations=np.array(book.add([["0"] * 4])),
             classes=np.array([0, 0, 1, 1]),
             bins=np.ones(4, dtype=np.intp),
             scores=np.full(4, 0.5),

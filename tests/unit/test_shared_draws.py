@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_ledger import DIRECTORY, EVER, folded, known, outcome, revision, stream
+from test_ledger import EVER, folded, known, outcome, revision, stream
 
 from service.cells import FORMER_GROUPING
-from service.ledger import OutcomeLedger, Source
+from service.label_sources import Source
+from service.ledger import OutcomeLedger
 from service.store.facts import OutcomeEntry, SharedDraw
 
 
@@ -113,5 +114,5 @@ def test_draws_folded_piece_by_piece_give_the_same_as_in_one_go(
 
 
 def known_labels(ledger: OutcomeLedger) -> list[str]:
-    ledger.place(DIRECTORY)
+    ledger.place()
     return [repr(row) for row in known(ledger)[0].items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from rich.console import Console
 from snapshots import ACCURACY, ASSESSMENTS, BUDGET, NOW, drifting, snapshot
 
+from service.attribute_traffic import AttributeTraffic
 from service.exposition import SnapshotCollector
 from service.snapshot import ModelSnapshot
 from service.status import status_view
@@ -141,6 +143,27 @@ def test_the_terminal_names_groups_that_have_drifted() -> None:
     assert "dog (drifted)" in text
     assert "cat (drifted)" not in text
     assert "Drifted from the reference: class dog" in text
+
+
+def partial() -> ModelSnapshot:
+    """A snapshot of which one group may miss much of its traffic, and another a little."""
+    taken = snapshot()
+    classes = replace(taken.groupings["class"], missed=np.array([0.004, 0.12, 0.0]))
+    folded = {
+        "customer": AttributeTraffic(values=1_000, limit=1_000, other_share=0.07),
+        "region": AttributeTraffic(values=3, limit=1_000, other_share=0.04),
+    }
+    return replace(taken, groupings={**taken.groupings, "class": classes}, attributes=folded)
+
+
+def test_the_terminal_marks_groups_that_are_partial_and_attributes_with_folded_values() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    console.print(status_view([partial()]))
+    text = console.file.getvalue()
+    assert "dog (partial: up to 12% in __other__)" in text
+    assert "cat (partial" not in text
+    assert "attribute customer: 7.0 % of traffic in __other__; 1,000 values have groups" in text
+    assert "attribute region" not in text
 
 
 def test_the_terminal_is_not_driven_by_names_that_came_with_messages() -> None:

@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from traffic_tables import JointCell, traffic_of
 
 from service.assessment.weights import effective_counts
 from service.believing import KnownLabels, labels_of
 from service.cells import (
     AGREE,
+    ALL,
     CHALLENGE,
     DISAGREE,
     MISSING,
-    OTHER,
     CellSpace,
     Challenge,
     Combination,
     Grouping,
 )
-from service.combination_directory import CombinationDirectory
+from service.group_index import GroupIndex, has_voteless_traffic
 from service.ledger import OutcomeLedger
-from service.shard import Traffic
-from service.store.facts import OutcomeEntry, TrafficFacts
+from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
+from service.vote_shares import vote_shares
 
 SPACE = CellSpace(
     ("cat", "dog"),
     (),
     {
+        ALL: Grouping(ALL, "all"),
         CHALLENGE: Grouping(CHALLENGE, "challenge", CHALLENGE),
         "region": Grouping("region", "attribute", attribute="region"),
     },
@@ -67,39 +71,39 @@ class Told:
             given = Given("cat" if one < round(accuracy * count) else "dog", float(number), "")
             self.entries.append(OutcomeEntry((number, 0), (number, 0), "a", fact, given))
 
-    def known(self, traffic: Shares, *, run_length: float | None = None) -> KnownLabels:
-        directory, facts = seen(traffic)
+    def known(self, traffic: Shares, *, run_length: float | None = None) -> tuple[KnownLabels, GroupIndex]:
+        seen = traffic_of(
+            SPACE,
+            [
+                JointCell(values, 0, 0, int(np.ceil(1_000 * share)), share, share / 2)
+                for values, share in traffic.items()
+            ],
+        )
         ledger = OutcomeLedger(SPACE)
         ledger.fold(self.entries)
-        ledger.place(directory)
-        return labels_of(SPACE, ledger, facts, decay=0.0, run_length=run_length, now=1e9)
+        ledger.place(votes_missing=has_voteless_traffic(SPACE, seen))
+        index = GroupIndex(SPACE, seen, ledger.cells)
+        return labels_of(index, ledger, decay=0.0, run_length=run_length, now=1e9), index
 
 
-def seen(traffic: Shares) -> tuple[CombinationDirectory, TrafficFacts]:
-    directory = CombinationDirectory(SPACE, [(OTHER, OTHER), *traffic])
-    shares = np.array([0.0, *traffic.values()])
-    columns = Traffic(0.0, np.ceil(1_000 * shares).astype(np.int64), shares, shares / 2)
-    return directory, TrafficFacts(directory.combinations, [0], columns, {0: 0}, {0: np.zeros(0)}, {0: 0}, {})
-
-
-def share_right(known: KnownLabels, traffic: Shares, grouping: str, group: str) -> float:
+def share_right(told: Told, traffic: Shares, grouping: str, group: str) -> float:
     """Weighted share of labels in a group that say that the model is right."""
+    known, index = told.known(traffic)
     labels = known.by_votes if grouping == CHALLENGE else known.labels
-    names, groups = SPACE.groups(grouping, seen(traffic)[0].combinations)
+    groups = index[grouping]
     effective, right = effective_counts(
-        groups=groups[labels.cells],
-        group_count=len(names),
+        groups=groups.numbers[labels.cells],
+        group_count=len(groups.names) + 1,
         weights=labels.weights,
         freshness=labels.freshness,
         correct=labels.correct,
     )
-    return float(right[names.index(group)] / effective[names.index(group)])
+    return float(right[groups.names.index(group)] / effective[groups.names.index(group)])
 
 
 @pytest.mark.parametrize("first", [AGREE, DISAGREE])
 def test_labels_from_before_beside_aimed_ones_count_either_vote_by_its_traffic(first: str) -> None:
     shares, accuracy = {AGREE: 0.8, DISAGREE: 0.2}, {AGREE: 0.9, DISAGREE: 0.5}
-    # Those from before are in a cell of the vote that was seen first.
     traffic: Shares = {
         (vote, "north"): shares[vote] for vote in sorted(shares, key=lambda vote: vote != first)
     }
@@ -109,7 +113,7 @@ def test_labels_from_before_beside_aimed_ones_count_either_vote_by_its_traffic(f
     for vote, share in shares.items():
         told.add(round(50 * share), accuracy[vote], by="region", vote=vote)
         told.add(100, accuracy[vote], by=CHALLENGE, vote=vote)
-    assert share_right(told.known(traffic), traffic, "region", "north") == pytest.approx(overall)
+    assert share_right(told, traffic, "region", "north") == pytest.approx(overall)
 
 
 def test_labels_from_before_count_regions_by_their_traffic_without_votes() -> None:
@@ -124,7 +128,7 @@ def test_labels_from_before_count_regions_by_their_traffic_without_votes() -> No
     for region, right in accuracy.items():
         told.add(200, right, by="region", region=region)
     expected = np.average(list(accuracy.values()), weights=[traffic[MISSING, region] for region in accuracy])
-    assert share_right(told.known(traffic), traffic, CHALLENGE, MISSING) == pytest.approx(expected)
+    assert share_right(told, traffic, CHALLENGE, MISSING) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("first", [AGREE, DISAGREE])
@@ -137,6 +141,38 @@ def test_a_change_of_disagreements_takes_nothing_of_labels_from_before(first: st
         told.add(2, 0.5, by="region")
     for accuracy in (1.0, 0.0):
         told.add(200, accuracy, by=CHALLENGE, vote=DISAGREE)
-    known = told.known(traffic, run_length=1_000.0)
+    known, _ = told.known(traffic, run_length=1_000.0)
     assert DISAGREE in known.relearned[CHALLENGE]
     assert known.labels.freshness.sum() - known.by_votes.freshness.sum() == pytest.approx(60)
+
+
+def test_a_label_that_was_drawn_for_a_group_without_traffic_tells_nothing_whoever_else_asked() -> None:
+    traffic: Shares = {(AGREE, "north"): 1.0}
+    told = Told()
+    told.add(30, 1.0, by="region", vote=AGREE)
+    told.add(20, 0.0, by="region", vote=AGREE, region="west")
+    told.add(10, 1.0, by=CHALLENGE, vote=AGREE, region="west")
+    known, _ = told.known(traffic)
+    assert known.count == 40
+    assert share_right(told, traffic, CHALLENGE, AGREE) == pytest.approx(1.0)
+
+
+@given(st.integers(0, 2**32))
+def test_shares_of_votes_are_those_of_cells_where_votes_depend_on_one_attribute(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    regions = ["north", "south", "west"]
+    share, votes = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3), size=3)
+    traffic: Shares = {
+        (vote, region): float(share[r] * votes[r, v])
+        for r, region in enumerate(regions)
+        for v, vote in enumerate(VOTES)
+    }
+    told = Told()
+    for region in regions:
+        told.add(1, 1.0, by="region", vote=AGREE, region=region)
+    _, index = told.known(traffic)
+    found = dict(vote_shares(index))
+    names, of = index.cells.values("region")
+    for v, vote in enumerate(VOTES):
+        expected = [votes[regions.index(names[number]), v] for number in of]
+        assert found[vote] == pytest.approx(expected, rel=1e-6, abs=1e-9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,11 +18,9 @@ def test_for_one_assessment_the_counts_of_its_groups_are_plain(seed: int, count:
     cells = rng.integers(0, 5, count)
     correct = rng.integers(0, 2, count).astype(float)
     ones = np.ones(count)
+    shares = rng.dirichlet(np.ones(3))
     weights = balance_weights(
-        cells=cells,
-        freshness=ones,
-        traffic=rng.uniform(0.1, 1, 5),
-        asked=[Asked(cell_groups, np.arange(count))],
+        cells=cells, freshness=ones, asked=[Asked(cell_groups, np.arange(count), shares)]
     )
     groups = cell_groups[cells]
     labels, right = effective_counts(
@@ -105,7 +105,9 @@ def test_labels_asked_by_class_do_not_bias_the_accuracy_of_regions() -> None:
         correct = (rng.random(200) < accuracy[cells]).astype(float)
         ones = np.ones(200)
         weights = balance_weights(
-            cells=cells, freshness=ones, traffic=traffic, asked=[Asked(by_class, np.arange(200))]
+            cells=cells,
+            freshness=ones,
+            asked=[Asked(by_class, np.arange(200), np.bincount(by_class, weights=traffic))],
         )
         for estimates, used in ((plain, ones), (weighted, weights)):
             n, r = effective_counts(
@@ -115,6 +117,75 @@ def test_labels_asked_by_class_do_not_bias_the_accuracy_of_regions() -> None:
     # Standard error of the mean of 300 runs is about 0.003.
     np.testing.assert_allclose(np.mean(weighted, axis=0), truth, atol=0.012)
     assert abs(np.mean(plain, axis=0)[0] - truth[0]) > 0.1
+
+
+class Joint(NamedTuple):
+    """Traffic by two attributes, labels that some groupings asked for, and what is kept of them.
+
+    Attributes:
+        traffic: of every joint cell [R, C].
+        cells: joint cell of every label, by number [n].
+        freshness: of every label [n].
+        asked: groups of every joint cell by a grouping, and the labels that it asked for.
+    """
+
+    traffic: np.ndarray
+    cells: np.ndarray
+    freshness: np.ndarray
+    asked: list[tuple[np.ndarray, np.ndarray]]
+
+    @classmethod
+    def drawn(cls, seed: int, askings: int) -> Joint:
+        rng = np.random.default_rng(seed)
+        rows, columns = rng.integers(1, 5, 2)
+        traffic = rng.gamma(0.5, size=(rows, columns)) * (rng.random((rows, columns)) < 0.8)
+        traffic[0, 0] += 0.1
+        numbers = np.arange(traffic.size)
+        groupings = [numbers // columns, numbers % columns, np.zeros(traffic.size, np.intp)]
+        cells = rng.choice(np.flatnonzero(traffic.ravel() > 0), 40)
+        asked = [(groupings[k % 3], np.flatnonzero(rng.random(40) < 0.5)) for k in range(askings)]
+        return cls(traffic, cells, rng.uniform(0.05, 1, 40), [pair for pair in asked if pair[1].size])
+
+
+def joint_weights(joint: Joint) -> np.ndarray:
+    """The balance heuristic by the product of all attributes: a density for every joint cell."""
+    share = joint.traffic.ravel() / joint.traffic.sum()
+    density = np.zeros(share.size)
+    for groups, labels in joint.asked:
+        size = int(groups.max()) + 1
+        of = groups[joint.cells[labels]]
+        drawn = np.maximum(np.bincount(of, weights=joint.freshness[labels], minlength=size), 1.0)
+        drawn[np.bincount(of, minlength=size) == 0] = 0.0
+        density += (drawn / np.maximum(np.bincount(groups, weights=share, minlength=size), 1e-12))[groups]
+    return 1 / np.maximum(density[joint.cells], np.finfo(float).tiny)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 5))
+def test_weights_from_marginal_tables_are_those_from_the_joint_table(seed: int, askings: int) -> None:
+    joint = Joint.drawn(seed, askings)
+    share = joint.traffic.ravel() / joint.traffic.sum()
+    present, label_cells = np.unique(joint.cells, return_inverse=True)
+    asked = []
+    for groups, labels in joint.asked:
+        # Only groups with traffic have numbers, in the order of another table.
+        shares = np.bincount(groups, weights=share)
+        order = np.flatnonzero(shares > 0)[::-1]
+        numbers = np.full(len(shares), len(order))
+        numbers[order] = np.arange(len(order))
+        asked.append(Asked(numbers[groups[present]], labels, shares[order]))
+    found = balance_weights(cells=label_cells, freshness=joint.freshness, asked=asked)
+    np.testing.assert_allclose(found, joint_weights(joint), rtol=1e-9)
+
+
+def test_a_cell_without_a_group_gets_nothing_from_the_grouping() -> None:
+    groups = np.array([0, 1, 1])
+    density = asked_densities(
+        cells=np.array([0, 0, 1]),
+        freshness=np.ones(3),
+        asked=[Asked(groups, np.arange(3), np.array([0.5]))],
+        cell_count=3,
+    )
+    assert density.tolist() == [4.0, 0.0, 0.0]
 
 
 STRATA, PARTS = 4, 3
@@ -139,8 +210,11 @@ def told_with_known_parts(
     """
     share = traffic / traffic.sum()
 
+    def shares(groups: np.ndarray) -> np.ndarray:
+        return np.asarray(np.bincount(groups, weights=share))
+
     def expected(groups: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        return (labels / np.bincount(groups, weights=share))[groups] * share
+        return (labels / shares(groups))[groups] * share
 
     even = expected(REGIONS, np.full(2, evenly))
     uneven = [expected(REGIONS, by_region), expected(PART, by_part)]
@@ -148,13 +222,19 @@ def told_with_known_parts(
         asked_densities(
             cells=np.arange(len(share)),
             freshness=labels,
-            traffic=share,
-            asked=[Asked(groups, np.flatnonzero(labels))],
+            asked=[Asked(groups, np.flatnonzero(labels), shares(groups))],
+            cell_count=len(share),
         )
         for groups, labels in ((REGIONS, even), (REGIONS, uneven[0]), (PART, uneven[1]))
     ]
     known = densities[1] + densities[2]
-    say = even_say(even=densities[0], uneven=known, traffic=share, strata=OF_STRATUM)
+    strata = np.arange(STRATA) * PARTS
+    within = share / shares(OF_STRATUM)[OF_STRATUM]
+    say = even_say(
+        even=densities[0][strata],
+        parts=[(within[strata + part], known[strata + part]) for part in range(PARTS)],
+        unlabelled=float(share[known == 0].sum()),
+    )[OF_STRATUM]
     none = np.zeros(len(share))
     of_even = np.divide(say * even, densities[0], out=none.copy(), where=densities[0] > 0) / share
     of_known = np.divide((1 - say) * sum(uneven), known, out=none.copy(), where=known > 0) / share

@@ -43,7 +43,7 @@ def traffic_of(space: CellSpace, cells: Iterable[JointCell], *, landmark: float 
         landmark: time in seconds at which a prediction weighs 1.
     """
     cells = list(cells)
-    traffic = Traffic(tables(space), max(space.bounds.attribute_values, len(cells)))
+    traffic = Traffic(tables(space))
     traffic.landmark = landmark
     for attribute, table in traffic.tables.items():
         if attribute == ALL_TRAFFIC:
