@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from service.assessment.policies import NONE, POLICIES, Situation
+from service.assessment.policies import POLICIES, Situation
 from service.assessment.tasks import TASKS, Question
 from service.believing import believed_groupings
 from service.cells import ALL
@@ -29,7 +29,9 @@ from service.settings import Settings
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 from service.tables import tables
-from service.traffic import Traffic, TrafficHistory
+from service.traffic import Traffic
+from service.traffic_counts import TrafficCounts
+from service.traffic_history import TrafficHistory
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
@@ -94,7 +96,11 @@ class World:
             shares = np.roll(shares, 1 if regions <= 8 else 0)
             shares = np.roll(np.sort(shares)[::-1], 0)
         self.shares = shares / shares.sum()
-        skill = rng.uniform(2.0, 5.0, (regions, 1, 1)) if scenario.accuracy == 0 else np.full((regions, 1, 1), 5.0)
+        skill = (
+            rng.uniform(2.0, 5.0, (regions, 1, 1))
+            if scenario.accuracy == 0
+            else np.full((regions, 1, 1), 5.0)
+        )
         uneven = rng.uniform(0.5, 1.5, shape)
         of_class = rng.dirichlet(np.full(len(CLASSES), 3.0), regions)[:, :, None]
         within = MIDDLES**skill * uneven
@@ -157,7 +163,12 @@ def settings_of(scenario: Scenario) -> Settings:
     """The configuration of the service."""
     budget = {"labels": 100_000}
     assessments = {
-        f"by_{name}": {"grouping": name, "budget": budget, "task": "identification", "policy": scenario.policy}
+        f"by_{name}": {
+            "grouping": name,
+            "budget": budget,
+            "task": "identification",
+            "policy": scenario.policy,
+        }
         for name in scenario.askers
     }
     model: dict[str, Any] = {
@@ -227,7 +238,7 @@ class Watched:
             ends.append(2 * ends[-1])
         begins = [self.now - end * DAY for end in ends[:-1]] + [-np.inf]
         epoch = np.searchsorted(ends, age)
-        parts = [self.tables(counts[epoch == e].sum(axis=0)) for e in range(len(ends))]
+        parts = tuple(TrafficCounts.of(self.tables(counts[epoch == e].sum(axis=0))) for e in range(len(ends)))
         return GroupIndex(self.space, traffic, self.ledger.cells, TrafficHistory(np.array(begins), parts))
 
     def tables(self, counts: np.ndarray, weights: np.ndarray | None = None) -> Traffic:
@@ -240,7 +251,11 @@ class Watched:
             for columns, block in table.blocks.items():
                 rows = slice(0, shape[0] if attribute else 1)
                 kept = {"class_bins": 0, "bins": 1, "classes": 2}[columns]
-                for into, values in ((block.counts, counts), (block.weights, weights), (block.score_sums, weights)):
+                for into, values in (
+                    (block.counts, counts),
+                    (block.weights, weights),
+                    (block.score_sums, weights),
+                ):
                     if values is None or not into.shape[1]:
                         continue
                     cells = values.reshape(shape)
@@ -274,8 +289,15 @@ class Watched:
         name = str(group) if grouping == REGION else CLASSES[group]
         at = self.history.times[step] + (self.rng.random() - 0.5) / self.scenario.batches_per_day * DAY
         fact = Fact(
-            f"r{number}", f"i{number}", grouping, name, CLASSES[predicted], float(MIDDLES[bin_]),
-            {REGION: str(region)}, at, self.now,
+            f"r{number}",
+            f"i{number}",
+            grouping,
+            name,
+            CLASSES[predicted],
+            float(MIDDLES[bin_]),
+            {REGION: str(region)},
+            at,
+            self.now,
         )
         label = CLASSES[predicted] if right else CLASSES[(predicted + 1) % len(CLASSES)]
         return OutcomeEntry((1, number), (1, number), f"by_{grouping}", fact, Given(label, self.now, ""))
@@ -287,8 +309,13 @@ class Watched:
 
     def believed(self) -> dict[str, Any]:
         return believed_groupings(
-            settings=self.model, index=self.index(), probability_sums={}, ledger=self.ledger,
-            metric_groups=1, at=self.now, told_before={},
+            settings=self.model,
+            index=self.index(),
+            probability_sums={},
+            ledger=self.ledger,
+            metric_groups=1,
+            at=self.now,
+            told_before={},
         )
 
     def ask(self, believed: dict[str, Any] | None) -> None:
@@ -347,19 +374,33 @@ def run(scenario: Scenario, rng: np.random.Generator, looks: range, believe: Any
             for kind, (grouping, which) in kinds(scenario).items():
                 there = snapshot[grouping]
                 yield (
-                    watched.since, kind, there.accuracy_lower[which], there.accuracy_upper[which],
-                    truth[grouping][which], there.accuracy_mean[which], there.beliefs.labels[which],
+                    watched.since,
+                    kind,
+                    there.accuracy_lower[which],
+                    there.accuracy_upper[which],
+                    truth[grouping][which],
+                    there.accuracy_mean[which],
+                    there.beliefs.labels[which],
                 )
 
 
-def measure(scenario: Scenario, runs: int, looks: range, seed: int = 0, believe: Any = None) -> dict[str, dict[int, np.ndarray]]:
+def measure(
+    scenario: Scenario, runs: int, looks: range, seed: int = 0, believe: Any = None
+) -> dict[str, dict[int, np.ndarray]]:
     """Of every kind and look: intervals, held, truth below, truth above, width, bias, effective labels."""
     found: dict[str, dict[int, np.ndarray]] = defaultdict(lambda: defaultdict(lambda: np.zeros(7)))
     for n in range(runs):
-        for since, kind, lower, upper, truth, mean, labels in run(scenario, np.random.default_rng([seed, n]), looks, believe):
+        for since, kind, lower, upper, truth, mean, labels in run(
+            scenario, np.random.default_rng([seed, n]), looks, believe
+        ):
             found[kind][since] += [
-                len(truth), ((lower <= truth) & (truth <= upper)).sum(), (truth < lower).sum(),
-                (truth > upper).sum(), (upper - lower).sum(), (mean - truth).sum(), labels.sum(),
+                len(truth),
+                ((lower <= truth) & (truth <= upper)).sum(),
+                (truth < lower).sum(),
+                (truth > upper).sum(),
+                (upper - lower).sum(),
+                (mean - truth).sum(),
+                labels.sum(),
             ]
     return found
 
@@ -400,7 +441,18 @@ def main() -> None:
     parser.add_argument("--run-length", type=int, default=10_000)
     parser.add_argument("--before", type=int, default=600)
     options = parser.parse_args()
-    scenario = Scenario(options.scenario, options.drop, askers=tuple(options.askers.split(",")), policy=options.policy, pool_half_life_days=options.pool, prior=options.prior, after=options.after, before=options.before, run_length=options.run_length, window_days=options.window or None)
+    scenario = Scenario(
+        options.scenario,
+        options.drop,
+        askers=tuple(options.askers.split(",")),
+        policy=options.policy,
+        pool_half_life_days=options.pool,
+        prior=options.prior,
+        after=options.after,
+        before=options.before,
+        run_length=options.run_length,
+        window_days=options.window or None,
+    )
     began = time.process_time()
     found = measure(scenario, options.runs, range(-options.every, options.after + 1, options.every))
     print(table(found))

@@ -101,7 +101,9 @@ def labels_of(
         None if index.space.challenge is None else sums.challenger,
     )
     by_votes = labels if told.voted is None else labels.part(told.voted, told.weights_by_votes)
-    return KnownLabels(labels, by_votes, int(sums.counts.sum()), dict(asked), changes.relearned, changes.changed)
+    return KnownLabels(
+        labels, by_votes, int(sums.counts.sum()), dict(asked), changes.relearned, changes.changed
+    )
 
 
 def known_labels(
@@ -197,7 +199,9 @@ def believed_groupings(
         if not groups.names:
             continue
         labels = known.by_votes if grouping.kind in OTHERS_SAY else known.labels
-        beliefs = assess_groups(groups, index.cells.bins, labels, prior=settings.prior, changed=known.changed.get(name))
+        beliefs = assess_groups(
+            groups, index.cells.bins, labels, prior=settings.prior, changed=known.changed.get(name)
+        )
         confusion = None
         if grouping.kind == "predicted_class":
             confusion = confusion_snapshot(

@@ -11,7 +11,9 @@ from service.assessment.epochs import recent_weights
 from service.cells import CHALLENGE, MISSING, OTHER, CellSpace
 from service.label_cells import LabelCells
 from service.tables import CHALLENGE_COLUMNS
-from service.traffic import Traffic, TrafficHistory
+from service.traffic import Traffic
+from service.traffic_counts import TrafficCounts, rows_of
+from service.traffic_history import TrafficHistory
 from service.value_table import RESERVED, Block, Floats, Indices, Ints
 
 Flags = npt.NDArray[np.bool_]
@@ -94,12 +96,7 @@ class GroupIndex:
         """The same groups, with the weights of traffic now."""
         if self.history is None or not groups.names:
             return groups
-        epochs = np.zeros((len(self.history.parts), *groups.counts.shape))
-        for epoch, part in enumerate(self.history.parts):
-            then = GroupIndex(self.space, part, LabelCells(self.space))[grouping]
-            index = dict(zip(then.names, range(len(then.names)), strict=True))
-            rows = np.array([index.get(name, -1) for name in groups.names], np.intp)
-            epochs[epoch, rows >= 0] = then.counts[rows[rows >= 0]]
+        epochs = np.stack([self._counted(grouping, tuple(groups.names), part) for part in self.history.parts])
         recent = recent_weights(epochs)
         middles = (np.arange(recent.shape[1]) + 0.5) / recent.shape[1]
         scores = np.divide(
@@ -109,6 +106,24 @@ class GroupIndex:
             where=groups.weights > 0,
         )
         return replace(groups, weights=recent, score_sums=recent * scores, epochs=epochs)
+
+    def _counted(self, grouping: str, names: tuple[str, ...], counts: TrafficCounts) -> Floats:
+        """Predictions of some groups, by score bin [names, B]."""
+        bins, by_class = self.space.bin_count, self.space.class_groups(grouping)
+        if by_class is not None:
+            found, groups = tuple(by_class[0]), by_class[1]
+            summed = np.zeros((len(found), bins))
+            places = groups.ravel() * bins + np.tile(np.arange(bins), len(groups))
+            np.add.at(summed.reshape(-1), places, counts.whole.counts[0])
+        else:
+            attribute = self.space.groupings[grouping].attribute
+            table = counts.tables.get((attribute, "bins")) or counts.tables.get((attribute, "class_bins"))
+            if table is None:
+                return np.zeros((len(names), bins))
+            found = table.names
+            summed = table.counts.reshape(len(found), -1, bins).sum(axis=1).astype(np.float64)
+        rows = rows_of(names, found)
+        return np.where(rows[:, None] >= 0, summed[rows], 0.0) if len(found) else np.zeros((len(names), bins))
 
     def _by_class(self, names: list[str], groups: Indices) -> Groups:
         """Groups that are told apart by class and score bin; `groups` is [classes, bins]."""

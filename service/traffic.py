@@ -7,30 +7,12 @@ exp(lambda (t - landmark)).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 
 from service.tables import ALL_TRAFFIC, TableSpec
-from service.value_table import Block, Floats, Indices, ValueTable, merge_tables
-
-
-@dataclass(frozen=True)
-class TrafficHistory:
-    """Traffic by epochs, newest first.
-
-    Attributes:
-        begins: when every epoch began, seconds since the epoch; minus infinity of the last [E].
-        parts: what came in every epoch; only counts are looked at.
-    """
-
-    begins: Floats
-    parts: Sequence[Traffic]
-
-    def epoch(self, times: Floats) -> Indices:
-        """Epoch of every time [n]."""
-        return np.asarray(len(self.begins) - np.searchsorted(self.begins[::-1], times, "right"), np.intp)
+from service.value_table import Block, Floats, ValueTable, merge_tables
 
 
 class Traffic:

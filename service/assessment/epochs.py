@@ -152,7 +152,9 @@ def drawn_densities(draws: Sequence[Draws], left: Floats, ratios: Floats) -> Flo
     for drawn in draws:
         rates = drawn.labels[:-1] / np.maximum(drawn.shares.T, 1e-12)
         own = (np.append(rates, np.zeros((1, rates.shape[1])), axis=0)[drawn.groups] * then).sum(axis=1)
-        least = np.where(drawn.labels.sum(axis=1) > 0, 1.0, 0.0) / np.append(np.maximum(drawn.shares[0], 1e-12), 1)
+        least = np.where(drawn.labels.sum(axis=1) > 0, 1.0, 0.0) / np.append(
+            np.maximum(drawn.shares[0], 1e-12), 1
+        )
         least[-1] = 0.0
         density += np.maximum(own, least[drawn.groups])
     return density
