@@ -26,26 +26,26 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 
-SUSPECTED: Final = 0.02
+SUSPECTED: Final = 0.05
 """A change that is less probable than this leaves all labels as they are: an interval hardly notices."""
 
 DETECTED: Final = 0.5
 """One that is at least so probable is told."""
 
 FEWEST: Final = 5
-"""Labels since a change without which it is not looked for."""
+"""Of a group with fewer than twice as many labels, none are forgotten."""
 
 _PRIOR: Final = 0.5
 """Jeffreys' prior, of the accuracy before any change."""
 
-_CHANGED_PRIOR: Final = 4.0
+CHANGED_PRIOR: Final = 4.0
 """Labels that the prior of the accuracy after a change is worth; its mean is that of all labels of the group.
 
 Accuracies before and after are alike, more or less: under Jeffreys' prior, small changes would be found late, and
 an accuracy of 0.1 after one would be as plausible as 0.8, so that all intervals were wider.
 """
 
-_LEVELS: Final = special.expit(np.linspace(-6.0, 6.0, 49))
+LEVELS: Final = special.expit(np.linspace(-6.0, 6.0, 49))
 """Means of the prior after a change: the nearest is taken, so that tables of it are few."""
 
 _SINGLE: Final = 64
@@ -157,7 +157,7 @@ class _Places:
         ends = (begins + sizes)[:, None]
         hits = right[ends] - right[ends - since]
         mean = (_PRIOR + hits[:, -1]) / (2 * _PRIOR + sizes)
-        middles = (_LEVELS[1:] + _LEVELS[:-1]) / 2
+        middles = (LEVELS[1:] + LEVELS[:-1]) / 2
         return cls(ages, since, hits, np.searchsorted(ages, sizes), np.searchsorted(middles, mean))
 
     def last_change(self, run_length: float) -> Floats:
@@ -168,11 +168,11 @@ class _Places:
         groups, count = self.since.shape
         bits = int(self.since[-1, -1]).bit_length()
         plain, both_plain = _log_rising(bits, _PRIOR), _log_rising(bits, 2 * _PRIOR)
-        both = _log_rising(bits, _CHANGED_PRIOR)
+        both = _log_rising(bits, CHANGED_PRIOR)
         used, levels = np.unique(self.levels, return_inverse=True)
         wrong, says_right = (
-            np.stack([_log_rising(bits, float(_CHANGED_PRIOR * mean)) for mean in means[used]])
-            for means in (1 - _LEVELS, _LEVELS)
+            np.stack([_log_rising(bits, float(CHANGED_PRIOR * mean)) for mean in means[used]])
+            for means in (1 - LEVELS, LEVELS)
         )
         lasts = np.log1p(-1 / run_length)
         # A place stands for all labels up to the next one.
@@ -198,9 +198,6 @@ class _Places:
             begun[rows, place] = _log_sum(told(place, rows)) + chance[place]
         places = np.full((groups, count), -np.inf)
         places[:, 1:] = told(0, slice(None))
-        # So few labels since would say little, and say it loudly.
-        few = (self.ages < 1) & (np.arange(count) != self.first[:, None])
-        places[few] = -np.inf
         shares: Floats = special.softmax(places, axis=1)
         return shares
 
@@ -211,7 +208,7 @@ class _Places:
         """
         sizes = self.since[:, -1]
         rows = np.arange(len(sizes))
-        strength = np.full(last.shape, _CHANGED_PRIOR)
+        strength = np.full(last.shape, CHANGED_PRIOR)
         strength[rows, self.first] = 2 * _PRIOR
         centre = np.repeat(self.right[:, -1:] / sizes[:, None], last.shape[1], axis=1)
         centre[rows, self.first] = 0.5
