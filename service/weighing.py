@@ -28,6 +28,7 @@ from service.assessment.weights import (
     even_say,
     group_densities,
     inverse,
+    sums,
 )
 from service.cells import ALL, MISSING
 from service.group_index import GroupIndex, Groups
@@ -61,7 +62,8 @@ class LabelEpochs:
     Attributes:
         whole: what age leaves of them, by sum and epoch [n, E].
         left: what changes leave of that [n, E].
-        regions: of every label cell, a number that cells share which changed alike; None if nothing did [cells].
+        regions: of every label cell, a number that cells share which changed alike; None if nothing did
+            [cells].
     """
 
     whole: Floats
@@ -197,7 +199,7 @@ def _by_epochs(
         counts = groups.epochs.reshape(count, -1)
         margins.append(Margin(entries, epoch_shares(counts, groups.weights.ravel() / groups.weights.sum())))
     if margins:
-        ratios = share_ratios(np.bincount(cells, weights=mass, minlength=size), margins)
+        ratios = share_ratios(sums(cells, mass, size), margins)
     else:
         ratios = np.ones((count, size))
     return inverse(drawn_densities(draws, left_by_region(regions, whole, left), ratios)[cells])

@@ -178,4 +178,4 @@ def left_by_region(regions: Indices, whole: Floats, left: Floats) -> Floats:
     before = np.ones(count)
     for epoch in range(share.shape[1]):
         share[:, epoch] = before = np.where(np.isnan(share[:, epoch]), before, share[:, epoch])
-    return share[regions]
+    return np.asarray(share[regions], np.float64)
