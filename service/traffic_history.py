@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 GROWTH = 1.5
-"""Marks of traffic that is not recent are kept so that the next older one is hardly more than so many times as old."""
+"""Of marks older than recent traffic, the next older one is hardly more than so many times as old."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def superfluous(times: Iterable[float], *, now: float) -> list[float]:
     ages = sorted(now - time for time in times)
     going: list[float] = []
     kept = ages[0] if ages else 0.0
-    for age, older in zip(ages[1:], ages[2:], strict=False):
+    for age, older in pairwise(ages[1:]):
         if older <= GROWTH * kept:
             going.append(now - age)
         else:

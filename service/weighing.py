@@ -134,8 +134,7 @@ def weighed(
                 uneven_beside_votes.append(Asked(groups.numbers, members, groups.shares, plain))
     if voters is None or not even:
         weights = balance_weights(cells=cells, freshness=freshness, asked=uneven)
-        if epochs is not None and uneven:
-            weights = _by_epochs(index, ledger, cells, sources, weights * freshness, epochs)
+        weights = _by_epochs(index, ledger, cells, sources, weights, freshness, epochs)
         return Weighed(weights, None, weights)
 
     def densities(asked: list[Asked]) -> Floats:
@@ -166,15 +165,18 @@ def weighed(
     )
 
 
-def _by_epochs(
+def _by_epochs(  # noqa: PLR0917
     index: GroupIndex,
     ledger: OutcomeLedger,
     cells: Indices,
     sources: Indices,
-    mass: Floats,
-    epochs: LabelEpochs,
+    weights: Floats,
+    freshness: Floats,
+    epochs: LabelEpochs | None,
 ) -> Floats:
-    """Weights of labels by how densely they were drawn from the traffic of their time [n]."""
+    """Weights of labels by how densely they were drawn from the traffic of their time, if it is known [n]."""
+    if epochs is None or not len(cells):
+        return weights
     count, size = epochs.whole.shape[1], len(index.cells)
     draws = []
     for grouping in _asking(ledger):
@@ -199,7 +201,7 @@ def _by_epochs(
         counts = groups.epochs.reshape(count, -1)
         margins.append(Margin(entries, epoch_shares(counts, groups.weights.ravel() / groups.weights.sum())))
     if margins:
-        ratios = share_ratios(sums(cells, mass, size), margins)
+        ratios = share_ratios(sums(cells, weights * freshness, size), margins)
     else:
         ratios = np.ones((count, size))
     return inverse(drawn_densities(draws, left_by_region(regions, whole, left), ratios)[cells])

@@ -42,7 +42,7 @@ _OFFSET_TAIL = 3.0
 """Degrees of freedom of the offset's prior: models are mostly nearly calibrated, and now and then far off."""
 
 _CHANGED_SPREAD = 1.0
-"""Scale that a change adds to the offset of a group, in logits: other groups tell little of one that has changed."""
+"""Scale that a change adds to a group's offset, in logits: others tell little of one that has changed."""
 
 _GROUP_TAIL = 4.0
 """Degrees of freedom of the group offsets' prior."""

@@ -41,8 +41,8 @@ _PRIOR: Final = 0.5
 CHANGED_PRIOR: Final = 4.0
 """Labels that the prior of the accuracy after a change is worth; its mean is that of all labels of the group.
 
-Accuracies before and after are alike, more or less: under Jeffreys' prior, small changes would be found late, and
-an accuracy of 0.1 after one would be as plausible as 0.8, so that all intervals were wider.
+Accuracies before and after are alike, more or less. Under Jeffreys' prior small changes would be found late,
+and an accuracy of 0.1 after one would be as plausible as 0.8, so that all intervals would be wider.
 """
 
 LEVELS: Final = special.expit(np.linspace(-6.0, 6.0, 49))
@@ -240,7 +240,7 @@ class _Places:
 
 @lru_cache(maxsize=128)
 def _log_rising(bits: int, start: float) -> Floats:
-    """Logarithms of start (start + 1) ... (start + n - 1), of n from 0 to 2^bits: beta functions are made of these."""
+    """Logarithms of start (start + 1) ... (start + n - 1), of n from 0 to 2^bits, for beta functions."""
     counts = np.arange(2**bits + 1)
     rising: Floats = special.gammaln(counts + start) - special.gammaln(start)
     return rising
