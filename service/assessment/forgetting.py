@@ -26,28 +26,16 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 
-SUSPECTED: Final = 0.05
-"""A change that is less probable than this leaves all labels as they are: an interval hardly notices."""
+SUSPECTED: Final = 0.2
+"""A change that is less probable than this leaves all labels as they are."""
 
 DETECTED: Final = 0.5
 """One that is at least so probable is told."""
 
 FEWEST: Final = 5
-"""Of a group with fewer than twice as many labels, none are forgotten."""
+"""Labels since a change without which it is not looked for."""
 
 _PRIOR: Final = 0.5
-"""Jeffreys' prior, of the accuracy before any change."""
-
-CHANGED_PRIOR: Final = 4.0
-"""Labels that the prior of the accuracy after a change is worth; its mean is that of all labels of the group.
-
-Accuracies before and after are alike, more or less. Under Jeffreys' prior small changes would be found late,
-and an accuracy of 0.1 after one would be as plausible as 0.8, so that all intervals would be wider.
-"""
-
-LEVELS: Final = special.expit(np.linspace(-6.0, 6.0, 49))
-"""Means of the prior after a change: the nearest is taken, so that tables of it are few."""
-
 _SINGLE: Final = 64
 """So many of the latest labels are places of their own; among older ones, half as many for every doubling."""
 
@@ -140,14 +128,12 @@ class _Places:
         since: labels since every place [G, P + 1].
         right: those of them that say so [G, P + 1].
         first: of every group, the place before its first label [G].
-        levels: mean of the prior after a change, of every group [G].
     """
 
     ages: Indices
     since: Indices
     right: Indices
     first: Indices
-    levels: Indices
 
     @classmethod
     def of(cls, right: Indices, begins: Indices, sizes: Indices) -> _Places:
@@ -155,10 +141,7 @@ class _Places:
         ages = _ages(int(sizes[-1]))
         since = np.minimum(ages, sizes[:, None])
         ends = (begins + sizes)[:, None]
-        hits = right[ends] - right[ends - since]
-        mean = (_PRIOR + hits[:, -1]) / (2 * _PRIOR + sizes)
-        middles = (LEVELS[1:] + LEVELS[:-1]) / 2
-        return cls(ages, since, hits, np.searchsorted(ages, sizes), np.searchsorted(middles, mean))
+        return cls(ages, since, right[ends] - right[ends - since], np.searchsorted(ages, sizes))
 
     def last_change(self, run_length: float) -> Floats:
         """Probability of every place to be that of the last change, or the first one [G, P + 1].
@@ -166,14 +149,7 @@ class _Places:
         Filtering: the probability of all labels before a place sums over the last change before it.
         """
         groups, count = self.since.shape
-        bits = int(self.since[-1, -1]).bit_length()
-        plain, both_plain = _log_rising(bits, _PRIOR), _log_rising(bits, 2 * _PRIOR)
-        both = _log_rising(bits, CHANGED_PRIOR)
-        used, levels = np.unique(self.levels, return_inverse=True)
-        wrong, says_right = (
-            np.stack([_log_rising(bits, float(CHANGED_PRIOR * mean)) for mean in means[used]])
-            for means in (1 - LEVELS, LEVELS)
-        )
+        one, both = _log_rising(int(self.since[-1, -1]).bit_length())
         lasts = np.log1p(-1 / run_length)
         # A place stands for all labels up to the next one.
         chance = np.log(np.diff(self.ages) / run_length)
@@ -184,12 +160,7 @@ class _Places:
             """Of every older place: it began a run, which lasted until this one."""
             length = self.since[rows, place + 1 :] - self.since[rows, place, None]
             hits = self.right[rows, place + 1 :] - self.right[rows, place, None]
-            level = levels[rows, None]
-            likely = says_right[level, hits] + wrong[level, length - hits] - both[length]
-            # Before the first change, the prior is another.
-            row, oldest = np.arange(len(length)), self.first[rows] - place - 1
-            whole, good = length[row, oldest], hits[row, oldest]
-            likely[row, oldest] = plain[good] + plain[whole - good] - both_plain[whole]
+            likely = one[hits] + one[length - hits] - both[length]
             probability: Floats = begun[rows, place + 1 :] + likely + length * lasts
             return probability
 
@@ -198,6 +169,9 @@ class _Places:
             begun[rows, place] = _log_sum(told(place, rows)) + chance[place]
         places = np.full((groups, count), -np.inf)
         places[:, 1:] = told(0, slice(None))
+        # So few labels since would say little, and say it loudly.
+        few = (self.ages < FEWEST) & (np.arange(count) != self.first[:, None])
+        places[few] = -np.inf
         shares: Floats = special.softmax(places, axis=1)
         return shares
 
@@ -206,24 +180,16 @@ class _Places:
 
         Each place would have the labels since it count alike; a label counts by the mean over places.
         """
-        sizes = self.since[:, -1]
-        rows = np.arange(len(sizes))
-        strength = np.full(last.shape, CHANGED_PRIOR)
-        strength[rows, self.first] = 2 * _PRIOR
-        centre = np.repeat(self.right[:, -1:] / sizes[:, None], last.shape[1], axis=1)
-        centre[rows, self.first] = 0.5
-        mean = (strength * centre + self.right) / (strength + self.since)
-        variance = mean * (1 - mean) / (strength + self.since + 1)
+        mean = (_PRIOR + self.right) / (2 * _PRIOR + self.since)
+        variance = mean * (1 - mean) / (2 * _PRIOR + self.since + 1)
         middle = (last * mean).sum(axis=1)
         spread = (last * (variance + (mean - middle[:, None]) ** 2)).sum(axis=1)
         # As many labels as a Beta of this mean and variance has beside its prior.
         left = middle * (1 - middle) / spread - 1 - 2 * _PRIOR
-        left = np.maximum(left, np.minimum(_LEAST_KEPT, sizes / 4))
-        # Of a place, labels since count one each, and the prior of all labels together.
-        strength[rows, self.first] = 0.0
-        each = np.divide(last, strength + self.since, out=np.zeros(last.shape), where=last > 0)
-        of_prior = (each * strength).sum(axis=1) / sizes
-        weights = left[:, None] * (np.cumsum(each[:, ::-1], axis=1)[:, ::-1] + of_prior[:, None])
+        left = np.maximum(left, np.minimum(_LEAST_KEPT, self.since[:, -1] / 4))
+        each = np.divide(last, self.since, out=np.zeros(last.shape), where=last > 0)
+        weights = left[:, None] * np.cumsum(each[:, ::-1], axis=1)[:, ::-1]
+        sizes = self.since[:, -1]
         groups = np.repeat(np.arange(len(sizes)), sizes)
         labels = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         place = np.searchsorted(self.ages, sizes[groups] - 1 - labels, "right")
@@ -238,12 +204,15 @@ class _Places:
         return before
 
 
-@lru_cache(maxsize=128)
-def _log_rising(bits: int, start: float) -> Floats:
-    """Logarithms of start (start + 1) ... (start + n - 1), of n from 0 to 2^bits, for beta functions."""
+@lru_cache(maxsize=8)
+def _log_rising(bits: int) -> tuple[Floats, Floats]:
+    """Logarithms of products over labels under the prior: of those that say the same, and of all.
+
+    Of their numbers from 0 to 2^bits; beta functions are made of these.
+    """
     counts = np.arange(2**bits + 1)
-    rising: Floats = special.gammaln(counts + start) - special.gammaln(start)
-    return rising
+    one, both = (special.gammaln(counts + start) - special.gammaln(start) for start in (_PRIOR, 2 * _PRIOR))
+    return one, both
 
 
 def _log_sum(logarithms: Floats) -> Floats:

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.estimand import CLASS, REGION, Scenario, measure
 
 RUNS = 24
-RUN_LENGTH = 1_000
+RUN_LENGTH = 500
 
 
 def coverage(scenario: Scenario, looks: range) -> dict[str, np.ndarray]:

@@ -141,7 +141,7 @@ def test_a_change_of_disagreements_takes_nothing_of_labels_from_before(first: st
         told.add(2, 0.5, by="region")
     for accuracy in (1.0, 0.0):
         told.add(200, accuracy, by=CHALLENGE, vote=DISAGREE)
-    known, _ = told.known(traffic, run_length=1e6)
+    known, _ = told.known(traffic, run_length=1_000.0)
     assert DISAGREE in known.relearned[CHALLENGE]
     assert known.labels.freshness.sum() - known.by_votes.freshness.sum() == pytest.approx(60)
 
