@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -21,7 +21,7 @@ from service.ledger import OutcomeLedger
 from service.model_settings import ModelSettings
 from service.outcome_sums import OutcomeSums
 from service.relearning import AskedGrouping, Forgotten, Relearned, forgotten
-from service.weighing import select_counting, weighed
+from service.weighing import LabelEpochs, select_counting, weighed
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -40,6 +40,7 @@ class KnownLabels:
         count: how many there are.
         asked: how many were asked for by every grouping.
         relearned: groups that have changed, by grouping and name.
+        changed: probability that every group has changed, by grouping [G].
     """
 
     labels: Labels
@@ -47,6 +48,7 @@ class KnownLabels:
     count: int
     asked: dict[str, int]
     relearned: Mapping[str, Mapping[str, Relearned]]
+    changed: Mapping[str, Floats] = field(default_factory=dict)
 
 
 def labels_of(
@@ -68,7 +70,13 @@ def labels_of(
     """
     changes = _changes(index, ledger, run_length, now)
     sums = ledger.sums(at=now, decay=decay, factors=changes.factors)
-    sums = sums.part(select_counting(index, ledger, cells=sums.cells, sources=sums.sources))
+    counting = select_counting(index, ledger, cells=sums.cells, sources=sums.sources)
+    sums = sums.part(counting)
+    epochs = None
+    if index.history is not None:
+        of_rows, count = index.history.epoch(ledger.predicted_at), len(index.history.parts)
+        whole, left = ledger.by_epoch(of_rows, count, at=now, decay=decay, factors=changes.factors)
+        epochs = LabelEpochs(whole[counting], left[counting], changes.regions)
     asked: Counter[str] = Counter()
     counts = np.bincount(sums.sources, weights=sums.counts, minlength=len(ledger.sources)).astype(np.intp)
     for source, count in zip(ledger.sources, counts.tolist(), strict=True):
@@ -81,6 +89,7 @@ def labels_of(
         sources=sums.sources,
         freshness=sums.freshness,
         kept=None if changes.factors is None else partial(_kept, changes, sums),
+        epochs=epochs,
     )
     labels = Labels(
         sums.cells,
@@ -92,7 +101,9 @@ def labels_of(
         None if index.space.challenge is None else sums.challenger,
     )
     by_votes = labels if told.voted is None else labels.part(told.voted, told.weights_by_votes)
-    return KnownLabels(labels, by_votes, int(sums.counts.sum()), dict(asked), changes.relearned)
+    return KnownLabels(
+        labels, by_votes, int(sums.counts.sum()), dict(asked), changes.relearned, changes.changed
+    )
 
 
 def known_labels(
@@ -188,7 +199,9 @@ def believed_groupings(
         if not groups.names:
             continue
         labels = known.by_votes if grouping.kind in OTHERS_SAY else known.labels
-        beliefs = assess_groups(groups, index.cells.bins, labels, prior=settings.prior)
+        beliefs = assess_groups(
+            groups, index.cells.bins, labels, prior=settings.prior, changed=known.changed.get(name)
+        )
         confusion = None
         if grouping.kind == "predicted_class":
             confusion = confusion_snapshot(
@@ -218,14 +231,19 @@ def believed_groupings(
     return told
 
 
-def assess_groups(groups: Groups, bins: Indices, labels: Labels, *, prior: PriorName) -> GroupingBeliefs:
-    """Beliefs about every group of a grouping; labels without a group are left out.
+def assess_groups(
+    groups: Groups, bins: Indices, labels: Labels, *, prior: PriorName, changed: Floats | None = None
+) -> GroupingBeliefs:
+    """Beliefs about every group of a grouping, from its own table of traffic.
+
+    Labels without a group are left out.
 
     Args:
         groups: of the grouping.
         bins: score bin of every label cell [cells].
         labels: all labels of the model, whoever asked for them.
         prior: name of the prior.
+        changed: probability that every group has changed, if it was looked for [G].
     """
     count, bin_count = groups.weights.shape
     grouped = groups.there[labels.cells]
@@ -239,6 +257,7 @@ def assess_groups(groups: Groups, bins: Indices, labels: Labels, *, prior: Prior
         traffic=CellTraffic(groups.weights.ravel(), groups.score_sums.ravel()),
         labels=replace(labels, cells=(groups.cells * bin_count + bins)[labels.cells]),
         prior=prior,
+        changed=changed,
     )
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from service.assessment.epochs import recent_weights
 from service.cells import CHALLENGE, MISSING, OTHER, CellSpace
 from service.label_cells import LabelCells
 from service.tables import CHALLENGE_COLUMNS
 from service.traffic import Traffic
+from service.traffic_counts import TrafficCounts, rows_of
+from service.traffic_history import TrafficHistory
 from service.value_table import RESERVED, Block, Floats, Indices, Ints
 
 Flags = npt.NDArray[np.bool_]
@@ -30,6 +33,7 @@ class Groups:
         missed: share of a group's traffic that may be in `OTHER` instead, at most [G].
         cells: group of every label cell; of cells without a group, any [cells].
         there: whether a label cell has a group [cells].
+        epochs: predictions of every epoch, newest first [E, G, B]; None where only all traffic is known.
     """
 
     names: list[str]
@@ -39,6 +43,7 @@ class Groups:
     missed: Floats
     cells: Indices
     there: Flags
+    epochs: Floats | None = None
 
     @property
     def numbers(self) -> Indices:
@@ -59,12 +64,16 @@ class GroupIndex:
         space: what tells the model's predictions apart.
         traffic: of all its shards.
         cells: of its labels.
+        history: its traffic by epochs, if it is known.
     """
 
-    def __init__(self, space: CellSpace, traffic: Traffic, cells: LabelCells) -> None:
+    def __init__(
+        self, space: CellSpace, traffic: Traffic, cells: LabelCells, history: TrafficHistory | None = None
+    ) -> None:
         self.space = space
         self.traffic = traffic
         self.cells = cells
+        self.history = history
         self._known: dict[str, Groups] = {}
 
     def __getitem__(self, grouping: str) -> Groups:
@@ -75,12 +84,46 @@ class GroupIndex:
         """
         if grouping not in self._known:
             by_class = self.space.class_groups(grouping)
-            self._known[grouping] = (
+            groups = (
                 self._by_value(self.space.groupings[grouping].attribute)
                 if by_class is None
                 else self._by_class(*by_class)
             )
+            self._known[grouping] = groups if self.history is None else self._of_now(grouping, groups)
         return self._known[grouping]
+
+    def _of_now(self, grouping: str, groups: Groups) -> Groups:
+        """The same groups, with the weights of traffic now."""
+        if self.history is None or not groups.names:
+            return groups
+        epochs = np.stack([self._counted(grouping, tuple(groups.names), part) for part in self.history.parts])
+        recent = recent_weights(epochs)
+        middles = (np.arange(recent.shape[1]) + 0.5) / recent.shape[1]
+        scores = np.divide(
+            groups.score_sums,
+            groups.weights,
+            out=np.broadcast_to(middles, recent.shape).copy(),
+            where=groups.weights > 0,
+        )
+        return replace(groups, weights=recent, score_sums=recent * scores, epochs=epochs)
+
+    def _counted(self, grouping: str, names: tuple[str, ...], counts: TrafficCounts) -> Floats:
+        """Predictions of some groups, by score bin [names, B]."""
+        bins, by_class = self.space.bin_count, self.space.class_groups(grouping)
+        if by_class is not None:
+            found, groups = tuple(by_class[0]), by_class[1]
+            summed = np.zeros((len(found), bins))
+            places = groups.ravel() * bins + np.tile(np.arange(bins), len(groups))
+            np.add.at(summed.reshape(-1), places, counts.whole.counts[0])
+        else:
+            attribute = self.space.groupings[grouping].attribute
+            table = counts.tables.get((attribute, "bins")) or counts.tables.get((attribute, "class_bins"))
+            if table is None:
+                return np.zeros((len(names), bins))
+            found = table.names
+            summed = table.counts.reshape(len(found), -1, bins).sum(axis=1).astype(np.float64)
+        rows = rows_of(names, found)
+        return np.where(rows[:, None] >= 0, summed[rows], 0.0) if len(found) else np.zeros((len(names), bins))
 
     def _by_class(self, names: list[str], groups: Indices) -> Groups:
         """Groups that are told apart by class and score bin; `groups` is [classes, bins]."""

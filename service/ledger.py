@@ -123,6 +123,39 @@ class OutcomeLedger(OutcomeFold):
         some = counts > 0
         return OutcomeSums.of(self._sums.keys[some], counts[some], freshness[some], whole[some])
 
+    def by_epoch(
+        self, epochs: Indices, count: int, *, at: float, decay: float, factors: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """What age leaves of the labels of every sum by epoch, and what is left after changes [some sums, E].
+
+        Args:
+            epochs: of every row [rows].
+            count: number of epochs.
+            at: seconds since the epoch.
+            decay: how fast labels lose weight, 1/s.
+            factors: what changes leave of every row, if not all of all [rows].
+
+        Returns:
+            Of the same sums as `sums`, in their order.
+        """
+        rows = self._rows
+        slots = rows["sum"].astype(np.intp) + 1
+        if (self.last_label_at or 0.0) > at:
+            slots[rows["given_at"] > at] = 0
+        length = len(self._sums) + 1
+        some = np.bincount(slots, minlength=length)[1:] > 0
+        fresh = np.exp(-decay * np.maximum(at - rows["predicted_at"], 0.0))
+        whole, left = (
+            _summed(slots * count + epochs, weights, length * count).reshape(length, count)[1:][some]
+            for weights in (fresh, fresh if factors is None else fresh * factors)
+        )
+        return whole, left
+
+    @property
+    def predicted_at(self) -> Floats:
+        """When predictions were made, seconds since the epoch [rows]."""
+        return np.asarray(self._rows["predicted_at"], np.float64)
+
     def placed(self, *, at: float) -> PlacedOutcomes:
         """The outcomes that count, one by one, with the labels that had been given by then.
 

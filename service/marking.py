@@ -15,6 +15,7 @@ from service.drift_settings import DriftSettings
 from service.store.marks import MarkName, Marks, Purpose
 from service.store.references import ReferenceWindow
 from service.traffic_counts import TrafficCounts
+from service.traffic_history import superfluous
 
 MARKS_PER_WINDOW = 8
 """So the window is up to an eighth longer than configured."""
@@ -117,7 +118,8 @@ def due_marks(
         at_hand = {name.at: marks[name] for name in recent} | {now: counts}
         coming |= _of_window(window, marks, at_hand, now)
     old = [name for name in recent if name.at <= now - settings.window_seconds]
-    kept = {*recent[recent.index(old[-1]) if old else 0 :], *_of_reference(marks, window)}
+    going = superfluous((name.at for name in old), now=now)
+    kept = {*(name for name in recent if name.at not in going), *_of_reference(marks, window)}
     return DueMarks(coming, tuple(name for name in marks if name not in kept))
 
 

@@ -27,6 +27,7 @@ from service.store.references import ReferenceWindow
 from service.store.requests import RequestStore
 from service.timeline import Timeline, moment, past_moment
 from service.traffic_counts import TrafficCounts
+from service.traffic_history import traffic_history
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +113,10 @@ class ModelMonitor:
         # Before the outcomes, so that no label counts for evidence whose predecessors are still open.
         requests = self._reader.requests()
         self._read_outcomes(votes_missing=has_voteless_traffic(self._space, traffic.traffic))
-        index = GroupIndex(self._space, traffic.traffic, self._ledger.cells)
+        counts = TrafficCounts.of(traffic.traffic)
+        window = self._settings.drift.window_seconds
+        history = traffic_history(marks, counts, window_seconds=window, now=now)
+        index = GroupIndex(self._space, traffic.traffic, self._ledger.cells, history)
         reference, checkpoint = self._reader.reference(), self._checkpoints.checkpoint()
         self._marks, self._traffic, self._index, self._requests = marks, traffic, index, requests
         self._reference, self._checkpoint = reference, checkpoint

@@ -8,7 +8,7 @@ it leaves of labels holds for all labels of the group, whoever asked for them, a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -93,12 +93,14 @@ class Forgotten:
         regions: of every label cell, a number that cells share which are in the same groups that are
             suspected to have changed [cells]; None if all of all is kept.
         regions_of_any_vote: the same, by groupings of which no labels are silent.
+        changed: probability that every group has changed, by grouping [G].
     """
 
     factors: Floats | None
     relearned: Mapping[str, Mapping[str, Relearned]]
     regions: Indices | None = None
     regions_of_any_vote: Indices | None = None
+    changed: Mapping[str, Floats] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,12 @@ class _Course:
     Attributes:
         factors: what is kept of each [m].
         change: the change, if one is detected.
+        probability: of a change.
     """
 
     factors: Floats
     change: Relearned | None
+    probability: float
 
 
 class ChangeMemory:
@@ -171,14 +175,19 @@ class ChangeMemory:
         correct = outcomes.correct[outcomes.sums[rows]]
         remains = what_remains(correct=correct, sizes=sizes, run_length=run_length)
         begins = np.cumsum(sizes) - sizes
-        for group, begin, size, before in zip(
-            fresh.tolist(), begins.tolist(), sizes.tolist(), remains.before.tolist(), strict=True
+        for group, begin, size, before, changed in zip(
+            fresh.tolist(),
+            begins.tolist(),
+            sizes.tolist(),
+            remains.before.tolist(),
+            remains.changed.tolist(),
+            strict=True,
         ):
             factors, change = remains.factors[begin : begin + size], None
             if before:
                 since = float(outcomes.predicted_at[rows[begin + before]])
                 change = Relearned(since=since, before=before, kept=float(factors[before - 1]))
-            course = None if factors[0] == 1 and change is None else _Course(factors.copy(), change)
+            course = None if factors[0] == 1 and change is None else _Course(factors.copy(), change, changed)
             self._known[prints[group]] = course
 
 
@@ -201,6 +210,7 @@ def forgotten(
     relearned: dict[str, Mapping[str, Relearned]] = {}
     regions: Indices | None = None
     of_any_vote: Indices | None = None
+    changed: dict[str, Floats] = {}
     for grouping in groupings:
         asked, groups = _by(grouping.sources, outcomes), grouping.cells[outcomes.cells]
         asked &= groups < len(grouping.groups)
@@ -212,6 +222,8 @@ def forgotten(
             continue
         rows, kept = _kept(outcomes, asked, groups, courses)
         factors[rows] = np.minimum(factors[rows], kept)
+        changed[grouping.name] = np.zeros(len(grouping.groups))
+        changed[grouping.name][list(courses)] = [course.probability for course in courses.values()]
         suspected = np.zeros(len(grouping.groups) + 1, np.intp)
         suspected[list(courses)] = np.arange(1, len(courses) + 1)
         regions = _joined(regions, suspected[grouping.cells])
@@ -223,7 +235,7 @@ def forgotten(
     memory.tidy()
     if not (factors < 1).any():
         return Forgotten(None, relearned)
-    return Forgotten(factors, relearned, regions, of_any_vote)
+    return Forgotten(factors, relearned, regions, of_any_vote, changed)
 
 
 def _by(sources: Sequence[int], outcomes: PlacedOutcomes) -> Flags:

@@ -13,6 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from service.assessment.epochs import (
+    Draws,
+    Margin,
+    drawn_densities,
+    epoch_shares,
+    left_by_region,
+    share_ratios,
+)
 from service.assessment.weights import (
     Asked,
     asked_densities,
@@ -20,6 +28,7 @@ from service.assessment.weights import (
     even_say,
     group_densities,
     inverse,
+    sums,
 )
 from service.cells import ALL, MISSING
 from service.group_index import GroupIndex, Groups
@@ -44,6 +53,22 @@ class Weighed:
     weights: Floats
     voted: Flags | None
     weights_by_votes: Floats
+
+
+@dataclass(frozen=True)
+class LabelEpochs:
+    """Labels by epochs of traffic.
+
+    Attributes:
+        whole: what age leaves of them, by sum and epoch [n, E].
+        left: what changes leave of that [n, E].
+        regions: of every label cell, a number that cells share which changed alike; None if nothing did
+            [cells].
+    """
+
+    whole: Floats
+    left: Floats
+    regions: Indices | None
 
 
 def select_counting(index: GroupIndex, ledger: OutcomeLedger, *, cells: Indices, sources: Indices) -> Flags:
@@ -75,6 +100,7 @@ def weighed(
     sources: Indices,
     freshness: Floats,
     kept: Callable[[Indices, bool], Floats | None] | None = None,
+    epochs: LabelEpochs | None = None,
 ) -> Weighed:
     """Weights of labels.
 
@@ -86,6 +112,7 @@ def weighed(
         freshness: what forgetting leaves of each [n].
         kept: what changes leave of some labels, if not all of all, by label cell [cells]; the flag leaves out
             changes of groups by votes.
+        epochs: the same labels by epochs of traffic, where these are known.
     """
     voters = index.space.voters
     even: list[Asked] = []
@@ -107,6 +134,7 @@ def weighed(
                 uneven_beside_votes.append(Asked(groups.numbers, members, groups.shares, plain))
     if voters is None or not even:
         weights = balance_weights(cells=cells, freshness=freshness, asked=uneven)
+        weights = _by_epochs(index, ledger, cells, sources, weights, freshness, epochs)
         return Weighed(weights, None, weights)
 
     def densities(asked: list[Asked]) -> Floats:
@@ -135,6 +163,48 @@ def weighed(
         voted=~stand_for_all | without[cells],
         weights_by_votes=inverse((of_uneven + in_part)[cells]),
     )
+
+
+def _by_epochs(  # noqa: PLR0917
+    index: GroupIndex,
+    ledger: OutcomeLedger,
+    cells: Indices,
+    sources: Indices,
+    weights: Floats,
+    freshness: Floats,
+    epochs: LabelEpochs | None,
+) -> Floats:
+    """Weights of labels by how densely they were drawn from the traffic of their time, if it is known [n]."""
+    if epochs is None or not len(cells):
+        return weights
+    count, size = epochs.whole.shape[1], len(index.cells)
+    draws = []
+    for grouping in _asking(ledger):
+        members = _drawn(ledger, grouping, False)[sources]
+        groups = _groups(index, grouping, False)
+        if not members.any() or groups.epochs is None:
+            continue
+        labels = np.zeros((len(groups.names) + 1, count))
+        np.add.at(labels, groups.numbers[cells[members]], epochs.whole[members])
+        draws.append(Draws(groups.numbers, labels, epoch_shares(groups.epochs.sum(axis=2), groups.shares)))
+    whole, left = np.zeros((size, count)), np.zeros((size, count))
+    np.add.at(whole, cells, epochs.whole)
+    np.add.at(left, cells, epochs.left)
+    regions = np.zeros(size, np.intp) if epochs.regions is None else epochs.regions
+    margins = []
+    for grouping, of in index.space.groupings.items():
+        groups = index[grouping]
+        if of.kind not in ("attribute", "predicted_class") or groups.epochs is None:
+            continue
+        bins = groups.weights.shape[1]
+        entries = np.where(groups.there, groups.cells * bins + index.cells.bins, groups.weights.size)
+        counts = groups.epochs.reshape(count, -1)
+        margins.append(Margin(entries, epoch_shares(counts, groups.weights.ravel() / groups.weights.sum())))
+    if margins:
+        ratios = share_ratios(sums(cells, weights * freshness, size), margins)
+    else:
+        ratios = np.ones((count, size))
+    return inverse(drawn_densities(draws, left_by_region(regions, whole, left), ratios)[cells])
 
 
 def _asking(ledger: OutcomeLedger) -> list[str]:

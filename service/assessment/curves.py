@@ -41,6 +41,9 @@ _CLOSE_ENOUGH = 0.01
 _OFFSET_TAIL = 3.0
 """Degrees of freedom of the offset's prior: models are mostly nearly calibrated, and now and then far off."""
 
+_CHANGED_SPREAD = 1.0
+"""Scale that a change adds to a group's offset, in logits: others tell little of one that has changed."""
+
 _GROUP_TAIL = 4.0
 """Degrees of freedom of the group offsets' prior."""
 
@@ -243,8 +246,17 @@ class Search:
         of_coefficients[..., 0] = (_OFFSET_TAIL + 1) / (_OFFSET_TAIL * prior.offset_scale**2 + offset_squares)
         of_coefficients[..., 1] = prior.slope_deviation**-2
         of_coefficients[..., 2] = prior.context_deviation**-2
-        scales = _GROUP_TAIL * self.spreads[:, None] ** 2
-        return of_coefficients, (_GROUP_TAIL + 1) / (scales + group_squares)
+        return of_coefficients, (_GROUP_TAIL + 1) / (_GROUP_TAIL * self._group_variances + group_squares)
+
+    @cached_property
+    def _group_variances(self) -> Floats:
+        """Squared scales of the group offsets' prior [J, G or 1]: more where a group has changed."""
+        variances: Floats = self.spreads[:, None] ** 2
+        if self.cells.changed is not None:
+            # Of a change that is less probable than not, other groups still tell.
+            surely = np.maximum(2 * self.cells.changed - 1, 0.0)
+            variances = variances + surely * _CHANGED_SPREAD**2
+        return variances
 
     def _step(
         self, modes: Modes, curvature: Curvature, surplus: Floats, precisions: tuple[Floats, Floats]
@@ -279,7 +291,7 @@ class Search:
         log_weights += _log_t(offset, self.prior.offset_scale, _OFFSET_TAIL)
         log_weights -= 0.5 * ((slope - 1) / self.prior.slope_deviation) ** 2
         log_weights -= 0.5 * (context / self.prior.context_deviation) ** 2
-        log_weights += _log_t(modes.offsets, self.spreads[:, None], _GROUP_TAIL).sum(axis=-1)
+        log_weights += _log_t(modes.offsets, np.sqrt(self._group_variances), _GROUP_TAIL).sum(axis=-1)
         log_weights -= 0.5 * curvature.log_determinant()
         return np.asarray(special.softmax(log_weights, axis=1), np.float64)
 

@@ -145,6 +145,7 @@ def assess_grouping(
     traffic: CellTraffic,
     labels: Labels,
     prior: PriorName,
+    changed: Floats | None = None,
 ) -> GroupingBeliefs:
     """Beliefs about every group of a grouping.
 
@@ -161,6 +162,7 @@ def assess_grouping(
         traffic: of every cell.
         labels: all labels of the model, whoever asked for them.
         prior: name of the prior.
+        changed: probability that every group has changed, if it was looked for [G].
     """
     weights = sums(cell_groups, traffic.weights, group_count)
     total = float(weights.sum())
@@ -181,6 +183,7 @@ def assess_grouping(
         shares=_ratio(fine_weights.reshape(shape), weights[:, None], 1 / bin_count),
         scores=fine_scores.reshape(shape),
         group_shares=weights / total if total > 0 else np.zeros(group_count),
+        changed=changed,
     )
     in_bins = effective_counts(groups=fine_cells[labels.cells], group_count=fine_count, **counts)
     binned = in_bins[0].reshape(shape), in_bins[1].reshape(shape)

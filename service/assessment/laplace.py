@@ -32,11 +32,14 @@ class Cells:
         shares: traffic of every cell within its group; rows sum to 1, or to 0 without traffic.
         scores: mean score.
         group_shares: traffic of every group [G], summing to 1 (or 0: no traffic at all).
+        changed: probability that the accuracy of every group has changed, so that it need not be like the
+            others'; absent where no change was looked for [G].
     """
 
     shares: Floats
     scores: Floats
     group_shares: Floats
+    changed: Floats | None = None
 
     @property
     def group_scores(self) -> Floats:

@@ -122,7 +122,8 @@ def test_a_window_that_is_made_longer_is_as_long_as_marks_tell_at_first(model: M
     model.settings = DriftSettings(window_hours=168, reference_predictions=1_000)
     compared = model.run(1).compared()
     assert compared is not None
-    assert model.now - compared.recent.since <= 30 * HOUR
+    # Marks of before are kept, the rarer the older.
+    assert 168 * HOUR <= model.now - compared.recent.since <= 300 * HOUR
     compared = model.run(300).compared()
     assert compared is not None
     assert 168 * HOUR <= model.now - compared.recent.since <= 168 * HOUR * (1 + 1 / MARKS_PER_WINDOW)
@@ -131,8 +132,8 @@ def test_a_window_that_is_made_longer_is_as_long_as_marks_tell_at_first(model: M
 def test_marks_are_bounded_whatever_the_time(model: Model) -> None:
     for _ in range(100):
         model.run(5)
-        assert len(model.named("recent")) <= MARKS_PER_WINDOW + 2
-    assert len(model.marks) <= MARKS_PER_WINDOW + 4
+        assert len(model.named("recent")) <= MARKS_PER_WINDOW + 20
+    assert len(model.marks) <= MARKS_PER_WINDOW + 22
 
 
 def test_a_window_that_is_set_takes_the_place_of_the_first_predictions(model: Model) -> None:
@@ -169,7 +170,7 @@ def test_a_window_before_all_marks_begins_with_the_oldest(model: Model) -> None:
     model.window = ReferenceWindow(BEGAN, model.now - 6 * HOUR, model.now)
     compared = model.run(1).compared()
     assert compared is not None
-    assert compared.reference.since == pytest.approx(model.now - 25 * HOUR, abs=2 * NEAR)
+    assert compared.reference.since == BEGAN
     assert compared.reference.until == pytest.approx(model.window.until, abs=NEAR)
 
 

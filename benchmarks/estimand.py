@@ -1,0 +1,463 @@
+"""Coverage of intervals of the accuracy of the predictions that come now, while a model or its traffic changes.
+
+A stream of predictions in regions, classes and score bins; labels are asked for by region, by class or by both,
+and placed in the service's ledger; at each look the interval of every group is compared with its accuracy now:
+the expected share of right ones among its next predictions, if nothing changes further.
+
+    python -m benchmarks.estimand --scenario abrupt --drop 0.2 --runs 50
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from service.assessment.policies import POLICIES, Situation
+from service.assessment.tasks import TASKS, Question
+from service.believing import believed_groupings
+from service.cells import ALL
+from service.group_index import GroupIndex
+from service.ledger import OutcomeLedger
+from service.settings import Settings
+from service.store.facts import OutcomeEntry
+from service.store.records import Fact, Given
+from service.tables import tables
+from service.traffic import Traffic
+from service.traffic_counts import TrafficCounts
+from service.traffic_history import TrafficHistory
+
+NOW = 1_800_000_000.0
+DAY = 86_400.0
+CLASSES = ("a", "b", "c")
+REGION, CLASS = "region", "predicted_class"
+BINS = 10
+BATCH = 25
+MIDDLES = (np.arange(BINS) + 0.5) / BINS
+CHANGED = 0
+"""The region that changes."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What happens to the stream, and when.
+
+    Attributes:
+        kind: "steady", "abrupt", "inputs", "ramp", "healed" or "mix".
+        drop: by how much the accuracy of the changed region falls.
+        before: labels before it begins.
+        after: labels from then on.
+        length: labels over which a ramp or a mix moves, or after which a drop is healed.
+        askers: groupings that labels are asked by.
+        policy: which group each asks about.
+        regions: how many.
+        batches_per_day: of labels.
+        traffic: predictions between two batches.
+        traffic_half_life_days: setting of the service.
+        pool_half_life_days: of the pool from which items are drawn; that of traffic, if None.
+    """
+
+    kind: str
+    drop: float = 0.2
+    before: int = 600
+    after: int = 1_000
+    length: int = 300
+    askers: tuple[str, ...] = (REGION,)
+    policy: str = "random"
+    regions: int = 4
+    batches_per_day: float = 4.0
+    traffic: int = 10_000
+    traffic_half_life_days: float | None = 7.0
+    pool_half_life_days: float | None = None
+    prior: str = "learned"
+    accuracy: float = 0.0
+    run_length: int = 10_000
+    window_days: float | None = 0.25
+
+
+class World:
+    """Shares and accuracies of cells [regions, classes, bins], at a number of labels since the change began."""
+
+    def __init__(self, scenario: Scenario, rng: np.random.Generator) -> None:
+        self.scenario = scenario
+        regions = scenario.regions
+        shape = (regions, len(CLASSES), BINS)
+        shares = np.full(regions, 1 / regions) if regions > 8 else np.linspace(1.6, 0.4, regions) / regions
+        if scenario.kind == "mix":
+            shares = np.append(0.5, np.full(regions - 1, 0.5 / (regions - 1)))
+        else:
+            # The one that changes has about a quarter of the traffic.
+            shares = np.roll(shares, 1 if regions <= 8 else 0)
+            shares = np.roll(np.sort(shares)[::-1], 0)
+        self.shares = shares / shares.sum()
+        skill = (
+            rng.uniform(2.0, 5.0, (regions, 1, 1))
+            if scenario.accuracy == 0
+            else np.full((regions, 1, 1), 5.0)
+        )
+        uneven = rng.uniform(0.5, 1.5, shape)
+        of_class = rng.dirichlet(np.full(len(CLASSES), 3.0), regions)[:, :, None]
+        within = MIDDLES**skill * uneven
+        self.within = of_class * within / within.sum(axis=-1, keepdims=True)
+        off = rng.normal(0, 0.3, (regions, 1, 1)) + rng.normal(0, 0.3, (1, len(CLASSES), 1))
+        off = off + rng.normal(0, 0.15, shape) + scenario.accuracy
+        self.correct = special.expit(special.logit(MIDDLES) + off)
+
+    def extent(self, since: float) -> float:
+        """How far the change has gone, from 0 to 1."""
+        kind, length = self.scenario.kind, self.scenario.length
+        if kind == "steady" or since <= 0:
+            return 0.0
+        if kind in ("ramp", "mix"):
+            return min(since / length, 1.0)
+        if kind == "healed":
+            return float(since <= length)
+        return 1.0
+
+    def at(self, since: float) -> tuple[np.ndarray, np.ndarray]:
+        """Shares and accuracies of all cells then."""
+        extent, kind = self.extent(since), self.scenario.kind
+        shares, within, correct = self.shares, self.within, self.correct
+        if extent and kind == "mix":
+            first = 0.5 - 0.4 * extent
+            shares = np.append(first, (1 - first) * shares[1:] / shares[1:].sum())
+        elif extent and kind == "inputs":
+            within = within.copy()
+            within[CHANGED] = self._harder(extent)
+        elif extent:
+            correct = correct.copy()
+            accuracy = (within[CHANGED] * correct[CHANGED]).sum()
+            correct[CHANGED] *= 1 - extent * self.scenario.drop / accuracy
+        return shares[:, None, None] * within, correct
+
+    def _harder(self, extent: float) -> np.ndarray:
+        """Inputs of the changed region whose scores are lower, so that accuracy falls as wanted."""
+        within, correct = self.within[CHANGED], self.correct[CHANGED]
+        wanted = (within * correct).sum() - extent * self.scenario.drop
+        low, high = 0.0, 30.0
+        moved = within
+        for _ in range(40):
+            middle = (low + high) / 2
+            moved = within * np.exp(-middle * MIDDLES)
+            moved = moved / moved.sum(axis=-1, keepdims=True) * within.sum(axis=-1, keepdims=True)
+            low, high = (middle, high) if (moved * correct).sum() > wanted else (low, middle)
+        return moved
+
+
+@dataclass
+class History:
+    """What came: traffic of every stretch between two batches, and the labels."""
+
+    times: list[float] = field(default_factory=list)
+    counts: list[np.ndarray] = field(default_factory=list)
+    correct: list[np.ndarray] = field(default_factory=list)
+
+
+def settings_of(scenario: Scenario) -> Settings:
+    """The configuration of the service."""
+    budget = {"labels": 100_000}
+    assessments = {
+        f"by_{name}": {
+            "grouping": name,
+            "budget": budget,
+            "task": "identification",
+            "policy": scenario.policy,
+        }
+        for name in scenario.askers
+    }
+    model: dict[str, Any] = {
+        "classes": CLASSES,
+        "groupings": {REGION: {"by": "attribute", "attribute": REGION}, CLASS: {"by": "predicted_class"}},
+        "assessments": assessments,
+        "traffic_half_life_days": scenario.traffic_half_life_days,
+        "prior": scenario.prior,
+        "forgetting": {"run_length": scenario.run_length},
+    }
+    return Settings.model_validate({"models": {"m": model}})
+
+
+class Watched:
+    """A stream that is watched by the service's own path, but for Kafka and Redis."""
+
+    def __init__(self, scenario: Scenario, rng: np.random.Generator) -> None:
+        self.scenario, self.rng = scenario, rng
+        self.world = World(scenario, rng)
+        settings = settings_of(scenario)
+        self.model, self.space = settings.models["m"], settings.cell_space("m")
+        self.combinations = [(str(n),) for n in range(scenario.regions)]
+        self.ledger = OutcomeLedger(self.space)
+        self.history = History()
+        self.labels = 0
+        self.step = 0
+        shape = (scenario.regions, len(CLASSES), BINS)
+        places = np.arange(np.prod(shape)).reshape(shape)
+        self.groups = {
+            REGION: np.broadcast_to(np.arange(shape[0])[:, None, None], shape).ravel(),
+            CLASS: np.broadcast_to(np.arange(shape[1])[None, :, None], shape).ravel(),
+        }
+        self.cells = np.unravel_index(places.ravel(), shape)
+
+    @property
+    def now(self) -> float:
+        return NOW + self.step / self.scenario.batches_per_day * DAY
+
+    @property
+    def since(self) -> float:
+        return self.labels - self.scenario.before
+
+    def come(self) -> None:
+        """The predictions of a stretch."""
+        self.step += 1
+        # What comes before the batch that is counted next is of after the change, where it has begun.
+        shares, correct = self.world.at(self.since + BATCH)
+        self.history.times.append(self.now - 0.5 / self.scenario.batches_per_day * DAY)
+        self.history.counts.append(self.rng.multinomial(self.scenario.traffic, shares.ravel() / shares.sum()))
+        self.history.correct.append(correct.ravel())
+
+    def decayed(self, half_life: float | None) -> np.ndarray:
+        """Weights of the stretches [t]."""
+        age = (self.now - np.array(self.history.times)) / DAY
+        return np.ones(len(age)) if half_life is None else 0.5 ** (age / half_life)
+
+    def index(self) -> GroupIndex:
+        """Groups now, and their traffic by epochs whose ages double."""
+        counts = np.array(self.history.counts)
+        weights = self.decayed(self.scenario.traffic_half_life_days) @ counts
+        traffic = self.tables(counts.sum(axis=0), weights)
+        if self.scenario.window_days is None:
+            return GroupIndex(self.space, traffic, self.ledger.cells)
+        age = (self.now - np.array(self.history.times)) / DAY
+        ends = [self.scenario.window_days]
+        while ends[-1] < age.max():
+            ends.append(2 * ends[-1])
+        begins = [self.now - end * DAY for end in ends[:-1]] + [-np.inf]
+        epoch = np.searchsorted(ends, age)
+        parts = tuple(TrafficCounts.of(self.tables(counts[epoch == e].sum(axis=0))) for e in range(len(ends)))
+        return GroupIndex(self.space, traffic, self.ledger.cells, TrafficHistory(np.array(begins), parts))
+
+    def tables(self, counts: np.ndarray, weights: np.ndarray | None = None) -> Traffic:
+        """Traffic that is counted in tables."""
+        traffic = Traffic(tables(self.space))
+        traffic.landmark = self.now
+        shape = (self.scenario.regions, len(CLASSES), BINS)
+        traffic.tables[REGION].restore([str(n) for n in range(shape[0])], np.zeros(shape[0]))
+        for attribute, table in traffic.tables.items():
+            for columns, block in table.blocks.items():
+                rows = slice(0, shape[0] if attribute else 1)
+                kept = {"class_bins": 0, "bins": 1, "classes": 2}[columns]
+                for into, values in (
+                    (block.counts, counts),
+                    (block.weights, weights),
+                    (block.score_sums, weights),
+                ):
+                    if values is None or not into.shape[1]:
+                        continue
+                    cells = values.reshape(shape)
+                    if into is block.score_sums:
+                        cells = cells * MIDDLES
+                    cells = cells.sum(axis=kept).reshape(-1 if kept else 1, into.shape[1])
+                    into[rows] = cells
+        return traffic
+
+    def draw(self, grouping: str, wanted: np.ndarray) -> None:
+        """Labels of predictions from the pools of some groups."""
+        half_life = self.scenario.pool_half_life_days or self.scenario.traffic_half_life_days
+        counts, entries = np.array(self.history.counts), []
+        weighted = self.decayed(half_life)[:, None] * counts
+        for group in np.unique(wanted):
+            inside = self.groups[grouping] == group
+            chance = (weighted * inside).ravel()
+            share = chance.sum() / weighted.sum()
+            drawn = self.rng.choice(len(chance), size=int((wanted == group).sum()), p=chance / chance.sum())
+            for place in drawn.tolist():
+                entries.append(self.answered(place, grouping, int(group), float(share)))
+        self.ledger.fold(entries)
+        self.ledger.place()
+
+    def answered(self, place: int, grouping: str, group: int, share: float) -> OutcomeEntry:
+        step, cell = divmod(place, len(self.groups[REGION]))
+        region, predicted, bin_ = (int(codes[cell]) for codes in self.cells)
+        right = self.rng.random() < self.history.correct[step][cell]
+        self.labels += 1
+        number = self.labels
+        name = str(group) if grouping == REGION else CLASSES[group]
+        at = self.history.times[step] + (self.rng.random() - 0.5) / self.scenario.batches_per_day * DAY
+        fact = Fact(
+            f"r{number}",
+            f"i{number}",
+            grouping,
+            name,
+            CLASSES[predicted],
+            float(MIDDLES[bin_]),
+            {REGION: str(region)},
+            at,
+            self.now,
+        )
+        label = CLASSES[predicted] if right else CLASSES[(predicted + 1) % len(CLASSES)]
+        return OutcomeEntry((1, number), (1, number), f"by_{grouping}", fact, Given(label, self.now, ""))
+
+    def truth(self) -> dict[str, np.ndarray]:
+        """Accuracy of every group now."""
+        shares, correct = (values.ravel() for values in self.world.at(max(self.since, -1e9)))
+        return truths(self.groups, shares, correct)
+
+    def believed(self) -> dict[str, Any]:
+        return believed_groupings(
+            settings=self.model,
+            index=self.index(),
+            probability_sums={},
+            ledger=self.ledger,
+            metric_groups=1,
+            at=self.now,
+            told_before={},
+        )
+
+    def ask(self, believed: dict[str, Any] | None) -> None:
+        """A batch of labels: by turns, if several ask."""
+        askers = self.scenario.askers
+        for turn, grouping in enumerate(askers):
+            count = len(range(turn, BATCH, len(askers)))
+            size = int(self.groups[grouping].max()) + 1
+            if self.scenario.policy == "random" or believed is None:
+                wanted = self.rng.integers(size, size=count)
+            else:
+                wanted = self.named(believed[grouping].beliefs, count)
+            self.draw(grouping, wanted)
+
+    def named(self, beliefs: Any, count: int) -> np.ndarray:
+        task = TASKS["identification", "accuracy"](Question(beliefs.cells))
+        asking, chosen = beliefs.accuracy_beliefs(), []
+        while len(chosen) < count:
+            situation = Situation(asking, beliefs.shares[None], beliefs.shares[None] > 0)
+            group = POLICIES[self.scenario.policy]().choose(task, situation, self.rng)[0]
+            asking.expect(group[:1])
+            chosen.append(int(group[0]))
+        return np.array(chosen)
+
+
+def truths(groups: dict[str, np.ndarray], shares: np.ndarray, correct: np.ndarray) -> dict[str, np.ndarray]:
+    found = {
+        name: np.bincount(of, weights=shares * correct) / np.bincount(of, weights=shares)
+        for name, of in groups.items()
+    }
+    return found | {ALL: np.atleast_1d((shares * correct).sum() / shares.sum())}
+
+
+def kinds(scenario: Scenario) -> dict[str, tuple[str, slice]]:
+    """Kinds of groups by name: grouping, and which of its groups."""
+    return {
+        "changed": (REGION, slice(CHANGED, CHANGED + 1)),
+        "others": (REGION, slice(CHANGED + 1, None)),
+        "classes": (CLASS, slice(None)),
+        "all": (ALL, slice(None)),
+    }
+
+
+def run(scenario: Scenario, rng: np.random.Generator, looks: range, believe: Any = None) -> Iterator[Any]:
+    """Of every look: labels since the change, kind of group, lower ends, upper ends, truths, means, effective labels."""
+    watched = Watched(scenario, rng)
+    snapshot = None
+    while watched.labels < scenario.before + scenario.after:
+        watched.come()
+        watched.ask(snapshot)
+        due = watched.since in looks
+        if due or scenario.policy != "random":
+            snapshot = watched.believed() if believe is None else believe(watched)
+        if due:
+            truth = watched.truth()
+            for kind, (grouping, which) in kinds(scenario).items():
+                there = snapshot[grouping]
+                yield (
+                    watched.since,
+                    kind,
+                    there.accuracy_lower[which],
+                    there.accuracy_upper[which],
+                    truth[grouping][which],
+                    there.accuracy_mean[which],
+                    there.beliefs.labels[which],
+                )
+
+
+def measure(
+    scenario: Scenario, runs: int, looks: range, seed: int = 0, believe: Any = None
+) -> dict[str, dict[int, np.ndarray]]:
+    """Of every kind and look: intervals, held, truth below, truth above, width, bias, effective labels."""
+    found: dict[str, dict[int, np.ndarray]] = defaultdict(lambda: defaultdict(lambda: np.zeros(7)))
+    for n in range(runs):
+        for since, kind, lower, upper, truth, mean, labels in run(
+            scenario, np.random.default_rng([seed, n]), looks, believe
+        ):
+            found[kind][since] += [
+                len(truth),
+                ((lower <= truth) & (truth <= upper)).sum(),
+                (truth < lower).sum(),
+                (truth > upper).sum(),
+                (upper - lower).sum(),
+                (mean - truth).sum(),
+                labels.sum(),
+            ]
+    return found
+
+
+STRETCHES = ((-400, 0), (1, 100), (101, 200), (201, 400), (401, 600), (601, 1000))
+"""Labels since the change, by which looks are put together."""
+
+
+def table(found: dict[str, dict[int, np.ndarray]]) -> str:
+    """Markdown, a row for every kind of groups: coverage (truth below, above; width, bias), by labels since the change."""
+    lines = ["| groups | " + " | ".join(f"{a} to {b}" for a, b in STRETCHES) + " |"]
+    lines.append("| --- " * (1 + len(STRETCHES)) + "|")
+    for kind, looks in found.items():
+        row = []
+        for begin, end in STRETCHES:
+            total = sum(values for since, values in looks.items() if begin <= since <= end)
+            if isinstance(total, int):
+                row.append("")
+                continue
+            share = 100 * total[1:] / total[0]
+            row.append(f"{share[0]:.1f} ({share[1]:.1f}, {share[2]:.1f}; {share[3]:.1f}, {share[4]:+.1f})")
+        lines.append(f"| {kind} | " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scenario", default="abrupt")
+    parser.add_argument("--drop", type=float, default=0.2)
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--askers", default=REGION)
+    parser.add_argument("--policy", default="random")
+    parser.add_argument("--every", type=int, default=100)
+    parser.add_argument("--pool", type=float, default=None)
+    parser.add_argument("--prior", default="learned")
+    parser.add_argument("--after", type=int, default=1000)
+    parser.add_argument("--window", type=float, default=0.25)
+    parser.add_argument("--run-length", type=int, default=10_000)
+    parser.add_argument("--before", type=int, default=600)
+    options = parser.parse_args()
+    scenario = Scenario(
+        options.scenario,
+        options.drop,
+        askers=tuple(options.askers.split(",")),
+        policy=options.policy,
+        pool_half_life_days=options.pool,
+        prior=options.prior,
+        after=options.after,
+        before=options.before,
+        run_length=options.run_length,
+        window_days=options.window or None,
+    )
+    began = time.process_time()
+    found = measure(scenario, options.runs, range(-options.every, options.after + 1, options.every))
+    print(table(found))
+    print(f"{time.process_time() - began:.1f} s CPU")
+
+
+if __name__ == "__main__":
+    main()

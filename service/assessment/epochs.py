@@ -1,0 +1,182 @@
+"""Traffic by epochs: what comes now, and how densely labels were drawn from the traffic of their time.
+
+Epochs are stretches of time, the newest first. An interval is about the predictions that come now, so shares
+are those of the newest traffic. A label that was drawn for a group is an even sample of the group's traffic
+*of its epoch*. So a cell c was labelled with the density
+
+    D(c) = sum over groupings a that asked, and epochs e, of  n_ae f_e(c) r_e(c) / s_ae,
+
+with n_ae the labels of the epoch that were asked for the group of c in a, s_ae that group's share of the
+epoch's traffic, f_e(c) what forgetting leaves of the epoch's labels in c, and r_e(c) the ratio of c's share of
+the traffic then and now. Labels weigh 1 / D(c): the balance heuristic (Veach and Guibas, SIGGRAPH 1995) over
+all askers and epochs. While traffic moves only between the groups of the grouping that asks, this is
+n / (share now).
+
+Traffic is counted by group and score bin of every grouping, not by cell; so r_e is the ratio of least relative
+entropy that has these counts: iterative proportional fitting (Deming and Stephan, 1940).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+ENOUGH = 1_000.0
+"""Predictions of a group from which its score bins are known."""
+
+_ROUNDS = 4
+"""Of proportional fitting: what is left then is less than what labels can tell."""
+
+_MOST = 50.0
+"""A cell's share is not taken to have changed by more, as few predictions may say anything."""
+
+_PSEUDO = 20.0
+"""Predictions of an epoch that are taken to be as at all times, so that rare groups have a share."""
+
+
+def recent_weights(epochs: Floats, enough: float = ENOUGH) -> Floats:
+    """Traffic now, in predictions of the newest epochs that tell it [G, B].
+
+    A group's score bins come from the newest epochs that have `enough` of its predictions, the shares of groups
+    from those that have as many for every group.
+
+    Args:
+        epochs: predictions by epoch, group and score bin, newest first [E, G, B].
+        enough: predictions.
+    """
+    counts = np.cumsum(epochs, axis=0, dtype=np.float64)
+    of_groups = counts.sum(axis=2)
+    groups = np.arange(of_groups.shape[1])
+    own = counts[_first(of_groups >= enough), groups]
+    total = of_groups.sum(axis=1)
+    shares = of_groups[_first(total[:, None] >= enough * min(len(groups), 10))[0]]
+    sizes = own.sum(axis=1)
+    # A group without predictions of late may still have some, by and by.
+    shares = np.where((shares == 0) & (sizes > 0), 0.5, shares)
+    return np.asarray(own * np.divide(shares, sizes, out=np.zeros(len(groups)), where=sizes > 0)[:, None])
+
+
+def _first(found: npt.NDArray[np.bool_]) -> Indices:
+    """The first epoch that has enough of every column, or else the last one."""
+    return np.where(found.any(axis=0), found.argmax(axis=0), len(found) - 1)
+
+
+def epoch_shares(counts: Floats, now: Floats) -> Floats:
+    """Shares of the traffic of every epoch, none of them 0 [E, M].
+
+    Args:
+        counts: predictions of every epoch [E, M].
+        now: shares now, which are those of the newest epoch [M].
+    """
+    whole = counts.sum(axis=0) + 1e-9
+    smooth = counts + _PSEUDO * whole / whole.sum()
+    shares = smooth / smooth.sum(axis=1, keepdims=True)
+    shares[0] = np.maximum(now, 1e-12) / np.maximum(now, 1e-12).sum()
+    return np.asarray(shares, np.float64)
+
+
+@dataclass(frozen=True)
+class Margin:
+    """A table of traffic.
+
+    Attributes:
+        entries: entry of the table that every cell is in; their number of a cell in none [cells].
+        shares: of every epoch's traffic, those of every entry [E, M].
+    """
+
+    entries: Indices
+    shares: Floats
+
+
+def share_ratios(mass: Floats, margins: Sequence[Margin]) -> Floats:
+    """How much more of the traffic lay in every cell, of every epoch, than does now [E, cells].
+
+    Args:
+        mass: share of traffic now of every cell, as labels tell it; any scale [cells].
+        margins: of all tables.
+    """
+    epochs = len(margins[0].shares)
+    now = _raked(np.repeat(mass[None] / max(mass.sum(), 1e-300), 1, axis=0), margins, slice(0, 1))
+    then = _raked(np.repeat(now, epochs, axis=0), margins, slice(None))
+    ratio = np.divide(then, now, out=np.ones(then.shape), where=now > 0)
+    return np.clip(ratio, 1 / _MOST, _MOST)
+
+
+def _raked(mass: Floats, margins: Sequence[Margin], which: slice) -> Floats:
+    """Shares of cells, with the margins of some epochs [E, cells]."""
+    for _ in range(_ROUNDS):
+        for margin in margins:
+            shares = margin.shares[which]
+            size = shares.shape[1] + 1
+            places = margin.entries + size * np.arange(len(shares))[:, None]
+            sums = np.bincount(places.ravel(), weights=mass.ravel(), minlength=size * len(shares))
+            wanted = np.append(shares, np.zeros((len(shares), 1)), axis=1).ravel()
+            factors = np.divide(wanted, sums, out=np.ones(len(sums)), where=(sums > 0) & (wanted > 0))
+            mass = mass * factors[places]
+    return mass
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What was drawn for one grouping.
+
+    Attributes:
+        groups: group of every cell; the number of groups of a cell in none [cells].
+        labels: drawn for every group and epoch, whatever forgetting leaves [G + 1, E].
+        shares: of every epoch's traffic, of every group [E, G].
+    """
+
+    groups: Indices
+    labels: Floats
+    shares: Floats
+
+
+def drawn_densities(draws: Sequence[Draws], left: Floats, ratios: Floats) -> Floats:
+    """How densely every cell was labelled, in labels over the share of traffic [cells].
+
+    A group that has any labels counts one at least: else a few stale ones would stand for their group's whole
+    traffic, at enormous weights.
+
+    Args:
+        draws: of all groupings that asked.
+        left: what forgetting leaves of an epoch's labels in every cell [cells, E].
+        ratios: from `share_ratios` [E, cells].
+    """
+    density = np.zeros(len(left))
+    then = left * ratios.T
+    for drawn in draws:
+        rates = drawn.labels[:-1] / np.maximum(drawn.shares.T, 1e-12)
+        own = (np.append(rates, np.zeros((1, rates.shape[1])), axis=0)[drawn.groups] * then).sum(axis=1)
+        least = np.where(drawn.labels.sum(axis=1) > 0, 1.0, 0.0) / np.append(
+            np.maximum(drawn.shares[0], 1e-12), 1
+        )
+        least[-1] = 0.0
+        density += np.maximum(own, least[drawn.groups])
+    return density
+
+
+def left_by_region(regions: Indices, whole: Floats, left: Floats) -> Floats:
+    """What forgetting leaves of an epoch's labels, of cells that changed alike together [cells, E].
+
+    Where an epoch has none, as much as of the next newer one that has.
+
+    Args:
+        regions: of every cell, the number that cells share which changed alike [cells].
+        whole: labels of every cell and epoch [cells, E].
+        left: what forgetting leaves of them [cells, E].
+    """
+    count = int(regions.max(initial=-1)) + 1
+    sums = [np.zeros((count, whole.shape[1])) for _ in range(2)]
+    for into, values in zip(sums, (whole, left), strict=True):
+        np.add.at(into, regions, values)
+    share = np.divide(sums[1], sums[0], out=np.full(sums[0].shape, np.nan), where=sums[0] > 0)
+    before = np.ones(count)
+    for epoch in range(share.shape[1]):
+        share[:, epoch] = before = np.where(np.isnan(share[:, epoch]), before, share[:, epoch])
+    return np.asarray(share[regions], np.float64)

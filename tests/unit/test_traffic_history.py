@@ -1,0 +1,42 @@
+"""Traffic by epochs, from marks of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from service.store.marks import MarkName
+from service.traffic_counts import WHOLE, TableCounts, TrafficCounts
+from service.traffic_history import GROWTH, superfluous, traffic_history
+
+HOUR = 3_600.0
+
+
+def counted(predictions: int) -> TrafficCounts:
+    return TrafficCounts({WHOLE: TableCounts("", ("",), np.array([[predictions]]))})
+
+
+def test_epochs_are_what_came_between_marks_that_are_old_enough() -> None:
+    marks = {MarkName("recent", at * HOUR): counted(int(10 * at)) for at in (1, 10, 30, 95)}
+    history = traffic_history(marks, counted(1_000), window_seconds=24 * HOUR, now=100 * HOUR)
+    assert history is not None
+    assert history.begins.tolist() == [30 * HOUR, 10 * HOUR, 1 * HOUR, -np.inf]
+    assert [part.predictions for part in history.parts] == [700, 200, 90, 10]
+    assert history.epoch(np.array([99, 30, 29, 0]) * HOUR).tolist() == [0, 0, 1, 3]
+
+
+def test_there_is_no_history_while_all_traffic_is_recent_or_shards_were_filled_again() -> None:
+    marks = {MarkName("beginning", 90 * HOUR): counted(5)}
+    assert traffic_history(marks, counted(9), window_seconds=24 * HOUR, now=100 * HOUR) is None
+    marks = {MarkName("beginning", 0.0): counted(50)}
+    assert traffic_history(marks, counted(9), window_seconds=24 * HOUR, now=100 * HOUR) is None
+
+
+def test_kept_marks_are_few_and_no_gap_is_long() -> None:
+    kept: list[float] = []
+    for now in np.arange(0, 2_000, 3.0):
+        kept.append(now)
+        old = [time for time in kept if time <= now - 24]
+        kept = [time for time in kept if time not in superfluous(old, now=now)]
+    ages = sorted(now - time for time in kept)
+    assert len(ages) < 40
+    assert all(b <= 3 * GROWTH * a for a, b in zip(ages[8:], ages[9:], strict=False))
