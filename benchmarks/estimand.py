@@ -1,8 +1,8 @@
-"""Coverage of intervals of the accuracy of the predictions that come now, while a model or its traffic changes.
+"""Coverage of intervals of the accuracy of the next predictions, while a model or its traffic changes.
 
-A stream of predictions in regions, classes and score bins; labels are asked for by region, by class or by both,
-and placed in the service's ledger; at each look the interval of every group is compared with its accuracy now:
-the expected share of right ones among its next predictions, if nothing changes further.
+A stream of predictions in regions, classes and score bins; labels are requested by region, by class or by
+both, and placed in the service's ledger. At each look the interval of every group is compared with its
+accuracy now: the expected share of right ones among its next predictions, if nothing changes further.
 
     python -m benchmarks.estimand --scenario abrupt --drop 0.2 --runs 50
 """
@@ -61,6 +61,10 @@ class Scenario:
         traffic: predictions between two batches.
         traffic_half_life_days: setting of the service.
         pool_half_life_days: of the pool from which items are drawn; that of traffic, if None.
+        prior: setting of the service.
+        accuracy: added to the logits of accuracies; if given, all regions are equally certain.
+        run_length: setting of the service.
+        window_days: length of the newest epoch of traffic; None for traffic without epochs.
     """
 
     kind: str
@@ -82,19 +86,20 @@ class Scenario:
 
 
 class World:
-    """Shares and accuracies of cells [regions, classes, bins], at a number of labels since the change began."""
+    """Shares and accuracies of cells [regions, classes, bins], by the labels since the change began.
+
+    Args:
+        scenario: what happens.
+        rng: random numbers.
+    """
 
     def __init__(self, scenario: Scenario, rng: np.random.Generator) -> None:
         self.scenario = scenario
         regions = scenario.regions
         shape = (regions, len(CLASSES), BINS)
-        shares = np.full(regions, 1 / regions) if regions > 8 else np.linspace(1.6, 0.4, regions) / regions
+        shares = np.linspace(1.6, 0.4, regions) / regions
         if scenario.kind == "mix":
             shares = np.append(0.5, np.full(regions - 1, 0.5 / (regions - 1)))
-        else:
-            # The one that changes has about a quarter of the traffic.
-            shares = np.roll(shares, 1 if regions <= 8 else 0)
-            shares = np.roll(np.sort(shares)[::-1], 0)
         self.shares = shares / shares.sum()
         skill = (
             rng.uniform(2.0, 5.0, (regions, 1, 1))
@@ -147,7 +152,7 @@ class World:
             moved = within * np.exp(-middle * MIDDLES)
             moved = moved / moved.sum(axis=-1, keepdims=True) * within.sum(axis=-1, keepdims=True)
             low, high = (middle, high) if (moved * correct).sum() > wanted else (low, middle)
-        return moved
+        return np.asarray(moved)
 
 
 @dataclass
@@ -205,10 +210,12 @@ class Watched:
 
     @property
     def now(self) -> float:
+        """Seconds since the epoch."""
         return NOW + self.step / self.scenario.batches_per_day * DAY
 
     @property
     def since(self) -> float:
+        """Labels since the change began; negative before."""
         return self.labels - self.scenario.before
 
     def come(self) -> None:
@@ -268,19 +275,24 @@ class Watched:
     def draw(self, grouping: str, wanted: np.ndarray) -> None:
         """Labels of predictions from the pools of some groups."""
         half_life = self.scenario.pool_half_life_days or self.scenario.traffic_half_life_days
-        counts, entries = np.array(self.history.counts), []
+        counts, entries = np.array(self.history.counts), list[OutcomeEntry]()
         weighted = self.decayed(half_life)[:, None] * counts
         for group in np.unique(wanted):
             inside = self.groups[grouping] == group
             chance = (weighted * inside).ravel()
-            share = chance.sum() / weighted.sum()
             drawn = self.rng.choice(len(chance), size=int((wanted == group).sum()), p=chance / chance.sum())
-            for place in drawn.tolist():
-                entries.append(self.answered(place, grouping, int(group), float(share)))
+            entries += [self.answered(place, grouping, int(group)) for place in drawn.tolist()]
         self.ledger.fold(entries)
         self.ledger.place()
 
-    def answered(self, place: int, grouping: str, group: int, share: float) -> OutcomeEntry:
+    def answered(self, place: int, grouping: str, group: int) -> OutcomeEntry:
+        """The label of one prediction.
+
+        Args:
+            place: of the stretch and cell that it came in.
+            grouping: that it was drawn for.
+            group: its number.
+        """
         step, cell = divmod(place, len(self.groups[REGION]))
         region, predicted, bin_ = (int(codes[cell]) for codes in self.cells)
         right = self.rng.random() < self.history.correct[step][cell]
@@ -308,6 +320,7 @@ class Watched:
         return truths(self.groups, shares, correct)
 
     def believed(self) -> dict[str, Any]:
+        """Snapshots of all groupings now."""
         return believed_groupings(
             settings=self.model,
             index=self.index(),
@@ -331,8 +344,9 @@ class Watched:
             self.draw(grouping, wanted)
 
     def named(self, beliefs: Any, count: int) -> np.ndarray:
+        """Groups that the policy asks about, step by step."""
         task = TASKS["identification", "accuracy"](Question(beliefs.cells))
-        asking, chosen = beliefs.accuracy_beliefs(), []
+        asking, chosen = beliefs.accuracy_beliefs(), list[int]()
         while len(chosen) < count:
             situation = Situation(asking, beliefs.shares[None], beliefs.shares[None] > 0)
             group = POLICIES[self.scenario.policy]().choose(task, situation, self.rng)[0]
@@ -342,6 +356,7 @@ class Watched:
 
 
 def truths(groups: dict[str, np.ndarray], shares: np.ndarray, correct: np.ndarray) -> dict[str, np.ndarray]:
+    """Accuracy of every group by grouping, and of all traffic."""
     found = {
         name: np.bincount(of, weights=shares * correct) / np.bincount(of, weights=shares)
         for name, of in groups.items()
@@ -349,7 +364,7 @@ def truths(groups: dict[str, np.ndarray], shares: np.ndarray, correct: np.ndarra
     return found | {ALL: np.atleast_1d((shares * correct).sum() / shares.sum())}
 
 
-def kinds(scenario: Scenario) -> dict[str, tuple[str, slice]]:
+def kinds() -> dict[str, tuple[str, slice]]:
     """Kinds of groups by name: grouping, and which of its groups."""
     return {
         "changed": (REGION, slice(CHANGED, CHANGED + 1)),
@@ -359,19 +374,19 @@ def kinds(scenario: Scenario) -> dict[str, tuple[str, slice]]:
     }
 
 
-def run(scenario: Scenario, rng: np.random.Generator, looks: range, believe: Any = None) -> Iterator[Any]:
-    """Of every look: labels since the change, kind of group, lower ends, upper ends, truths, means, effective labels."""
+def run(scenario: Scenario, rng: np.random.Generator, looks: range) -> Iterator[Any]:
+    """Labels since the change, kind of group, ends of intervals, truths, means and effective labels."""
     watched = Watched(scenario, rng)
-    snapshot = None
+    snapshot: dict[str, Any] | None = None
     while watched.labels < scenario.before + scenario.after:
         watched.come()
         watched.ask(snapshot)
         due = watched.since in looks
         if due or scenario.policy != "random":
-            snapshot = watched.believed() if believe is None else believe(watched)
-        if due:
+            snapshot = watched.believed()
+        if due and snapshot is not None:
             truth = watched.truth()
-            for kind, (grouping, which) in kinds(scenario).items():
+            for kind, (grouping, which) in kinds().items():
                 there = snapshot[grouping]
                 yield (
                     watched.since,
@@ -384,14 +399,12 @@ def run(scenario: Scenario, rng: np.random.Generator, looks: range, believe: Any
                 )
 
 
-def measure(
-    scenario: Scenario, runs: int, looks: range, seed: int = 0, believe: Any = None
-) -> dict[str, dict[int, np.ndarray]]:
+def measure(scenario: Scenario, runs: int, looks: range, seed: int = 0) -> dict[str, dict[int, np.ndarray]]:
     """Of every kind and look: intervals, held, truth below, truth above, width, bias, effective labels."""
     found: dict[str, dict[int, np.ndarray]] = defaultdict(lambda: defaultdict(lambda: np.zeros(7)))
     for n in range(runs):
         for since, kind, lower, upper, truth, mean, labels in run(
-            scenario, np.random.default_rng([seed, n]), looks, believe
+            scenario, np.random.default_rng([seed, n]), looks
         ):
             found[kind][since] += [
                 len(truth),
@@ -410,7 +423,7 @@ STRETCHES = ((-400, 0), (1, 100), (101, 200), (201, 400), (401, 600), (601, 1000
 
 
 def table(found: dict[str, dict[int, np.ndarray]]) -> str:
-    """Markdown, a row for every kind of groups: coverage (truth below, above; width, bias), by labels since the change."""
+    """A row for every kind of groups: coverage (truth below, above; width, bias), by stretches of labels."""
     lines = ["| groups | " + " | ".join(f"{a} to {b}" for a, b in STRETCHES) + " |"]
     lines.append("| --- " * (1 + len(STRETCHES)) + "|")
     for kind, looks in found.items():
@@ -427,6 +440,7 @@ def table(found: dict[str, dict[int, np.ndarray]]) -> str:
 
 
 def main() -> None:
+    """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenario", default="abrupt")
     parser.add_argument("--drop", type=float, default=0.2)

@@ -115,26 +115,12 @@ def weighed(
         epochs: the same labels by epochs of traffic, where these are known.
     """
     voters = index.space.voters
-    even: list[Asked] = []
-    uneven: list[Asked] = []
-    uneven_beside_votes: list[Asked] = []
-    by_votes: Asked | None = None
-    for grouping in _asking(ledger):
-        for any_vote in (False, True):
-            members = np.flatnonzero(_drawn(ledger, grouping, any_vote)[sources]) if len(sources) else sources
-            if not members.size:
-                continue
-            groups = _groups(index, grouping, any_vote)
-            left, plain = (None, None) if kept is None else (kept(members, any_vote), kept(members, True))
-            asked = Asked(groups.numbers, members, groups.shares, left)
-            (even if any_vote else uneven).append(asked)
-            if not any_vote and _is_by_votes(index, grouping):
-                by_votes = asked
-            elif not any_vote:
-                uneven_beside_votes.append(Asked(groups.numbers, members, groups.shares, plain))
+    even, uneven, uneven_beside_votes, by_votes = _asked(index, ledger, sources, kept)
     if voters is None or not even:
         weights = balance_weights(cells=cells, freshness=freshness, asked=uneven)
-        weights = _by_epochs(index, ledger, cells, sources, weights, freshness, epochs)
+        if epochs is not None and len(cells):
+            mass = sums(cells, weights * freshness, len(index.cells))
+            weights = _by_epochs(index, ledger, epochs, mass, cells=cells, sources=sources)
         return Weighed(weights, None, weights)
 
     def densities(asked: list[Asked]) -> Floats:
@@ -165,18 +151,56 @@ def weighed(
     )
 
 
-def _by_epochs(  # noqa: PLR0917
+def _asked(
     index: GroupIndex,
     ledger: OutcomeLedger,
+    sources: Indices,
+    kept: Callable[[Indices, bool], Floats | None] | None,
+) -> tuple[list[Asked], list[Asked], list[Asked], Asked | None]:
+    """Labels by the grouping that they were drawn for.
+
+    Returns:
+        Those of any vote; the others; those among the others that were not drawn by votes; and those that were.
+    """
+    even: list[Asked] = []
+    uneven: list[Asked] = []
+    uneven_beside_votes: list[Asked] = []
+    by_votes: Asked | None = None
+    for grouping in _asking(ledger):
+        for any_vote in (False, True):
+            members = np.flatnonzero(_drawn(ledger, grouping, any_vote)[sources]) if len(sources) else sources
+            if not members.size:
+                continue
+            groups = _groups(index, grouping, any_vote)
+            left, plain = (None, None) if kept is None else (kept(members, any_vote), kept(members, True))
+            asked = Asked(groups.numbers, members, groups.shares, left)
+            (even if any_vote else uneven).append(asked)
+            if not any_vote and _is_by_votes(index, grouping):
+                by_votes = asked
+            elif not any_vote:
+                uneven_beside_votes.append(Asked(groups.numbers, members, groups.shares, plain))
+    return even, uneven, uneven_beside_votes, by_votes
+
+
+def _by_epochs(
+    index: GroupIndex,
+    ledger: OutcomeLedger,
+    epochs: LabelEpochs,
+    mass: Floats,
+    *,
     cells: Indices,
     sources: Indices,
-    weights: Floats,
-    freshness: Floats,
-    epochs: LabelEpochs | None,
 ) -> Floats:
-    """Weights of labels by how densely they were drawn from the traffic of their time, if it is known [n]."""
-    if epochs is None or not len(cells):
-        return weights
+    """Weights of labels by how densely they were drawn from the traffic of their time [n].
+
+    Args:
+        index: groups of the model, with their traffic by epochs.
+        ledger: who asked.
+        epochs: the labels by epochs.
+        mass: share of traffic now of every label cell, as labels tell it; any scale [cells].
+        cells: label cell of every label [n].
+        sources: codes of who asked for it [n].
+    """
     count, size = epochs.whole.shape[1], len(index.cells)
     draws = []
     for grouping in _asking(ledger):
@@ -200,10 +224,7 @@ def _by_epochs(  # noqa: PLR0917
         entries = np.where(groups.there, groups.cells * bins + index.cells.bins, groups.weights.size)
         counts = groups.epochs.reshape(count, -1)
         margins.append(Margin(entries, epoch_shares(counts, groups.weights.ravel() / groups.weights.sum())))
-    if margins:
-        ratios = share_ratios(sums(cells, weights * freshness, size), margins)
-    else:
-        ratios = np.ones((count, size))
+    ratios = share_ratios(mass, margins) if margins else np.ones((count, size))
     return inverse(drawn_densities(draws, left_by_region(regions, whole, left), ratios)[cells])
 
 

@@ -7,13 +7,13 @@ are those of the newest traffic. A label that was drawn for a group is an even s
     D(c) = sum over groupings a that asked, and epochs e, of  n_ae f_e(c) r_e(c) / s_ae,
 
 with n_ae the labels of the epoch that were asked for the group of c in a, s_ae that group's share of the
-epoch's traffic, f_e(c) what forgetting leaves of the epoch's labels in c, and r_e(c) the ratio of c's share of
-the traffic then and now. Labels weigh 1 / D(c): the balance heuristic (Veach and Guibas, SIGGRAPH 1995) over
-all askers and epochs. While traffic moves only between the groups of the grouping that asks, this is
+epoch's traffic, f_e(c) what forgetting leaves of the epoch's labels in c, and r_e(c) the ratio of c's share
+of the traffic then and now. Labels weigh 1 / D(c): the balance heuristic (Veach and Guibas, SIGGRAPH 1995)
+over all askers and epochs. While traffic moves only between the groups of the grouping that asks, this is
 n / (share now).
 
-Traffic is counted by group and score bin of every grouping, not by cell; so r_e is the ratio of least relative
-entropy that has these counts: iterative proportional fitting (Deming and Stephan, 1940).
+Traffic is counted by group and score bin of every grouping, not by cell; so r_e is the ratio of least
+relative entropy that has these counts: iterative proportional fitting (Deming and Stephan, 1940).
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _PSEUDO = 20.0
 def recent_weights(epochs: Floats, enough: float = ENOUGH) -> Floats:
     """Traffic now, in predictions of the newest epochs that tell it [G, B].
 
-    A group's score bins come from the newest epochs that have `enough` of its predictions, the shares of groups
-    from those that have as many for every group.
+    A group's score bins come from the newest epochs that have `enough` of its predictions, the shares of
+    groups from those that have as many for every group.
 
     Args:
         epochs: predictions by epoch, group and score bin, newest first [E, G, B].

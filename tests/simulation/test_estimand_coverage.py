@@ -1,6 +1,6 @@
-"""Intervals hold the accuracy of the predictions that come now, while a model or the mix of its traffic changes.
+"""Intervals hold the accuracy of the next predictions, while a model or the mix of its traffic changes.
 
-Through the service's own path (`benchmarks/estimand.py`); docs/forgetting.md has figures of many more streams.
+Through the service's own path (`benchmarks/estimand.py`); docs/forgetting.md has figures of more streams.
 """
 
 from __future__ import annotations

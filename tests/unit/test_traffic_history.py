@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from service.store.marks import MarkName
@@ -39,4 +41,4 @@ def test_kept_marks_are_few_and_no_gap_is_long() -> None:
         kept = [time for time in kept if time not in superfluous(old, now=now)]
     ages = sorted(now - time for time in kept)
     assert len(ages) < 40
-    assert all(b <= 3 * GROWTH * a for a, b in zip(ages[8:], ages[9:], strict=False))
+    assert all(b <= 3 * GROWTH * a for a, b in pairwise(ages[8:]))
