@@ -160,7 +160,7 @@ def _asked(
     """Labels by the grouping that they were drawn for.
 
     Returns:
-        Those of any vote; the others; those among the others that were not drawn by votes; and those that were.
+        Those of any vote; the others; those among these that were not drawn by votes; and those that were.
     """
     even: list[Asked] = []
     uneven: list[Asked] = []
