@@ -169,6 +169,12 @@ def _parser() -> argparse.ArgumentParser:
         default=float(os.environ.get("DEMO_SECONDS", "90")),
         help="length of the stream (default: $DEMO_SECONDS, else 90)",
     )
+    demo.add_argument(
+        "--seed",
+        type=int,
+        default=int(os.environ.get("DEMO_SEED", "1")),
+        help="decides images, cameras, draws and answers of the whole demo (default: $DEMO_SEED, else 1)",
+    )
     demo.set_defaults(command=_demo)
     return parser
 
@@ -361,7 +367,7 @@ def _demo(options: argparse.Namespace) -> int:
     if options.part is None:
         from service.demo.run import run_demo  # noqa: PLC0415 - needs scikit-learn, an extra
 
-        return run_demo(seconds=options.seconds, console=Console())
+        return run_demo(seconds=options.seconds, console=Console(), seed=options.seed)
     from service.demo.parts import play_part  # noqa: PLC0415 - needs scikit-learn, an extra
 
     play_part(options.part, _settings(options), seconds=options.seconds)

@@ -54,6 +54,15 @@ class Stream:
             correct=np.concatenate([part.correct for part in parts]),
         )
 
+    def before(self, time: float | None) -> Stream:
+        """The predictions from before a time, in seconds since the epoch; all of them without one."""
+        if time is None:
+            return self
+        end = int(np.searchsorted(self.times, time))
+        parts = (self.times, self.cameras, self.predicted, self.scores, self.correct)
+        times, cameras, predicted, scores, correct = (part[:end] for part in parts)
+        return Stream(times, cameras, predicted, scores, correct)
+
     def members(self, grouping: str, group: str) -> Booleans | None:
         """Which predictions are in a group, or None for a grouping that the demo does not follow."""
         if grouping == "all":
@@ -64,25 +73,23 @@ class Stream:
             return _equal(self.predicted, CLASSES.index(group))
         return None
 
-    def accuracy(self, grouping: str, group: str, *, at: float, half_life_seconds: float) -> float | None:
-        """The truth: accuracy of a group, every prediction weighing half as much after each half-life.
+    def accuracy(self, grouping: str, group: str, *, since: float | None) -> float | None:
+        """The truth: how accurate a group's predictions are now, and stay if nothing changes further.
 
         Args:
             grouping: name.
             group: name.
-            at: the moment that is looked from, seconds since the epoch; what came later is left out.
-            half_life_seconds: of the weights.
+            since: when the world last changed, seconds since the epoch; None if it never did. Predictions
+                from then on are like those that come next.
 
         Returns:
-            None where the group has no prediction yet.
+            None where the group has no such prediction yet.
         """
         members = self.members(grouping, group)
         if members is None:
             return None
-        chosen = members & (self.times <= at)
-        weights = np.exp2((self.times[chosen] - at) / half_life_seconds)
-        total = float(weights.sum())
-        return float(weights @ self.correct[chosen]) / total if total > 0 else None
+        chosen = members if since is None else members & (self.times >= since)
+        return float(self.correct[chosen].mean()) if chosen.any() else None
 
 
 def _equal(codes: Indices, code: int) -> Booleans:

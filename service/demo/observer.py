@@ -24,7 +24,6 @@ class Observer:
         folder: where the journals are.
         monitoring_port: where Credence serves its metrics, on this machine.
         seconds: length of the run.
-        half_life_seconds: of the truth's weights.
 
     Attributes:
         history: what really happened.
@@ -33,16 +32,13 @@ class Observer:
         answered_seen: looks at the metrics: when, and how many answers they counted.
     """
 
-    def __init__(
-        self, folder: Path, *, monitoring_port: int, seconds: float, half_life_seconds: float
-    ) -> None:
+    def __init__(self, folder: Path, *, monitoring_port: int, seconds: float) -> None:
         self.history = History()
         self.findings = Findings()
         self.reading = Reading(time=time.time())
         self.answered_seen: list[tuple[float, int]] = []
         self._monitoring_port = monitoring_port
         self._seconds = seconds
-        self._half_life_seconds = half_life_seconds
         self._journals = {name: JournalReader(folder / name) for name in (PRODUCER_FILE, LABELLER_FILE)}
         self._recent_counts: deque[tuple[float, int]] = deque()
         self._truths: dict[tuple[str, str], float] = {}
@@ -81,7 +77,7 @@ class Observer:
 
     def results(self) -> list[GroupResult]:
         """Every group's newest interval beside the truth."""
-        return group_results(self.reading, self.history.stream, half_life_seconds=self._half_life_seconds)
+        return group_results(self.reading, self.history.stream, degraded_at=self.history.degraded_at)
 
     def scene(self) -> Scene:
         """What is to be shown now."""

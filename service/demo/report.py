@@ -11,7 +11,7 @@ from rich.table import Table
 
 from service.demo.configuration import MIN_ACCURACY
 from service.demo.findings import CERTAIN, Findings
-from service.demo.verdict import GroupResult
+from service.demo.verdict import GroupResult, chance_of_misses
 from service.demo.world import DEGRADED_CAMERA
 
 _WHAT_WIDTH = 46
@@ -51,7 +51,7 @@ def print_report(
 
 
 def _groups(results: Sequence[GroupResult]) -> Table:
-    table = Table(box=None, pad_edge=False, title="Accuracy at the end, recent traffic counting more")
+    table = Table(box=None, pad_edge=False, title="Accuracy of the predictions that come now")
     table.add_column("group")
     for title in ("accuracy", "95 % interval", "labels", "truth", "inside"):
         table.add_column(title, justify="right")
@@ -78,7 +78,7 @@ def _numbers(
 
     inside = sum(result.is_inside for result in results)
     return [
-        ("truth inside the intervals", f"{inside} of {len(results)}"),
+        ("truth inside the intervals", f"{inside} of {len(results)}{_like_it(results)}"),
         ("labels used", str(measured.labels)),
         ("`credence run` started to first label request", _seconds(measured.first_request_seconds)),
         (
@@ -98,6 +98,16 @@ def _numbers(
         ("confirmed by evidence to have got worse", since_start(findings.confirmed_at)),
         ("random sampling, told of the change, as sure", random_labels_line(measured)),
     ]
+
+
+def _like_it(results: Sequence[GroupResult]) -> str:
+    """How many of a hundred runs end with as many misses, where there are any."""
+    misses = sum(not result.is_inside for result in results)
+    if not misses:
+        return ""
+    runs = 100 * chance_of_misses(results)
+    many = f"{misses} misses or more" if misses > 1 else "a miss or more"
+    return f"; {many} in {'less than 1' if runs < 1 else f'about {runs:.0f}'} of 100 runs"
 
 
 def random_labels_line(measured: Measurements) -> str:

@@ -101,12 +101,7 @@ class Demo:
         self._stop = stop
         self._http_port, self._monitoring_port = free_port(), free_port()
         self._credence_started = 0.0
-        self._observer = Observer(
-            folder,
-            monitoring_port=self._monitoring_port,
-            seconds=seconds,
-            half_life_seconds=traffic_half_life_seconds(seconds),
-        )
+        self._observer = Observer(folder, monitoring_port=self._monitoring_port, seconds=seconds)
 
     def run(self) -> int:
         """Start, watch, stop, judge; the exit code."""

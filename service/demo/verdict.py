@@ -31,13 +31,19 @@ class GroupResult:
         return self.reading.lower <= self.truth <= self.reading.upper
 
 
-def group_results(reading: Reading, stream: Stream, *, half_life_seconds: float) -> list[GroupResult]:
-    """The groups that the demo knows the truth of, as of the beliefs' own moment."""
+def group_results(reading: Reading, stream: Stream, *, degraded_at: float | None) -> list[GroupResult]:
+    """The groups that the demo knows the truth of, each beside the accuracy at the moment of its estimate.
+
+    Args:
+        reading: the estimates.
+        stream: all predictions so far.
+        degraded_at: when the camera got worse, seconds since the epoch; None if it did not yet.
+    """
     results: list[GroupResult] = []
+    read_at = reading.snapshot_time or reading.time
+    since = None if degraded_at is None or read_at < degraded_at else degraded_at
     for (grouping, group), believed in reading.groups.items():
-        truth = stream.accuracy(
-            grouping, group, at=reading.snapshot_time or reading.time, half_life_seconds=half_life_seconds
-        )
+        truth = stream.before(degraded_at if since is None else None).accuracy(grouping, group, since=since)
         if truth is not None:
             results.append(GroupResult(believed, truth))
     return results
@@ -57,7 +63,7 @@ def failures(reading: Reading, results: Sequence[GroupResult], found_at: Finding
     if not results:
         found.append("Credence showed no interval of any group")
     misses = sum(not result.is_inside for result in results)
-    probability = float(stats.binom.sf(misses - 1, len(results), NOMINAL_MISS))
+    probability = chance_of_misses(results)
     if misses and probability < _IMPROBABLE:
         found.append(
             f"the truth lies outside {misses} of {len(results)} intervals of 95 %; "
@@ -70,7 +76,10 @@ def failures(reading: Reading, results: Sequence[GroupResult], found_at: Finding
         )
     if found_at.drifted_at is None:
         found.append(f"without labels it was not found that the traffic of {DEGRADED_CAMERA} has drifted")
-    elif found_at.below_at is not None and found_at.below_at < found_at.drifted_at:
-        late = found_at.drifted_at - found_at.below_at
-        found.append(f"labels told that {DEGRADED_CAMERA} is worse {late:.1f} s before drift was found")
     return found
+
+
+def chance_of_misses(results: Sequence[GroupResult]) -> float:
+    """Probability that as many 95% intervals or more miss the truth by chance, were they independent."""
+    misses = sum(not result.is_inside for result in results)
+    return float(stats.binom.sf(misses - 1, len(results), NOMINAL_MISS))
