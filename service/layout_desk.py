@@ -15,9 +15,9 @@ from service.store.layouts import LayoutStore, StoredLayout
 from service.wiring import model_keys
 
 DESCRIPTION = """\
-Traffic and pool of a model stand in Redis under a layout: a fingerprint of its classes, score bins,
-attributes of groupings, bounds and half-life of traffic. Change one of these and a new layout begins; the old
-one stays, so that the change can be taken back, until it is removed here.
+Redis keeps traffic and pool of a model under a layout: a fingerprint of its classes and of the half-life of
+traffic. Change one of these and a new layout begins; the old one stays, so that the change can be taken back,
+until it is removed here.
 
 `list` shows all layouts. `remove` removes those that this configuration does not use; with --in-use those
 that it does use instead: end all predictions consumers before, and start them afterwards, and they make
