@@ -31,6 +31,7 @@ from service.instruments import PipelineMetrics
 from service.settings import Settings
 from service.store.connection import Connection
 from service.store.facts import FactReader
+from service.tables import most_table_bytes
 from service.wiring import model_keys, prediction_step
 
 BATCH = 5_000
@@ -101,10 +102,12 @@ def measure(name: str, predictions: int, redis_url: str) -> dict[str, Any]:
     return {
         "stream": stream.name,
         "predictions": predictions,
+        "partitions": PARTITIONS,
         "groups": groups,
         "differing": differing(stream, settings, connection, exact),
         "taking_us": median(taking),
         "flush_ms": median(flushing),
+        "tables_mb": PARTITIONS * most_table_bytes(settings.cell_space("m")) / 1e6,
         "redis_mb": connection.client.info("memory")["used_memory"] / 1e6,
         "process_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
     }

@@ -23,6 +23,7 @@ COMMANDS: dict[str, list[str]] = {
     "processes": ["benchmarks.processes"],
     "processes_fast": ["benchmarks.processes", "--fast-fetch"],
     "flushes": ["benchmarks.flushes"],
+    "attributes": ["benchmarks.attributes"],
     "memory": ["benchmarks.memory"],
     "recovery": ["benchmarks.recovery"],
     "rounds": ["benchmarks.rounds"],
@@ -78,6 +79,7 @@ def page(results: Path = RESULTS) -> str:
         _ingest(told["ingest"]),
         _processes(told["processes"], told["processes_fast"]),
         _flushes(told["flushes"]),
+        _attributes(told["attributes"]),
         _memory(told["memory"]),
         _recovery(told["recovery"]),
         _rounds(told["rounds"]),
@@ -178,6 +180,38 @@ def _flushes(told: Sequence[Figures]) -> str:
 a flush follows `kafka.flush_records` (50,000) records or `kafka.flush_seconds` (1 s), whichever is sooner,
 so its cost is spread over more. Cells, pools and models are all of one topic partition; a model has a class for
 every ten cells, and asks by class.
+
+{table(heads, rows)}"""
+
+
+def _attributes(told: Sequence[Figures]) -> str:
+    rows = [
+        (
+            f"{f['stream']}, {f['groups']:,} groups",
+            f"{f['differing']}",
+            f"{f['taking_us']:.1f}",
+            f"{f['flush_ms']:.1f}",
+            f"{f['tables_mb']:.1f}",
+            f"{f['redis_mb']:.1f}",
+            f"{f['process_mb']:.0f}",
+        )
+        for f in told
+    ]
+    heads = (
+        f"{told[0]['predictions']:,} predictions, {told[0]['partitions']} partitions",
+        "groups that differ from an exact count",
+        "taking in, us a prediction",
+        "a flush, ms",
+        "tables by the formula, MB at most",
+        "Redis, MB",
+        "process, MB",
+    )
+    return f"""## Many attributes, classes and values
+
+{_command("attributes")}: every group's traffic beside an exact count, and what it costs. A grouping is by each
+attribute and by class; the values of attributes are correlated and follow Zipf's law. Batches of 5,000
+predictions are given to the consumer's step, a flush behind each. What a prediction costs grows with the number
+of attributes, and with how many of its combinations of values were not met before.
 
 {table(heads, rows)}"""
 
@@ -337,7 +371,7 @@ every partition. `credence check` lists the tables, and `bounds.table_bytes` bou
 
 An attribute of 1,000 values with ten score bins takes 0.24 MB a partition, and 0.08 MB more with ten classes. A process
 that shows beliefs holds the tables of all partitions, merged; so it has a row for every value that any partition
-has. Marks of traffic, at most 13, hold the counts of all merged tables once more: compressed in Redis, 8 bytes an entry in a
+has. Marks of traffic, at most 40, hold the counts of all merged tables once more: compressed in Redis, 8 bytes an entry in a
 process. Pool: at most `bounds.pool_items` (or
 one item of every group that is asked about, if these are more) x partitions x {item_bytes:.0f} bytes measured, of
 which the entry in a group's sketch takes 16; payloads, longer ids and attributes come on top.
