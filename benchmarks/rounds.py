@@ -31,9 +31,9 @@ from service.drawing import Pooled
 from service.embedded import EmbeddedRedis
 from service.instruments import PipelineMetrics
 from service.monitor import ModelMonitor
-from service.pool import Sketch
 from service.requesting import request_of
 from service.settings import Settings
+from service.sketch import Sketch
 from service.store.connection import Connection
 from service.store.keys import ModelKeys
 from service.store.records import PoolRecord

@@ -18,10 +18,11 @@ from service.group_index import GroupIndex
 from service.ledger import OutcomeLedger
 from service.performance_watch import POOLED_SCORES
 from service.performing import PerformanceSnapshot, assess_performance, performance_facts
-from service.pool import EMPTY_SKETCH, GroupingPool, Pools, merged_order
+from service.pool import GroupingPool, Pools
 from service.pool_key import PoolKey
 from service.settings import Settings
 from service.shard import Candidates, Shard
+from service.sketch import EMPTY_SKETCH, merged_order
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given, PoolRecord
 from service.tables import tables

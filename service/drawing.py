@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.pool import EMPTY_SKETCH, Sketch, merged_order
+from service.sketch import EMPTY_SKETCH, Sketch, merged_order
 from service.store.records import PoolRecord, decode_pool_record
 from service.store.requests import RequestStore
 from service.store.shards import drawn_entry, pool_field

@@ -115,8 +115,8 @@ class ModelSettings(Frozen):
     traffic_half_life_days: float | None = Field(
         default=1.0,
         gt=0,
-        description="after this time a prediction is half as likely to be drawn for a label, and traffic that "
-        "no mark dates counts half; never less, if null",
+        description="after this time a prediction is half as likely to be drawn for a label, and traffic "
+        "that no mark dates counts half; never less, if null",
     )
     label_half_life_days: float | None = Field(
         default=None, gt=0, description="a label counts half after this time; never less, if null"

@@ -1,7 +1,6 @@
 """Pools: for every group of a grouping that asks for labels, the items that it may ask about next.
 
-A group's pool is a bottom-k sketch (Cohen and Kaplan, "Summarizing data using bottom-k sketches", PODC
-2007): it keeps the k items of highest priority, priority = lambda t + Gumbel noise. In the order of their
+A group's pool is a bottom-k sketch (`service/sketch.py`): it keeps the k items of highest priority, priority = lambda t + Gumbel noise. In the order of their
 priorities the items of a group are an exact sample without replacement, weighted exp(lambda t) (the
 Gumbel-top-k trick; Efraimidis and Spirakis 2006 in the log domain), down to the bound below which an item
 may have been dropped. Sketches of several shards merge exactly down to the highest of their bounds.
@@ -9,7 +8,7 @@ may have been dropped. Sketches of several shards merge exactly down to the high
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -17,65 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from service.cells import OTHER
+from service.sketch import EMPTY_SKETCH, Sketch
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 UInt64s = npt.NDArray[np.uint64]
-
-_ENTRY = np.dtype([("priority", "<f8"), ("hash", "<u8")])
-HEADER_BYTES = 8
-"""The bound, before the entries of an encoded sketch."""
-
-
-class Sketch(NamedTuple):
-    """The pool of one group.
-
-    Attributes:
-        bound: an item below this priority may have been dropped; minus infinity if none was.
-        priorities: of the items, descending [k].
-        hashes: of the items [k].
-    """
-
-    bound: float
-    priorities: Floats
-    hashes: UInt64s
-
-    def encode(self) -> bytes:
-        """The bound (8 bytes), then 16 bytes an item: priority and hash, little-endian."""
-        entries = np.empty(len(self.hashes), _ENTRY)
-        entries["priority"], entries["hash"] = self.priorities, self.hashes
-        return np.array(self.bound, "<f8").tobytes() + entries.tobytes()
-
-    @classmethod
-    def decode(cls, encoded: bytes) -> Sketch:
-        """A sketch from its encoding."""
-        entries = np.frombuffer(encoded, _ENTRY, offset=HEADER_BYTES)
-        bound = float(np.frombuffer(encoded, "<f8", count=1)[0])
-        return cls(bound, entries["priority"].astype(np.float64), entries["hash"].astype(np.uint64))
-
-
-EMPTY_SKETCH = Sketch(-np.inf, np.zeros(0), np.zeros(0, np.uint64))
-
-
-def merged_order(sketches: Sequence[Sketch]) -> list[tuple[float, int, int]]:
-    """Items of one group in the order in which they are drawn, as far as that is known.
-
-    Args:
-        sketches: of the group, one a shard.
-
-    Returns:
-        Priority, hash and position of the shard of every item that lies above the bounds of all shards, the
-        highest first; an item that several shards hold comes once.
-    """
-    bound = max((sketch.bound for sketch in sketches), default=-np.inf)
-    found = [
-        (priority, item, shard)
-        for shard, sketch in enumerate(sketches)
-        for priority, item in zip(sketch.priorities.tolist(), sketch.hashes.tolist(), strict=True)
-        if priority >= bound
-    ]
-    found.sort(key=lambda entry: (-entry[0], entry[2]))
-    return list({item: entry for entry in reversed(found) for item in [entry[1]]}.values())[::-1]
 
 
 class Moves(NamedTuple):

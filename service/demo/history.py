@@ -59,9 +59,13 @@ class Stream:
         if time is None:
             return self
         end = int(np.searchsorted(self.times, time))
-        parts = (self.times, self.cameras, self.predicted, self.scores, self.correct)
-        times, cameras, predicted, scores, correct = (part[:end] for part in parts)
-        return Stream(times, cameras, predicted, scores, correct)
+        return Stream(
+            times=self.times[:end],
+            cameras=self.cameras[:end],
+            predicted=self.predicted[:end],
+            scores=self.scores[:end],
+            correct=self.correct[:end],
+        )
 
     def members(self, grouping: str, group: str) -> Booleans | None:
         """Which predictions are in a group, or None for a grouping that the demo does not follow."""

@@ -12,9 +12,10 @@ import numpy as np
 
 from service.cells import CellSpace
 from service.errors import FlushRefused
-from service.pool import GroupingPool, Pools, Sketch
+from service.pool import GroupingPool, Pools
 from service.pool_key import PoolKey
 from service.shard import Floats, Shard
+from service.sketch import Sketch
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
 from service.store.traffic_pages import changed_pages, restore_traffic

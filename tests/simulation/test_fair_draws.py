@@ -7,9 +7,10 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from service.pool import EMPTY_SKETCH, GroupingPool, merged_order
+from service.pool import GroupingPool
 from service.pool_key import PoolKey
 from service.siphash import siphash24
+from service.sketch import EMPTY_SKETCH, merged_order
 
 GROUPS = ("often", "seldom", "rare")
 SIZES = (12, 6, 3)

@@ -25,9 +25,9 @@ from service.embedded import EmbeddedRedis
 from service.errors import FlushRefused, Unavailable
 from service.instruments import PipelineMetrics
 from service.monitor import ModelMonitor
-from service.pool import EMPTY_SKETCH, Sketch
 from service.pool_key import PoolKey
 from service.settings import RedisSettings, Settings
+from service.sketch import EMPTY_SKETCH, Sketch
 from service.store.connection import Connection
 from service.store.facts import BEGINNING, FactReader, OutcomeEntry, OutcomePage, Position
 from service.store.keys import ModelKeys

@@ -14,7 +14,7 @@ from store_site import NOW, Site, draws_of, issue, message, outcomes, record, wi
 
 from service.embedded import EmbeddedRedis
 from service.errors import FenceRefused, Unavailable
-from service.pool import EMPTY_SKETCH
+from service.sketch import EMPTY_SKETCH
 from service.store.asked import BUCKETS, place_of
 from service.store.connection import Connection
 from service.store.facts import SharedDraw

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from service.pool import EMPTY_SKETCH, GroupingPool, Pools, Sketch, merged_order
+from service.pool import GroupingPool, Pools
 from service.pool_key import PoolKey, gumbel_noise
 from service.siphash import siphash24
+from service.sketch import EMPTY_SKETCH, Sketch, merged_order
 
 KEY = bytes(range(16))
 GROUPS = ["a", "b", "c"]
