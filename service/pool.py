@@ -1,9 +1,10 @@
 """Pools: for every group of a grouping that asks for labels, the items that it may ask about next.
 
-A group's pool is a bottom-k sketch (`service/sketch.py`): it keeps the k items of highest priority, priority = lambda t + Gumbel noise. In the order of their
-priorities the items of a group are an exact sample without replacement, weighted exp(lambda t) (the
-Gumbel-top-k trick; Efraimidis and Spirakis 2006 in the log domain), down to the bound below which an item
-may have been dropped. Sketches of several shards merge exactly down to the highest of their bounds.
+A group's pool is a bottom-k sketch (`service/sketch.py`): it keeps the k items of highest priority, priority
+= lambda t + Gumbel noise. In the order of their priorities the items of a group are an exact sample without
+replacement, weighted exp(lambda t) (the Gumbel-top-k trick; Efraimidis and Spirakis 2006 in the log domain),
+down to the bound below which an item may have been dropped. Sketches of several shards merge exactly down to
+the highest of their bounds.
 """
 
 from __future__ import annotations
