@@ -280,3 +280,24 @@ def test_a_value_has_at_most_what_it_missed_in_other_values_and_frequent_ones_ha
             assert counts[str(region)] <= true <= counts[str(region)] + table.missed[table.rows[str(region)]]
         else:
             assert true <= len(items) / bound
+
+
+def test_a_value_that_lost_its_row_has_missed_its_traffic_where_it_gets_a_row_under_a_higher_bound() -> None:
+    shard = empty_shard(decay=0.0, space=NARROW)
+    add(shard, [(1, 1, START), *((i, 2, START) for i in range(2, 30))])
+    add(shard, [(100 + i, 3, START) for i in range(100)])
+    before, wide = shard.traffic.tables["region"], empty_shard(decay=0.0)
+    table = wide.traffic.tables["region"]
+    table.restore(before.names, before.missed[: len(before)])
+    add(wide, [(200, 1, START)])
+    assert table.missed[table.rows["1"]] == 1
+
+
+def test_a_value_that_is_too_long_makes_no_other_value_miss_traffic() -> None:
+    parts = [empty_shard(decay=0.0) for _ in range(2)]
+    for number, part in enumerate(parts):
+        part.traffic.tables["region"].restore([OTHER], np.zeros(1))
+        add(part, [(number, number, START)])
+    merged = merge_traffic([part.traffic for part in parts], tables(SPACE), decay=0.0).tables["region"]
+    assert merged.rows.keys() == {"0", "1", OTHER}
+    assert not merged.missed.any()
