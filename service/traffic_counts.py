@@ -178,13 +178,29 @@ class TrafficCounts:
             }
         )
 
+    def going_on(self, later: TrafficCounts) -> TrafficCounts:
+        """The tables that go on until a later time: not those that are gone then, or began anew.
+
+        A table begins anew where its grouping, or its score bins, had gone meanwhile. Then it has no more
+        predictions than came in all that time.
+        """
+        came = later.predictions - self.predictions
+        tables = self.alike(later).tables
+        return TrafficCounts(
+            {
+                key: table
+                for key, table in tables.items()
+                if not table.counts.any() or int(later.tables[key].counts.sum()) > came
+            }
+        )
+
     def since(self, mark: TrafficCounts) -> TrafficCounts:
-        """What came since an earlier time; a table that the mark does not have counts from 0.
+        """What came since an earlier time; a table that did not go on since then counts from 0.
 
         Args:
             mark: counts by then.
         """
-        there = mark.alike(self).tables
+        there = mark.going_on(self).tables
         return TrafficCounts(
             {key: table.since(there[key]) if key in there else table for key, table in self.tables.items()}
         )
