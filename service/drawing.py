@@ -71,7 +71,7 @@ class Drawer:
             return
         fields = [self._field(group) for group in groups]
         replies = self._requests.pooled(self._partitions, fields)
-        # Whatever group it was drawn for: its value may have lost its row since, and its pool gone to `OTHER`.
+        # For whatever group: its value may have lost its row since, and its pool gone to `OTHER`.
         drawn = {split_drawn_entry(entry)[::2] for _, entries in replies for entry in entries}
         for at, group in enumerate(groups):
             sketches = [_decoded(encoded[at]) for encoded, _ in replies]
