@@ -93,6 +93,7 @@ class OutcomeFold:
 
     def forget(self, first: Position) -> None:
         """Drop outcomes before this position of the stream, which has let go of them."""
+        self._forget_further(first)
         count = self._rows.first_from(first)
         if not count:
             return
@@ -104,10 +105,26 @@ class OutcomeFold:
             self._drawn.rebuild(self._rows["drawn_for"], self._rows["place"])
         self._summed = max(0, self._summed - count)
         self._recent = {position: entry for position, entry in self._recent.items() if position >= first}
-        self._further = {position: draws for position, draws in self._further.items() if position >= first}
         self._stale += count
         if self._stale > len(self._rows):
             self._tidy()
+
+    def _forget_further(self, first: Position) -> None:
+        """Drop further predictions of items whose outcomes stand before a position.
+
+        Who reads the stream from there does not learn their label, and what revises it reaches them no more.
+        """
+        gone = [position for position in self._further if position < first]
+        positions = [draw.position for position in gone for draw in self._further.pop(position)]
+        found = [row for position in positions if (row := self._rows.row(position)) is not None]
+        if not found:
+            return
+        going = np.array(found, np.intp)
+        self._withdraw(going[going < self._summed])
+        self._summed -= int(np.count_nonzero(going < self._summed))
+        self._rows.drop(going)
+        self._drawn.rebuild(self._rows["drawn_for"], self._rows["place"])
+        self._stale += len(going)
 
     def place(self, *, votes_missing: bool = True) -> None:
         """Let all outcomes count in their sums, those too that came since the last time.
