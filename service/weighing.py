@@ -225,7 +225,9 @@ def _by_epochs(
         counts = groups.epochs.reshape(count, -1)
         margins.append(Margin(entries, epoch_shares(counts, groups.weights.ravel() / groups.weights.sum())))
     ratios = share_ratios(mass, margins) if margins else np.ones((count, size))
-    return inverse(drawn_densities(draws, left_by_region(regions, whole, left), ratios)[cells])
+    densities = drawn_densities(draws, left_by_region(regions, whole, left), ratios)[cells]
+    # Of cells without density age has left nothing: whatever stands for infinity would outweigh all others.
+    return np.where(densities > 0, inverse(densities), 0.0)
 
 
 def _asking(ledger: OutcomeLedger) -> list[str]:
