@@ -56,6 +56,8 @@ def traffic_history(
         return None
     latest, begins, parts = counts, [], []
     for name in old:
+        if marks[name].is_ahead(latest):  # a clock was ahead, or behind, when one of both was made
+            continue
         part = latest.since(marks[name])
         if part.predictions:
             begins.append(name.at)

@@ -33,6 +33,15 @@ def test_there_is_no_history_while_all_traffic_is_recent_or_shards_were_filled_a
     assert traffic_history(marks, counted(9), window_seconds=24 * HOUR, now=100 * HOUR) is None
 
 
+def test_no_prediction_is_of_two_epochs_where_a_clock_was_ahead() -> None:
+    counts = {10 * HOUR: 20, 20 * HOUR: 90, 40 * HOUR: 30, 50 * HOUR: 100}
+    marks = {MarkName("recent", at): counted(count) for at, count in counts.items()}
+    history = traffic_history(marks, counted(110), window_seconds=24 * HOUR, now=100 * HOUR)
+    assert history is not None
+    assert history.begins.tolist() == [50 * HOUR, 40 * HOUR, 10 * HOUR, -np.inf]
+    assert [part.predictions for part in history.parts] == [10, 70, 10, 20]
+
+
 def test_kept_marks_are_few_and_no_gap_is_long() -> None:
     kept: list[float] = []
     for now in np.arange(0, 2_000, 3.0):
