@@ -12,7 +12,7 @@ import numpy.typing as npt
 from service.cells import CellSpace
 from service.drawn_groups import DrawnGroups, drawn_group
 from service.label_cells import LabelCells
-from service.label_sources import LabelSources, Source
+from service.label_sources import LabelSources
 from service.label_sums import LabelSums
 from service.outcome_rows import NONE, OutcomeRows
 from service.outcome_sums import NO_CLASS, sum_keys
@@ -173,7 +173,9 @@ class OutcomeFold:
                 place = request_place(fact.requested_at, fact.request_id)
                 self._shared.add(outcome, place, grouping=name, group=drawn_group(fact))
             self._withdraw(np.array([row]))
-            rows["source"][row] = self._sources.code(known.with_further(draw.assessment, name))
+            rows["source"][row] = self._sources.code(
+                known.with_further(self._sources.source(draw.assessment, fact))
+            )
             if row < self._summed:
                 self._sum_up(np.array([row]))
             return
@@ -198,10 +200,7 @@ class OutcomeFold:
             ],
             predicted=[index.get(fact.predicted_class, NONE) for fact in facts],
             score=[fact.score for fact in facts],
-            source=[
-                self._sources.code(Source(frozenset({(e.assessment, self._sources.grouping_of(e.fact))})))
-                for e in outcomes
-            ],
+            source=[self._sources.code(self._sources.source(e.assessment, e.fact)) for e in outcomes],
             true_class=[index.get(name, NO_CLASS) for name in true_classes],
             correct=[fact.predicted_class == name for fact, name in zip(facts, true_classes, strict=True)],
             challenger=[

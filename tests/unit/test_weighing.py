@@ -16,6 +16,7 @@ from service.cells import (
     CHALLENGE,
     DISAGREE,
     MISSING,
+    OTHER,
     CellSpace,
     Challenge,
     Combination,
@@ -53,7 +54,14 @@ class Told:
         self.entries: list[OutcomeEntry] = []
 
     def add(
-        self, count: int, accuracy: float, *, by: str, vote: str = MISSING, region: str = "north"
+        self,
+        count: int,
+        accuracy: float,
+        *,
+        by: str,
+        vote: str = MISSING,
+        region: str = "north",
+        group: str = "",
     ) -> None:
         """So many of one kind, of which just this share says that the model is right."""
         for one in range(count):
@@ -62,7 +70,7 @@ class Told:
                 request_id=f"r{number}",
                 item_id=f"i{number}",
                 grouping=by,
-                group="",
+                group=group,
                 predicted_class="cat",
                 score=0.5,
                 attributes={"region": region},
@@ -208,3 +216,23 @@ def test_labels_that_age_has_left_nothing_of_take_nothing_from_others() -> None:
         correct=labels.correct,
     )
     assert effective[0] == pytest.approx(1.0)
+
+
+def test_labels_that_were_drawn_for_a_value_which_lost_its_row_say_nothing_of_all_other_values() -> None:
+    traffic: Shares = {(AGREE, "north"): 0.8, (AGREE, OTHER): 0.2}
+    told = Told()
+    told.add(20, 1.0, by="region", vote=AGREE, region="rare", group=OTHER)
+    told.add(40, 0.0, by="region", vote=AGREE, region="bad", group="bad")
+    assert share_right(told, traffic, "region", OTHER) == pytest.approx(1.0)
+    traffic[AGREE, "bad"] = 0.1
+    assert share_right(told, traffic, "region", "bad") == pytest.approx(0.0)
+
+
+def test_labels_of_a_value_that_lost_its_row_are_no_change_of_all_other_values() -> None:
+    traffic: Shares = {(AGREE, "north"): 0.8, (AGREE, OTHER): 0.2}
+    told = Told()
+    told.add(50, 1.0, by="region", vote=AGREE, region="rare", group=OTHER)
+    told.add(50, 0.0, by="region", vote=AGREE, region="bad", group="bad")
+    known, _ = told.known(traffic, run_length=1_000.0)
+    assert not known.relearned.get("region")
+    assert known.labels.freshness.sum() == pytest.approx(50)
