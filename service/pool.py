@@ -301,6 +301,8 @@ class Pools:
         pool, bit = self.groupings[pool_id], self._bits[pool_id]
         chosen = pool.above_bounds(rows, priorities)
         known = self.holders
+        # From the end, so that of an item which comes twice the first one counts, as it does in two batches.
+        chosen = chosen[::-1]
         fresh = {
             item: index
             for index, item in zip(chosen.tolist(), hashes[chosen].tolist(), strict=True)

@@ -164,6 +164,16 @@ def test_a_prediction_that_comes_twice_is_pooled_once() -> None:
     assert len(pooled(shard)[0]) == 1
 
 
+def test_a_prediction_that_comes_twice_is_pooled_where_it_came_first_however_batches_end() -> None:
+    once, piecewise = empty_shard(), empty_shard()
+    twice = [(1, 0, START), (1, 1, START)]
+    add(once, twice)
+    for item in twice:
+        add(piecewise, [item])
+    assert [len(items) for items in pooled(once)] == [1, 0, 0]
+    assert pooled(piecewise) == pooled(once)
+
+
 def test_an_item_that_is_predicted_at_two_times_is_pooled_for_each() -> None:
     shard = empty_shard()
     add(shard, [(1, 0, START), (1, 0, START + 5)])
