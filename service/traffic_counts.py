@@ -26,6 +26,9 @@ TableKey = tuple[str, str]
 WHOLE: TableKey = (ALL_TRAFFIC, "class_bins")
 """The table of all traffic."""
 
+BY_BIN: Final = ("class_bins", "bins")
+"""Columns that tell score bins apart."""
+
 MOST_MISSED = 0.05
 """A row that may miss more than this share of its value's traffic does not say how much of it there is."""
 
@@ -167,6 +170,10 @@ class TrafficCounts:
         """
         then, now = self.whole, of.whole
         return not then.is_like(now) or bool((then.counts > now.counts).any())
+
+    def by_bin(self) -> TrafficCounts:
+        """The tables that tell score bins apart."""
+        return TrafficCounts({key: table for key, table in self.tables.items() if key[1] in BY_BIN})
 
     def alike(self, other: TrafficCounts) -> TrafficCounts:
         """The tables that another one has too, with columns that mean the same."""
