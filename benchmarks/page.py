@@ -371,8 +371,8 @@ every partition. `credence check` lists the tables, and `bounds.table_bytes` bou
 
 An attribute of 1,000 values with ten score bins takes 0.24 MB a partition, and 0.08 MB more with ten classes. A process
 that shows beliefs holds the tables of all partitions, merged; so it has a row for every value that any partition
-has. Marks of traffic, at most 40, hold the counts of all merged tables once more: compressed in Redis, 8 bytes an entry in a
-process. Pool: at most `bounds.pool_items` (or
+has. Marks of traffic, 18 after a week and 38 after three years, hold the counts of all merged tables once more:
+compressed in Redis, 8 bytes an entry in a process. Pool: at most `bounds.pool_items` (or
 one item of every group that is asked about, if these are more) x partitions x {item_bytes:.0f} bytes measured, of
 which the entry in a group's sketch takes 16; payloads, longer ids and attributes come on top.
 Labels: {most["redis_bytes"]:,.0f} bytes each at {most["outcomes"]:,.0f}, of which the outcome takes

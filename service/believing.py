@@ -145,7 +145,7 @@ def _changes(index: GroupIndex, ledger: OutcomeLedger, run_length: float | None,
         AskedGrouping(
             name,
             index[name].names,
-            index[name].numbers,
+            _looked_at(index, ledger, name),
             sources[name],
             np.flatnonzero(ledger.of_any_vote).tolist() if grouping.kind in OTHERS_SAY else (),
         )
@@ -153,6 +153,18 @@ def _changes(index: GroupIndex, ledger: OutcomeLedger, run_length: float | None,
         if name in sources
     ]
     return forgotten(ledger.placed(at=now), asked, run_length=run_length, memory=ledger.changes)
+
+
+def _looked_at(index: GroupIndex, ledger: OutcomeLedger, grouping: str) -> Indices:
+    """Group of every label cell, in which changes are looked for; the number of groups of others [cells].
+
+    None in `OTHER` where labels of values are in it that were drawn while these had rows.
+    """
+    numbers = index[grouping].numbers
+    folded = index.folded(grouping)
+    if folded.any() and ledger.drawn_by_value(grouping).any():
+        numbers = np.where(numbers == numbers[folded][0], len(index[grouping].names), numbers)
+    return numbers
 
 
 def believed_groupings(

@@ -48,6 +48,13 @@ class GrowingColumns:
         """Drop so many rows from the beginning."""
         self._begin += count
 
+    def drop(self, rows: npt.NDArray[np.intp]) -> None:
+        """Drop some rows, wherever they stand."""
+        kept = np.delete(np.arange(len(self)), rows)
+        for name in self._columns:
+            self[name][: len(kept)] = self[name][kept]
+        self._end = self._begin + len(kept)
+
     def _make_room(self, count: int) -> None:
         """Move the rows to the front; to where there is more room, if they would soon not fit again."""
         length = len(self)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from service.sketch import EMPTY_SKETCH, Sketch, merged_order
 from service.store.records import PoolRecord, decode_pool_record
 from service.store.requests import RequestStore
-from service.store.shards import drawn_entry, pool_field
+from service.store.shards import pool_field, split_drawn_entry
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,14 @@ class Drawer:
             return
         fields = [self._field(group) for group in groups]
         replies = self._requests.pooled(self._partitions, fields)
-        drawn = {entry for _, entries in replies for entry in entries}
-        for at, (group, field) in enumerate(zip(groups, fields, strict=True)):
+        # For whatever group: its value may have lost its row since, and its pool gone to `OTHER`.
+        drawn = {split_drawn_entry(entry)[::2] for _, entries in replies for entry in entries}
+        for at, group in enumerate(groups):
             sketches = [_decoded(encoded[at]) for encoded, _ in replies]
             self._orders[group] = [
                 (self._partitions[shard], item)
                 for _, item, shard in reversed(merged_order(sketches))
-                if drawn_entry(field, item) not in drawn
+                if (self._pool_id, item) not in drawn
             ]
 
 

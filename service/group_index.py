@@ -92,6 +92,21 @@ class GroupIndex:
             self._known[grouping] = groups if self.history is None else self._of_now(grouping, groups)
         return self._known[grouping]
 
+    def folded(self, grouping: str) -> Flags:
+        """Label cells that are in the group of `OTHER`, as their values have no rows or are too long [cells].
+
+        Args:
+            grouping: its name.
+
+        Raises:
+            KeyError: the model has no such grouping.
+        """
+        groups, of = self[grouping], self.space.groupings[grouping]
+        if of.kind != "attribute" or OTHER not in groups.names:
+            return np.zeros(len(self.cells), np.bool_)
+        folded: Flags = groups.there & (groups.cells == groups.names.index(OTHER))
+        return folded
+
     def _of_now(self, grouping: str, groups: Groups) -> Groups:
         """The same groups, with the weights of traffic now."""
         if self.history is None or not groups.names:

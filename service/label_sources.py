@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from service.cells import FORMER_GROUPING, CellSpace
+from service.cells import FORMER_GROUPING, MISSING, OTHER, CellSpace
 from service.definitions import definitions
 from service.store.records import Fact
 
@@ -21,21 +21,24 @@ class Source(NamedTuple):
         draws: pairs of assessment and grouping for which they were drawn; `FORMER_GROUPING` stands for one
             that is not configured any more.
         any_vote: whether the labels stand for predictions of any vote.
+        by_value: groupings for which they were drawn from the group of their own value, and not from `OTHER`.
     """
 
     draws: frozenset[tuple[str, str]]
     any_vote: bool = False
+    by_value: frozenset[str] = frozenset()
 
     @property
     def groupings(self) -> frozenset[str]:
         """For which they were drawn."""
         return frozenset(grouping for _, grouping in self.draws)
 
-    def with_further(self, assessment: str, grouping: str) -> Source:
+    def with_further(self, further: Source) -> Source:
         """Drawn once more; the sampling density is known if one of the groupings is configured."""
-        draws = self.draws | {(assessment, grouping)}
+        draws = self.draws | further.draws
         configured = frozenset(draw for draw in draws if draw[1] != FORMER_GROUPING)
-        return self._replace(draws=configured or draws)
+        evenly = (self.groupings - self.by_value) | (further.groupings - further.by_value)
+        return self._replace(draws=configured or draws, by_value=(self.by_value | further.by_value) - evenly)
 
 
 class LabelSources:
@@ -59,6 +62,13 @@ class LabelSources:
         """All sources, in the order of their codes."""
         return list(self._codes)
 
+    def source(self, assessment: str, fact: Fact) -> Source:
+        """Who asked for a label, by one draw."""
+        name = self.grouping_of(fact)
+        known = self._space.groupings.get(name)
+        by_value = known is not None and known.kind == "attribute" and fact.group not in (OTHER, MISSING)
+        return Source(frozenset({(assessment, name)}), by_value=frozenset({name} if by_value else ()))
+
     def code(self, source: Source) -> int:
         """Code of a source; of a new one, the next number."""
         return self._codes.setdefault(source, len(self._codes))
@@ -70,6 +80,14 @@ class LabelSources:
             grouping: its name.
         """
         return np.array([grouping in source.groupings for source in self._codes], np.bool_)
+
+    def by_value(self, grouping: str) -> Flags:
+        """Of every code, whether the labels were drawn from the groups of their own values [sources].
+
+        Args:
+            grouping: its name.
+        """
+        return np.array([grouping in source.by_value for source in self._codes], np.bool_)
 
     @property
     def of_any_vote(self) -> Flags:

@@ -52,6 +52,14 @@ class OutcomeLedger(OutcomeFold):
         """
         return self._sources.drawn_for(grouping)
 
+    def drawn_by_value(self, grouping: str) -> Flags:
+        """Of every code in `sums`, whether the labels were drawn from the groups of their values [sources].
+
+        Args:
+            grouping: its name.
+        """
+        return self._sources.by_value(grouping)
+
     @property
     def evenly_asked(self) -> Flags:
         """Of every code in `sums`, whether it is still known how densely its labels were asked for [sources].

@@ -207,10 +207,14 @@ def compared_traffic(
             -math.inf if begin is None else begin.at,
             end.at,
             timed_since=timed.at,
-            timed_counts=ended.since(marks[timed]).alike(marks[timed]),
+            timed_counts=ended.since(marks[timed]).alike(marks[timed].going_on(ended)),
         ),
         recent=Stretch(
-            lately, min(base.at, now), now, timed_since=base.at, timed_counts=lately.alike(marks[base])
+            lately,
+            min(base.at, now),
+            now,
+            timed_since=base.at,
+            timed_counts=lately.alike(marks[base].going_on(counts)),
         ),
     )
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from service.cells import CellSpace
 from service.drawn_groups import DrawnGroups, drawn_group
 from service.label_cells import LabelCells
-from service.label_sources import LabelSources, Source
+from service.label_sources import LabelSources
 from service.label_sums import LabelSums
 from service.outcome_rows import NONE, OutcomeRows
 from service.outcome_sums import NO_CLASS, sum_keys
@@ -93,6 +93,7 @@ class OutcomeFold:
 
     def forget(self, first: Position) -> None:
         """Drop outcomes before this position of the stream, which has let go of them."""
+        self._forget_further(first)
         count = self._rows.first_from(first)
         if not count:
             return
@@ -104,10 +105,26 @@ class OutcomeFold:
             self._drawn.rebuild(self._rows["drawn_for"], self._rows["place"])
         self._summed = max(0, self._summed - count)
         self._recent = {position: entry for position, entry in self._recent.items() if position >= first}
-        self._further = {position: draws for position, draws in self._further.items() if position >= first}
         self._stale += count
         if self._stale > len(self._rows):
             self._tidy()
+
+    def _forget_further(self, first: Position) -> None:
+        """Drop further predictions of items whose outcomes stand before a position.
+
+        Who reads the stream from there does not learn their label, and what revises it reaches them no more.
+        """
+        gone = [position for position in self._further if position < first]
+        positions = [draw.position for position in gone for draw in self._further.pop(position)]
+        found = [row for position in positions if (row := self._rows.row(position)) is not None]
+        if not found:
+            return
+        going = np.array(found, np.intp)
+        self._withdraw(going[going < self._summed])
+        self._summed -= int(np.count_nonzero(going < self._summed))
+        self._rows.drop(going)
+        self._drawn.rebuild(self._rows["drawn_for"], self._rows["place"])
+        self._stale += len(going)
 
     def place(self, *, votes_missing: bool = True) -> None:
         """Let all outcomes count in their sums, those too that came since the last time.
@@ -156,7 +173,9 @@ class OutcomeFold:
                 place = request_place(fact.requested_at, fact.request_id)
                 self._shared.add(outcome, place, grouping=name, group=drawn_group(fact))
             self._withdraw(np.array([row]))
-            rows["source"][row] = self._sources.code(known.with_further(draw.assessment, name))
+            rows["source"][row] = self._sources.code(
+                known.with_further(self._sources.source(draw.assessment, fact))
+            )
             if row < self._summed:
                 self._sum_up(np.array([row]))
             return
@@ -181,10 +200,7 @@ class OutcomeFold:
             ],
             predicted=[index.get(fact.predicted_class, NONE) for fact in facts],
             score=[fact.score for fact in facts],
-            source=[
-                self._sources.code(Source(frozenset({(e.assessment, self._sources.grouping_of(e.fact))})))
-                for e in outcomes
-            ],
+            source=[self._sources.code(self._sources.source(e.assessment, e.fact)) for e in outcomes],
             true_class=[index.get(name, NO_CLASS) for name in true_classes],
             correct=[fact.predicted_class == name for fact, name in zip(facts, true_classes, strict=True)],
             challenger=[

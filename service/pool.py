@@ -130,7 +130,7 @@ class GroupingPool:
     def take(self, group: str, item: int) -> bool:
         """Take an item out of a group's sketch, as it was drawn; whether it was there."""
         row = self._rows.get(group)
-        if row is None:
+        if row is None or row >= len(self._hashes):  # it is new, and was offered nothing that it could take
             return False
         found = np.flatnonzero((self._hashes[row] == np.uint64(item)) & (self._priorities[row] > -np.inf))
         # What was dropped before stays dropped, so the bound stays.
@@ -247,6 +247,8 @@ class Pools:
         pool, bit = self.groupings[pool_id], self._bits[pool_id]
         chosen = pool.above_bounds(rows, priorities)
         known = self.holders
+        # From the end, so that of an item which comes twice the first one counts, as it does in two batches.
+        chosen = chosen[::-1]
         fresh = {
             item: index
             for index, item in zip(chosen.tolist(), hashes[chosen].tolist(), strict=True)

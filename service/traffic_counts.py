@@ -26,6 +26,9 @@ TableKey = tuple[str, str]
 WHOLE: TableKey = (ALL_TRAFFIC, "class_bins")
 """The table of all traffic."""
 
+BY_BIN: Final = ("class_bins", "bins")
+"""Columns that tell score bins apart."""
+
 MOST_MISSED = 0.05
 """A row that may miss more than this share of its value's traffic does not say how much of it there is."""
 
@@ -168,6 +171,10 @@ class TrafficCounts:
         then, now = self.whole, of.whole
         return not then.is_like(now) or bool((then.counts > now.counts).any())
 
+    def by_bin(self) -> TrafficCounts:
+        """The tables that tell score bins apart."""
+        return TrafficCounts({key: table for key, table in self.tables.items() if key[1] in BY_BIN})
+
     def alike(self, other: TrafficCounts) -> TrafficCounts:
         """The tables that another one has too, with columns that mean the same."""
         return TrafficCounts(
@@ -178,13 +185,29 @@ class TrafficCounts:
             }
         )
 
+    def going_on(self, later: TrafficCounts) -> TrafficCounts:
+        """The tables that go on until a later time: not those that are gone then, or began anew.
+
+        A table begins anew where its grouping, or its score bins, had gone meanwhile. Then it has no more
+        predictions than came in all that time.
+        """
+        came = later.predictions - self.predictions
+        tables = self.alike(later).tables
+        return TrafficCounts(
+            {
+                key: table
+                for key, table in tables.items()
+                if not table.counts.any() or int(later.tables[key].counts.sum()) > came
+            }
+        )
+
     def since(self, mark: TrafficCounts) -> TrafficCounts:
-        """What came since an earlier time; a table that the mark does not have counts from 0.
+        """What came since an earlier time; a table that did not go on since then counts from 0.
 
         Args:
             mark: counts by then.
         """
-        there = mark.alike(self).tables
+        there = mark.going_on(self).tables
         return TrafficCounts(
             {key: table.since(there[key]) if key in there else table for key, table in self.tables.items()}
         )

@@ -29,7 +29,7 @@ class TrafficHistory:
 
     Attributes:
         begins: when every epoch began, seconds since the epoch; minus infinity of the last [E].
-        parts: what came in every epoch.
+        parts: what came in every epoch, in the tables that tell score bins apart.
     """
 
     begins: Floats
@@ -54,13 +54,16 @@ def traffic_history(
     old = sorted((name for name in marks if name.at <= now - window_seconds), key=lambda name: -name.at)
     if not old or any(marks[name].is_ahead(counts) for name in old):
         return None
-    latest, begins, parts = counts, [], []
+    latest, begins, parts = counts.by_bin(), [], []
     for name in old:
-        part = latest.since(marks[name])
+        mark = marks[name].by_bin()
+        if mark.is_ahead(latest):  # a clock was ahead, or behind, when one of both was made
+            continue
+        part = latest.since(mark)
         if part.predictions:
             begins.append(name.at)
             parts.append(part)
-            latest = marks[name]
+            latest = mark
     if not parts:
         return None
     if latest.predictions:

@@ -144,6 +144,14 @@ class ValueTable:
         weighted = next(columns for columns, spec in self._specs.items() if spec.is_weighted)
         return np.asarray(self.blocks[weighted].weights[: len(self)].sum(axis=1), np.float64)
 
+    @property
+    def most_missed(self) -> float:
+        """Decayed weight that a value without a row has at most; 0 where none has ever lost its row.
+
+        Whoever displaced it took its counter for an error, and passes that on to whoever displaces them.
+        """
+        return float(self.missed[: len(self)].max(initial=0.0))
+
     def restore(self, names: Sequence[str], missed: Floats) -> None:
         """Give rows to values, as they were stored; only where there is none yet."""
         for name in names:
@@ -171,8 +179,10 @@ class ValueTable:
         fresh = np.setdiff1d(unknown, reserved)
         fresh = fresh[np.argsort(-weights[fresh], kind="stable")]
         room = max(0, self._limit - (len(self) - sum(name in self.rows for name in RESERVED)))
+        before = self.most_missed
         for at in fresh[:room].tolist():
             rows[at] = self._append(names[at])
+            self.missed[rows[at]] = before
         rest = fresh[room:]
         return rows, self._displace(names, weights, rows, rest) if rest.size else []
 
@@ -244,7 +254,7 @@ def merge_tables(specs: Sequence[TableSpec], shards: Sequence[tuple[ValueTable, 
     """Tables of one attribute of all shards together: every value that some shard gives a row.
 
     What is missed of a value adds up over shards (Agarwal and others, "Mergeable summaries", PODS 2012);
-    where a shard that has displaced values has no row for it, as much as the lowest counter there.
+    where a shard has no row for it, as much as any value without a row may have there.
 
     Args:
         specs: of the attribute's tables.
@@ -257,9 +267,7 @@ def merge_tables(specs: Sequence[TableSpec], shards: Sequence[tuple[ValueTable, 
         rows = np.array([merged.rows[name] for name in table.names], np.intp)
         for columns, block in merged.blocks.items():
             block.add_block(rows, table.block(columns), factor)
-        missed = np.zeros(len(every))
-        if OTHER in table.rows and (ranked := [r for name, r in table.rows.items() if name not in RESERVED]):
-            missed += float((table.totals() + table.missed[: len(table)])[ranked].min())
+        missed = np.full(len(every), table.most_missed)
         missed[rows] = table.missed[: len(table)]
         for name in RESERVED & merged.rows.keys():
             missed[merged.rows[name]] = 0.0

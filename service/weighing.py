@@ -75,7 +75,8 @@ def select_counting(index: GroupIndex, ledger: OutcomeLedger, *, cells: Indices,
     """Which labels count [n]: those that were drawn for a group that has traffic.
 
     A label that was drawn for groups without traffic tells nothing about the traffic. Nor does one of which
-    it is not known how densely it was drawn.
+    it is not known how densely it was drawn: such as one that was drawn for a value which has lost its row
+    since. Of the traffic of `OTHER` it is no even sample, and nobody knows what share its value has there.
 
     Args:
         index: groups of the model.
@@ -88,7 +89,8 @@ def select_counting(index: GroupIndex, ledger: OutcomeLedger, *, cells: Indices,
         for any_vote in (False, True):
             drawn = _drawn(ledger, grouping, any_vote)
             if drawn.any():
-                found |= drawn[sources] & _groups(index, grouping, any_vote).there[cells]
+                drawn_here = _drawn_here(index, ledger, grouping, any_vote, cells=cells, sources=sources)
+                found |= drawn_here & _groups(index, grouping, any_vote).there[cells]
     return found & ledger.evenly_asked[sources] if len(found) else found
 
 
@@ -115,7 +117,7 @@ def weighed(
         epochs: the same labels by epochs of traffic, where these are known.
     """
     voters = index.space.voters
-    even, uneven, uneven_beside_votes, by_votes = _asked(index, ledger, sources, kept)
+    even, uneven, uneven_beside_votes, by_votes = _asked(index, ledger, cells, sources, kept)
     if voters is None or not even:
         weights = balance_weights(cells=cells, freshness=freshness, asked=uneven)
         if epochs is not None and len(cells):
@@ -154,6 +156,7 @@ def weighed(
 def _asked(
     index: GroupIndex,
     ledger: OutcomeLedger,
+    cells: Indices,
     sources: Indices,
     kept: Callable[[Indices, bool], Floats | None] | None,
 ) -> tuple[list[Asked], list[Asked], list[Asked], Asked | None]:
@@ -168,7 +171,9 @@ def _asked(
     by_votes: Asked | None = None
     for grouping in _asking(ledger):
         for any_vote in (False, True):
-            members = np.flatnonzero(_drawn(ledger, grouping, any_vote)[sources]) if len(sources) else sources
+            members = np.flatnonzero(
+                _drawn_here(index, ledger, grouping, any_vote, cells=cells, sources=sources)
+            )
             if not members.size:
                 continue
             groups = _groups(index, grouping, any_vote)
@@ -204,7 +209,7 @@ def _by_epochs(
     count, size = epochs.whole.shape[1], len(index.cells)
     draws = []
     for grouping in _asking(ledger):
-        members = _drawn(ledger, grouping, False)[sources]
+        members = _drawn_here(index, ledger, grouping, False, cells=cells, sources=sources)
         groups = _groups(index, grouping, False)
         if not members.any() or groups.epochs is None:
             continue
@@ -225,7 +230,9 @@ def _by_epochs(
         counts = groups.epochs.reshape(count, -1)
         margins.append(Margin(entries, epoch_shares(counts, groups.weights.ravel() / groups.weights.sum())))
     ratios = share_ratios(mass, margins) if margins else np.ones((count, size))
-    return inverse(drawn_densities(draws, left_by_region(regions, whole, left), ratios)[cells])
+    densities = drawn_densities(draws, left_by_region(regions, whole, left), ratios)[cells]
+    # Of cells without density age has left nothing: whatever stands for infinity would outweigh all others.
+    return np.where(densities > 0, inverse(densities), 0.0)
 
 
 def _asking(ledger: OutcomeLedger) -> list[str]:
@@ -236,6 +243,24 @@ def _asking(ledger: OutcomeLedger) -> list[str]:
 def _drawn(ledger: OutcomeLedger, grouping: str, any_vote: bool) -> Flags:
     """Of every source, whether labels were drawn for a grouping, and stand for any vote or not [sources]."""
     drawn: Flags = ledger.asked_for(grouping) & (ledger.of_any_vote == any_vote)
+    return drawn
+
+
+def _drawn_here(
+    index: GroupIndex,
+    ledger: OutcomeLedger,
+    grouping: str,
+    any_vote: bool,
+    *,
+    cells: Indices,
+    sources: Indices,
+) -> Flags:
+    """Which labels were drawn for a grouping, evenly within the groups that they are in now [n]."""
+    if not len(sources):
+        return np.zeros(0, np.bool_)
+    drawn: Flags = _drawn(ledger, grouping, any_vote)[sources]
+    if grouping in index.space.groupings and (by_value := ledger.drawn_by_value(grouping)).any():
+        drawn &= ~(by_value[sources] & index.folded(grouping)[cells])
     return drawn
 
 

@@ -269,7 +269,11 @@ def drawn_entry(field: bytes, item: int) -> bytes:
     return field + pack_hash(item)
 
 
+def split_drawn_entry(entry: bytes) -> tuple[str, str, int]:
+    """Pool id, group and hash of a drawn item from its entry."""
+    return *split_pool_field(entry[:-_HASH_BYTES]), unpack_hash(entry[-_HASH_BYTES:])
+
+
 def _take_drawn(shard: Shard, drawn: Sequence[bytes]) -> None:
     for entry in drawn:
-        pool_id, group = split_pool_field(entry[:-_HASH_BYTES])
-        shard.pools.take(pool_id, group, unpack_hash(entry[-_HASH_BYTES:]))
+        shard.pools.take(*split_drawn_entry(entry))

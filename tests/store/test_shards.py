@@ -27,6 +27,8 @@ from store_site import (
     wired,
 )
 
+from service.cells import OTHER
+from service.drawing import Drawer
 from service.embedded import EmbeddedRedis
 from service.errors import FlushRefused, Unavailable
 from service.pool_key import PoolKey
@@ -34,7 +36,7 @@ from service.shard import Candidates, Shard
 from service.siphash import siphash24
 from service.store.connection import Connection
 from service.store.records import PoolRecord, decode_pool_record, encode_pool_record
-from service.store.shards import ShardStore, drawn_entry, pool_field
+from service.store.shards import ShardStore, drawn_entry, pool_field, unpack_hash
 from service.value_book import ValueBook
 
 CLASSES = ["cat", "dog", "owl"]
@@ -544,6 +546,24 @@ def test_a_drawn_item_that_left_the_pool_meanwhile_frees_no_other(connection: Co
     assert flush(store, shard, 2) == 1
     assert in_memory(shard) == 1
     assert pooled(connection, site).keys() == {"new"}
+
+
+def test_an_item_that_was_drawn_for_a_value_is_not_drawn_again_where_the_value_lost_its_row_since(
+    connection: Connection,
+) -> None:
+    regions = {"grouping": "region", "budget": {"labels": 5}}
+    site = Site(
+        connection, {"m": MODELS["m"] | {"assessments": {"regions": regions}}}, bounds={"attribute_values": 1}
+    )
+    step, (pool_id,) = site.prediction_step(), site.shards("m").load(0)[0].pools.groupings
+    step.assign(0, 0)
+    step.process(0, [record(0, message("old", attributes={"region": "r0"}))], NOW)
+    step.flush(0, NOW)
+    (item,) = map(unpack_hash, pooled(connection, site).values())
+    connection.client.rpush(site.keys("m").drawn(0), drawn_entry(pool_field(pool_id, "r0"), item))
+    step.process(0, [record(1, *(message(i, attributes={"region": "r1"}) for i in range(3)))], NOW)
+    step.flush(0, NOW)
+    assert Drawer(site.requests("m"), [0], pool_id).draw([OTHER]) == [None]
 
 
 def test_a_grouping_that_asks_no_more_leaves_no_item(connection: Connection) -> None:

@@ -97,7 +97,8 @@ def test_where_there_is_none_a_vote_of_long_ago_takes_nothing_away() -> None:
 
 def test_who_asked_is_told_of_either_kind() -> None:
     ledger = placed([outcome(0), outcome(1, "cat")])
-    assert ledger.sources == [Source(frozenset({("a", "region")}), any_vote) for any_vote in (False, True)]
+    draws, by_value = frozenset({("a", "region")}), frozenset({"region"})
+    assert ledger.sources == [Source(draws, any_vote, by_value) for any_vote in (False, True)]
     assert ledger.of_any_vote.tolist() == [False, True]
     assert ledger.asked_by("region").correct.tolist() == [True, True]
 

@@ -186,6 +186,14 @@ def test_an_item_that_went_and_came_back_between_two_flushes_stays() -> None:
     assert pools.added == {7: b"7"}
 
 
+def test_an_item_is_taken_from_no_group_that_only_an_item_of_another_group_was_offered_to() -> None:
+    stored = Sketch(-np.inf, np.array([1.0]), np.array([7], np.uint64))
+    pools = Pools({"one": GroupingPool(1, 100, {"first": stored})})
+    put(pools, "one", 7, 1.0)
+    pools.take("one", "g", 7)
+    assert pools.holders.keys() == {7}
+
+
 def hashes(key: PoolKey, count: int, time: float = 1.8e9) -> Any:
     ids = siphash24([f"item-{i}".encode() for i in range(count)], KEY)
     return key.item_hashes(ids, np.full(count, time))

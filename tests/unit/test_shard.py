@@ -164,6 +164,16 @@ def test_a_prediction_that_comes_twice_is_pooled_once() -> None:
     assert len(pooled(shard)[0]) == 1
 
 
+def test_a_prediction_that_comes_twice_is_pooled_where_it_came_first_however_batches_end() -> None:
+    once, piecewise = empty_shard(), empty_shard()
+    twice = [(1, 0, START), (1, 1, START)]
+    add(once, twice)
+    for item in twice:
+        add(piecewise, [item])
+    assert [len(items) for items in pooled(once)] == [1, 0, 0]
+    assert pooled(piecewise) == pooled(once)
+
+
 def test_an_item_that_is_predicted_at_two_times_is_pooled_for_each() -> None:
     shard = empty_shard()
     add(shard, [(1, 0, START), (1, 0, START + 5)])
@@ -280,3 +290,24 @@ def test_a_value_has_at_most_what_it_missed_in_other_values_and_frequent_ones_ha
             assert counts[str(region)] <= true <= counts[str(region)] + table.missed[table.rows[str(region)]]
         else:
             assert true <= len(items) / bound
+
+
+def test_a_value_that_lost_its_row_has_missed_its_traffic_where_it_gets_a_row_under_a_higher_bound() -> None:
+    shard = empty_shard(decay=0.0, space=NARROW)
+    add(shard, [(1, 1, START), *((i, 2, START) for i in range(2, 30))])
+    add(shard, [(100 + i, 3, START) for i in range(100)])
+    before, wide = shard.traffic.tables["region"], empty_shard(decay=0.0)
+    table = wide.traffic.tables["region"]
+    table.restore(before.names, before.missed[: len(before)])
+    add(wide, [(200, 1, START)])
+    assert table.missed[table.rows["1"]] == 1
+
+
+def test_a_value_that_is_too_long_makes_no_other_value_miss_traffic() -> None:
+    parts = [empty_shard(decay=0.0) for _ in range(2)]
+    for number, part in enumerate(parts):
+        part.traffic.tables["region"].restore([OTHER], np.zeros(1))
+        add(part, [(number, number, START)])
+    merged = merge_traffic([part.traffic for part in parts], tables(SPACE), decay=0.0).tables["region"]
+    assert merged.rows.keys() == {"0", "1", OTHER}
+    assert not merged.missed.any()

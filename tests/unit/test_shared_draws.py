@@ -116,3 +116,12 @@ def test_draws_folded_piece_by_piece_give_the_same_as_in_one_go(
 def known_labels(ledger: OutcomeLedger) -> list[str]:
     ledger.place()
     return [repr(row) for row in known(ledger)[0].items()]
+
+
+def test_a_later_prediction_of_an_item_counts_no_more_once_the_stream_has_dropped_its_outcome() -> None:
+    first, second = outcome(1, "cat"), outcome(3, "dog")
+    later = drawn_again(4, first, at=50.0)
+    ledger = folded([first, second, later])
+    ledger.forget(second.position)
+    ledger.place()
+    assert known(ledger) == known(folded([second, later]))

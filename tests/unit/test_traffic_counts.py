@@ -141,3 +141,33 @@ def test_missing_values_keep_their_row() -> None:
     mark = TableCounts("bins", (MISSING, "north"), np.array([[9], [5]]))
     now = TableCounts("bins", (MISSING, "south", OTHER), np.array([[10], [3], [5]]))
     assert now.since(mark).counts.tolist() == [[1], [3], [0]]
+
+
+def begun_anew(stream: Stream) -> None:
+    """The grouping by region goes, and comes back: its tables begin anew, that of all traffic goes on."""
+    whole = stream.traffic.tables[""]
+    stream.traffic = Traffic(tables(SPACE))
+    stream.traffic.tables[""] = whole
+
+
+@pytest.mark.parametrize("later", [0.1, 0.49, 0.6, 2])
+def test_a_table_that_began_anew_since_the_mark_counts_from_there(later: float) -> None:
+    stream = Stream()
+    mark = stream.count(north=1_000, south=9_000)
+    begun_anew(stream)
+    # Less than all, as predictions come while there is no such table.
+    stream.count(north=1, south=1)
+    begun_anew(stream)
+    recent = stream.count(north=int(1_040 * later), south=int(9_000 * later)).since(mark)
+    bins = recent.tables["region", "bins"]
+    counts = dict(zip(bins.names, bins.counts.sum(axis=1).tolist(), strict=True))
+    assert counts == {"north": int(1_040 * later), "south": int(9_000 * later)}
+    assert recent.predictions == sum(counts.values()) + 2
+
+
+def test_a_table_that_began_anew_did_not_go_on() -> None:
+    stream = Stream()
+    mark = stream.count(north=3)
+    assert mark.going_on(stream.count(north=5)).tables.keys() == mark.tables.keys()
+    begun_anew(stream)
+    assert mark.going_on(stream.count(north=50)).tables.keys() == {WHOLE}

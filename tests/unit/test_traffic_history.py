@@ -33,6 +33,26 @@ def test_there_is_no_history_while_all_traffic_is_recent_or_shards_were_filled_a
     assert traffic_history(marks, counted(9), window_seconds=24 * HOUR, now=100 * HOUR) is None
 
 
+def test_epochs_have_the_tables_by_score_bin_alone() -> None:
+    tables = {
+        key: TableCounts("", ("",), np.array([[9]])) for key in (WHOLE, ("a", "bins"), ("a", "classes"))
+    }
+    counts = TrafficCounts(tables)
+    mark = {MarkName("recent", 0.0): counted(5)}
+    history = traffic_history(mark, counts, window_seconds=24 * HOUR, now=100 * HOUR)
+    assert history is not None
+    assert history.parts[0].tables.keys() == {WHOLE, ("a", "bins")}
+
+
+def test_no_prediction_is_of_two_epochs_where_a_clock_was_ahead() -> None:
+    counts = {10 * HOUR: 20, 20 * HOUR: 90, 40 * HOUR: 30, 50 * HOUR: 100}
+    marks = {MarkName("recent", at): counted(count) for at, count in counts.items()}
+    history = traffic_history(marks, counted(110), window_seconds=24 * HOUR, now=100 * HOUR)
+    assert history is not None
+    assert history.begins.tolist() == [50 * HOUR, 40 * HOUR, 10 * HOUR, -np.inf]
+    assert [part.predictions for part in history.parts] == [10, 70, 10, 20]
+
+
 def test_kept_marks_are_few_and_no_gap_is_long() -> None:
     kept: list[float] = []
     for now in np.arange(0, 2_000, 3.0):

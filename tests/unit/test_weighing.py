@@ -16,6 +16,7 @@ from service.cells import (
     CHALLENGE,
     DISAGREE,
     MISSING,
+    OTHER,
     CellSpace,
     Challenge,
     Combination,
@@ -24,7 +25,10 @@ from service.cells import (
 from service.group_index import GroupIndex, has_voteless_traffic
 from service.ledger import OutcomeLedger
 from service.store.facts import OutcomeEntry
+from service.store.marks import MarkName
 from service.store.records import Fact, Given
+from service.traffic_counts import TrafficCounts
+from service.traffic_history import traffic_history
 from service.vote_shares import vote_shares
 
 SPACE = CellSpace(
@@ -50,7 +54,14 @@ class Told:
         self.entries: list[OutcomeEntry] = []
 
     def add(
-        self, count: int, accuracy: float, *, by: str, vote: str = MISSING, region: str = "north"
+        self,
+        count: int,
+        accuracy: float,
+        *,
+        by: str,
+        vote: str = MISSING,
+        region: str = "north",
+        group: str = "",
     ) -> None:
         """So many of one kind, of which just this share says that the model is right."""
         for one in range(count):
@@ -59,7 +70,7 @@ class Told:
                 request_id=f"r{number}",
                 item_id=f"i{number}",
                 grouping=by,
-                group="",
+                group=group,
                 predicted_class="cat",
                 score=0.5,
                 attributes={"region": region},
@@ -176,3 +187,52 @@ def test_shares_of_votes_are_those_of_cells_where_votes_depend_on_one_attribute(
     for v, vote in enumerate(VOTES):
         expected = [votes[regions.index(names[number]), v] for number in of]
         assert found[vote] == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+def test_labels_that_age_has_left_nothing_of_take_nothing_from_others() -> None:
+    space = CellSpace(("cat", "dog"), (), {name: SPACE.groupings[name] for name in (ALL, "region")})
+    before, now = (
+        TrafficCounts.of(
+            traffic_of(space, [JointCell((name,), 0, 0, count, 1.0, 0.5) for name in ("north", "south")])
+        )
+        for count in (1_000, 2_000)
+    )
+    seen = traffic_of(space, [JointCell((name,), 0, 0, 2_000, 1.0, 0.5) for name in ("north", "south")])
+    told = Told()
+    told.add(10, 1.0, by="region", region="south")
+    told.add(30, 1.0, by="region", region="north")
+    ledger = OutcomeLedger(space)
+    ledger.fold(told.entries)
+    ledger.place()
+    history = traffic_history({MarkName("recent", 5.0): before}, now, window_seconds=1.0, now=39.0)
+    index = GroupIndex(space, seen, ledger.cells, history)
+    labels = labels_of(index, ledger, decay=50.0, run_length=None, now=39.0).labels
+    assert labels.freshness.min() == 0.0
+    effective, _ = effective_counts(
+        groups=index[ALL].numbers[labels.cells],
+        group_count=1,
+        weights=labels.weights,
+        freshness=labels.freshness,
+        correct=labels.correct,
+    )
+    assert effective[0] == pytest.approx(1.0)
+
+
+def test_labels_that_were_drawn_for_a_value_which_lost_its_row_say_nothing_of_all_other_values() -> None:
+    traffic: Shares = {(AGREE, "north"): 0.8, (AGREE, OTHER): 0.2}
+    told = Told()
+    told.add(20, 1.0, by="region", vote=AGREE, region="rare", group=OTHER)
+    told.add(40, 0.0, by="region", vote=AGREE, region="bad", group="bad")
+    assert share_right(told, traffic, "region", OTHER) == pytest.approx(1.0)
+    traffic[AGREE, "bad"] = 0.1
+    assert share_right(told, traffic, "region", "bad") == pytest.approx(0.0)
+
+
+def test_labels_of_a_value_that_lost_its_row_are_no_change_of_all_other_values() -> None:
+    traffic: Shares = {(AGREE, "north"): 0.8, (AGREE, OTHER): 0.2}
+    told = Told()
+    told.add(50, 1.0, by="region", vote=AGREE, region="rare", group=OTHER)
+    told.add(50, 0.0, by="region", vote=AGREE, region="bad", group="bad")
+    known, _ = told.known(traffic, run_length=1_000.0)
+    assert not known.relearned.get("region")
+    assert known.labels.freshness.sum() == pytest.approx(50)
