@@ -22,8 +22,11 @@ UInt64s = npt.NDArray[np.uint64]
 
 _NONE = -1
 
-_REMEMBERED_BYTES = 16_000_000
-"""Length of all texts of attributes whose values are remembered, about."""
+_REMEMBERED_BYTES = 64_000_000
+"""Memory of all texts of attributes whose values are remembered, about."""
+
+_TEXT_BYTES = 250
+"""What a remembered text takes beside its own length, in dictionaries and columns."""
 
 
 _VOTES = b"\0"
@@ -116,7 +119,7 @@ class ModelIngest:
         elif good:
             columns = [[told.get(name) for told in good] for name in self._attributes]
             known.update(zip((text for text in new if text not in bad), self._book.add(columns), strict=True))
-        self._remembered_bytes += sum(map(len, new))
+        self._remembered_bytes += sum(map(len, new)) + _TEXT_BYTES * len(new)
 
     def _decoded(self, texts: Sequence[bytes]) -> list[dict[str, str] | BadMessage]:
         """Attributes by name of every text, with the pattern of votes as one; or why they are none."""
