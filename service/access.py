@@ -92,7 +92,7 @@ def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
     pools = (keys.pool(_ANY), keys.items(_ANY), keys.drawn(_ANY))
     counted = (keys.open, keys.outbox, keys.budget, keys.tallies, keys.outcomes)
     requested = (keys.request(_ANY), keys.asked(_ANY))
-    looks = {"SMEMBERS", "HMGET", "HLEN", "HRANDFIELD", "HGETALL", "LRANGE", "XRANGE", "HKEYS"} | _TRANSACTION
+    looks = {"SMEMBERS", "HMGET", "HLEN", "HRANDFIELD", "HGETALL", "XRANGE", "HKEYS"} | _TRANSACTION
     follows_topic = ("settle_topic", "rewind_topic")
     return {
         "predictions": RedisRights(
@@ -109,7 +109,7 @@ def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
             ),
         ),
         "schedule": RedisRights(
-            commands=frozenset(looks | {"ZRANGEBYSCORE", "HGET", "HDEL"}),
+            commands=frozenset(looks | {"LRANGE", "ZRANGEBYSCORE", "HGET", "HDEL"}),
             scripts=(
                 *("issue_requests", "expire_requests", "hold_lease", "release_lease", "keep_marks"),
                 "keep_checkpoint",
@@ -130,7 +130,7 @@ def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
             keeps_hash_key=False,
         ),
         "layouts": RedisRights(
-            commands=frozenset({"SCAN", "HGET", "HLEN", "UNLINK"}) | _TRANSACTION,
+            commands=frozenset({"SCAN", "HGETALL", "HLEN", "UNLINK"}) | _TRANSACTION,
             writes=(*shards, *pools, keys.marks),
             keeps_hash_key=False,
         ),
