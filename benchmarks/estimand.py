@@ -77,7 +77,7 @@ class Scenario:
     regions: int = 4
     batches_per_day: float = 4.0
     traffic: int = 10_000
-    traffic_half_life_days: float | None = 1.0
+    traffic_half_life_days: float | None = 7.0
     pool_half_life_days: float | None = None
     prior: str = "learned"
     accuracy: float = 0.0

@@ -113,7 +113,7 @@ class ModelSettings(Frozen):
         description="of accuracy and cost: as much probability on either side, or the shortest interval",
     )
     traffic_half_life_days: float | None = Field(
-        default=1.0,
+        default=7.0,
         gt=0,
         description="after this time a prediction is half as likely to be drawn for a label, and traffic "
         "that no mark dates counts half; never less, if null",
