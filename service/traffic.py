@@ -43,11 +43,6 @@ class Traffic:
         """Predictions ever seen."""
         return int(self.whole.counts.sum())
 
-    @property
-    def weight(self) -> float:
-        """Decayed weight of all of them."""
-        return float(self.whole.weights.sum())
-
     def move_landmark(self, landmark: float, decay: float) -> None:
         """Tell all weights at another landmark.
 
