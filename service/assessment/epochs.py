@@ -57,7 +57,7 @@ def recent_weights(epochs: Floats, enough: float = ENOUGH) -> Floats:
     total = of_groups.sum(axis=1)
     shares = of_groups[_first(total[:, None] >= enough * min(len(groups), 10))[0]]
     sizes = own.sum(axis=1)
-    # A group without predictions of late may still have some, by and by.
+    # A group without recent predictions may still get some.
     shares = np.where((shares == 0) & (sizes > 0), 0.5, shares)
     return np.asarray(own * np.divide(shares, sizes, out=np.zeros(len(groups)), where=sizes > 0)[:, None])
 
