@@ -81,7 +81,7 @@ class Scenario:
     pool_half_life_days: float | None = None
     prior: str = "learned"
     accuracy: float = 0.0
-    run_length: int = 10_000
+    run_length: int = 500
     window_days: float | None = 0.25
 
 
@@ -406,7 +406,7 @@ def measure(scenario: Scenario, runs: int, looks: range, seed: int = 0) -> dict[
         for since, kind, lower, upper, truth, mean, labels in run(
             scenario, np.random.default_rng([seed, n]), looks
         ):
-            found[kind][since] += [
+            row = [
                 len(truth),
                 ((lower <= truth) & (truth <= upper)).sum(),
                 (truth < lower).sum(),
@@ -415,6 +415,8 @@ def measure(scenario: Scenario, runs: int, looks: range, seed: int = 0) -> dict[
                 (mean - truth).sum(),
                 labels.sum(),
             ]
+            found[kind][since] += row
+            found["together"][since] += row
     return found
 
 
@@ -452,7 +454,7 @@ def main() -> None:
     parser.add_argument("--prior", default="learned")
     parser.add_argument("--after", type=int, default=1000)
     parser.add_argument("--window", type=float, default=0.25)
-    parser.add_argument("--run-length", type=int, default=10_000)
+    parser.add_argument("--run-length", type=int, default=500)
     parser.add_argument("--before", type=int, default=600)
     options = parser.parse_args()
     scenario = Scenario(

@@ -12,11 +12,11 @@ class ForgettingSettings(Frozen):
 
     after_change: bool = Field(
         default=True,
-        description="whether they lose weight: the more, the surer it is that the accuracy changed since",
+        description="whether they are down-weighted by the probability that the accuracy has changed since",
     )
     run_length: int = Field(
-        default=10_000,
+        default=500,
         ge=100,
-        description="labels of a group that are expected from one change to the next; a healthy group gets "
-        "about so many labels until a change is seen that never was",
+        description="expected labels of a group between two changes of its accuracy; the shorter, the sooner "
+        "intervals allow for a change, and the wider they are while nothing changes",
     )

@@ -1,21 +1,21 @@
-"""Labels from before a change: how much of them is kept.
+"""Weights of labels under the posterior over change points.
 
-What a group's accuracy is now is told by labels since it last changed, and when that was is not known. So
-every place in the order of labels is weighed as the one of the last change: by Bayes' rule, a change being
-as probable at each label as one in `run_length`, and the accuracy between changes having Jeffreys' prior
-(Fearnhead and Liu, JRSS B 2007, recursion 2; Adams and MacKay, *Bayesian online changepoint detection*,
-2007). What is believed of the accuracy then is a mixture of Betas, one for each place.
+The labels since the last change of a group estimate its accuracy now, and the change point is unknown. So
+every place in the order of labels has a posterior probability of being the last change point. A change has
+the prior probability 1 / `run_length` at each label. The accuracy between changes has a Beta prior, worth
+`_LEVEL_LABELS` labels, around the group's mean over all of its labels: most changes are moderate (Fearnhead
+and Liu, JRSS B 2007, recursion 2; Adams and MacKay, *Bayesian online changepoint detection*, 2007). The
+posterior of the accuracy is a mixture of Betas, one for each place.
 
-Beliefs are made from weighted labels, so that mixture is handed on as weights: those under which weighted
-labels have its mean, and as many of them as leave its variance. While an old and a new accuracy both are
-plausible these are few, and the group is asked about; once the change is plain they are the labels since.
-As places are weighed, and none is chosen, intervals do not rest on a choice that the same labels made.
+Estimates are made from weighted labels, so the result is a set of weights: weighted labels have the mean of
+the mixture, and their number gives its variance. While an old and a new accuracy are both plausible the
+number is small; after a clear change it is the number of labels since. No change point is selected, so
+intervals are not biased by a selection from the same labels.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -26,16 +26,24 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 
-SUSPECTED: Final = 0.2
-"""A change that is less probable than this leaves all labels as they are."""
-
 DETECTED: Final = 0.5
-"""One that is at least so probable is told."""
+"""Probability from which a change is reported."""
+
+_RARER: Final = 10.0
+"""A report takes changes for as many times rarer than an interval does.
+
+So it is less often false, while intervals still allow for a change that is not reported.
+"""
 
 FEWEST: Final = 5
 """Labels since a change without which it is not looked for."""
 
 _PRIOR: Final = 0.5
+"""Of Jeffreys, for the group's mean over all of its labels."""
+
+_LEVEL_LABELS: Final = 20.0
+"""Labels that the prior of the accuracy between changes is worth; docs/forgetting.md compares values."""
+
 _SINGLE: Final = 64
 """So many of the latest labels are places of their own; among older ones, half as many for every doubling."""
 
@@ -56,7 +64,8 @@ class Remains:
 
     Attributes:
         factors: of every label, in (0, 1]; older ones of a group have no more than newer ones [n].
-        changed: probability that the accuracy changed since the first label [G].
+        changed: probability that the accuracy changed since the first label, were changes `_RARER` times
+            rarer than the run length says [G].
         before: labels before the likeliest last change; 0 where none is detected [G].
     """
 
@@ -87,13 +96,21 @@ def what_remains(*, correct: Flags, sizes: Indices, run_length: float) -> Remain
         places = _Places.of(right, begins[chosen], sizes[chosen])
         last = places.last_change(run_length)
         groups, labels, kept = places.kept(last)
-        changed[chosen] = 1 - last[np.arange(len(chosen)), places.first]
-        suspected = changed[chosen] >= SUSPECTED
-        some = suspected[groups]
-        factors[begins[chosen][groups[some]] + labels[some]] = kept[some]
+        unchanged = last[np.arange(len(chosen)), places.first]
+        changed[chosen] = _were_changes_rarer(unchanged, sizes[chosen], run_length)
+        factors[begins[chosen][groups] + labels] = kept
         likeliest = places.likeliest(last)
         before[chosen] = np.where(changed[chosen] >= DETECTED, likeliest, 0)
     return Remains(factors, changed, before)
+
+
+def _were_changes_rarer(unchanged: Floats, sizes: Indices, run_length: float) -> Floats:
+    """Probability of a change, if the run length were longer: Bayes' rule on the probability of none [G]."""
+    ahead = np.expm1(-sizes * np.log1p(-1 / run_length))
+    ahead_if_rarer = np.expm1(-sizes * np.log1p(-1 / (_RARER * run_length)))
+    odds = (1 - unchanged) * ahead_if_rarer / ahead
+    changed: Floats = odds / (odds + unchanged)
+    return changed
 
 
 def _batches(ascending: Indices, sizes: Indices) -> list[Indices]:
@@ -149,7 +166,7 @@ class _Places:
         Filtering: the probability of all labels before a place sums over the last change before it.
         """
         groups, count = self.since.shape
-        one, both = _log_rising(int(self.since[-1, -1]).bit_length())
+        level = _LogMarginals.of(self.right[:, -1], self.since[:, -1])
         lasts = np.log1p(-1 / run_length)
         # A place stands for all labels up to the next one.
         chance = np.log(np.diff(self.ages) / run_length)
@@ -160,7 +177,7 @@ class _Places:
             """Of every older place: it began a run, which lasted until this one."""
             length = self.since[rows, place + 1 :] - self.since[rows, place, None]
             hits = self.right[rows, place + 1 :] - self.right[rows, place, None]
-            likely = one[hits] + one[length - hits] - both[length]
+            likely = level.of_runs(rows, hits, length)
             probability: Floats = begun[rows, place + 1 :] + likely + length * lasts
             return probability
 
@@ -180,12 +197,13 @@ class _Places:
 
         Each place would have the labels since it count alike; a label counts by the mean over places.
         """
-        mean = (_PRIOR + self.right) / (2 * _PRIOR + self.since)
-        variance = mean * (1 - mean) / (2 * _PRIOR + self.since + 1)
+        prior, _ = _level_prior(self.right[:, -1], self.since[:, -1])
+        mean = (prior[:, None] + self.right) / (_LEVEL_LABELS + self.since)
+        variance = mean * (1 - mean) / (_LEVEL_LABELS + self.since + 1)
         middle = (last * mean).sum(axis=1)
         spread = (last * (variance + (mean - middle[:, None]) ** 2)).sum(axis=1)
         # As many labels as a Beta of this mean and variance has beside its prior.
-        left = middle * (1 - middle) / spread - 1 - 2 * _PRIOR
+        left = middle * (1 - middle) / spread - 1 - _LEVEL_LABELS
         left = np.maximum(left, np.minimum(_LEAST_KEPT, self.since[:, -1] / 4))
         each = np.divide(last, self.since, out=np.zeros(last.shape), where=last > 0)
         weights = left[:, None] * np.cumsum(each[:, ::-1], axis=1)[:, ::-1]
@@ -204,15 +222,45 @@ class _Places:
         return before
 
 
-@lru_cache(maxsize=8)
-def _log_rising(bits: int) -> tuple[Floats, Floats]:
-    """Logarithms of products over labels under the prior: of those that say the same, and of all.
+@dataclass(frozen=True)
+class _LogMarginals:
+    """Log marginal likelihoods of runs of labels under each group's prior, from cumulated logarithms.
 
-    Of their numbers from 0 to 2^bits; beta functions are made of these.
+    Attributes:
+        right: log of the rising factorial of the prior's right labels [G, n + 1].
+        wrong: the same of its wrong ones [G, n + 1].
+        both: the same of all [n + 1].
     """
-    counts = np.arange(2**bits + 1)
-    one, both = (special.gammaln(counts + start) - special.gammaln(start) for start in (_PRIOR, 2 * _PRIOR))
-    return one, both
+
+    right: Floats
+    wrong: Floats
+    both: Floats
+
+    @classmethod
+    def of(cls, right: Indices, sizes: Indices) -> _LogMarginals:
+        """Of groups by their right labels and all their labels [G]."""
+        counts = np.arange(int(sizes.max()))
+        one, other = _level_prior(right, sizes)
+        starts = (one[:, None], other[:, None], np.array(_LEVEL_LABELS))
+        return cls(*(_cumulated(np.log(start + counts)) for start in starts))
+
+    def of_runs(self, rows: slice, hits: Indices, lengths: Indices) -> Floats:
+        """Of runs of some groups, by their right labels and their lengths [g, r]."""
+        groups = np.arange(len(self.right))[rows, None]
+        marginals: Floats = self.right[groups, hits] + self.wrong[groups, lengths - hits] - self.both[lengths]
+        return marginals
+
+
+def _level_prior(right: Indices, sizes: Indices) -> tuple[Floats, Floats]:
+    """Parameters of the Beta prior of accuracies between changes, by the right labels and all labels [G]."""
+    mean = (right + _PRIOR) / (sizes + 2 * _PRIOR)
+    return _LEVEL_LABELS * mean, _LEVEL_LABELS * (1 - mean)
+
+
+def _cumulated(logarithms: Floats) -> Floats:
+    """Sums of the first 0, 1, ... logarithms along the last axis."""
+    none = np.zeros((*logarithms.shape[:-1], 1))
+    return np.concatenate((none, np.cumsum(logarithms, axis=-1)), axis=-1)
 
 
 def _log_sum(logarithms: Floats) -> Floats:

@@ -87,8 +87,6 @@ def configuration(
                     "window_hours": tick_seconds / 3_600,
                     "reference_predictions": round(_REFERENCE_PART * seconds * RATE),
                 },
-                # A run is some hundred labels long, and a change in it is expected.
-                "forgetting": {"run_length": 500},
                 "alerts": {"min_accuracy": MIN_ACCURACY},
                 # Of each camera, some seconds' worth.
                 "reference": {"labels": 20},

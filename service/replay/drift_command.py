@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from service.errors import RecordingError
+from service.forgetting_settings import ForgettingSettings
 from service.replay import plots
 from service.replay.alarms import AlarmStudy, alarm_summary
 from service.replay.arguments import INTERVAL, counts, positive, share
@@ -39,7 +40,7 @@ TASK = "drift"
 POINTS = (5, 10, 20)
 WINDOW = 200
 HALF_LIFE = 100
-RUN_LENGTH = 10_000
+RUN_LENGTH = ForgettingSettings().run_length
 ALPHA = 0.05
 REFERENCE = 100
 

@@ -1,4 +1,4 @@
-"""Forgetting after changes: intervals hold after a detection, and nothing is lost where nothing changes."""
+"""Weights after change points: intervals hold after a drop, at a price where nothing changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy import special
 
 from service.assessment.forgetting import DETECTED, what_remains
 
-RUN_LENGTH = 10_000
+RUN_LENGTH = 500
 NOMINAL = 0.95
 ALLOWED = NOMINAL - 0.02
 GROUPS = 400
@@ -52,19 +52,28 @@ def test_intervals_hold_the_new_accuracy_once_the_change_is_detected(before: flo
     assert found.held[found.detected].mean() >= ALLOWED
 
 
-def test_nothing_is_lost_where_nothing_changes() -> None:
+@pytest.mark.parametrize("drop", [0.1, 0.2, 0.3])
+def test_intervals_hold_most_accuracies_from_the_hundredth_label_after_a_drop(drop: float) -> None:
+    labels = streams(0.92, 0.92 - drop, first=600, then=400, seed=4)
+    found = believed(labels, 0.92 - drop, range(700, 1_001, 50))
+    # docs/forgetting.md has the coverage of fewer labels, and what no interval can hold.
+    assert found.held.mean(axis=1).min() >= 0.88
+    assert found.held.mean() >= ALLOWED
+
+
+def test_where_nothing_changes_intervals_hold_and_the_error_is_less_than_half_as_large_again() -> None:
     labels = streams(0.92, 0.92, first=300, then=300, seed=1)
     found = believed(labels, 0.92, range(100, 601, 50))
     plain = believed(labels, 0.92, range(100, 601, 50), forgetting=False)
     assert found.held.mean() >= ALLOWED
-    assert np.mean(found.error**2) <= 1.05 * np.mean(plain.error**2)
+    assert np.mean(found.error**2) <= 1.5**2 * np.mean(plain.error**2)
 
 
 def test_changes_that_never_were_are_as_rare_as_the_run_length_says() -> None:
     labels = streams(0.92, 0.92, first=500, then=500, seed=2)
     found = believed(labels, 0.92, range(40, 1_001, 20))
     # Of a Poisson process the number has its mean as variance; three deviations are allowed.
-    expected = labels.size / RUN_LENGTH
+    expected = labels.size / (10 * RUN_LENGTH)
     assert found.detected.any(axis=0).sum() <= expected + 3 * np.sqrt(expected)
 
 

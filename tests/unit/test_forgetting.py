@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from service.assessment.forgetting import DETECTED, FEWEST, SUSPECTED, Remains, what_remains
+from service.assessment.forgetting import DETECTED, FEWEST, Remains, what_remains
 
-RUN_LENGTH = 10_000
+RUN_LENGTH = 1_000
 OUTCOMES = st.lists(st.booleans(), min_size=0, max_size=150)
 
 
@@ -28,9 +28,15 @@ def changed_at(number: int, before: float, after: float, *, then: int, seed: int
     return np.concatenate((rng.random(number) < before, rng.random(then) < after))
 
 
-def marginal(labels: np.ndarray) -> float:
-    right = labels.sum()
-    return float(special.beta(0.5 + right, 0.5 + len(labels) - right) / special.beta(0.5, 0.5))
+def level_prior(labels: np.ndarray) -> tuple[float, float]:
+    """Parameters of the Beta prior of the accuracy between changes: 20 labels around the mean."""
+    mean = (labels.sum() + 0.5) / (len(labels) + 1)
+    return 20 * mean, 20 * (1 - mean)
+
+
+def marginal(labels: np.ndarray, prior: tuple[float, float]) -> float:
+    right, (one, other) = labels.sum(), prior
+    return float(special.beta(one + right, other + len(labels) - right) / special.beta(one, other))
 
 
 def by_every_history(labels: np.ndarray, run_length: float) -> dict[int, float]:
@@ -39,12 +45,18 @@ def by_every_history(labels: np.ndarray, run_length: float) -> dict[int, float]:
     for size in range(count):
         for changes in combinations(range(1, count), size):
             ends = [0, *changes, count]
-            runs = [marginal(labels[begin:end]) for begin, end in pairwise(ends)]
+            runs = [marginal(labels[begin:end], level_prior(labels)) for begin, end in pairwise(ends)]
             stays = (1 - 1 / run_length) ** count
             found[ends[-2]] += float(np.prod(runs)) * run_length ** -len(changes) * stays
     looked_at = {place: share for place, share in found.items() if place == 0 or count - place >= FEWEST}
     total = sum(looked_at.values())
     return {place: share / total for place, share in looked_at.items()}
+
+
+def if_rarer(count: int, run_length: float) -> float:
+    """What the log odds of a change among so many labels gain if changes are ten times rarer."""
+    often, rarely = (1 - (1 - 1 / length) ** count for length in (run_length, 10 * run_length))
+    return float(special.logit(rarely) - special.logit(often))
 
 
 DROP = np.array([1] * 7 + [0] * 6, dtype=np.bool_)
@@ -53,19 +65,21 @@ DROP = np.array([1] * 7 + [0] * 6, dtype=np.bool_)
 
 def test_a_change_is_as_probable_as_all_histories_make_it() -> None:
     places = by_every_history(DROP, 20)
-    assert remains(DROP, run_length=20).changed[0] == pytest.approx(1 - places[0])
+    expected = special.logit(1 - places[0]) + if_rarer(len(DROP), 20)
+    assert special.logit(remains(DROP, run_length=20).changed[0]) == pytest.approx(expected)
 
 
 def test_what_is_kept_has_the_mean_and_the_variance_of_the_mixture_over_places() -> None:
-    places = by_every_history(DROP, 20)
+    places = by_every_history(DROP, 100)
     runs = [DROP[place:] for place in places]
-    beliefs = [stats.beta(0.5 + run.sum(), 0.5 + len(run) - run.sum()) for run in runs]
+    one, other = level_prior(DROP)
+    beliefs = [stats.beta(one + run.sum(), other + len(run) - run.sum()) for run in runs]
     shares = np.array(list(places.values()))
     mean = shares @ [belief.mean() for belief in beliefs]
     variance = shares @ [belief.var() + (belief.mean() - mean) ** 2 for belief in beliefs]
-    kept = remains(DROP, run_length=20).factors
-    # A Beta of these has as many labels as its prior, one, and those kept.
-    assert kept.sum() == pytest.approx(mean * (1 - mean) / variance - 2)
+    kept = remains(DROP, run_length=100).factors
+    # A Beta of these has as many labels as its prior, twenty, and those kept.
+    assert kept.sum() == pytest.approx(mean * (1 - mean) / variance - 21)
     plain = sum(share * run.mean() for share, run in zip(shares, runs, strict=True))
     assert kept @ DROP / kept.sum() == pytest.approx(plain)
 
@@ -97,10 +111,10 @@ def test_right_and_wrong_count_alike(group: list[bool]) -> None:
 
 @settings(deadline=None)
 @given(said=st.booleans(), count=st.integers(0, 400))
-def test_labels_that_say_the_same_are_all_kept(said: bool, count: int) -> None:
+def test_labels_that_say_the_same_report_no_change_and_count_for_dozens(said: bool, count: int) -> None:
     found = remains([said] * count)
-    assert (found.factors == 1).all()
     assert found.before[0] == 0
+    assert found.factors.sum() >= min(0.8 * count, 60)
 
 
 @settings(deadline=None)
@@ -127,12 +141,10 @@ def test_of_several_changes_the_last_one_counts() -> None:
     assert remains(labels).before[0] == pytest.approx(450, abs=10)
 
 
-def test_a_change_that_is_not_probable_enough_leaves_labels_as_they_are() -> None:
+def test_changes_that_would_be_probable_were_they_rarer_are_reported() -> None:
     found = remains(*(changed_at(100, 0.9, 0.75, then=40, seed=seed) for seed in range(200)))
-    kept_all = found.factors.reshape(200, -1).min(axis=1) == 1
-    np.testing.assert_array_equal(kept_all, found.changed < SUSPECTED)
     np.testing.assert_array_equal(found.before > 0, found.changed >= DETECTED)
-    assert 0 < np.count_nonzero(found.changed >= DETECTED) < np.count_nonzero(~kept_all) < 200
+    assert 0 < np.count_nonzero(found.changed >= DETECTED) < 200
 
 
 def test_places_that_stand_for_several_labels_tell_the_same() -> None:
@@ -141,15 +153,17 @@ def test_places_that_stand_for_several_labels_tell_the_same() -> None:
     # Every place by itself, oldest first: the same recursion without thinning, label by label.
     begun = np.full(len(labels) + 1, -np.inf)
     begun[0] = 0.0
+    one, other = level_prior(labels)
     for end in range(1, len(labels) + 1):
         length, hits = end - np.arange(end), right[end] - right[:end]
-        run = special.betaln(0.5 + hits, 0.5 + length - hits) - special.betaln(0.5, 0.5)
+        run = special.betaln(one + hits, other + length - hits) - special.betaln(one, other)
         told = begun[:end] + run + length * np.log1p(-1 / RUN_LENGTH)
         begun[end] = special.logsumexp(told) - np.log(RUN_LENGTH)
     exact = special.softmax(told[[*range(len(labels) - FEWEST + 1)]])
     found = remains(labels)
-    # Odds of a change are those within a few percent, which a place's width allows.
-    assert special.logit(found.changed[0]) == pytest.approx(special.logit(1 - exact[0]), abs=0.1)
+    expected = special.logit(1 - exact[0]) + if_rarer(len(labels), RUN_LENGTH)
+    # The odds of a change agree within a few percent, which a place's width allows.
+    assert special.logit(found.changed[0]) == pytest.approx(expected, abs=0.1)
     assert found.before[0] == pytest.approx(int(np.argmax(exact)), abs=8)
 
 

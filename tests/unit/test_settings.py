@@ -343,7 +343,7 @@ def test_without_a_half_life_nothing_decays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("forgetting", "run_length"),
-    [("{}", 10_000), ("{run_length: 500}", 500), ("{after_change: false}", None)],
+    [("{}", 500), ("{run_length: 10_000}", 10_000), ("{after_change: false}", None)],
 )
 def test_changes_are_looked_for_unless_told_otherwise(
     tmp_path: Path, forgetting: str, run_length: float | None
