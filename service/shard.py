@@ -200,8 +200,7 @@ class Shard:
             known[:] = _NONE
             for pool_id, pooled in self._value_pools.items():
                 if pooled == attribute:
-                    for name in displaced:
-                        self.pools.fold(pool_id, name, OTHER)
+                    self.pools.fold(pool_id, displaced, OTHER)
         known[present] = [table.rows.get(names[value], _NONE) for value in present.tolist()]
 
     def _add_probabilities(self, batch: Candidates, weights: Floats) -> None:
