@@ -190,12 +190,14 @@ class Shard:
             names: of every value [values].
             weights: of the predictions [n].
         """
-        table, summed = self.traffic.tables[attribute], _sums(values, weights)
+        table = self.traffic.tables[attribute]
         present = np.unique(values)
-        index: dict[str, float] = {}
-        for value in present.tolist():
-            index[names[value]] = index.get(names[value], 0.0) + float(summed[value])
-        _, displaced = table.place(list(index), np.array(list(index.values())))
+        unplaced = present[known[present] == _NONE]
+        if len(unplaced) <= table.room:  # no value is displaced, so the others keep their rows
+            present = unplaced
+        _, displaced = table.place(
+            [names[value] for value in present.tolist()], _sums(values, weights)[present]
+        )
         if displaced:
             known[:] = _NONE
             for pool_id, pooled in self._value_pools.items():
