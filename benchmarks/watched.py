@@ -15,10 +15,11 @@ from service.asking import standing
 from service.assessment.policies import NONE, Situation
 from service.believing import believed_groupings
 from service.group_index import GroupIndex
+from service.grouping_pool import GroupingPool
 from service.ledger import OutcomeLedger
 from service.performance_watch import POOLED_SCORES
 from service.performing import PerformanceSnapshot, assess_performance, performance_facts
-from service.pool import GroupingPool, Pools
+from service.pool import Pools
 from service.pool_key import PoolKey
 from service.settings import Settings
 from service.shard import Candidates, Shard

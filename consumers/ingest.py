@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
 
 from consumers.checking import Checked, Floats, Indices, PredictionChecks, payload_text
-from consumers.formats.native import WirePrediction, decode_all_attributes, decode_attributes
+from consumers.formats.attributes import AttributeDecoder, Values
+from consumers.formats.native import WirePrediction, decode_attributes
 from service.cells import MISSING, OTHER, CellSpace, Challenge, Ensemble, escape_reserved
 from service.errors import BadMessage
 from service.pool_key import PoolKey
@@ -75,7 +77,12 @@ class ModelIngest:
         self._pool_key = pool_key
         self.checks = PredictionChecks(space.classes, payload_bytes=payload_bytes)
         self._attributes = space.attributes
+        self._used = frozenset(space.attributes)
+        self._longest = space.bounds.attribute_length
         self._vote = None if space.voters is None else self._attributes.index(space.voters[0])
+        self._decoder = AttributeDecoder(
+            [name for position, name in enumerate(self._attributes) if position != self._vote]
+        )
         self._book = ValueBook(self._name_value, len(self._attributes))
         self._numbers: dict[bytes, int] = {}
         self._remembered_bytes = 0
@@ -97,48 +104,53 @@ class ModelIngest:
             self._numbers.clear()
             self._book.clear()
             self._remembered_bytes = 0
-        numbers = list(map(self._numbers.get, attributes))
-        if None in numbers:
-            self._number_new(attributes, checked.refused)
-            numbers = [self._numbers.get(text, 0) for text in attributes]
-        return Resolved(checked, np.array(numbers, dtype=np.intp))
+        numbers = np.fromiter(map(self._numbers.get, attributes, repeat(_NONE)), np.intp, len(attributes))
+        new = np.flatnonzero(numbers == _NONE).tolist()
+        if new:
+            texts = [attributes[row] for row in new]
+            bad = self._number_new(list(dict.fromkeys(texts)))
+            numbers[new] = [self._numbers.get(text, 0) for text in texts]
+            for row, text in zip(new, texts, strict=True) if bad else ():
+                if text in bad:
+                    checked.refused.setdefault(row, bad[text])
+        return Resolved(checked, numbers)
 
-    def _number_new(self, attributes: Sequence[bytes], refused: dict[int, BadMessage]) -> None:
-        """Number the values of texts that are new; predictions whose texts are no attributes are refused."""
-        known = self._numbers
-        new = list(dict.fromkeys(text for text in attributes if text not in known))
-        decoded = self._decoded(new)
-        bad = {text: told for text, told in zip(new, decoded, strict=True) if isinstance(told, BadMessage)}
-        if bad:
-            refused |= {
-                row: bad[text] for row, text in enumerate(attributes) if text in bad and row not in refused
-            }
-        good = [told for told in decoded if not isinstance(told, BadMessage)]
+    def _number_new(self, texts: Sequence[bytes]) -> dict[bytes, BadMessage]:
+        """Number the values of texts that are new; those that are no attributes, and why."""
+        decoded = self._decoded(texts)
+        bad = {text: told for text, told in zip(texts, decoded, strict=True) if isinstance(told, BadMessage)}
+        usable = [text for text in texts if text not in bad] if bad else texts
         if not self._attributes:
-            known |= dict.fromkeys((text for text in new if text not in bad), 0)
-        elif good:
-            columns = [[told.get(name) for told in good] for name in self._attributes]
-            known.update(zip((text for text in new if text not in bad), self._book.add(columns), strict=True))
-        self._remembered_bytes += sum(map(len, new)) + _TEXT_BYTES * len(new)
+            self._numbers |= dict.fromkeys(usable, 0)
+        elif usable:
+            columns = list(zip(*[told for told in decoded if not isinstance(told, BadMessage)], strict=True))
+            self._numbers.update(zip(usable, self._book.add(columns), strict=True))
+        self._remembered_bytes += sum(map(len, texts)) + _TEXT_BYTES * len(texts)
+        return bad
 
-    def _decoded(self, texts: Sequence[bytes]) -> list[dict[str, str] | BadMessage]:
-        """Attributes by name of every text, with the pattern of votes as one; or why they are none."""
-        if self.space.voters is None:
-            return decode_all_attributes(texts)
+    def _decoded(self, texts: Sequence[bytes]) -> Sequence[Values | BadMessage]:
+        """Attribute values of every text, the pattern of votes among them; or why there are none."""
+        if self._vote is None:
+            return self._decoder.values(texts)
         parts = [text.partition(_VOTES) for text in texts]
-        decoded = decode_all_attributes([attributes for attributes, _, _ in parts])
-        for told, (_, _, pattern) in zip(decoded, parts, strict=True):
-            if not isinstance(told, BadMessage):
-                told[self.space.voters[0]] = pattern.decode()
-        return decoded
+        decoded = self._decoder.values([attributes for attributes, _, _ in parts])
+        return [
+            told
+            if isinstance(told, BadMessage)
+            else (*told[: self._vote], pattern.decode(), *told[self._vote :])
+            for told, (_, _, pattern) in zip(decoded, parts, strict=True)
+        ]
 
     def _name_value(self, position: int, value: str | None) -> str:
         """Name under which a value is counted."""
         if value is None:
             return MISSING
-        if position == self._vote:
-            return value
-        return value if len(value := escape_reserved(value)) <= self.space.bounds.attribute_length else OTHER
+        return value if position == self._vote else self._bounded(value)
+
+    def _bounded(self, value: str) -> str:
+        """An attribute value as it is kept: never a reserved one, and folded if it is too long."""
+        escaped = escape_reserved(value)
+        return escaped if len(escaped) <= self._longest else OTHER
 
     def _with_votes(
         self, attributes: Sequence[bytes], checked: Checked, voters: Ensemble | Challenge
@@ -193,7 +205,7 @@ class ModelIngest:
                     predicted_class=self.space.classes[checked.classes[row]],
                     score=float(checked.scores[row]),
                     time=float(times[at]),
-                    attributes=self._kept(_escaped(decode_attributes(p.attributes))),
+                    attributes=self._kept(decode_attributes(p.attributes)),
                     payload=payload_text(p.payload),
                     payload_uri=p.payload_uri or "",
                     votes=p.votes or {},
@@ -204,12 +216,16 @@ class ModelIngest:
 
     def _kept(self, attributes: dict[str, str]) -> dict[str, str]:
         """What an item keeps: attributes that groupings use, and others by name while they fit."""
-        bounds = self.space.bounds
-        folded = {n: v if len(v) <= bounds.attribute_length else OTHER for n, v in attributes.items()}
-        used = set(self._attributes)
-        kept = {name: value for name, value in folded.items() if name in used}
-        room = bounds.further_attribute_bytes
-        for name in sorted(folded.keys() - used):
+        values = attributes.values()
+        # Reserved values have two underscores.
+        is_plain = max(map(len, values), default=0) <= self._longest and "__" not in "".join(values)
+        folded = attributes if is_plain else {n: self._bounded(value) for n, value in attributes.items()}
+        further = folded.keys() - self._used
+        if not further:
+            return folded
+        kept = {name: value for name, value in folded.items() if name in self._used}
+        room = self.space.bounds.further_attribute_bytes
+        for name in sorted(further):
             room -= len(name.encode()) + len(folded[name].encode())
             if room < 0:
                 break
@@ -239,7 +255,3 @@ class ModelIngest:
             started=owned.started,
         )
         owned.started = True
-
-
-def _escaped(attributes: dict[str, str]) -> dict[str, str]:
-    return {name: escape_reserved(value) for name, value in attributes.items()}

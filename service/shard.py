@@ -190,18 +190,19 @@ class Shard:
             names: of every value [values].
             weights: of the predictions [n].
         """
-        table, summed = self.traffic.tables[attribute], _sums(values, weights)
+        table = self.traffic.tables[attribute]
         present = np.unique(values)
-        index: dict[str, float] = {}
-        for value in present.tolist():
-            index[names[value]] = index.get(names[value], 0.0) + float(summed[value])
-        _, displaced = table.place(list(index), np.array(list(index.values())))
+        unplaced = present[known[present] == _NONE]
+        if len(unplaced) <= table.room:  # no value is displaced, so the others keep their rows
+            present = unplaced
+        _, displaced = table.place(
+            [names[value] for value in present.tolist()], _sums(values, weights)[present]
+        )
         if displaced:
             known[:] = _NONE
             for pool_id, pooled in self._value_pools.items():
                 if pooled == attribute:
-                    for name in displaced:
-                        self.pools.fold(pool_id, name, OTHER)
+                    self.pools.fold(pool_id, displaced, OTHER)
         known[present] = [table.rows.get(names[value], _NONE) for value in present.tolist()]
 
     def _add_probabilities(self, batch: Candidates, weights: Floats) -> None:

@@ -34,11 +34,13 @@ class ValueBook:
     def _begin(self) -> None:
         self._numbers: list[dict[str | None, int]] = [{} for _ in range(self._attribute_count)]
         self._names: list[list[str]] = [[] for _ in range(self._attribute_count)]
+        self._named: list[dict[str, int]] = [{} for _ in range(self._attribute_count)]
         self._values = np.zeros((0, self._attribute_count), np.intp)
+        self._length = 0
 
     def __len__(self) -> int:
         """How many combinations there are."""
-        return len(self._values)
+        return self._length
 
     def add(self, columns: Sequence[Sequence[str | None]]) -> range:
         """Numbers of further combinations [n].
@@ -46,10 +48,12 @@ class ValueBook:
         Args:
             columns: of every attribute the values [n].
         """
-        found = [self._numbered(position, values) for position, values in enumerate(columns)]
-        first = len(self)
-        self._values = np.concatenate([self._values, np.stack(found, axis=1)])
-        return range(first, len(self))
+        first, self._length = self._length, self._length + len(columns[0])
+        if self._length > len(self._values):
+            self._values = np.pad(self._values, ((0, self._length), (0, 0)))
+        for position, values in enumerate(columns):
+            self._values[first : self._length, position] = self._numbered(position, values)
+        return range(first, self._length)
 
     def clear(self) -> None:
         """Begin again with number 0."""
@@ -63,7 +67,7 @@ class ValueBook:
         return self._values[combinations]
 
     def names(self, position: int) -> list[str]:
-        """Names of an attribute's values, by their numbers; several values may have one name."""
+        """Names of an attribute's values, by their numbers; values of one name share a number."""
         return self._names[position]
 
     def _numbered(self, position: int, values: Sequence[str | None]) -> Indices:
@@ -72,7 +76,13 @@ class ValueBook:
         for at in np.flatnonzero(found == _NEW).tolist():
             value = values[at]
             if value not in numbers:
-                numbers[value] = len(numbers)
-                self._names[position].append(self._name_value(position, value))
+                numbers[value] = self._number_of(position, self._name_value(position, value))
             found[at] = numbers[value]
         return found
+
+    def _number_of(self, position: int, name: str) -> int:
+        names = self._names[position]
+        number = self._named[position].setdefault(name, len(names))
+        if number == len(names):
+            names.append(name)
+        return number

@@ -152,6 +152,11 @@ class ValueTable:
         """
         return float(self.missed[: len(self)].max(initial=0.0))
 
+    @property
+    def room(self) -> int:
+        """How many further values get a row before one is displaced."""
+        return max(0, self._limit - (len(self) - sum(name in self.rows for name in RESERVED)))
+
     def restore(self, names: Sequence[str], missed: Floats) -> None:
         """Give rows to values, as they were stored; only where there is none yet."""
         for name in names:
@@ -178,8 +183,7 @@ class ValueTable:
             rows[at] = self._append(names[at])
         fresh = np.setdiff1d(unknown, reserved)
         fresh = fresh[np.argsort(-weights[fresh], kind="stable")]
-        room = max(0, self._limit - (len(self) - sum(name in self.rows for name in RESERVED)))
-        before = self.most_missed
+        room, before = self.room, self.most_missed
         for at in fresh[:room].tolist():
             rows[at] = self._append(names[at])
             self.missed[rows[at]] = before

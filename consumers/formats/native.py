@@ -90,26 +90,6 @@ def decode_attributes(text: msgspec.Raw | bytes) -> dict[str, str]:
     return attributes
 
 
-def decode_all_attributes(texts: Sequence[bytes]) -> list[dict[str, str] | BadMessage]:
-    """Attributes by name, or why they are none, from many texts.
-
-    Args:
-        texts: JSON texts.
-    """
-    try:
-        str(b" ".join(texts), "utf-8")
-        return [_decode_attributes(text) if text else {} for text in texts]
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        return [_attributes_or_reason(text) for text in texts]
-
-
-def _attributes_or_reason(text: bytes) -> dict[str, str] | BadMessage:
-    try:
-        return decode_attributes(text)
-    except BadMessage as error:
-        return error
-
-
 def decode_array(value: bytes) -> list[WirePrediction] | None:
     """All predictions of a record's value that is an array of them; None if it is not, or one is refused."""
     if not value.startswith(b"["):

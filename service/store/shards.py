@@ -12,7 +12,8 @@ import numpy as np
 
 from service.cells import CellSpace
 from service.errors import FlushRefused
-from service.pool import GroupingPool, Pools
+from service.grouping_pool import GroupingPool
+from service.pool import Pools
 from service.pool_key import PoolKey
 from service.shard import Floats, Shard
 from service.sketch import Sketch

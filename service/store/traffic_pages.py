@@ -107,8 +107,8 @@ def _restore_names(table: ValueTable, stored: list[bytes]) -> None:
 
 
 def _packed(block: Block) -> bytes:
-    columns = block.counts.astype("<i8"), block.weights.astype("<f8"), block.score_sums.astype("<f8")
-    return b"".join(column.tobytes() for column in columns)
+    kinds = (block.counts, "<i8"), (block.weights, "<f8"), (block.score_sums, "<f8")
+    return b"".join([column.astype(kind, copy=False).tobytes() for column, kind in kinds])
 
 
 def _unpack(block: Block, spec: TableSpec, first: int, value: bytes) -> None:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from service.pool import GroupingPool
+from service.grouping_pool import GroupingPool
 from service.pool_key import PoolKey
 from service.siphash import siphash24
 from service.sketch import EMPTY_SKETCH, merged_order

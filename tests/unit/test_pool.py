@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from service.pool import GroupingPool, Pools
+from service.grouping_pool import GroupingPool
+from service.pool import Pools
 from service.pool_key import PoolKey, gumbel_noise
 from service.siphash import siphash24
 from service.sketch import EMPTY_SKETCH, Sketch, merged_order
@@ -108,6 +109,26 @@ def test_after_draws_nothing_enters_that_is_lower_than_what_was_dropped(
         above = {n for n, of, p in stream if of == group and p > sketch.bound and n not in drawn}
         assert above <= set(sketch.hashes.tolist())
         assert (sketch.priorities >= sketch.bound).all()
+
+
+@given(batches, items, st.integers(1, 6), st.sets(st.sampled_from(GROUPS[:2]), min_size=1))
+def test_groups_that_are_folded_at_once_are_in_order_with_the_group_that_takes_them(
+    parts: list[Any], later: list[Any], wanted: int, folded: set[str]
+) -> None:
+    pool, held = GroupingPool(wanted, 1_000), Counter[int]()
+    for batch in parts:
+        entered, left = offer(pool, batch)
+        held = held + entered - left
+    held.subtract(pool.fold(sorted(folded), "c").tolist())
+    entered, left = offer(pool, later_ones := [(10_000 + n, "c", p) for n, _, p in later])
+    held = held + entered - left
+    stream = [item for batch in parts for item in batch]
+    union = best([(n, "c" if of in folded else of, p) for n, of, p in stream] + later_ones, "c")
+    order = [priority for priority, _, _ in merged_order([pool.sketches().get("c", EMPTY_SKETCH)])]
+    assert order == union[: len(order)]
+    assert len(order) >= min(wanted, len(union))
+    assert not folded & pool.sketches().keys()
+    assert held == Counter(item for s in pool.sketches().values() for item in s.hashes.tolist())
 
 
 def test_an_item_that_two_shards_hold_is_drawn_once() -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from service.cells import OTHER, CellBounds, CellSpace, Grouping
-from service.pool import GroupingPool, Pools
+from service.grouping_pool import GroupingPool
+from service.pool import Pools
 from service.pool_key import PoolKey
 from service.shard import Candidates, Shard
 from service.siphash import siphash24
