@@ -38,6 +38,7 @@ from service.store.connection import Connection
 from service.store.records import PoolRecord, decode_pool_record, encode_pool_record
 from service.store.shards import ShardStore, drawn_entry, pool_field, unpack_hash
 from service.value_book import ValueBook
+from service.wiring import asked_pools
 
 CLASSES = ["cat", "dog", "owl"]
 REGION = {"by": "attribute", "attribute": "region"}
@@ -64,8 +65,6 @@ BOUNDS = {"pool_items": 8}
 ONE_POOL = {"m": MODELS["m"] | {"assessments": {"ask": {"budget": {"labels": 5}}}}}
 FOUR_ITEMS = {"pool_items": 4}
 
-ALL = "all:"
-"""Id of the pool of all traffic."""
 PARTITIONS = (0, 1)
 
 seeded = settings(
@@ -76,8 +75,8 @@ seeded = settings(
 
 
 def stream(partition: int, length: int, *, regions: int = 3) -> list[Record]:
-    """Records of two models: some arrays, some late, some bad, some items more than once."""
-    rng = random.Random(partition)
+    """Records of two models: some arrays, some late, some bad, some misdated, some items more than once."""
+    rng, clock = random.Random(partition), random.Random(f"clock {partition}")
 
     def one(offset: int) -> dict[str, Any] | bytes:
         if rng.random() < 0.05:
@@ -98,7 +97,9 @@ def stream(partition: int, length: int, *, regions: int = 3) -> list[Record]:
     for offset in range(length):
         messages = [one(offset) for _ in range(rng.choice([1, 1, 3]))]
         good = [m for m in messages if isinstance(m, dict)]
-        records.append(record(offset, *(good or [b"{"])))
+        stamps = [NOW - 9_000 + 30 * offset, NOW - 9_000 + 30 * offset, NOW - 1e6, NOW + 1e6, -0.001]
+        timestamp = int(1_000 * clock.choice(stamps))
+        records.append(record(offset, *(good or [b"{"]), timestamp=timestamp))
     return records
 
 
@@ -133,7 +134,8 @@ def add(shard: Shard, items: Sequence[str], *, time: float = NOW) -> None:
             bins=np.full(len(items), 2),
             scores=np.full(len(items), 0.5),
             times=times,
-            item_hashes=PoolKey(HASH_KEY, "m").item_hashes(id_hashes, times),
+            arrivals=times,
+            item_hashes=PoolKey(HASH_KEY, "m").item_hashes(id_hashes, times, times),
             record=lambda row: encode_pool_record(PoolRecord(items[row], "cat", 0.5, time, {})),
         )
     )
@@ -466,7 +468,8 @@ def test_offsets_beyond_two_to_the_53_are_exact(connection: Connection) -> None:
 def draw(connection: Connection, site: Site, item: str) -> None:
     """What issuing a label request for a pooled item does to the pool."""
     item_hash = int.from_bytes(pooled(connection, site)[item], "little")
-    connection.client.rpush(site.keys("m").drawn(0), drawn_entry(pool_field(ALL, "all"), item_hash))
+    field = pool_field(asked_pools(site.settings, "m", site.space("m"))["all"], "all")
+    connection.client.rpush(site.keys("m").drawn(0), drawn_entry(field, item_hash))
 
 
 def in_memory(shard: Shard) -> int:
