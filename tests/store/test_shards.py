@@ -151,6 +151,50 @@ def flush(store: ShardStore, shard: Shard, offset: int, *, seen: int = 0, starte
     return store.flush(0, shard, new_offset=offset, drawn_seen=seen, started=started)
 
 
+@pytest.mark.parametrize("stamp", [NOW - 1e6, NOW + 1e6, -0.001], ids=["past", "future", "none"])
+def test_an_owner_that_comes_later_knows_when_misdated_records_arrived(
+    connection: Connection, stamp: float
+) -> None:
+    def dated(offset: int, time: float, model: str) -> Record:
+        plain = message(offset, model=model, time="2027-01-15T07:00:00Z")
+        return record(offset, plain, timestamp=int(1_000 * time))
+
+    topic = {0: [dated(0, NOW - 3_600, "m"), dated(1, stamp, "m"), dated(2, stamp, "n")]}
+    expected = undisturbed(connection, topic)
+    site = Site(clone(connection), MODELS)
+    owner = Owner(site, topic)
+    for _ in topic[0]:
+        owner.take(0, 1)
+        owner.flush(0)
+        owner.restart()
+    owner.finish()
+    for model, facts in zip(MODELS, expected, strict=True):
+        assert_same_facts(site.facts(model), facts)
+
+
+@pytest.mark.parametrize("stamp", [NOW - 1e6, NOW + 1e6])
+def test_a_model_that_is_behind_reads_misdated_records_as_all_did(
+    connection: Connection, stamp: float
+) -> None:
+    plain = [message(n, model="n", time="2027-01-15T07:00:00Z") for n in range(4)]
+    stamps = [NOW - 7_200, stamp, NOW - 3_600, stamp]
+    topic = {0: [record(n, plain[n], timestamp=int(1_000 * time)) for n, time in enumerate(stamps)]}
+    expected = undisturbed(connection, topic)
+    site = Site(clone(connection), MODELS)
+    both = site.prediction_step()
+    both.assign(0, 0)
+    both.process(0, topic[0][:1], NOW)
+    both.flush(0, NOW)
+    # The first model goes on alone, for a while.
+    alone = site.prediction_step(models=["m"])
+    alone.assign(0, 0)
+    alone.process(0, topic[0][1:3], NOW)
+    alone.flush(0, NOW + 100)
+    Owner(site, topic).finish()
+    for model, facts in zip(MODELS, expected, strict=True):
+        assert_same_facts(site.facts(model), facts)
+
+
 step_of_life = st.tuples(
     st.sampled_from(["take", "take", "take", "flush", "flush", "kill"]),
     st.sampled_from(PARTITIONS),
