@@ -680,3 +680,19 @@ def test_all_keys_of_a_model_share_a_hash_tag(connection: Connection) -> None:
     Owner(site, {0: stream(0, 40)}).finish()
     for key in connection.client.scan_iter(f"{connection.prefix}:*"):
         assert key.split(b"{")[1].split(b"}")[0] in {b"m", b"n"}
+
+
+def test_another_half_life_of_draws_begins_pools_and_keeps_traffic(connection: Connection) -> None:
+    def site(hours: float | None) -> Site:
+        return Site(connection, {"m": ONE_POOL["m"] | {"draw_half_life_hours": hours}})
+
+    def item(offset: int) -> Record:
+        return record(offset, message(offset, time="2027-01-15T07:00:00Z"))
+
+    site(24.0).take_in([item(0), item(1)])
+    assert pooled(connection, site(24.0)).keys() == {"0", "1"}
+    for offset, hours in enumerate((6.0, None), start=2):
+        site(hours).take_in([item(offset)])
+        assert pooled(connection, site(hours)).keys() == {str(offset)}
+        assert len(connection.client.hkeys(site(hours).keys("m").pool(0))) == 1
+        assert site(hours).reader("m").traffic().traffic.predictions == offset + 1
