@@ -60,7 +60,7 @@ class Scenario:
         batches_per_day: of labels.
         traffic: predictions between two batches.
         traffic_half_life_days: setting of the service.
-        pool_half_life_days: of the pool from which items are drawn; that of traffic, if None.
+        draw_half_life_hours: setting of the service.
         prior: setting of the service.
         accuracy: added to the logits of accuracies; if given, all regions are equally certain.
         run_length: setting of the service.
@@ -78,7 +78,7 @@ class Scenario:
     batches_per_day: float = 4.0
     traffic: int = 10_000
     traffic_half_life_days: float | None = 7.0
-    pool_half_life_days: float | None = None
+    draw_half_life_hours: float | None = 24.0
     prior: str = "learned"
     accuracy: float = 0.0
     run_length: int = 500
@@ -181,6 +181,7 @@ def settings_of(scenario: Scenario) -> Settings:
         "groupings": {REGION: {"by": "attribute", "attribute": REGION}, CLASS: {"by": "predicted_class"}},
         "assessments": assessments,
         "traffic_half_life_days": scenario.traffic_half_life_days,
+        "draw_half_life_hours": scenario.draw_half_life_hours,
         "prior": scenario.prior,
         "forgetting": {"run_length": scenario.run_length},
     }
@@ -227,15 +228,18 @@ class Watched:
         self.history.counts.append(self.rng.multinomial(self.scenario.traffic, shares.ravel() / shares.sum()))
         self.history.correct.append(correct.ravel())
 
-    def decayed(self, half_life: float | None) -> np.ndarray:
-        """Weights of the stretches [t]."""
-        age = (self.now - np.array(self.history.times)) / DAY
-        return np.ones(len(age)) if half_life is None else 0.5 ** (age / half_life)
+    def decayed(self, rate: float) -> np.ndarray:
+        """Weights of the stretches [t] under exponential decay.
+
+        Args:
+            rate: of decay, 1/s.
+        """
+        return np.exp(-rate * (self.now - np.array(self.history.times)))
 
     def index(self) -> GroupIndex:
         """Groups now, and their traffic by epochs whose ages double."""
         counts = np.array(self.history.counts)
-        weights = self.decayed(self.scenario.traffic_half_life_days) @ counts
+        weights = self.decayed(self.model.traffic_decay_per_second) @ counts
         traffic = self.tables(counts.sum(axis=0), weights)
         if self.scenario.window_days is None:
             return GroupIndex(self.space, traffic, self.ledger.cells)
@@ -274,9 +278,8 @@ class Watched:
 
     def draw(self, grouping: str, wanted: np.ndarray) -> None:
         """Labels of predictions from the pools of some groups."""
-        half_life = self.scenario.pool_half_life_days or self.scenario.traffic_half_life_days
         counts, entries = np.array(self.history.counts), list[OutcomeEntry]()
-        weighted = self.decayed(half_life)[:, None] * counts
+        weighted = self.decayed(self.model.draw_decay_per_second)[:, None] * counts
         for group in np.unique(wanted):
             inside = self.groups[grouping] == group
             chance = (weighted * inside).ravel()
@@ -450,7 +453,9 @@ def main() -> None:
     parser.add_argument("--askers", default=REGION)
     parser.add_argument("--policy", default="random")
     parser.add_argument("--every", type=int, default=100)
-    parser.add_argument("--pool", type=float, default=None)
+    parser.add_argument(
+        "--draw-hours", type=float, default=24.0, help="draw_half_life_hours; 0 for null (24)"
+    )
     parser.add_argument("--prior", default="learned")
     parser.add_argument("--after", type=int, default=1000)
     parser.add_argument("--window", type=float, default=0.25)
@@ -462,7 +467,7 @@ def main() -> None:
         options.drop,
         askers=tuple(options.askers.split(",")),
         policy=options.policy,
-        pool_half_life_days=options.pool,
+        draw_half_life_hours=options.draw_hours or None,
         prior=options.prior,
         after=options.after,
         before=options.before,

@@ -74,6 +74,7 @@ class Watched:
             pool_groupings={pool: name for name, pool in self._pool_ids.items()},
             noise=PoolKey(rng.bytes(16), "mail").noise,
             decay=0.0,
+            draw_decay=0.0,
         )
         self._combinations = np.zeros(regions, np.intp)
         if self._space.attributes:
@@ -101,6 +102,7 @@ class Watched:
                 bins=self._space.bins(scores),
                 scores=scores,
                 times=np.full(count, NOW),
+                arrivals=np.full(count, NOW),
                 item_hashes=hashes,
                 record=lambda _: b"",
             )

@@ -163,7 +163,7 @@ class ModelIngest:
         ]
 
     def candidates(
-        self, resolved: Resolved, rows: Indices, *, times: Floats, id_hashes: UInt64s
+        self, resolved: Resolved, rows: Indices, *, times: Floats, arrivals: Floats, id_hashes: UInt64s
     ) -> Candidates:
         """Columns to be added to a shard.
 
@@ -171,6 +171,7 @@ class ModelIngest:
             resolved: predictions of this model [n].
             rows: which of them are added [r].
             times: when each of these was made [r], seconds since the epoch.
+            arrivals: when the record of each arrived [r], seconds since the epoch.
             id_hashes: SipHash-2-4 of their item ids [r].
         """
         checked = resolved.checked
@@ -186,7 +187,8 @@ class ModelIngest:
             bins=self.space.bins(scores),
             scores=scores,
             times=times,
-            item_hashes=self._pool_key.item_hashes(id_hashes, times),
+            arrivals=arrivals,
+            item_hashes=self._pool_key.item_hashes(id_hashes, times, arrivals),
             record=self._encoder(checked, rows, times),
             probabilities=(spread[spread != _NONE], checked.probabilities[spread != _NONE])
             if with_probabilities
@@ -232,12 +234,13 @@ class ModelIngest:
             kept[name] = folded[name]
         return kept
 
-    def flush(self, partition: int, offset: int, *, anew: bool = False) -> None:
+    def flush(self, partition: int, offset: int, *, newest_record: float, anew: bool = False) -> None:
         """Write one partition's shard back, if it is behind the offset.
 
         Args:
             partition: of the predictions topic.
             offset: of the first record that is not in the shard.
+            newest_record: time of the newest record before the offset, seconds since the epoch.
             anew: even if it is not behind, to see that Redis still holds it.
 
         Raises:
@@ -247,6 +250,8 @@ class ModelIngest:
         owned = self.owned[partition]
         if owned.started and owned.shard.next_offset >= offset and not anew:
             return
+        # A shard that is ahead of the offset has seen later records.
+        owned.shard.newest_record = max(owned.shard.newest_record, newest_record)
         owned.drawn_seen = self.shards.flush(
             partition,
             owned.shard,

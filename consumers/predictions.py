@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from consumers.arrivals import FUTURE_SECONDS, arrival_times
 from consumers.checking import Floats, Indices
 from consumers.dead_letters import DeadLetterSink, FloodGate, Rejected
 from consumers.formats.native import WirePrediction, event_time
@@ -35,9 +36,6 @@ Error = tuple[int, int | None, BadMessage]
 """Which record of the batch, which element of its array, and what is wrong with it."""
 
 _timestamp: Callable[[Any], float] = datetime.timestamp
-
-FUTURE_SECONDS = 300.0
-"""A prediction may claim a time so far ahead of its record's; beyond, the record's time counts."""
 
 
 class _Times(NamedTuple):
@@ -101,6 +99,7 @@ class PredictionStep:
         self._lateness_seconds = lateness_seconds
         self._idle_checkpoint_seconds = idle_checkpoint_seconds
         self._positions: dict[int, int] = {}
+        self._newest: dict[int, float] = {}
         self._admitted: dict[int, int] = {}
         self._checkpointed: dict[int, float] = {}
         self._checkpoint_all: set[int] = set()
@@ -119,11 +118,20 @@ class PredictionStep:
                 # A model that is new in the configuration has no history before this point.
                 self._models[name].owned[partition].applied = start
         self._positions[partition] = start
+        self._newest[partition] = max(
+            (
+                self._models[name].owned[partition].shard.newest_record
+                for name, offset in stored.items()
+                if offset == start
+            ),
+            default=-math.inf,
+        )
         return start
 
     def revoke(self, partition: int) -> None:
         """Forget a partition; what was not flushed is read again by its next owner."""
         self._positions.pop(partition, None)
+        self._newest.pop(partition, None)
         self._admitted.pop(partition, None)
         self._checkpointed.pop(partition, None)
         self._checkpoint_all.discard(partition)
@@ -141,13 +149,19 @@ class PredictionStep:
         parts, errors = self._checked(partition, records, decoded)
         self._admit(partition, records, decoded, errors)
         times = _observed_at(records, decoded, now, lateness_seconds=self._lateness_seconds)
+        arrived, newest = arrival_times(records, now=now, newest=self._newest[partition])
+        arrivals = arrived[np.asarray(decoded.places, dtype=np.intp)]
         hashes = siphash24([p.item_id.encode() for p in decoded.predictions], self._hash_key)
         additions = []
         for part in parts:
             rows = part.rows[part.kept]
             additions.append(
                 part.model.candidates(
-                    part.resolved, part.kept, times=times.counted[rows], id_hashes=hashes[rows]
+                    part.resolved,
+                    part.kept,
+                    times=times.counted[rows],
+                    arrivals=arrivals[rows],
+                    id_hashes=hashes[rows],
                 )
             )
         self._dead_letters.send(list(self._rejected(partition, records, errors)))
@@ -164,7 +178,7 @@ class PredictionStep:
         for model in self._models.values():
             owned = model.owned[partition]
             owned.applied = max(owned.applied, position)
-        self._positions[partition] = position
+        self._positions[partition], self._newest[partition] = position, newest
         if errors:
             self._metrics.dead_lettered(self.topic_kind, [error.reason for _, _, error in errors])
             self._checkpoint_all.add(partition)
@@ -257,7 +271,7 @@ class PredictionStep:
         )
         for model in self._models.values():
             if idle_too or model.owned[partition].shard.changed:
-                model.flush(partition, position, anew=idle_too)
+                model.flush(partition, position, newest_record=self._newest[partition], anew=idle_too)
         if idle_too:
             self._checkpointed[partition] = now
             self._checkpoint_all.discard(partition)
@@ -284,8 +298,8 @@ def _observed_at(
 ) -> _Times:
     """When every prediction counts as made; its record's time where it claims none.
 
-    A time in the far future counts as the record's time, one in the far past as the bound: recent predictions
-    are drawn first, so whoever could date a prediction freely would decide whether it is drawn.
+    A time in the far future counts as the record's time, one in the far past as the bound: a label counts as
+    of the time of its prediction, so a producer must not choose it freely. It does not matter for draws.
     """
     stamps = np.array([record.timestamp for record in records], dtype=np.int64)
     # A producer may give no timestamp; that is a negative one.

@@ -115,8 +115,13 @@ class ModelSettings(Frozen):
     traffic_half_life_days: float | None = Field(
         default=7.0,
         gt=0,
-        description="after this time a prediction is half as likely to be drawn for a label, and traffic "
-        "that no mark dates counts half; never less, if null",
+        description="traffic that no mark dates counts half after this time; never less, if null",
+    )
+    draw_half_life_hours: float | None = Field(
+        default=24.0,
+        gt=0,
+        description="an item is half as likely to be drawn for a label so long after its record arrived; "
+        "equally likely at every age, if null",
     )
     label_half_life_days: float | None = Field(
         default=None, gt=0, description="a label counts half after this time; never less, if null"
@@ -174,8 +179,14 @@ class ModelSettings(Frozen):
 
     @property
     def traffic_decay_per_second(self) -> float:
-        """The design's lambda, in 1/s; 0 without a half-life."""
+        """How fast traffic loses weight, in 1/s; 0 without a half-life."""
         return decay_per_second(self.traffic_half_life_days)
+
+    @property
+    def draw_decay_per_second(self) -> float:
+        """How fast pooled items lose weight in draws, in 1/s; 0 without a half-life."""
+        hours = self.draw_half_life_hours
+        return decay_per_second(None if hours is None else hours / 24)
 
     @property
     def label_decay_per_second(self) -> float:

@@ -1,6 +1,6 @@
 """The keyed order of pooled items: nobody without the key can tell, or steer, what is drawn.
 
-The noise behind an item's priority is a keyed hash of the item, its time, the model and the grouping. So the
+The noise behind an item's priority is a keyed hash of the item, its times, the model and the grouping. So the
 order is the same when predictions are read again, and independent between groupings and between models.
 """
 
@@ -31,17 +31,21 @@ def gumbel_noise(hashes: UInt64s) -> Floats:
     return -np.log(-np.log1p(-uniform))
 
 
-def pool_ids(space: CellSpace, groupings: Iterable[str]) -> dict[str, str]:
-    """Id of the pool of every grouping: its name, and a digest of what the grouping is by.
+def pool_ids(space: CellSpace, groupings: Iterable[str], *, half_life_hours: float | None) -> dict[str, str]:
+    """Id of the pool of every grouping: its name, a digest of what the grouping is by, and the half-life.
 
-    A grouping that is redefined under its name starts a pool of its own.
+    Priorities under two half-lives cannot be compared. So a grouping that is redefined under its name, or
+    drawn with another half-life, starts a pool of its own.
 
     Args:
         space: cells of the model.
         groupings: names of groupings that ask for labels.
+        half_life_hours: of an item's weight in draws; None if it keeps its weight.
     """
-    by = definitions(space)
-    return {name: f"{name}:{by[name].hex()}{space.aimed_by(name)}" for name in sorted(set(groupings))}
+    by, half_life = definitions(space), "" if half_life_hours is None else f"{half_life_hours!r}h"
+    return {
+        name: f"{name}:{by[name].hex()}:{half_life}:{space.aimed_by(name)}" for name in sorted(set(groupings))
+    }
 
 
 class PoolKey:
@@ -58,15 +62,21 @@ class PoolKey:
         self._secret = self._derived("items", "")
         self._secrets: dict[str, UInt64s] = {}
 
-    def item_hashes(self, id_hashes: UInt64s, times: Floats) -> UInt64s:
-        """Hash of every prediction [n]; two of the same item at different times differ.
+    def item_hashes(self, id_hashes: UInt64s, times: Floats, arrivals: Floats) -> UInt64s:
+        """Hash of every prediction [n]; two of the same item that differ in a time differ.
+
+        An item that is sent again arrives later and gets new noise. Else whoever has seen an item drawn could
+        send it again and again, each time with the same high noise.
 
         Args:
             id_hashes: SipHash-2-4 of the items' ids under the deployment's key [n].
             times: when each was predicted, seconds since the epoch [n].
+            arrivals: when each arrived, seconds since the epoch [n].
         """
-        stamps = np.ascontiguousarray(times, "<f8").view("<u8")
-        return _mixed(_mixed(id_hashes ^ self._secret[0]) + _mixed(stamps ^ self._secret[1]))
+        found = _mixed(id_hashes ^ self._secret[0])
+        for stamps, secret in zip((times, arrivals), self._secret[1:], strict=True):
+            found = _mixed(found + _mixed(np.ascontiguousarray(stamps, "<f8").view("<u8") ^ secret))
+        return found
 
     def noise(self, pool_id: str, item_hashes: UInt64s) -> Floats:
         """Gumbel noise of items in the pool of one grouping [n].
@@ -84,9 +94,9 @@ class PoolKey:
         return gumbel_noise(_mixed(_mixed(item_hashes ^ secret[0]) + secret[1]))
 
     def _derived(self, purpose: str, name: str) -> UInt64s:
-        """Two secret words for a purpose [2]."""
+        """Three secret words for a purpose [3]."""
         text = _BETWEEN.join(part.encode() for part in (purpose, self._model, name))
-        digest = hashlib.blake2b(text, key=self._hash_key, digest_size=16).digest()
+        digest = hashlib.blake2b(text, key=self._hash_key, digest_size=24).digest()
         return np.frombuffer(digest, "<u8").astype(np.uint64)
 
 

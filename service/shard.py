@@ -43,7 +43,9 @@ class Candidates:
     bins: Indices
     scores: Floats
     times: Floats
-    """Seconds since the epoch."""
+    """When each was predicted, seconds since the epoch."""
+    arrivals: Floats
+    """When the record of each arrived, seconds since the epoch; the producer cannot date it back."""
     item_hashes: UInt64s
     """From `PoolKey.item_hashes`."""
     record: Callable[[int], bytes]
@@ -62,7 +64,10 @@ class Shard:
         pools: of the groupings that ask for labels.
         pool_groupings: the groupings that ask, by pool id.
         noise: Gumbel noise of items [n] in a grouping's pool, by pool id and their hashes.
-        decay: lambda in 1/s.
+        decay: how fast traffic loses weight, 1/s.
+        draw_decay: how fast pooled items lose weight in draws, 1/s.
+        newest_record: time of the newest record up to the next offset, seconds since the epoch; minus
+            infinity before the first one.
         probability_sums: per predicted class, its weighted class-probability sums, at the
             traffic's landmark.
 
@@ -81,9 +86,12 @@ class Shard:
         pool_groupings: Mapping[str, str],
         noise: Callable[[str, UInt64s], Floats],
         decay: float,
+        draw_decay: float,
+        newest_record: float = -np.inf,
         probability_sums: dict[int, Floats] | None = None,
     ) -> None:
         self.next_offset = next_offset
+        self.newest_record = newest_record
         self.stored_by = ""
         self.next_flush = ""
         self.traffic = traffic
@@ -92,6 +100,7 @@ class Shard:
         self.changed_classes: set[int] = set()
         self.changed = False
         self._decay = decay
+        self._draw_decay = draw_decay
         self._noise = noise
         self._attributes = space.attributes
         self._bin_count = space.bin_count
@@ -218,7 +227,7 @@ class Shard:
             self.changed_classes.add(predicted)
 
     def _fill_pools(self, batch: Candidates, value_rows: Mapping[str, Indices]) -> None:
-        recency = self._decay * batch.times
+        recency = self._draw_decay * batch.arrivals
         for pool_id, pool in self.pools.groupings.items():
             if pool_id in self._class_pools:
                 names, by_class = self._class_pools[pool_id]

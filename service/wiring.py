@@ -57,7 +57,12 @@ FEWEST_POOLED = 16
 
 def asked_pools(settings: Settings, model: str, space: CellSpace) -> dict[str, str]:
     """Pool ids of the groupings that assessments of a model ask by."""
-    return pool_ids(space, [asked.asked_grouping for asked in settings.models[model].assessments.values()])
+    chosen = settings.models[model]
+    return pool_ids(
+        space,
+        [asked.asked_grouping for asked in chosen.assessments.values()],
+        half_life_hours=chosen.draw_half_life_hours,
+    )
 
 
 def pool_sizes(settings: Settings, model: str, pools: Mapping[str, str]) -> PoolSizes:
@@ -90,6 +95,7 @@ def shard_store(
         pool_sizes=pool_sizes(settings, model, pools),
         pool_key=PoolKey(hash_key, model),
         decay=settings.models[model].traffic_decay_per_second,
+        draw_decay=settings.models[model].draw_decay_per_second,
     )
 
 

@@ -18,16 +18,16 @@ _LABELS_PER_SECOND = 4
 _DEFAULT_TICK_SECONDS = 5.0
 _FEWEST_TICKS = 12
 
-_SECONDS_PER_DAY = 86_400
-_TRAFFIC_HALF_LIVES = 18
+_SECONDS_PER_HOUR = 3_600
+_HALF_LIVES = 18
 
 _REFERENCE_PART = 0.1
 """Of the run's predictions, the first that recent ones are compared with; the camera degrades later."""
 
 
-def traffic_half_life_seconds(seconds: float) -> float:
-    """After this time traffic counts half: the demo asks how accurate the model is *now*."""
-    return seconds / _TRAFFIC_HALF_LIVES
+def half_life_seconds(seconds: float) -> float:
+    """After this time traffic counts half, in draws too: the demo asks how accurate the model is *now*."""
+    return seconds / _HALF_LIVES
 
 
 def configuration(
@@ -90,7 +90,8 @@ def configuration(
                 "alerts": {"min_accuracy": MIN_ACCURACY},
                 # Of each camera, some seconds' worth.
                 "reference": {"labels": 20},
-                "traffic_half_life_days": traffic_half_life_seconds(seconds) / _SECONDS_PER_DAY,
+                "traffic_half_life_days": half_life_seconds(seconds) / (24 * _SECONDS_PER_HOUR),
+                "draw_half_life_hours": half_life_seconds(seconds) / _SECONDS_PER_HOUR,
             }
         },
     }

@@ -34,7 +34,7 @@ class Recording:
         answer_times: when Credence's labels came, seconds since the epoch [n].
         at: the moment of the last beliefs, seconds since the epoch.
         width: of Credence's interval for the weakest camera.
-        traffic_half_life_seconds: how recent the items are that are drawn.
+        half_life_seconds: of traffic, and of an item's chance to be drawn.
         degraded_at: when the weakest camera got worse, seconds since the epoch; None if it did not.
     """
 
@@ -42,7 +42,7 @@ class Recording:
     answer_times: Floats
     at: float
     width: float
-    traffic_half_life_seconds: float
+    half_life_seconds: float
     degraded_at: float | None
 
     @property
@@ -64,7 +64,7 @@ def _labels_needed(recording: Recording, rng: np.random.Generator) -> int | None
         return None
     moments = rng.permutation(np.repeat(answered, MOST_TIMES_AS_MANY))[:most]
     items = draw_recent(
-        recording.stream.times, moments, half_life_seconds=recording.traffic_half_life_seconds, rng=rng
+        recording.stream.times, moments, half_life_seconds=recording.half_life_seconds, rng=rng
     )
     outdated = _outdated(recording)[items]
     cells = _cells(recording.stream)
@@ -149,6 +149,6 @@ def _cells(stream: Stream) -> Indices:
 
 def _traffic(recording: Recording, cells: Indices) -> CellTraffic:
     stream = recording.stream
-    weights = np.exp2((stream.times - recording.at) / recording.traffic_half_life_seconds)
+    weights = np.exp2((stream.times - recording.at) / recording.half_life_seconds)
     count = len(CAMERAS) * SCORE_BINS
     return CellTraffic(sums(cells, weights, count), sums(cells, weights * stream.scores, count))

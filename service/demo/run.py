@@ -17,7 +17,7 @@ from service.demo.children import ChildDiedError, Children, Stopped
 from service.demo.configuration import (
     MIN_SECONDS,
     configuration,
-    traffic_half_life_seconds,
+    half_life_seconds,
 )
 from service.demo.history import label_delays
 from service.demo.observer import Observer
@@ -197,7 +197,7 @@ class Demo:
             answer_times=np.array(history.answer_times),
             at=reading.snapshot_time or reading.time,
             width=camera.upper - camera.lower if camera else 0.0,
-            traffic_half_life_seconds=traffic_half_life_seconds(self._seconds),
+            half_life_seconds=half_life_seconds(self._seconds),
             degraded_at=history.degraded_at,
         )
         needed: list[int | None] = []

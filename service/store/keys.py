@@ -7,7 +7,7 @@ start new keys; `credence layouts remove` removes the old ones.
 | key | type | holds | lifetime |
 | --- | --- | --- | --- |
 | `P:{m}:L:partitions` | set | partitions that have a shard | the layout |
-| `P:{m}:L:shard:<p>` | hash | `next_offset`, `topic_id` (of the topic that it is of), `partition_count` (of partition 0: how many there were at first), `flush_id`, `landmark` (s), `drawn_base` (entries ever trimmed from `drawn`) | the layout |
+| `P:{m}:L:shard:<p>` | hash | `next_offset`, `topic_id` (of the topic that it is of), `partition_count` (of partition 0: how many there were at first), `flush_id`, `landmark` (s), `newest_record` (s; time of the newest record up to there), `drawn_base` (entries ever trimmed from `drawn`) | the layout |
 | `P:{m}:L:traffic:<p>` | hash | pages of the tables of traffic (`service/store/traffic_pages.py`) | the layout |
 | `P:{m}:L:sums:<p>` | hash | predicted class index -> packed class-probability sums | the layout |
 | `P:{m}:L:pool:<p>` | hash | pool id, NUL, group -> sketch: bound, then priority and hash of every pooled item (`service/sketch.py`) | the layout |

@@ -24,6 +24,7 @@ from service.tables import TableSpec, tables
 from service.traffic import Traffic
 
 _HASH_BYTES = 8
+_SHARD_FIELDS = ("next_offset", "flush_id", "drawn_base", "landmark", "newest_record")
 
 
 def unpack_probability_sums(fields: Mapping[bytes, bytes]) -> dict[int, Floats]:
@@ -91,7 +92,8 @@ class ShardStore:
         pool_ids: ids of pools, by the grouping that asks.
         pool_sizes: how many items they keep.
         pool_key: decides the order of their items.
-        decay: lambda in 1/s.
+        decay: how fast traffic loses weight, 1/s.
+        draw_decay: how fast pooled items lose weight in draws, 1/s.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class ShardStore:
         pool_sizes: PoolSizes,
         pool_key: PoolKey,
         decay: float,
+        draw_decay: float,
     ) -> None:
         self._connection = connection
         self._keys = keys
@@ -113,6 +116,7 @@ class ShardStore:
         self._pool_sizes = pool_sizes
         self._pool_key = pool_key
         self._decay = decay
+        self._draw_decay = draw_decay
         self._owner = secrets.token_hex(4)
         self._flushes = count()
         self._stale: dict[int, set[bytes]] = {}
@@ -133,13 +137,14 @@ class ShardStore:
         keys = self._keys
         with unavailable_when_away():
             pipeline = self._connection.client.pipeline(transaction=True)
-            pipeline.hmget(keys.shard(partition), "next_offset", "flush_id", "drawn_base", "landmark")
+            pipeline.hmget(keys.shard(partition), *_SHARD_FIELDS)
             pipeline.hgetall(keys.traffic(partition))
             pipeline.hgetall(keys.pool(partition))
             pipeline.hkeys(keys.items(partition))
             pipeline.hgetall(keys.sums(partition))
             pipeline.lrange(keys.drawn(partition), 0, -1)
-            (next_offset, flush_id, base, landmark), stored, pooled, items, sums, drawn = pipeline.execute()
+            head, stored, pooled, items, sums, drawn = pipeline.execute()
+        next_offset, flush_id, base, landmark, newest_record = head
         if next_offset is None:
             # Traffic without an offset would be counted again.
             traffic, stale = Traffic(self._specs), set(stored)
@@ -153,6 +158,8 @@ class ShardStore:
             pool_groupings=self._pool_groupings,
             noise=self._pool_key.noise,
             decay=self._decay,
+            draw_decay=self._draw_decay,
+            newest_record=-np.inf if newest_record is None else float(newest_record),
             probability_sums=unpack_probability_sums(sums),
         )
         self._stale[partition] = stale
@@ -214,6 +221,7 @@ class ShardStore:
             drawn_seen,
             partition,
             repr(traffic.landmark) if shard.changed and np.isfinite(traffic.landmark) else "",
+            repr(shard.newest_record) if np.isfinite(shard.newest_record) else "",
         ]
         sketches = [
             (pool_field(pool_id, group), sketch.encode()) for pool_id, group, sketch in pools.changed()

@@ -151,6 +151,7 @@ def test_processes_read_the_configuration_as_it_was_meant(chart: Chart, values: 
 def test_a_model_without_half_life_stays_without_one(chart: Chart) -> None:
     config = yaml.safe_load(chart.objects(case("full")).configuration())
     assert config["models"]["digits"]["traffic_half_life_days"] is None
+    assert config["models"]["digits"]["draw_half_life_hours"] is None
 
 
 def test_text_that_looks_like_something_else_stays_text(chart: Chart) -> None:

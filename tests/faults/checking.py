@@ -11,13 +11,10 @@ from answers import Asked, check_outcomes, check_requests, dead_letters
 from findings import Findings
 from reference import Reference, reference_of
 from stand import Stand
-from store_site import HASH_KEY, Facts, read_facts
+from store_site import Facts, read_facts
 from workload import MODEL
 
-from service.pool_key import PoolKey
-from service.siphash import siphash24
 from service.store.connection import Connection
-from service.store.records import decode_pool_record
 
 
 def check_traffic(findings: Findings, found: Facts, reference: Reference, ends: Mapping[int, int]) -> None:
@@ -41,7 +38,7 @@ def check_traffic(findings: Findings, found: Facts, reference: Reference, ends: 
     findings.expect(not off, f"sums found and expected differ by more than 1e-9: {off}")
 
 
-def check_pool(findings: Findings, found: Facts, reference: Reference, asked: Asked, *, decay: float) -> None:
+def check_pool(findings: Findings, found: Facts, reference: Reference, asked: Asked) -> None:
     """Every group's pool holds all of its items above its bound, but those that were drawn.
 
     Items that were drawn for requests which expired before they could be sent are missing, too.
@@ -58,18 +55,12 @@ def check_pool(findings: Findings, found: Facts, reference: Reference, asked: As
         missing += [
             (group, item_id)
             for item_id, records in entrants.items()
-            for record in records - pooled.get(group, set())
-            if item_id not in asked.request_of and _priority(group[1], record, decay) > bound
+            for record, priorities in records.items()
+            if record not in pooled.get(group, set())
+            if item_id not in asked.request_of and max(priorities) > bound
         ]
     never_sent = {item_id for _, item_id in missing}
     findings.expect(len(never_sent) <= asked.never_sent, f"{missing} is missing in the pool")
-
-
-def _priority(pool_id: str, encoded: bytes, decay: float) -> float:
-    record, key = decode_pool_record(encoded), PoolKey(HASH_KEY, MODEL)
-    id_hashes = siphash24([record.item_id.encode()], HASH_KEY)
-    noise = key.noise(pool_id, key.item_hashes(id_hashes, np.array([record.time])))[0]
-    return float(decay * record.time + noise)
 
 
 def check_all(stand: Stand, reference_connection: Connection, *, forgetful: bool) -> Findings:
@@ -87,7 +78,7 @@ def check_all(stand: Stand, reference_connection: Connection, *, forgetful: bool
     found = read_facts(stand.site(), MODEL)
     check_traffic(findings, found, reference, stand.ends("predictions"))
     asked = check_requests(findings, stand, forgetful=forgetful)
-    check_pool(findings, found, reference, asked, decay=stand.site().decay(MODEL))
+    check_pool(findings, found, reference, asked)
     refused = dead_letters(stand)
     check_outcomes(findings, stand, reference, asked, refused, forgetful=forgetful)
     letters = {place: reason for place, reason in refused.items() if place[0] == "predictions"}

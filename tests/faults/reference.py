@@ -33,24 +33,29 @@ class Reference:
     Attributes:
         facts: all of them.
         entrants: of every group that is asked about and partition, by item id, the records of that item that
-            were offered to its pool.
+            were offered to its pool, with the priorities of all that were alike.
         rejected: why each bad message is refused.
     """
 
     facts: Facts
-    entrants: dict[tuple[Any, ...], dict[str, set[bytes]]]
+    entrants: dict[tuple[Any, ...], dict[str, dict[bytes, list[float]]]]
     rejected: dict[Place, str]
 
     @cached_property
-    def predictions(self) -> dict[str, set[tuple[Any, ...]]]:
-        """What outcomes may tell of every item's prediction."""
-        told: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
+    def predictions(self) -> dict[str, dict[tuple[Any, ...], int]]:
+        """What outcomes may tell of every item's prediction, and how often that was sent."""
+        told: dict[str, dict[tuple[Any, ...], int]] = defaultdict(dict)
         for items in self.entrants.values():
-            for item_id, encoded in items.items():
-                told[item_id] |= {
-                    (kept.predicted_class, kept.score, kept.time, tuple(sorted(kept.attributes.items())))
-                    for kept in map(decode_pool_record, encoded)
-                }
+            for item_id, records in items.items():
+                for encoded, priorities in records.items():
+                    kept = decode_pool_record(encoded)
+                    prediction = (
+                        kept.predicted_class,
+                        kept.score,
+                        kept.time,
+                        tuple(sorted(kept.attributes.items())),
+                    )
+                    told[item_id][prediction] = max(told[item_id].get(prediction, 0), len(priorities))
         return told
 
 
@@ -83,9 +88,11 @@ def reference_of(connection: Connection, records: Mapping[int, Sequence[Any]]) -
         ("predictions", letter.partition, letter.offset, letter.index): letter.error.reason
         for letter in site.letters.kept
     }
-    entrants: dict[tuple[Any, ...], dict[str, set[bytes]]] = defaultdict(lambda: defaultdict(set))
-    for *cell, record in read_facts(roomy, MODEL).pool:
-        entrants[tuple(cell)][decode_pool_record(record).item_id].add(record)
+    entrants: dict[tuple[Any, ...], dict[str, dict[bytes, list[float]]]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
+    for (*cell, record), priorities in read_facts(roomy, MODEL).priorities.items():
+        entrants[tuple(cell)][decode_pool_record(record).item_id][record] = priorities
     return Reference(read_facts(site, MODEL), entrants, rejected)
 
 

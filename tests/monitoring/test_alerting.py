@@ -23,7 +23,10 @@ ASSESSMENTS = (
 )
 # What is old is forgotten within seconds, so beliefs soon follow a labeller who changes their mind.
 HALF_LIFE_DAYS = 8 / 86_400
-MODEL = f"label_half_life_days: {HALF_LIFE_DAYS}\ntraffic_half_life_days: {HALF_LIFE_DAYS}"
+MODEL = (
+    f"label_half_life_days: {HALF_LIFE_DAYS}\ntraffic_half_life_days: {HALF_LIFE_DAYS}\n"
+    f"draw_half_life_hours: {24 * HALF_LIFE_DAYS}"
+)
 
 
 def truth_of_a_mended_model(number: int) -> str:

@@ -33,7 +33,7 @@ def test_intervals_hold_while_the_mix_of_traffic_moves(askers: tuple[str, ...]) 
 
 
 def test_intervals_hold_again_after_a_change() -> None:
-    dropped = Scenario("abrupt", drop=0.3, run_length=RUN_LENGTH, after=700, pool_half_life_days=0.25)
+    dropped = Scenario("abrupt", drop=0.3, run_length=RUN_LENGTH, after=700, draw_half_life_hours=6.0)
     found = coverage(dropped, range(500, 701, 100))
     assert found["changed"][0] >= 0.85
     assert found["classes"][0] >= 0.93 - 0.05
@@ -42,7 +42,7 @@ def test_intervals_hold_again_after_a_change() -> None:
 
 def test_scores_that_move_need_no_labels() -> None:
     # The accuracy of every score stays what it was, and traffic tells the scores.
-    harder = Scenario("inputs", drop=0.2, run_length=RUN_LENGTH, after=100, pool_half_life_days=0.25)
+    harder = Scenario("inputs", drop=0.2, run_length=RUN_LENGTH, after=100, draw_half_life_hours=6.0)
     found = coverage(harder, range(50, 101, 50))
     for kind in ("changed", "classes", "all"):
         assert found[kind][0] >= 0.93 - 0.09, kind

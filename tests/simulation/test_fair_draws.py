@@ -35,7 +35,7 @@ def drawn(*, depth: int, shards: int, draws_a_batch: int, run: int) -> list[tupl
         names = [(group, n) for group, size in zip(GROUPS, SIZES, strict=True) for n in range(size)]
         times = np.full(len(names), batch * LAG)
         ids = siphash24([f"{group}{batch}.{n}".encode() for group, n in names], bytes(16))
-        hashes = key.item_hashes(ids, times)
+        hashes = key.item_hashes(ids, times, times)
         priorities = DECAY * times + key.noise("region:", hashes)
         where |= {int(h): (group, batch, n) for h, (group, n) in zip(hashes, names, strict=True)}
         for shard, pool in enumerate(pools):
@@ -83,7 +83,7 @@ def test_the_first_draw_is_weighted_by_recency() -> None:
         for batch in range(BATCHES):
             ids = siphash24([f"{batch}.{n}".encode() for n in range(5)], bytes(16))
             times = np.full(5, batch * LAG)
-            hashes = key.item_hashes(ids, times)
+            hashes = key.item_hashes(ids, times, times)
             pool.offer(
                 np.zeros(5, np.intp) + pool.row("g"), DECAY * times + key.noise("all:", hashes), hashes
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -187,8 +188,13 @@ class Facts:
     offsets: dict[int, int] = field(default_factory=dict)
     counts: dict[tuple[Any, ...], int] = field(default_factory=dict)
     weights: dict[tuple[Any, ...], float] = field(default_factory=dict)
-    pool: set[tuple[Any, ...]] = field(default_factory=set)
+    priorities: dict[tuple[Any, ...], list[float]] = field(default_factory=lambda: defaultdict(list))
     bounds: dict[tuple[Any, ...], float] = field(default_factory=dict)
+
+    @property
+    def pool(self) -> set[tuple[Any, ...]]:
+        """Partition, pool id, group and record of every pooled item."""
+        return set(self.priorities)
 
 
 def read_facts(site: Site, model: str) -> Facts:
@@ -213,12 +219,14 @@ def read_facts(site: Site, model: str) -> Facts:
                 facts.weights[partition, "sums", predicted, true] = float(value * factor)
         items = client.hgetall(keys.items(partition))
         sketches = shard.pools.groupings.items()
-        facts.pool |= {
-            (partition, pool_id, group, items[pack_hash(item)])
+        pooled = [
+            ((partition, pool_id, group, items[pack_hash(item)]), priority)
             for pool_id, pool in sketches
             for group, sketch in pool.sketches().items()
-            for item in sketch.hashes.tolist()
-        }
+            for item, priority in zip(sketch.hashes.tolist(), sketch.priorities.tolist(), strict=True)
+        ]
+        for name, priority in pooled:
+            facts.priorities[name].append(priority)
         facts.bounds |= {
             (partition, pool_id, group): sketch.bound
             for pool_id, pool in sketches
@@ -233,6 +241,8 @@ def assert_same_facts(found: Facts, expected: Facts) -> None:
     assert found.offsets == expected.offsets
     assert found.counts == expected.counts
     assert found.pool == expected.pool
+    for name, priorities in expected.priorities.items():
+        assert sorted(found.priorities[name]) == sorted(priorities), name
     assert found.bounds == expected.bounds
     assert found.weights.keys() == expected.weights.keys()
     values: npt.NDArray[np.float64] = np.array([found.weights[name] for name in expected.weights])

@@ -102,20 +102,86 @@ def answer_all(site: Site, waiting: list[dict[str, Any]]) -> None:
         site.requests("m").apply(0, labels, now=NOW)
 
 
-def test_items_that_are_dated_back_are_drawn_as_often_as_the_bound_allows(connection: Connection) -> None:
-    site = Site(connection, models("m"), bounds={"lateness_hours": 24})
+YEAR = 365 * 86_400
+
+
+@pytest.mark.parametrize("lateness_hours", [24, None])
+@pytest.mark.parametrize(
+    ("claimed", "recorded"),
+    [
+        ("2027-01-14T08:00:00Z", NOW),
+        ("2026-01-15T08:00:00Z", NOW),
+        (..., NOW - YEAR),
+        ("2026-01-15T08:00:00Z", NOW - YEAR),
+        (..., NOW + YEAR),
+        ("2028-01-15T08:00:00Z", NOW + YEAR),
+        (..., -0.001),
+    ],
+    ids=["a day", "a year", "record", "both", "record in future", "both in future", "record without a time"],
+)
+def test_items_that_are_dated_wrongly_are_drawn_as_often_as_others(
+    connection: Connection, claimed: Any, recorded: float, lateness_hours: float | None
+) -> None:
+    # With so short a half-life, items that count as a day old would never be drawn.
+    short = {"m": models("m")["m"] | {"draw_half_life_hours": 1}}
+    site = Site(connection, short, bounds={"lateness_hours": lateness_hours})
     rng = np.random.default_rng(3)
-    records = []
-    for n in range(4_000):
-        hidden = bool(rng.random() < 0.5)
-        claimed = "2026-01-15T08:00:00Z" if hidden else "2027-01-15T08:00:00Z"
-        records.append(record(n, message(f"hidden-{n}" if hidden else f"{n}", time=claimed)))
+    records = [record(0, message("first", time="2027-01-15T08:00:00Z"))]
+    for n in range(1, 4_000):
+        if rng.random() < 0.5:
+            records.append(record(n, message(f"hidden-{n}", time=claimed), timestamp=int(1_000 * recorded)))
+        else:
+            records.append(record(n, message(n, time="2027-01-15T08:00:00Z")))
     site.take_in(records)
     drawn = asked(site)
-    # Of two items the one that is dated back by a day weighs 2^(-1/7) of the other; a year, nothing.
-    weight = 2 ** (-1 / 7)
     found = sum(item.startswith("hidden") for item in drawn)
-    assert stats.binomtest(found, len(drawn), weight / (1 + weight)).pvalue > 1e-3
+    assert len(drawn) == 400
+    assert stats.binomtest(found, len(drawn), 0.5).pvalue > 1e-3
+
+
+def test_a_time_in_the_future_brings_no_later_draws(connection: Connection) -> None:
+    short = {"m": models("m")["m"] | {"draw_half_life_hours": 1}}
+    site = Site(connection, short)
+    early, late = NOW - 48 * 3_600, NOW - 3_600
+    records = [record(0, message("first"), timestamp=int(1_000 * early))]
+    records += [
+        record(n, message(f"future-{n}"), timestamp=int(1_000 * (NOW + YEAR))) for n in range(1, 1_000)
+    ]
+    records += [record(n, message(n), timestamp=int(1_000 * late)) for n in range(1_000, 2_000)]
+    # It is read again as a whole, a day after the last one came.
+    site.take_in(records)
+    assert not [item for item in asked(site) if item.startswith("future")]
+
+
+def test_an_item_that_was_drawn_and_is_sent_again_is_drawn_by_its_share_of_the_traffic(
+    connection: Connection,
+) -> None:
+    ask = ASK | {"budget": {"labels": 800}}
+    site = Site(connection, {"m": models("m")["m"] | {"assessments": {"ask": ask}}})
+    step, monitor = site.prediction_step(), site.monitor("m")
+    step.assign(0, 0)
+    claimed, start = "2027-01-15T06:00:00Z", int(1_000 * NOW) - 100_000
+
+    def send(first: int, items: list[str]) -> None:
+        sent = [
+            record(first + n, message(item, time=claimed), timestamp=start + first + n)
+            for n, item in enumerate(items)
+        ]
+        step.process(0, sent, NOW)
+        step.flush(0, NOW)
+        monitor.refresh(NOW)
+        monitor.ask(epoch=1, now=NOW)
+        step.flush(0, NOW)
+
+    send(0, [str(n) for n in range(4_000)])
+    waiting = [json.loads(text) for text in site.requests("m").outbox().values()]
+    assert len(waiting) == 400
+    answer_all(site, waiting)
+    seen = [one["item_id"] for one in waiting[:40]]
+    send(4_000, [f"other-{n}" for n in range(360)] + seen)
+    # All of 4,400 predictions are as likely to be among the 800 that are drawn.
+    shared = site.reader("m").requests().tallies.get(("shared", "ask"), 0)
+    assert stats.binomtest(shared, 40, 800 / 4_400).pvalue > 1e-3
 
 
 def test_reserved_names_from_a_producer_are_groups_of_their_own(connection: Connection) -> None:

@@ -70,7 +70,7 @@ def labelled(site: Site, first: int = 0) -> ModelSnapshot:
     """What is known once predictions have come and the requests of some rounds have been answered."""
     site.take_in(stream(first))
     monitor, now = site.monitor("m"), NOW + first
-    for _ in range(4):
+    for _ in range(8):  # the last ones for draws that others had drawn
         monitor.refresh(now)
         monitor.ask(epoch=1, now=now)
         site.answer("m", lambda item: CLASSES[item % len(CLASSES)])

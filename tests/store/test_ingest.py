@@ -24,7 +24,7 @@ from store_site import (
     wired,
 )
 
-from consumers.predictions import FUTURE_SECONDS
+from consumers.arrivals import FUTURE_SECONDS
 from service.contract import LABEL_TYPE, PREDICTION_TYPE
 from service.embedded import EmbeddedRedis
 from service.errors import DeadLetterFlood, FlushRefused, Unavailable

@@ -27,6 +27,7 @@ from service.settings import RedisSettings
 from service.siphash import siphash24
 from service.store.connection import Connection
 from service.store.requests import LabelEvent, OpenRequest
+from service.wiring import asked_pools
 
 CLASSES = ["cat", "dog", "owl"]
 REGION = {"region": {"by": "attribute", "attribute": "region"}}
@@ -260,10 +261,9 @@ def test_what_is_drawn_of_a_group_has_the_highest_priorities_of_all_its_partitio
     site.take_in([record(0, *items[8:])], partition=1)
     ask(site.monitor("m"))
     key = PoolKey(HASH_KEY, "m")
-    hashes = key.item_hashes(
-        siphash24([str(item).encode() for item in range(24)], HASH_KEY), np.full(24, NOW)
-    )
-    noise = key.noise("all:", hashes)
+    times = np.full(24, NOW)
+    hashes = key.item_hashes(siphash24([str(item).encode() for item in range(24)], HASH_KEY), times, times)
+    noise = key.noise(asked_pools(site.settings, "m", site.space("m"))["all"], hashes)
     assert {int(one["item_id"]) for one in outbox(site)} == set(np.argsort(noise)[-6:].tolist())
 
 

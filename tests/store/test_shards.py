@@ -38,6 +38,7 @@ from service.store.connection import Connection
 from service.store.records import PoolRecord, decode_pool_record, encode_pool_record
 from service.store.shards import ShardStore, drawn_entry, pool_field, unpack_hash
 from service.value_book import ValueBook
+from service.wiring import asked_pools
 
 CLASSES = ["cat", "dog", "owl"]
 REGION = {"by": "attribute", "attribute": "region"}
@@ -64,8 +65,6 @@ BOUNDS = {"pool_items": 8}
 ONE_POOL = {"m": MODELS["m"] | {"assessments": {"ask": {"budget": {"labels": 5}}}}}
 FOUR_ITEMS = {"pool_items": 4}
 
-ALL = "all:"
-"""Id of the pool of all traffic."""
 PARTITIONS = (0, 1)
 
 seeded = settings(
@@ -76,8 +75,8 @@ seeded = settings(
 
 
 def stream(partition: int, length: int, *, regions: int = 3) -> list[Record]:
-    """Records of two models: some arrays, some late, some bad, some items more than once."""
-    rng = random.Random(partition)
+    """Records of two models: some arrays, some late, some bad, some misdated, some items more than once."""
+    rng, clock = random.Random(partition), random.Random(f"clock {partition}")
 
     def one(offset: int) -> dict[str, Any] | bytes:
         if rng.random() < 0.05:
@@ -98,7 +97,9 @@ def stream(partition: int, length: int, *, regions: int = 3) -> list[Record]:
     for offset in range(length):
         messages = [one(offset) for _ in range(rng.choice([1, 1, 3]))]
         good = [m for m in messages if isinstance(m, dict)]
-        records.append(record(offset, *(good or [b"{"])))
+        stamps = [NOW - 9_000 + 30 * offset, NOW - 9_000 + 30 * offset, NOW - 1e6, NOW + 1e6, -0.001]
+        timestamp = int(1_000 * clock.choice(stamps))
+        records.append(record(offset, *(good or [b"{"]), timestamp=timestamp))
     return records
 
 
@@ -133,7 +134,8 @@ def add(shard: Shard, items: Sequence[str], *, time: float = NOW) -> None:
             bins=np.full(len(items), 2),
             scores=np.full(len(items), 0.5),
             times=times,
-            item_hashes=PoolKey(HASH_KEY, "m").item_hashes(id_hashes, times),
+            arrivals=times,
+            item_hashes=PoolKey(HASH_KEY, "m").item_hashes(id_hashes, times, times),
             record=lambda row: encode_pool_record(PoolRecord(items[row], "cat", 0.5, time, {})),
         )
     )
@@ -147,6 +149,50 @@ def pooled(connection: Connection, site: Site) -> dict[str, bytes]:
 
 def flush(store: ShardStore, shard: Shard, offset: int, *, seen: int = 0, started: bool = True) -> int:
     return store.flush(0, shard, new_offset=offset, drawn_seen=seen, started=started)
+
+
+@pytest.mark.parametrize("stamp", [NOW - 1e6, NOW + 1e6, -0.001], ids=["past", "future", "none"])
+def test_an_owner_that_comes_later_knows_when_misdated_records_arrived(
+    connection: Connection, stamp: float
+) -> None:
+    def dated(offset: int, time: float, model: str) -> Record:
+        plain = message(offset, model=model, time="2027-01-15T07:00:00Z")
+        return record(offset, plain, timestamp=int(1_000 * time))
+
+    topic = {0: [dated(0, NOW - 3_600, "m"), dated(1, stamp, "m"), dated(2, stamp, "n")]}
+    expected = undisturbed(connection, topic)
+    site = Site(clone(connection), MODELS)
+    owner = Owner(site, topic)
+    for _ in topic[0]:
+        owner.take(0, 1)
+        owner.flush(0)
+        owner.restart()
+    owner.finish()
+    for model, facts in zip(MODELS, expected, strict=True):
+        assert_same_facts(site.facts(model), facts)
+
+
+@pytest.mark.parametrize("stamp", [NOW - 1e6, NOW + 1e6])
+def test_a_model_that_is_behind_reads_misdated_records_as_all_did(
+    connection: Connection, stamp: float
+) -> None:
+    plain = [message(n, model="n", time="2027-01-15T07:00:00Z") for n in range(4)]
+    stamps = [NOW - 7_200, stamp, NOW - 3_600, stamp]
+    topic = {0: [record(n, plain[n], timestamp=int(1_000 * time)) for n, time in enumerate(stamps)]}
+    expected = undisturbed(connection, topic)
+    site = Site(clone(connection), MODELS)
+    both = site.prediction_step()
+    both.assign(0, 0)
+    both.process(0, topic[0][:1], NOW)
+    both.flush(0, NOW)
+    # The first model goes on alone, for a while.
+    alone = site.prediction_step(models=["m"])
+    alone.assign(0, 0)
+    alone.process(0, topic[0][1:3], NOW)
+    alone.flush(0, NOW + 100)
+    Owner(site, topic).finish()
+    for model, facts in zip(MODELS, expected, strict=True):
+        assert_same_facts(site.facts(model), facts)
 
 
 step_of_life = st.tuples(
@@ -466,7 +512,8 @@ def test_offsets_beyond_two_to_the_53_are_exact(connection: Connection) -> None:
 def draw(connection: Connection, site: Site, item: str) -> None:
     """What issuing a label request for a pooled item does to the pool."""
     item_hash = int.from_bytes(pooled(connection, site)[item], "little")
-    connection.client.rpush(site.keys("m").drawn(0), drawn_entry(pool_field(ALL, "all"), item_hash))
+    field = pool_field(asked_pools(site.settings, "m", site.space("m"))["all"], "all")
+    connection.client.rpush(site.keys("m").drawn(0), drawn_entry(field, item_hash))
 
 
 def in_memory(shard: Shard) -> int:
@@ -633,3 +680,19 @@ def test_all_keys_of_a_model_share_a_hash_tag(connection: Connection) -> None:
     Owner(site, {0: stream(0, 40)}).finish()
     for key in connection.client.scan_iter(f"{connection.prefix}:*"):
         assert key.split(b"{")[1].split(b"}")[0] in {b"m", b"n"}
+
+
+def test_another_half_life_of_draws_begins_pools_and_keeps_traffic(connection: Connection) -> None:
+    def site(hours: float | None) -> Site:
+        return Site(connection, {"m": ONE_POOL["m"] | {"draw_half_life_hours": hours}})
+
+    def item(offset: int) -> Record:
+        return record(offset, message(offset, time="2027-01-15T07:00:00Z"))
+
+    site(24.0).take_in([item(0), item(1)])
+    assert pooled(connection, site(24.0)).keys() == {"0", "1"}
+    for offset, hours in enumerate((6.0, None), start=2):
+        site(hours).take_in([item(offset)])
+        assert pooled(connection, site(hours)).keys() == {str(offset)}
+        assert len(connection.client.hkeys(site(hours).keys("m").pool(0))) == 1
+        assert site(hours).reader("m").traffic().traffic.predictions == offset + 1

@@ -29,6 +29,7 @@ def ingest() -> ModelIngest:
             pool_sizes=PoolSizes({}, 1),
             pool_key=PoolKey(bytes(16), "digits"),
             decay=0.0,
+            draw_decay=0.0,
         ),
         pool_key=PoolKey(bytes(16), "digits"),
         payload_bytes=100_000,

@@ -245,7 +245,7 @@ def recording(width: float, *, answers: int = 200) -> Recording:
         answer_times=np.linspace(1_005.0, 1_060.0, answers),
         at=1_060.0,
         width=width,
-        traffic_half_life_seconds=5.0,
+        half_life_seconds=5.0,
         degraded_at=None,
     )
 
@@ -346,4 +346,5 @@ def test_the_configuration_is_valid_for_runs_of_any_length(seconds: float) -> No
     model = Settings.model_validate(document).models["digits"]
     assert model.alerts.min_accuracy == MIN_ACCURACY
     assert model.traffic_half_life_days == pytest.approx(seconds / 18 / 86_400)
+    assert model.draw_half_life_hours == pytest.approx(seconds / 18 / 3_600)
     assert model.groupings.keys() == {"camera", "class"}

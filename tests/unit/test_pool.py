@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from service.cells import CellSpace, Grouping
 from service.grouping_pool import GroupingPool
 from service.pool import Pools
-from service.pool_key import PoolKey, gumbel_noise
+from service.pool_key import PoolKey, gumbel_noise, pool_ids
 from service.siphash import siphash24
 from service.sketch import EMPTY_SKETCH, Sketch, merged_order
 
@@ -217,7 +218,8 @@ def test_an_item_is_taken_from_no_group_that_only_an_item_of_another_group_was_o
 
 def hashes(key: PoolKey, count: int, time: float = 1.8e9) -> Any:
     ids = siphash24([f"item-{i}".encode() for i in range(count)], KEY)
-    return key.item_hashes(ids, np.full(count, time))
+    times = np.full(count, time)
+    return key.item_hashes(ids, times, times)
 
 
 def test_noise_has_the_standard_gumbel_distribution() -> None:
@@ -237,6 +239,22 @@ def test_orders_of_groupings_models_times_and_keys_are_independent() -> None:
     for noise in others:
         # Independent correlations have a standard error of 1 / sqrt(20,000).
         assert abs(stats.spearmanr(mine, noise).statistic) < 5 / np.sqrt(20_000)
+
+
+def test_a_prediction_that_is_sent_again_has_new_noise() -> None:
+    key, times = PoolKey(KEY, "m"), np.full(20_000, 1.8e9)
+    ids = siphash24([f"item-{i}".encode() for i in range(20_000)], KEY)
+    first, again = (key.noise("region:", key.item_hashes(ids, times, times + late)) for late in (0.0, 0.001))
+    assert abs(stats.spearmanr(first, again).statistic) < 5 / np.sqrt(20_000)
+    swapped = key.item_hashes(ids, times + 0.001, times)
+    assert not np.isin(swapped, key.item_hashes(ids, times, times + 0.001)).any()
+
+
+def test_a_pool_is_of_one_half_life() -> None:
+    space = CellSpace(("a", "b"), (), {"all": Grouping("all", "all")})
+    found = [pool_ids(space, ["all"], half_life_hours=hours)["all"] for hours in (24.0, 6.0, None)]
+    assert len(set(found)) == 3
+    assert found[0] == pool_ids(space, ["all"], half_life_hours=24.0)["all"]
 
 
 def test_the_first_items_drawn_are_weighted_by_recency() -> None:

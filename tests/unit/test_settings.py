@@ -229,6 +229,8 @@ def test_a_missing_key_is_named_by_its_path(tmp_path: Path, text: str, path: str
         (model_text(interval="1"), "models.animals.interval"),
         (model_text(interval=".nan"), "models.animals.interval"),
         (model_text(traffic_half_life_days="0"), "models.animals.traffic_half_life_days"),
+        (model_text(draw_half_life_hours="0"), "models.animals.draw_half_life_hours"),
+        (model_text(draw_half_life_hours="soon"), "models.animals.draw_half_life_hours"),
         (model_text(label_half_life_days="-1"), "models.animals.label_half_life_days"),
         (model_text(forgetting="{run_length: 99}"), "models.animals.forgetting.run_length"),
         (model_text(prior="flat"), "models.animals.prior"),
@@ -337,8 +339,18 @@ def test_a_half_life_halves() -> None:
 
 
 def test_without_a_half_life_nothing_decays(tmp_path: Path) -> None:
-    model = load(tmp_path, model_text(traffic_half_life_days="null")).models["animals"]
+    never = model_text(traffic_half_life_days="null", draw_half_life_hours="null")
+    model = load(tmp_path, never).models["animals"]
     assert (model.traffic_decay_per_second, model.label_decay_per_second) == (0.0, 0.0)
+    assert model.draw_decay_per_second == 0.0
+
+
+def test_draws_have_a_half_life_of_their_own(tmp_path: Path) -> None:
+    model = load(tmp_path, model_text(traffic_half_life_days="30", draw_half_life_hours="6")).models[
+        "animals"
+    ]
+    assert model.draw_decay_per_second == pytest.approx(math.log(2) / (6 * 3_600))
+    assert model.traffic_decay_per_second == pytest.approx(math.log(2) / (30 * 86_400))
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,9 @@ SPACE = CellSpace(
 )
 
 
-def empty_shard(*, decay: float = 1e-5, slots: int = 2, space: CellSpace = SPACE) -> Shard:
+def empty_shard(
+    *, decay: float = 1e-5, draw_decay: float | None = None, slots: int = 2, space: CellSpace = SPACE
+) -> Shard:
     return Shard(
         space,
         next_offset=0,
@@ -46,16 +48,24 @@ def empty_shard(*, decay: float = 1e-5, slots: int = 2, space: CellSpace = SPACE
         pool_groupings={POOL: "region"},
         noise=PoolKey(KEY, "m").noise,
         decay=decay,
+        draw_decay=decay if draw_decay is None else draw_decay,
     )
 
 
 def hashes_of(items: list[tuple[int, int, float]]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     ids = siphash24([f"item-{number}".encode() for number, _, _ in items], KEY)
-    return PoolKey(KEY, "m").item_hashes(ids, np.array([time for *_, time in items]))
+    times = np.array([time for *_, time in items])
+    return PoolKey(KEY, "m").item_hashes(ids, times, times)
 
 
-def add(shard: Shard, items: list[tuple[int, int, float]]) -> None:
-    """Add (item number, region, time) with a score and a predicted class that the number decides."""
+def add(shard: Shard, items: list[tuple[int, int, float]], *, claimed: float | None = None) -> None:
+    """Add (item number, region, arrival) with a score and a predicted class that the number decides.
+
+    Args:
+        shard: to add to.
+        items: what is added.
+        claimed: when all of them were predicted; as they arrived, if absent.
+    """
     numbers = np.array([number for number, _, _ in items], np.intp)
     book = ValueBook(lambda _, value: str(value), 1)
     book.generation = next(GENERATIONS)
@@ -68,7 +78,8 @@ def add(shard: Shard, items: list[tuple[int, int, float]]) -> None:
             classes=numbers % 2,
             bins=SPACE.bins(scores),
             scores=scores,
-            times=np.array([time for _, _, time in items]),
+            times=np.array([time if claimed is None else claimed for _, _, time in items]),
+            arrivals=np.array([time for _, _, time in items]),
             item_hashes=hashes_of(items),
             record=lambda row: str(items[row][0]).encode(),
         )
@@ -193,6 +204,7 @@ def test_class_probabilities_are_summed_per_predicted_class() -> None:
             bins=np.ones(4, dtype=np.intp),
             scores=np.full(4, 0.5),
             times=np.full(4, START),
+            arrivals=np.full(4, START),
             item_hashes=siphash24([b"a", b"b", b"c", b"d"], KEY),
             record=lambda _: b"",
             probabilities=(np.array([0, 1, 2]), probabilities),
@@ -224,6 +236,19 @@ def test_with_decay_the_first_pooled_item_is_drawn_in_proportion_to_its_weight()
         kept += [item in pooled(shard)[0] for item in hashes_of(items).tolist()]
     expected = 2.0 ** np.arange(5)
     assert stats.chisquare(kept, 4_000 * expected / expected.sum()).pvalue > 1e-3
+
+
+def test_draws_follow_the_arrival_and_a_half_life_of_their_own() -> None:
+    draw_decay, kept = math.log(2) / 10, np.zeros(5)
+    for run in range(4_000):
+        shard = empty_shard(decay=1.0, draw_decay=draw_decay, slots=1)
+        items = [(run * 5 + i, 0, START + 10 * i) for i in range(5)]
+        # All claim the same time, long ago.
+        add(shard, items, claimed=START - 1e6)
+        kept += [item in pooled(shard)[0] for item in hashes_of(items).tolist()]
+    expected = 2.0 ** np.arange(5)
+    assert stats.chisquare(kept, 4_000 * expected / expected.sum()).pvalue > 1e-3
+    assert shard.traffic.landmark == START - 1e6
 
 
 @settings(max_examples=30)
