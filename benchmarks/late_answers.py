@@ -93,7 +93,7 @@ class Requests:
         correct = rng.random(DAYS * PER_DAY * GROUPS) < accuracy
         requested_at = BEGAN + np.arange(len(correct)) * DAY / (PER_DAY * GROUPS)
         answered_at = requested_at + DAY * np.where(correct, delays.right, delays.wrong)
-        definition = definitions(_settings(accuracy).cell_space("m"))["site"]
+        definition = definitions(settings_of(accuracy).cell_space("m"))["site"]
         return cls(definition, accuracy, correct, requested_at, answered_at)
 
     def entry(self, n: int, place: int) -> OutcomeEntry:
@@ -124,12 +124,19 @@ class Requests:
         return OpenRequest("ask", site, {"site": site}, "yes", self.accuracy, 1, at)
 
 
-def _settings(threshold: float) -> Settings:
+def settings_of(accuracy: float, *, forgets: bool = True) -> Settings:
+    """The configuration of the service.
+
+    Args:
+        accuracy: of every group.
+        forgets: whether labels lose weight after a change.
+    """
     model = {
         "classes": ("no", "yes"),
         "groupings": {"site": {"by": "attribute", "attribute": "site"}},
         "assessments": {"ask": {"grouping": "site", "budget": {"labels": 1_000_000}}},
-        "alerts": {"min_accuracy": threshold},
+        "alerts": {"min_accuracy": accuracy - MARGIN},
+        "forgetting": {"after_change": forgets},
     }
     return Settings.model_validate({"models": {"m": model}})
 
@@ -149,9 +156,8 @@ def _traffic(settings: Settings, score: float) -> Traffic:
     return traffic
 
 
-def run(requests: Requests) -> Iterator[Day]:
+def run(requests: Requests, settings: Settings) -> Iterator[Day]:
     """What the service says, day by day."""
-    settings = _settings(requests.accuracy - MARGIN)
     model, space = settings.models["m"], settings.cell_space("m")
     traffic, ledger = _traffic(settings, requests.accuracy), OutcomeLedger(space)
     order = np.argsort(requests.answered_at, kind="stable")
@@ -195,12 +201,13 @@ def run(requests: Requests) -> Iterator[Day]:
         )
 
 
-def _table(accuracies: Sequence[float], delays: Sequence[Delays], runs: int) -> Table:
+def _table(accuracies: Sequence[float], delays: Sequence[Delays], runs: int, *, forgets: bool) -> Table:
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for accuracy in accuracies:
         for delay in delays:
             rng = np.random.default_rng(1)
-            found = [list(run(Requests.drawn(accuracy, delay, rng))) for _ in range(runs)]
+            settings = settings_of(accuracy, forgets=forgets)
+            found = [list(run(Requests.drawn(accuracy, delay, rng), settings)) for _ in range(runs)]
             ever = [[any(column) for column in list(zip(*days, strict=True))[:3]] for days in found]
             held = [one for days in found for day in days for one in day.held]
             name = f"{accuracy}, wrong answers after {delay.wrong:g} d"
@@ -224,10 +231,11 @@ def main() -> None:
     parser.add_argument("--right-days", type=float, default=1.0, help="(default: 1)")
     parser.add_argument("--wrong-days", type=float, nargs="+", default=[1.0, 7.0], help="(default: 1 7)")
     parser.add_argument("--runs", type=int, default=200, help="(default: 200)")
+    parser.add_argument("--no-forgetting", action="store_true", help="set forgetting.after_change to false")
     parser.add_argument("--markdown", action="store_true", help="print a table for the documentation")
     options = parser.parse_args()
     delays = [Delays(options.right_days, wrong) for wrong in options.wrong_days]
-    table = _table(options.accuracy, delays, options.runs)
+    table = _table(options.accuracy, delays, options.runs, forgets=not options.no_forgetting)
     print_tables([table], as_json=False, as_markdown=options.markdown)
 
 

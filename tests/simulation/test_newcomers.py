@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.late_answers import Delays, Requests, run, settings_of
 from benchmarks.newcomers import ALPHA, LABELS, THRESHOLD, false_changes, newcomers, paths
 from benchmarks.rebuilt_evidence import confirmed, evaluated
 from service.assessment.sequential import log_arrival_weights
@@ -51,6 +52,11 @@ def test_by_the_number_of_groups_at_the_moment_each_newcomer_has_a_chance_of_its
 @pytest.mark.parametrize("accuracy", [0.93, 0.95])
 def test_wrong_answers_that_come_later_than_right_ones_make_no_change(accuracy: float) -> None:
     assert false_changes(accuracy, 20, in_order=True, days=40) <= 100 * ALPHA
+
+
+def test_the_service_confirms_no_change_when_wrong_predictions_are_labelled_late() -> None:
+    requests = Requests.drawn(0.93, Delays(right=1.0, wrong=7.0), np.random.default_rng(2))
+    assert not any(day.confirmed for day in run(requests, settings_of(0.93)))
 
 
 def test_in_the_order_of_answers_they_make_one() -> None:
