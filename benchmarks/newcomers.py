@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from service.assessment.change import log_e_changed
 from service.assessment.decline import log_e_declined
@@ -96,21 +95,25 @@ class Ever(NamedTuple):
     by_number: bool
 
 
-def one_by_one(found: Floats, rng: np.random.Generator, *, rebuilt: bool) -> Ever:
+def one_by_one(found: Floats) -> Ever:
     """Groups arrive one after the other, each with all its labels.
 
     Args:
         found: as `paths` makes it, groups in the order of their arrival.
-        rng: decides in which order groups reappear.
-        rebuilt: whether, at the end, traffic is counted again, and groups reappear one by one.
     """
-    looks = [(np.arange(group + 1), _looks(found, group)) for group in range(len(found))]
-    if rebuilt:
-        order, final = rng.permutation(len(found)), found[:, -1]
-        looks += [
-            (there, final[there][None]) for there in (order[:count] for count in range(1, len(order) + 1))
-        ]
-    return _ever(looks)
+    return _ever([(np.arange(group + 1), _looks(found, group)) for group in range(len(found))])
+
+
+def reappearing(found: Floats, rng: np.random.Generator) -> Ever:
+    """Traffic is counted again at the end, and groups reappear one by one, in any order.
+
+    Args:
+        found: as `paths` makes it.
+        rng: decides on the order.
+    """
+    order, final = rng.permutation(len(found)), found[:, -1]
+    orders = (order[:count] for count in range(1, len(order) + 1))
+    return _ever([(there, final[there][None]) for there in orders])
 
 
 def _looks(found: Floats, group: int) -> Floats:
@@ -139,7 +142,8 @@ def _ever(looks: Sequence[tuple[Indices, Floats]]) -> Ever:
 def _any_taken(evidence: Floats, weights: Floats) -> bool:
     """Whether e-BH takes anything at any look [looks, hypotheses]."""
     # Nothing is taken where all weighted e-values together are less than 1 / alpha.
-    likely = np.flatnonzero(special.logsumexp(evidence + weights, axis=1) >= -np.log(ALPHA))
+    with np.errstate(over="ignore"):
+        likely = np.flatnonzero(np.exp(evidence + weights).sum(axis=1) >= 1 / ALPHA)
     return any(bool(discoveries(evidence[look], ALPHA, weights).any()) for look in likely.tolist())
 
 
@@ -150,8 +154,9 @@ def newcomers(groups: int, runs: int, seed: int = 0) -> dict[str, Floats]:
     for _ in range(runs):
         found = paths(rng.random((groups, LABELS)) < THRESHOLD)
         told["from the start"].append(from_the_start(found))
-        told["one by one"].append(one_by_one(found, rng, rebuilt=False))
-        told["one by one, then rebuilt"].append(one_by_one(found, rng, rebuilt=True))
+        arrived, again = one_by_one(found), reappearing(found, rng)
+        told["one by one"].append(arrived)
+        told["one by one, then rebuilt"].append(Ever(*(a or b for a, b in zip(arrived, again, strict=True))))
     return {name: 100 * np.mean(each, axis=0) for name, each in told.items()}
 
 

@@ -5,6 +5,10 @@ predictions go through the real ingest into four partitions of a real Redis; lab
 published and answered through the real store. A round is `ModelMonitor.refresh` and `ask`, on a process that
 is warm, after the requests of the last round were answered: some tens of new outcomes. A cold start is the
 first `refresh` of a new process.
+
+With `--stream` the model has the classes and attributes of one of the streams in `benchmarks/streams.py`, and
+a grouping by each of them. Its predictions come over some days with a round every three hours, so that
+traffic has epochs.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ import redis
 from prometheus_client import CollectorRegistry
 
 from benchmarks.flushes import NoLetters, Record
+from benchmarks.streams import STREAMS, Stream
+from consumers.predictions import PredictionStep
 from service.assignment import VendorAssignment
 from service.clients import build_redis
 from service.definitions import definitions
@@ -44,6 +50,7 @@ MODEL = "sorter"
 CLASSES = [f"class-{number}" for number in range(10)]
 PARTITIONS = 4
 PREDICTIONS_PER_GROUP = 200
+STEP_SECONDS = 3 * 3_600.0
 ISSUED_AT_ONCE = 500
 HASH_KEY = bytes(range(16))
 TICK_SECONDS = 5.0
@@ -78,16 +85,38 @@ def settings_of(groups: int, url: str) -> Settings:
     )
 
 
+def stream_settings(stream: Stream, url: str) -> Settings:
+    """A model of such a stream; labels are requested by class and by the first attribute."""
+    budget, first = {"labels": 10_000_000}, stream.attribute_names[0]
+    model = stream.model() | {
+        "assessments": {
+            "every-class": {"grouping": "class", "budget": budget},
+            "weakest-value": {"task": "identification", "grouping": first, "budget": budget},
+        },
+        "alerts": {"min_accuracy": 0.8, "max_ece": 0.2},
+        "label_half_life_days": 90,
+    }
+    return Settings.model_validate(
+        {
+            "redis": {"url": url, "prefix": "rounds-stream", "timeout_seconds": 60},
+            "bounds": {"attribute_values": max((*stream.attributes, 1_000))},
+            "seed": 1,
+            "models": {MODEL: model},
+        }
+    )
+
+
 class Site:
     """One deployment's facts, and how they are made.
 
     Args:
         redis_url: of the server.
         groups: values of the attribute.
+        settings: of the model; None for that of `settings_of`.
     """
 
-    def __init__(self, redis_url: str, groups: int) -> None:
-        self.settings = settings_of(groups, redis_url)
+    def __init__(self, redis_url: str, groups: int, settings: Settings | None = None) -> None:
+        self.settings = settings or settings_of(groups, redis_url)
         self.connection = Connection(build_redis(self.settings.redis), self.settings.redis.prefix)
         self.keys: ModelKeys = model_keys(self.settings, MODEL, self.settings.cell_space(MODEL))
         self.requests: RequestStore = request_store(self.settings, self.connection, self.keys)
@@ -111,15 +140,18 @@ class Site:
         rng = np.random.default_rng(1)
         return model_monitor(self.settings, MODEL, self.connection, hash_key=HASH_KEY, rng=rng)
 
-    def take_in_predictions(self) -> None:
-        """Traffic and a pool, on every partition."""
-        step = prediction_step(
+    def _step(self) -> PredictionStep:
+        return prediction_step(
             self.settings,
             self.connection,
             hash_key=HASH_KEY,
             dead_letters=NoLetters(),
             metrics=PipelineMetrics(CollectorRegistry(), time.time),
         )
+
+    def take_in_predictions(self) -> None:
+        """Traffic and a pool, on every partition."""
+        step = self._step()
         for partition in range(PARTITIONS):
             step.assign(partition, 0)
             for first in range(0, self._groups * PREDICTIONS_PER_GROUP // PARTITIONS, 5_000):
@@ -151,11 +183,19 @@ class Site:
             attributes={"site": f"site-{group:05d}"},
         )
 
+    def _known(self, item_id: str) -> tuple[int, int]:
+        """Number of the class that was predicted for an item, and of its group."""
+        number, group = (int(part) for part in item_id.split("-"))
+        return number, group
+
     def _label(self, request_id: str, item_id: str) -> LabelEvent:
         """An answer; every tenth group is worse than the others."""
-        number, group = (int(part) for part in item_id.split("-"))
+        predicted, group = self._known(item_id)
         right = self._rng.random() < (0.6 if group % 10 == 0 else 0.9)
-        true_class = CLASSES[(number + (0 if right else 1 + self._rng.integers(9))) % len(CLASSES)]
+        classes = self.settings.models[MODEL].classes
+        true_class = classes[
+            (predicted + (0 if right else 1 + self._rng.integers(len(classes) - 1))) % len(classes)
+        ]
         digest = f"{self._rng.integers(2**62):016x}"
         return LabelEvent(request_id, item_id, "answer", true_class, digest, self.now, "annotator-7")
 
@@ -176,10 +216,10 @@ class Site:
                 request_of(
                     Pooled(0, SPARE_POOL, item_hash, item),
                     model=MODEL,
-                    classes=CLASSES,
+                    classes=model.classes,
                     assessment=name,
                     settings=model.assessments[name],
-                    group=item.attributes["site"],
+                    group=self._group(item, model.assessments[name].asked_grouping),
                     voters="",
                     definition=asked_by[model.assessments[name].asked_grouping],
                     assignment=VendorAssignment({}, HASH_KEY),
@@ -199,6 +239,11 @@ class Site:
             client.delete(self.keys.drawn(0))  # as the partition's owner does, who is not here
         client.hdel(self.keys.pool(0), SPARE_POOL)
 
+    def _group(self, item: PoolRecord, grouping: str) -> str:
+        """Name of its group in a grouping that asks."""
+        attribute = self.settings.models[MODEL].groupings[grouping].attribute
+        return item.predicted_class if attribute is None else item.attributes[attribute]
+
     def answer_all(self) -> None:
         """Publish and answer all requests that are open."""
         outbox = self.requests.outbox()
@@ -208,6 +253,58 @@ class Site:
         if labels:
             self.requests.apply(0, labels, now=self.now)
             self.outcomes += len(labels)
+
+
+class StreamSite(Site):
+    """The same with the predictions of a stream, which come over several days.
+
+    Args:
+        redis_url: of the server.
+        stream: of the predictions.
+        predictions: how many come.
+        days: how long they take.
+    """
+
+    def __init__(self, redis_url: str, stream: Stream, predictions: int, days: float) -> None:
+        super().__init__(redis_url, 0, stream_settings(stream, redis_url))
+        self._values = stream.values(sys.maxsize)
+        self._told: dict[str, tuple[int, int]] = {}
+        self._first = stream.attribute_names[0]
+        self._predictions, self._days = predictions, days
+
+    def take_in_predictions(self) -> None:
+        """Traffic and a pool, and a round after every step, which marks traffic and has labels asked for."""
+        step, steps = self._step(), max(1, round(self._days * 86_400 / STEP_SECONDS))
+        for partition in range(PARTITIONS):
+            step.assign(partition, 0)
+        monitor, count = self.monitor(), self._predictions // steps // PARTITIONS
+        self.now -= steps * STEP_SECONDS
+        for turn in range(steps):
+            self.now += STEP_SECONDS
+            for partition in range(PARTITIONS):
+                records = [self._prediction(turn * count + i) for i in range(count)]
+                step.process(partition, records, self.now)
+                step.flush(partition, self.now)
+            monitor.refresh(self.now)
+            monitor.ask(epoch=1, now=self.now)
+            self.answer_all()
+
+    def _item(self) -> PoolRecord:
+        """The next item of the stream."""
+        self._items += 1
+        told = json.loads(next(self._values))
+        value = told["attributes"][self._first]
+        self._told[told["item_id"]] = int(told["predicted_class"]), int(value.removeprefix("v"))
+        return PoolRecord(
+            item_id=told["item_id"],
+            predicted_class=told["predicted_class"],
+            score=told["score"],
+            time=self.now - STEP_SECONDS * float(self._rng.random()),
+            attributes=told["attributes"],
+        )
+
+    def _known(self, item_id: str) -> tuple[int, int]:
+        return self._told[item_id]
 
 
 def rounds(site: Site, monitor: ModelMonitor, turns: int) -> tuple[list[float], list[float]]:
@@ -317,6 +414,34 @@ def measure(
     return rows
 
 
+def measure_stream(
+    name: str, labels: Sequence[int], turns: int, *, predictions: int, days: float
+) -> list[dict[str, float]]:
+    """A row of figures for every number of labels, which ascend; of rounds of a stream's model."""
+    rows: list[dict[str, float]] = []
+    with EmbeddedRedis() as server, redis.Redis(port=server.port) as client:
+        client.config_set("appendonly", "no")
+        site = StreamSite(server.url, STREAMS[name], predictions, days)
+        site.take_in_predictions()
+        monitor = site.monitor()
+        for count in labels:
+            site.make_outcomes(count)
+            there = site.outcomes
+            by_clock, of_cpu = rounds(site, monitor, turns)
+            snapshot = monitor.refresh(site.now)
+            rows.append(
+                {
+                    "groups": sum(len(grouping.groups) for grouping in snapshot.groupings.values()),
+                    "outcomes": there,
+                    "round_median_ms": median(by_clock),
+                    "round_cpu_ms": min(of_cpu),
+                    "round_median_cpu_ms": median(of_cpu),
+                    "round_most_cpu_ms": max(of_cpu),
+                }
+            )
+    return rows
+
+
 def _sizes(most_labels: int) -> Iterator[tuple[int, int]]:
     labels = 1_000
     while labels <= most_labels:
@@ -332,6 +457,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--labels", type=int, default=1_000_000, help="most labels (default: 1000000)")
+    parser.add_argument("--stream", choices=STREAMS, help="of the predictions, in place of one attribute")
+    parser.add_argument("--predictions", type=int, default=400_000, help="of the stream (default: 400000)")
+    parser.add_argument(
+        "--days", type=float, default=8.0, help="that they take, which gives traffic its epochs (default: 8)"
+    )
     parser.add_argument("--turns", type=int, default=10, help="rounds of every size (default: 10)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--cold-start", nargs=2, metavar=("URL", "GROUPS"), help=argparse.SUPPRESS)
@@ -339,6 +469,13 @@ def main() -> None:
     if options.cold_start:
         url, groups = options.cold_start
         _cold_start(url, int(groups))
+        return
+    if options.stream:
+        labels = [count for count in (1_000, 10_000, 100_000) if count <= options.labels]
+        rows = measure_stream(
+            options.stream, labels, options.turns, predictions=options.predictions, days=options.days
+        )
+        print(json.dumps(rows, indent=1))
         return
     say = (lambda _: None) if options.json else _print_row
     if not options.json:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.newcomers import ALPHA, false_changes, newcomers
+from benchmarks.late_answers import Delays, Requests, run, settings_of
+from benchmarks.newcomers import ALPHA, LABELS, THRESHOLD, false_changes, newcomers, paths
+from benchmarks.rebuilt_evidence import confirmed, evaluated
 from service.assessment.sequential import log_arrival_weights
 
 RUNS = 100
@@ -15,6 +17,22 @@ RUNS = 100
 def ever() -> dict[str, np.ndarray]:
     """Runs in which any of 50 groups is ever confirmed, of any kind, %: by arrival, by today's number."""
     return newcomers(50, RUNS, seed=3)
+
+
+def test_runs_have_the_evidence_that_the_service_has() -> None:
+    correct = np.random.default_rng(5).random((12, LABELS)) < THRESHOLD - 0.05
+    there = evaluated(correct)
+    log_e = np.stack(list(there.log_e.values()), axis=1)
+    log_e[:, 3] -= np.log(2)  # what pays for baselines
+    order = [int(group) for group in there.groups]
+    np.testing.assert_allclose(paths(correct)[order, -1], log_e, rtol=1e-9)
+
+
+@pytest.mark.parametrize("accuracy", [THRESHOLD, THRESHOLD - 0.2])
+def test_a_rebuild_confirms_what_was_confirmed_before(accuracy: float) -> None:
+    rng = np.random.default_rng(6)
+    found = confirmed(rng.random((10, LABELS)) < accuracy, rng, LABELS)
+    assert found == [accuracy < THRESHOLD] * len(found)
 
 
 @pytest.mark.parametrize("how", ["from the start", "one by one", "one by one, then rebuilt"])
@@ -34,6 +52,11 @@ def test_by_the_number_of_groups_at_the_moment_each_newcomer_has_a_chance_of_its
 @pytest.mark.parametrize("accuracy", [0.93, 0.95])
 def test_wrong_answers_that_come_later_than_right_ones_make_no_change(accuracy: float) -> None:
     assert false_changes(accuracy, 20, in_order=True, days=40) <= 100 * ALPHA
+
+
+def test_the_service_confirms_no_change_when_wrong_predictions_are_labelled_late() -> None:
+    requests = Requests.drawn(0.93, Delays(right=1.0, wrong=7.0), np.random.default_rng(2))
+    assert not any(day.confirmed for day in run(requests, settings_of(0.93)))
 
 
 def test_in_the_order_of_answers_they_make_one() -> None:

@@ -1,0 +1,306 @@
+"""Coverage of the intervals of twelve groupings, of which one asks for labels.
+
+A model has twelve correlated attributes of 2 to 50 values, and a grouping by each. Only one of them asks for
+labels. How accurate a prediction is depends on its score, on all of its attributes, and on what they have in
+common; nothing of that changes over time. Predictions come steadily, or half of them in bursts: 400 in a row
+that share one value of some attribute, so that the mix of a day differs from that of all days. Everything
+goes through the service's own consumers, store and rounds, on a real Redis.
+
+The interval of every group is compared with its accuracy over the traffic of the last day, which it is about,
+and over all traffic.
+
+    python -m benchmarks.twelve_groupings --traffic bursts --policy thompson --runs 40
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from prometheus_client import CollectorRegistry
+from scipy import special
+
+from benchmarks.flushes import NoLetters, Record
+from benchmarks.streams import WIDE
+from service.cells import ALL
+from service.clients import build_redis
+from service.embedded import EmbeddedRedis
+from service.instruments import PipelineMetrics
+from service.replay.tables import Cell, Table, print_tables
+from service.settings import Settings
+from service.snapshot import ModelSnapshot
+from service.store.connection import Connection
+from service.store.requests import LabelEvent
+from service.wiring import model_keys, model_monitor, prediction_step, request_store
+
+MODEL = "m"
+CLASSES = [str(number) for number in range(10)]
+ASKS = WIDE.attribute_names[5]
+"""The attribute that labels are requested by; it has 8 values."""
+
+POPULATION = 100_000
+"""Different predictions, from which those of a run are drawn."""
+
+PARTITIONS = 2
+STEPS_A_DAY = 4
+PREDICTIONS, LABELS = 4_000, 25
+"""Of every step."""
+
+BURST = 400
+DAY = 86_400.0
+BEGAN = 1_800_000_000.0
+NOMINAL = 0.95
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured.
+
+    Attributes:
+        bursts: whether half of the predictions come in bursts.
+        policy: which group labels are requested of.
+        days: how long.
+    """
+
+    bursts: bool
+    policy: str
+    days: int = 8
+
+    def settings(self, redis_url: str) -> Settings:
+        """The configuration, under a prefix of its own."""
+        asked = {
+            "task": "identification",
+            "grouping": ASKS,
+            "policy": self.policy,
+            "budget": {"labels": LABELS * STEPS_A_DAY, "per_days": 1},
+            "max_in_flight": LABELS,
+        }
+        groupings = {name: {"by": "attribute", "attribute": name} for name in WIDE.attribute_names}
+        model = {"classes": CLASSES, "groupings": groupings, "assessments": {"ask": asked}}
+        redis = {"url": redis_url, "prefix": secrets.token_hex(6)}
+        return Settings.model_validate({"redis": redis, "models": {MODEL: model}})
+
+
+class World:
+    """Different predictions: values of their attributes, scores, and how probably each is right.
+
+    Args:
+        rng: random numbers.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self.values = np.stack(WIDE.drawn_values(POPULATION, rng))
+        easy, off = np.zeros(POPULATION), np.zeros(POPULATION)
+        for column, size in zip(self.values, WIDE.attributes, strict=True):
+            easy += rng.normal(0, 0.2, size)[column]
+            off += rng.normal(0, 0.2, size)[column]
+        logits = 1.8 + easy + rng.normal(0, 1.2, POPULATION)
+        self.scores = np.clip(special.expit(logits), 0.11, 0.9999)
+        self.correct = special.expit(special.logit(self.scores) - 0.3 + off)
+
+    def step(self, *, bursts: bool) -> Indices:
+        """Predictions of one step, in their order."""
+        if not bursts:
+            return self._rng.integers(POPULATION, size=PREDICTIONS)
+        parts = []
+        for _ in range(PREDICTIONS // (2 * BURST)):
+            parts.append(self._rng.integers(POPULATION, size=BURST))
+            # The value of a random prediction, so that over all days the mix is that of steady traffic.
+            column = self.values[self._rng.integers(len(self.values))]
+            shared = np.flatnonzero(column == column[self._rng.integers(POPULATION)])
+            parts.append(self._rng.choice(shared, size=BURST))
+        return np.concatenate(parts)
+
+    def accuracies(self, predictions: Indices) -> dict[str, dict[str, float]]:
+        """Accuracy of every group over some predictions, by grouping and name."""
+        correct = self.correct[predictions]
+        found: dict[str, dict[str, float]] = {ALL: {ALL: float(correct.mean())}}
+        for name, column in zip(WIDE.attribute_names, self.values[:, predictions], strict=True):
+            there, of = np.unique(column, return_inverse=True)
+            means = np.bincount(of, weights=correct) / np.bincount(of)
+            found[name] = {f"v{value}": mean for value, mean in zip(there, means.tolist(), strict=True)}
+        return found
+
+
+class Interval(NamedTuple):
+    """Of one group at one look."""
+
+    grouping: str
+    labels: int
+    lower: float
+    upper: float
+    recent: float
+    """Accuracy over the traffic of the last day."""
+
+    overall: float
+    """Accuracy over all traffic."""
+
+
+def run(case: Case, redis_url: str, seed: int) -> Iterator[Interval]:
+    """Intervals of all groups once a day, from the second day on.
+
+    Args:
+        case: what is measured.
+        redis_url: of the Redis that is used.
+        seed: of world, predictions, policies and the pools' hash key.
+    """
+    rng = np.random.default_rng(seed)
+    settings, hash_key, world = case.settings(redis_url), rng.bytes(16), World(rng)
+    came: list[Indices] = []
+    with build_redis(settings.redis) as client:
+        connection = Connection(client, settings.redis.prefix)
+        keys = model_keys(settings, MODEL, settings.cell_space(MODEL))
+        requests = request_store(settings, connection, keys)
+        metrics = PipelineMetrics(CollectorRegistry(), lambda: BEGAN)
+        step = prediction_step(
+            settings, connection, hash_key=hash_key, dead_letters=NoLetters(), metrics=metrics
+        )
+        monitor = model_monitor(settings, MODEL, connection, hash_key=hash_key, rng=rng.spawn(1)[0])
+        for partition in range(PARTITIONS):
+            step.assign(partition, 0)
+        everything = world.accuracies(np.arange(POPULATION))
+        for turn in range(case.days * STEPS_A_DAY):
+            now = BEGAN + (turn + 1) * DAY / STEPS_A_DAY
+            came.append(world.step(bursts=case.bursts))
+            for partition, records in enumerate(_records(world, came[-1], turn, now)):
+                step.process(partition, records, now)
+                step.flush(partition, now)
+            snapshot = monitor.refresh(now)
+            if turn % STEPS_A_DAY == STEPS_A_DAY - 1 and turn >= 2 * STEPS_A_DAY - 1:
+                recent = world.accuracies(np.concatenate(came[-STEPS_A_DAY:]))
+                yield from _intervals(snapshot, recent, everything)
+            monitor.ask(epoch=1, now=now)
+            messages = requests.outbox()
+            answers = [_answer(json.loads(text), came, world, rng, now) for text in messages.values()]
+            requests.published(list(messages))
+            if answers:
+                requests.apply(0, answers, now=now)
+        for key in client.scan_iter(f"{settings.redis.prefix}:*", count=1_000):
+            client.unlink(key)
+
+
+def _records(world: World, predictions: Indices, turn: int, now: float) -> list[list[Record]]:
+    """Messages of one step, by partition."""
+    records: list[list[Record]] = [[] for _ in range(PARTITIONS)]
+    values, length = world.values[:, predictions].T.tolist(), DAY / STEPS_A_DAY
+    for n, (prediction, row) in enumerate(zip(predictions.tolist(), values, strict=True)):
+        message = {
+            "model": MODEL,
+            "item_id": f"{turn}-{n}",
+            "predicted_class": CLASSES[prediction % len(CLASSES)],
+            "score": float(world.scores[prediction]),
+            "attributes": {name: f"v{value}" for name, value in zip(WIDE.attribute_names, row, strict=True)},
+        }
+        at = now - length * (1 - n / len(predictions))
+        offset = (turn * len(predictions) + n) // PARTITIONS
+        records[n % PARTITIONS].append(Record(offset, int(1_000 * at), json.dumps(message).encode()))
+    return records
+
+
+def _answer(
+    message: dict[str, Any], came: list[Indices], world: World, rng: np.random.Generator, now: float
+) -> LabelEvent:
+    item = message["item_id"]
+    turn, n = (int(part) for part in item.split("-"))
+    prediction = int(came[turn][n])
+    is_right = rng.random() < world.correct[prediction]
+    true_class = CLASSES[(prediction + (0 if is_right else 1)) % len(CLASSES)]
+    return LabelEvent(message["request_id"], item, "answer", true_class, rng.bytes(8).hex(), now, "bench")
+
+
+def _intervals(
+    snapshot: ModelSnapshot, recent: dict[str, dict[str, float]], everything: dict[str, dict[str, float]]
+) -> Iterator[Interval]:
+    for name in (*WIDE.attribute_names, ALL):
+        there = snapshot.groupings[name]
+        bounds = zip(there.groups, there.accuracy_lower, there.accuracy_upper, strict=True)
+        for group, lower, upper in bounds:
+            truth = everything[name].get(group)
+            if truth is None:
+                continue
+            yield Interval(
+                name,
+                snapshot.outcomes,
+                float(lower),
+                float(upper),
+                # Of a group without traffic on that day, accuracy over all traffic is what is left.
+                recent[name].get(group, truth),
+                truth,
+            )
+
+
+def table(case: Case, found: Sequence[Interval], runs: int) -> Table:
+    """Coverage by who asked, by number of values, and by number of labels."""
+    kinds: dict[str, list[Interval]] = defaultdict(list)
+    for one in found:
+        if one.grouping == ALL:
+            kinds["all traffic"].append(one)
+            continue
+        kinds["the grouping that asks" if one.grouping == ASKS else "the eleven others"].append(one)
+        kinds[f"all twelve, about {round(one.labels, -2)} labels"].append(one)
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
+    for name, intervals in sorted(
+        kinds.items(), key=lambda kind: ("about" in kind[0], len(kind[0]), kind[0])
+    ):
+        lower, upper, recent, overall = np.array([one[2:] for one in intervals]).T
+        rows.append(
+            (
+                name,
+                (
+                    len(intervals),
+                    100 * float(((lower <= recent) & (recent <= upper)).mean()),
+                    100 * float((recent < lower).mean()),
+                    100 * float((recent > upper).mean()),
+                    100 * float(((lower <= overall) & (overall <= upper)).mean()),
+                    100 * float((upper - lower).mean()),
+                ),
+            )
+        )
+    return Table(
+        f"{NOMINAL:.0%} intervals of twelve groupings, of which one asks by {case.policy}; "
+        f"{'half of the traffic in bursts' if case.bursts else 'steady traffic'}, {runs} runs",
+        "intervals of",
+        (
+            "number",
+            "hold, %",
+            "truth below, %",
+            "truth above, %",
+            "hold that of all days, %",
+            "width, points",
+        ),
+        rows,
+    )
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--traffic", choices=("steady", "bursts"), default="steady")
+    parser.add_argument("--policy", default="thompson", help="(default: thompson)")
+    parser.add_argument("--days", type=int, default=8, help="(default: 8)")
+    parser.add_argument("--runs", type=int, default=40, help="(default: 40)")
+    parser.add_argument("--markdown", action="store_true", help="print a table for the documentation")
+    options = parser.parse_args()
+    case, began = Case(options.traffic == "bursts", options.policy, options.days), time.process_time()
+    with EmbeddedRedis() as server:
+        found = [one for seed in range(options.runs) for one in run(case, server.url, seed)]
+    print_tables([table(case, found, options.runs)], as_json=False, as_markdown=options.markdown)
+    print(f"{time.process_time() - began:.0f} s CPU")
+
+
+if __name__ == "__main__":
+    main()
