@@ -87,7 +87,7 @@ screenshots: $(VENV)/dev.installed  ## play the demo, and picture its status pag
 
 vendor:          ## fetch the status page's plotting library anew, with npm (D3=7.9.0)
 	folder=$$(mktemp -d) && cd $$folder && npm pack --silent d3@$(D3) && tar xzf d3-$(D3).tgz && \
-	  cp package/LICENSE package/dist/d3.min.js $(CURDIR)/service/web/static/vendor/ && rm -r $$folder
+	  cp package/LICENSE package/dist/d3.min.js $(CURDIR)/service/serving/web/static/vendor/ && rm -r $$folder
 
 clean:           ## remove the virtual environment and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

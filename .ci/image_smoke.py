@@ -25,7 +25,7 @@ from pathlib import Path
 import yaml
 from image_site import START_SECONDS, USER, Image, Site
 
-from service.embedded import EmbeddedBroker, EmbeddedRedis, free_port
+from service.demo.servers import EmbeddedBroker, EmbeddedRedis, free_port
 
 STOP_SECONDS, DEMO_SECONDS = 10.0, 180.0
 COMPILERS = {"as", "c++", "cc", "clang", "g++", "gcc", "ld", "make"}
@@ -88,7 +88,7 @@ def check_it_is_confined(site: Site, image: Image) -> None:
 
 def check_modules_are_compiled(site: Site, image: Image) -> None:
     """No module is compiled anew at every start, as what comes of it could not be kept."""
-    code, said = site.finish(image, "/opt/credence/bin/python", "-v", "-c", "import service.cli")
+    code, said = site.finish(image, "/opt/credence/bin/python", "-v", "-c", "import service.app.cli")
     expect(code == 0, said)
     lines = [line for line in said.splitlines() if line.startswith("# code object from ")]
     compiled = [line for line in lines if not line.endswith(".pyc'")]

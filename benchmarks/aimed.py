@@ -16,22 +16,22 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from service.asking import Aim, named_groups, standing
-from service.assessment.drift import aimed_shares
-from service.assessment.sequential import log_e_below
-from service.believing import believed_groupings
-from service.drifting import model_drift
-from service.group_index import GroupIndex
-from service.ledger import OutcomeLedger
-from service.marking import due_marks
+from service.config.settings import Settings
+from service.domain.traffic import Traffic
+from service.domain.traffic_counts import TrafficCounts
+from service.domain.traffic_tables import tables
+from service.monitoring.acquisition import Aim, named_groups, standing
+from service.monitoring.checkpoint_schedule import due_marks
+from service.monitoring.drift import model_drift
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import believed_groupings
 from service.replay.tables import Table, print_tables
-from service.settings import Settings
+from service.statistics.drift import aimed_shares
+from service.statistics.e_processes import log_e_below
 from service.store.facts import OutcomeEntry
-from service.store.marks import MarkName
 from service.store.records import Fact, Given
-from service.tables import tables
-from service.traffic import Traffic
-from service.traffic_counts import TrafficCounts
+from service.store.traffic_checkpoints import MarkName
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

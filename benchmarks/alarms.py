@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from service.assessment.change import log_e_changed
-from service.assessment.sequential import discoveries, log_e_below
 from service.replay.tables import Table, print_tables
+from service.statistics.e_detector import log_e_changed
+from service.statistics.e_processes import discoveries, log_e_below
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

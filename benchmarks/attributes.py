@@ -24,15 +24,15 @@ from prometheus_client import CollectorRegistry
 
 from benchmarks.flushes import NoLetters, Record
 from benchmarks.streams import BEGAN, STREAMS, Stream
-from service.clients import build_redis
-from service.embedded import EmbeddedRedis
-from service.garbage import collect_rarely
-from service.instruments import PipelineMetrics
-from service.settings import Settings
+from service.app.memory_tuning import collect_rarely
+from service.app.wiring import model_keys, prediction_step
+from service.config.settings import Settings
+from service.demo.servers import EmbeddedRedis
+from service.domain.traffic_tables import most_table_bytes
+from service.store.client import build_redis
 from service.store.connection import Connection
 from service.store.facts import FactReader
-from service.tables import most_table_bytes
-from service.wiring import model_keys, prediction_step
+from service.telemetry.instruments import PipelineMetrics
 
 BATCH = 5_000
 PARTITIONS = 4

@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from service.assessment.confusion import assess_confusion
-from service.assessment.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
-from service.assessment.policies import POLICIES, Situation
-from service.assessment.priors import PriorName
-from service.assessment.tasks import TASKS, Question
+from service.statistics.confusion import assess_confusion
+from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
+from service.statistics.policies import POLICIES, Situation
+from service.statistics.priors import PriorName
+from service.statistics.tasks import TASKS, Question
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

@@ -21,8 +21,8 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
-from service.assessment.challenge import ChallengeBeliefs, PairedLabels
 from service.replay.tables import Table, print_tables
+from service.statistics.challenge import ChallengeBeliefs, PairedLabels
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

@@ -10,7 +10,7 @@ import argparse
 import numpy as np
 from scipy import special, stats
 
-from service.assessment.forgetting import what_remains
+from service.statistics.change_points import what_remains
 
 BEFORE = 600
 ACCURACY = 0.92

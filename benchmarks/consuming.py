@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from service.embedded import Child, free_port
-from service.errors import EmbeddedServerError
+from service.demo.servers import Child, free_port
+from service.domain.errors import EmbeddedServerError
 
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 _SAMPLE = re.compile(r"^(\w+)(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
@@ -57,7 +57,7 @@ class ConsumerProcess(Child):
         configuration = folder / f"{self._port}.yaml"
         configuration.write_text(json.dumps({**settings, "monitoring": {"port": self._port}}))
         with (folder / f"{self._port}.log").open("ab") as output:
-            command = [sys.executable, "-m", "service.cli", "consume", "predictions"]
+            command = [sys.executable, "-m", "service.app.cli", "consume", "predictions"]
             super().__init__("a consumer", [*command, "-c", configuration], output=output)
 
     def look(self) -> Look:

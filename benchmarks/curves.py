@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.scrape import facts_of, settings_of, snapshot_of
-from service.assessment.estimate import Estimate
-from service.assessment.performance import performance
-from service.assessment.score_bins import UNLABELLED, ScoreBins, bin_scores
-from service.assessment.semi_supervised import ScorePosterior, learn_scores
+from service.statistics.binary.performance import performance
+from service.statistics.binary.score_bins import UNLABELLED, ScoreBins, bin_scores
+from service.statistics.binary.semi_supervised import ScorePosterior, learn_scores
+from service.statistics.estimate import Estimate
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -36,7 +36,16 @@ def busy(processes: int) -> Iterator[None]:
 
 def one_run(seed: int, seconds: float) -> dict[str, Any]:
     """Exit code of one run, intervals that it printed, and those that miss the truth."""
-    command = [sys.executable, "-m", "service.cli", "demo", "--seed", str(seed), "--seconds", str(seconds)]
+    command = [
+        sys.executable,
+        "-m",
+        "service.app.cli",
+        "demo",
+        "--seed",
+        str(seed),
+        "--seconds",
+        str(seconds),
+    ]
     done = subprocess.run(
         command, check=False, capture_output=True, text=True, env=os.environ | {"COLUMNS": _WIDE}
     )

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.vote_patterns import VotePatterns
 from service.replay.digits import VOTERS_TRAINING_IMAGES, digits_voters, logistic_regression, split_digits
 from service.replay.ensemble import VotedItems
+from service.statistics.vote_patterns import VotePatterns
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

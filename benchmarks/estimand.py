@@ -19,19 +19,19 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from service.assessment.policies import POLICIES, Situation
-from service.assessment.tasks import TASKS, Question
-from service.believing import believed_groupings
-from service.cells import ALL
-from service.group_index import GroupIndex
-from service.ledger import OutcomeLedger
-from service.settings import Settings
+from service.config.settings import Settings
+from service.domain.cells import ALL
+from service.domain.traffic import Traffic
+from service.domain.traffic_counts import TrafficCounts
+from service.domain.traffic_tables import tables
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import believed_groupings
+from service.monitoring.traffic_history import TrafficHistory
+from service.statistics.policies import POLICIES, Situation
+from service.statistics.tasks import TASKS, Question
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
-from service.tables import tables
-from service.traffic import Traffic
-from service.traffic_counts import TrafficCounts
-from service.traffic_history import TrafficHistory
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0

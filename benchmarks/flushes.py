@@ -20,13 +20,13 @@ from prometheus_client import CollectorRegistry
 
 from benchmarks.streams import BEGAN
 from consumers.dead_letters import Rejected
-from service.clients import build_redis
-from service.embedded import EmbeddedRedis
-from service.garbage import collect_rarely
-from service.instruments import PipelineMetrics
-from service.settings import Settings
+from service.app.memory_tuning import collect_rarely
+from service.app.wiring import prediction_step
+from service.config.settings import Settings
+from service.demo.servers import EmbeddedRedis
+from service.store.client import build_redis
 from service.store.connection import Connection
-from service.wiring import prediction_step
+from service.telemetry.instruments import PipelineMetrics
 
 BATCH = 5_000
 SCORE_BINS = 10

@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.readers import Reader, Reading, read
 from benchmarks.streams import STREAMS, Stream, create_topics, produce
-from service.embedded import EmbeddedBroker, EmbeddedRedis
+from service.demo.servers import EmbeddedBroker, EmbeddedRedis
 
 PARTITIONS = 2
 READERS: tuple[Reader, ...] = (

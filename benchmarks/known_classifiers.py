@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from service.performing import RECALLS, PerformanceSnapshot
+from service.monitoring.binary_performance import RECALLS, PerformanceSnapshot
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -18,18 +18,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from service.believing import believed_groupings, known_labels
-from service.definitions import definitions
-from service.evidence import GroupingEvidence, model_evidence
-from service.group_index import GroupIndex
-from service.ledger import OutcomeLedger
+from service.config.settings import Settings
+from service.domain.grouping_fingerprints import definitions
+from service.domain.traffic import Traffic
+from service.domain.traffic_tables import tables
+from service.monitoring.anytime_tests import GroupingEvidence, model_evidence
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import believed_groupings, known_labels
 from service.replay.tables import Cell, Table, print_tables
-from service.settings import Settings
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 from service.store.requests import OpenRequest
-from service.tables import tables
-from service.traffic import Traffic
 
 GROUPS, PER_DAY, DAYS = 4, 20, 60
 """Requests of every group a day."""

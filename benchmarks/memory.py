@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.consuming import ConsumerProcess
 from benchmarks.ingest import PARTITIONS, broker, command_line, settings_of
 from benchmarks.streams import Stream, create_topics, produce
-from service.embedded import EmbeddedRedis
+from service.demo.servers import EmbeddedRedis
 
 STREAM = Stream("100 in a record, 20,000 cells", classes=200, packed=100)
 """200 classes x 10 score bins x 10 combinations, the last of them for all that do not fit."""

@@ -17,17 +17,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.change import log_e_changed
-from service.assessment.decline import log_e_declined
-from service.assessment.group_evidence import baselines
-from service.assessment.miscalibration import log_gains, log_wealth
-from service.assessment.sequential import discoveries, log_arrival_weights, log_e_below
-from service.evidence import GroupingEvidence, WatchedGroups, grouping_evidence
-from service.label_columns import LabelSequence
-from service.model_settings import ModelSettings
-from service.outcome_sums import mixed
+from service.config.model import ModelSettings
+from service.domain.request_order import request_places
+from service.monitoring.anytime_tests import GroupingEvidence, WatchedGroups, grouping_evidence
+from service.monitoring.label_columns import LabelSequence
+from service.monitoring.outcome_aggregates import mixed
 from service.replay.tables import Cell, Table, print_tables
-from service.request_order import request_places
+from service.statistics.decline import log_e_declined
+from service.statistics.e_detector import log_e_changed
+from service.statistics.e_processes import discoveries, log_arrival_weights, log_e_below
+from service.statistics.grouped_e_processes import baselines
+from service.statistics.miscalibration import log_gains, log_wealth
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -24,15 +24,15 @@ import numpy.typing as npt
 from prometheus_client import CollectorRegistry
 
 from benchmarks.flushes import NoLetters, Record
-from service.assessment.policies import POLICIES
-from service.clients import build_redis
-from service.embedded import EmbeddedRedis
-from service.instruments import PipelineMetrics
-from service.settings import Settings
-from service.snapshot import ModelSnapshot
+from service.app.wiring import model_keys, model_monitor, prediction_step, request_store
+from service.config.settings import Settings
+from service.demo.servers import EmbeddedRedis
+from service.monitoring.snapshot import ModelSnapshot
+from service.statistics.policies import POLICIES
+from service.store.client import build_redis
 from service.store.connection import Connection
 from service.store.requests import LabelEvent
-from service.wiring import model_keys, model_monitor, prediction_step, request_store
+from service.telemetry.instruments import PipelineMetrics
 
 MODEL = "m"
 CLASSES = ["no", "yes"]

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from service.assessment import beta as betas
-from service.assessment.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
-from service.assessment.priors import PriorName
 from service.replay.tables import Table, print_tables
+from service.statistics import beta as betas
+from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
+from service.statistics.priors import PriorName
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

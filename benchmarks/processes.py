@@ -29,11 +29,12 @@ from kafka.errors import KafkaError
 from benchmarks.consuming import TOO_FEW, ConsumerProcess
 from benchmarks.ingest import broker, command_line, settings_of
 from benchmarks.streams import STREAMS, Stream, create_topics, produce
-from consumers.membership import join
-from service.clients import build_admin, build_consumer, build_redis
-from service.embedded import EmbeddedRedis
-from service.errors import EmbeddedServerError
-from service.settings import Settings
+from service.config.settings import Settings
+from service.demo.servers import EmbeddedRedis
+from service.domain.errors import EmbeddedServerError
+from service.kafka.clients import build_admin, build_consumer
+from service.kafka.membership import join
+from service.store.client import build_redis
 
 PARTITIONS = 4
 WARM = 0.1

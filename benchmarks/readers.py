@@ -13,10 +13,10 @@ from typing import Any, Literal
 from benchmarks.consuming import TOO_FEW, ConsumerProcess
 from consumers.formats.open_inference import OpenInference
 from consumers.formats.records import decode_records
-from consumers.membership import join
-from service.clients import build_consumer
-from service.garbage import collect_rarely
-from service.settings import Settings
+from service.app.memory_tuning import collect_rarely
+from service.config.settings import Settings
+from service.kafka.clients import build_consumer
+from service.kafka.membership import join
 
 Reader = Literal[
     "poll", "poll, garbage collected rarely", "poll and decode", "credence", "credence, fast fetch"

@@ -20,18 +20,18 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.newcomers import ALPHA, LABELS, REFERENCE, THRESHOLD
-from service.definitions import definitions
-from service.evidence import GroupingEvidence, model_evidence
-from service.evidence_checkpoint import due_checkpoint
-from service.group_index import GroupIndex
-from service.ledger import OutcomeLedger
+from service.config.settings import Settings
+from service.domain.grouping_fingerprints import definitions
+from service.domain.traffic import Traffic
+from service.domain.traffic_tables import tables
+from service.monitoring.anytime_tests import GroupingEvidence, model_evidence
+from service.monitoring.evidence_checkpoint import due_checkpoint
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.outcome_table import OutcomeLedger
 from service.replay.tables import Cell, Table, print_tables
-from service.settings import Settings
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
-from service.tables import tables
-from service.traffic import Traffic
 
 Flags = npt.NDArray[np.bool_]
 

@@ -17,12 +17,12 @@ from typing import Any
 from benchmarks.consuming import TOO_FEW, ConsumerProcess, Look
 from benchmarks.ingest import PARTITIONS, broker, command_line, settings_of
 from benchmarks.streams import SMALL, create_topics, produce
-from service.clients import build_redis
-from service.embedded import EmbeddedRedis
-from service.settings import Settings
+from service.app.wiring import model_keys
+from service.config.settings import Settings
+from service.demo.servers import EmbeddedRedis
+from service.store.client import build_redis
 from service.store.connection import Connection
 from service.store.facts import FactReader
-from service.wiring import model_keys
 
 READ_BEFORE = 0.4
 """Predictions that a consumer has read when it is killed, as a part of those that are to be unread."""

@@ -19,13 +19,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import plain_loops
-from service.assessment.tasks import TASKS, Question
 from service.replay import engine
 from service.replay.digits import digits_recordings
 from service.replay.grouping import Grouper
 from service.replay.pool import Pool
 from service.replay.priors import beliefs_before
 from service.replay.recording import Recording, load_recording
+from service.statistics.tasks import TASKS, Question
 
 
 @dataclass(frozen=True)

@@ -30,21 +30,21 @@ from prometheus_client import CollectorRegistry
 from benchmarks.flushes import NoLetters, Record
 from benchmarks.streams import STREAMS, Stream
 from consumers.predictions import PredictionStep
-from service.assignment import VendorAssignment
-from service.clients import build_redis
-from service.definitions import definitions
-from service.drawing import Pooled
-from service.embedded import EmbeddedRedis
-from service.instruments import PipelineMetrics
-from service.monitor import ModelMonitor
-from service.requesting import request_of
-from service.settings import Settings
-from service.sketch import Sketch
+from service.app.wiring import model_keys, model_monitor, prediction_step, request_store
+from service.config.settings import Settings
+from service.demo.servers import EmbeddedRedis
+from service.domain.grouping_fingerprints import definitions
+from service.domain.sketch import Sketch
+from service.monitoring.monitor import ModelMonitor
+from service.monitoring.pool_sampler import Pooled
+from service.monitoring.request_builder import request_of
+from service.monitoring.vendor_routing import VendorAssignment
+from service.store.client import build_redis
 from service.store.connection import Connection
 from service.store.keys import ModelKeys
 from service.store.records import PoolRecord
 from service.store.requests import LabelEvent, RequestStore
-from service.wiring import model_keys, model_monitor, prediction_step, request_store
+from service.telemetry.instruments import PipelineMetrics
 
 MODEL = "sorter"
 CLASSES = [f"class-{number}" for number in range(10)]

@@ -17,19 +17,19 @@ from statistics import median
 import numpy as np
 from prometheus_client import CollectorRegistry
 
-from service.exposition import SnapshotCollector
-from service.group_index import GroupIndex
-from service.health import Health
-from service.instruments import PipelineMetrics
-from service.ledger import OutcomeLedger
-from service.settings import Bounds, Settings
-from service.snapshot import ModelSnapshot, take_snapshot
+from service.config.settings import Bounds, Settings
+from service.domain.traffic import Traffic
+from service.domain.traffic_tables import ALL_TRAFFIC, tables
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.snapshot import ModelSnapshot, take_snapshot
+from service.serving.prometheus import SnapshotCollector
+from service.serving.web.app import WebServer
+from service.serving.web.monitoring import monitoring_app
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.records import Fact, Given
-from service.tables import ALL_TRAFFIC, tables
-from service.traffic import Traffic
-from service.web.app import WebServer
-from service.web.monitoring import monitoring_app
+from service.telemetry.health import Health
+from service.telemetry.instruments import PipelineMetrics
 
 LABELS_PER_CLASS = 10
 BUDGET = {"labels": 1_000, "per_days": 1}

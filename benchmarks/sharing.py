@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.ensembles import Items, Stream, digits, majority, overlapping
-from service.assessment import beta
-from service.assessment.member_beliefs import member_beliefs, post_stratified
-from service.assessment.sample_sharing import Mixing, plan_sharing
-from service.assessment.vote_patterns import VotePatterns, allocate
 from service.replay.tables import Table, print_tables
+from service.statistics import beta
+from service.statistics.member_beliefs import member_beliefs, post_stratified
+from service.statistics.sample_sharing import Mixing, plan_sharing
+from service.statistics.vote_patterns import VotePatterns, allocate
 
 Floats = npt.NDArray[np.float64]
 

@@ -30,16 +30,16 @@ from scipy import special
 
 from benchmarks.flushes import NoLetters, Record
 from benchmarks.streams import WIDE
-from service.cells import ALL
-from service.clients import build_redis
-from service.embedded import EmbeddedRedis
-from service.instruments import PipelineMetrics
+from service.app.wiring import model_keys, model_monitor, prediction_step, request_store
+from service.config.settings import Settings
+from service.demo.servers import EmbeddedRedis
+from service.domain.cells import ALL
+from service.monitoring.snapshot import ModelSnapshot
 from service.replay.tables import Cell, Table, print_tables
-from service.settings import Settings
-from service.snapshot import ModelSnapshot
+from service.store.client import build_redis
 from service.store.connection import Connection
 from service.store.requests import LabelEvent
-from service.wiring import model_keys, model_monitor, prediction_step, request_store
+from service.telemetry.instruments import PipelineMetrics
 
 MODEL = "m"
 CLASSES = [str(number) for number in range(10)]

@@ -11,25 +11,25 @@ from typing import Any
 import numpy as np
 
 from benchmarks.known_classifiers import Classifier
-from service.asking import standing
-from service.assessment.policies import NONE, Situation
-from service.believing import believed_groupings
-from service.group_index import GroupIndex
-from service.grouping_pool import GroupingPool
-from service.ledger import OutcomeLedger
-from service.performance_watch import POOLED_SCORES
-from service.performing import PerformanceSnapshot, assess_performance, performance_facts
-from service.pool import Pools
-from service.pool_key import PoolKey
-from service.settings import Settings
-from service.shard import Candidates, Shard
-from service.sketch import EMPTY_SKETCH, merged_order
+from service.app.wiring import asked_pools
+from service.config.settings import Settings
+from service.domain.grouping_pool import GroupingPool
+from service.domain.pool import Pools
+from service.domain.pool_key import PoolKey
+from service.domain.shard import Candidates, Shard
+from service.domain.sketch import EMPTY_SKETCH, merged_order
+from service.domain.traffic import Traffic
+from service.domain.traffic_tables import tables
+from service.domain.value_book import ValueBook
+from service.monitoring.acquisition import standing
+from service.monitoring.background_performance import POOLED_SCORES
+from service.monitoring.binary_performance import PerformanceSnapshot, assess_performance, performance_facts
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import believed_groupings
+from service.statistics.policies import NONE, Situation
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given, PoolRecord
-from service.tables import tables
-from service.traffic import Traffic
-from service.value_book import ValueBook
-from service.wiring import asked_pools
 
 NOW = 1_800_000_000.0
 CLASSES = ("ham", "spam")

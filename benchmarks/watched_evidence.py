@@ -15,16 +15,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from service.assessment.beliefs import AccuracyBeliefs, Outcomes
-from service.assessment.laplace import Cells
-from service.assessment.policies import Situation, ThompsonPolicy
-from service.assessment.tasks import IdentifyByAccuracy, Question
-from service.evidence import GroupingEvidence, WatchedGroups, grouping_evidence
-from service.label_columns import LabelSequence
-from service.model_settings import ModelSettings
-from service.outcome_sums import mixed
+from service.config.model import ModelSettings
+from service.domain.request_order import request_places
+from service.monitoring.anytime_tests import GroupingEvidence, WatchedGroups, grouping_evidence
+from service.monitoring.label_columns import LabelSequence
+from service.monitoring.outcome_aggregates import mixed
 from service.replay.tables import Cell, Table, print_tables
-from service.request_order import request_places
+from service.statistics.beliefs import AccuracyBeliefs, Outcomes
+from service.statistics.laplace import Cells
+from service.statistics.policies import Situation, ThompsonPolicy
+from service.statistics.tasks import IdentifyByAccuracy, Question
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

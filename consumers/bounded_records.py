@@ -22,7 +22,7 @@ from kafka.consumer.fetcher import Fetcher
 from kafka.errors import CorruptRecordError
 from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
 
-from service.errors import ConfigurationError
+from service.domain.errors import ConfigurationError
 
 CHECKED_VERSIONS = "3.0."
 """Versions of the client begin so, whose names inside are those that are relied on."""

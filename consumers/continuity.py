@@ -16,8 +16,8 @@ from typing import Literal, Protocol
 
 from kafka import TopicPartition
 
-from consumers.topic_log import TopicLog
-from service.instruments import PipelineMetrics
+from service.kafka.topic_metadata import TopicLog
+from service.telemetry.instruments import PipelineMetrics
 
 log = logging.getLogger(__name__)
 

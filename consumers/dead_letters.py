@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from service.errors import BadMessage, DeadLetterFlood
+from service.domain.errors import BadMessage, DeadLetterFlood
 
 
 @dataclass(frozen=True)

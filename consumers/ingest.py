@@ -9,16 +9,16 @@ from itertools import repeat
 import numpy as np
 import numpy.typing as npt
 
-from consumers.checking import Checked, Floats, Indices, PredictionChecks, payload_text
 from consumers.formats.attributes import AttributeDecoder, Values
 from consumers.formats.native import WirePrediction, decode_attributes
-from service.cells import MISSING, OTHER, CellSpace, Challenge, Ensemble, escape_reserved
-from service.errors import BadMessage
-from service.pool_key import PoolKey
-from service.shard import Candidates, Shard
+from consumers.validation import Checked, Floats, Indices, PredictionChecks, payload_text
+from service.domain.cells import MISSING, OTHER, CellSpace, Challenge, Ensemble, escape_reserved
+from service.domain.errors import BadMessage
+from service.domain.pool_key import PoolKey
+from service.domain.shard import Candidates, Shard
+from service.domain.value_book import ValueBook
 from service.store.records import PoolRecord, encode_pool_record
 from service.store.shards import ShardStore
-from service.value_book import ValueBook
 
 UInt64s = npt.NDArray[np.uint64]
 

@@ -15,12 +15,12 @@ import msgspec
 
 from consumers.dead_letters import DeadLetterSink, FloodGate, Rejected
 from consumers.formats.native import WireLabel, check_event, decode_label, event_time
-from service.contract import LABEL_TYPE
-from service.errors import BadMessage, FlushRefused
-from service.instruments import PipelineMetrics
-from service.signing import verify
-from service.store.asked import request_id_of
+from service.domain.errors import BadMessage, FlushRefused
+from service.domain.label_signatures import verify
+from service.domain.messages import LABEL_TYPE
+from service.store.request_registry import request_id_of
 from service.store.requests import LabelEvent, RequestStore
+from service.telemetry.instruments import PipelineMetrics
 
 _EXPLANATIONS = {
     "unknown_request": "no request of this id is known for this model",

@@ -19,9 +19,9 @@ from kafka.errors import KafkaError
 
 from consumers.continuity import Continuity, Progress
 from consumers.polling import POLL_MS, Poller, Rebalances
-from consumers.topic_log import TopicLog
-from service.errors import DeadLetterFlood, FlushRefused, Refused, Unavailable, Unreadable
-from service.instruments import PipelineMetrics
+from service.domain.errors import DeadLetterFlood, FlushRefused, Refused, Unavailable, Unreadable
+from service.kafka.topic_metadata import TopicLog
+from service.telemetry.instruments import PipelineMetrics
 
 log = logging.getLogger(__name__)
 

@@ -22,9 +22,9 @@ from kafka.errors import (
 )
 
 from consumers.continuity import Continuity
-from consumers.membership import Membership
-from consumers.topic_log import told
-from service.errors import Unreadable
+from service.domain.errors import Unreadable
+from service.kafka.membership import Membership
+from service.kafka.topic_metadata import told
 
 POLL_MS = 200
 

@@ -20,15 +20,15 @@ import numpy as np
 import numpy.typing as npt
 
 from consumers.arrivals import FUTURE_SECONDS, arrival_times
-from consumers.checking import Floats, Indices
 from consumers.dead_letters import DeadLetterSink, FloodGate, Rejected
 from consumers.formats.native import WirePrediction, event_time
 from consumers.formats.open_inference import OpenInference
 from consumers.formats.records import DecodedRecords, decode_records, texts_of
 from consumers.ingest import ModelIngest, Resolved
-from service.errors import BadMessage
-from service.instruments import PipelineMetrics
-from service.siphash import siphash24
+from consumers.validation import Floats, Indices
+from service.domain.errors import BadMessage
+from service.domain.siphash import siphash24
+from service.telemetry.instruments import PipelineMetrics
 
 Flags = npt.NDArray[np.bool_]
 

@@ -53,7 +53,7 @@ def main() -> None:
 @contextmanager
 def demo() -> Iterator[str]:
     """The demo while it runs; its address."""
-    command = [sys.executable, "-m", "service.cli", "demo", "--seconds", str(DEMO_SECONDS)]
+    command = [sys.executable, "-m", "service.app.cli", "demo", "--seconds", str(DEMO_SECONDS)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         lines = process.stdout or iter(())
         url = next(

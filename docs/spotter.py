@@ -17,15 +17,22 @@ from typing import Any
 import numpy as np
 import yaml
 
-from consumers.membership import join
-from service.clients import build_consumer, build_producer
-from service.contract import LABEL_TYPE, PREDICTION_TYPE, Label, LabelRequest, Prediction, cloudevents_headers
+from service.config.loader import load_settings
+from service.config.settings import KafkaSettings
 from service.demo.children import Children
 from service.demo.process import Record, sender
+from service.demo.servers import free_port
 from service.demo.world import BRIGHTEST, World, item_id, item_number, load_split
-from service.embedded import free_port
-from service.settings import KafkaSettings
-from service.settings_file import load_settings
+from service.domain.messages import (
+    LABEL_TYPE,
+    PREDICTION_TYPE,
+    Label,
+    LabelRequest,
+    Prediction,
+    cloudevents_headers,
+)
+from service.kafka.clients import build_consumer, build_producer
+from service.kafka.membership import join
 
 MODEL, ASSESSMENT = "spotter", "finds-eights"
 CLASSES = ("other", "eight")
@@ -47,8 +54,8 @@ def spotter() -> Iterator[str]:
         broker, redis = children.start_broker().bootstrap_server, children.start_redis().url
         config.write_text(yaml.safe_dump(_configuration(broker, redis, port)), encoding="utf-8")
         with_config = ["--config", str(config)]
-        children.finish("credence topics create", "service.cli", ["topics", "create", *with_config])
-        children.start("credence run", "service.cli", ["run", *with_config])
+        children.finish("credence topics create", "service.app.cli", ["topics", "create", *with_config])
+        children.start("credence run", "service.app.cli", ["run", *with_config])
         _play(children, load_settings(config, {}).kafka, url)
         yield url
 

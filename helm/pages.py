@@ -15,8 +15,8 @@ from pydantic.fields import FieldInfo
 from helm.schema import SET_BY_CHART, values_schema
 from helm.values import ChartValues
 from service import __version__
-from service.describing.schemas import in_words, table
-from service.settings import Settings
+from service.app.docgen.schemas import in_words, table
+from service.config.settings import Settings
 
 CHART = Path(__file__).parent / "credence"
 
@@ -89,7 +89,9 @@ def _defaults() -> str:
             },
         }
     }
-    return "# Of service/settings.py; made by `python -m helm`.\n" + yaml.safe_dump(known, sort_keys=False)
+    return "# Of service/config/settings.py; made by `python -m helm`.\n" + yaml.safe_dump(
+        known, sort_keys=False
+    )
 
 
 def _readme() -> str:

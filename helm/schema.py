@@ -1,6 +1,6 @@
 """The JSON Schema of the chart's values, with that of the configuration inside.
 
-What `service.settings` refuses, `helm template` refuses too, by the key's path. Two kinds of keys are
+What `service.config.settings` refuses, `helm template` refuses too, by the key's path. Two kinds of keys are
 left out: secrets, which belong into a Secret, and what the chart sets itself.
 """
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
 from helm.values import ChartValues
-from service.settings import Settings
+from service.config.settings import Settings
 
 Schema = dict[str, Any]
 

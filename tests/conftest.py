@@ -20,10 +20,10 @@ from redis_cluster import EmbeddedRedisCluster
 from store_site import redis_settings
 from wires import Wires
 
-from service import embedded
-from service.clients import build_redis
-from service.embedded import EmbeddedBroker, EmbeddedRedis
-from service.errors import EmbeddedServerError
+from service.demo import servers as embedded
+from service.demo.servers import EmbeddedBroker, EmbeddedRedis
+from service.domain.errors import EmbeddedServerError
+from service.store.client import build_redis
 from service.store.connection import Connection
 
 Server = TypeVar("Server", bound=AbstractContextManager[object])

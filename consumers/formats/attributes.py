@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from consumers.formats.native import decode_attributes
-from service.contract import MOST_ATTRIBUTES
-from service.errors import BadMessage
+from service.domain.errors import BadMessage
+from service.domain.messages import MOST_ATTRIBUTES
 
 Values = tuple[str | None, ...]
 """Of every attribute; None where it is missing."""

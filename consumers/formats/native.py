@@ -1,4 +1,4 @@
-"""The native JSON format of `service.contract`, decoded for the hot path.
+"""The native JSON format of `service.domain.messages`, decoded for the hot path.
 
 msgspec checks types and bounds while it parses; what a prediction means for its model
 (known class, probabilities of the label set) is checked by the step that knows the model.
@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from service.contract import CLOUDEVENTS_VERSION, MOST_ATTRIBUTES, MOST_VOTES
-from service.errors import BadMessage
+from service.domain.errors import BadMessage
+from service.domain.messages import CLOUDEVENTS_VERSION, MOST_ATTRIBUTES, MOST_VOTES
 
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
 ItemId = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -32,7 +32,7 @@ NOTHING = msgspec.Raw()
 
 
 class WirePrediction(msgspec.Struct, frozen=True, gc=False):
-    """`service.contract.Prediction` as it is parsed; payload and attributes stay JSON text.
+    """`service.domain.messages.Prediction` as it is parsed; payload and attributes stay JSON text.
 
     Few texts of attributes make up nearly all of a stream, so they are looked up and not parsed again;
     `decode_attributes` tells what is in one, or what is wrong with it.
@@ -51,7 +51,7 @@ class WirePrediction(msgspec.Struct, frozen=True, gc=False):
 
 
 class WireLabel(msgspec.Struct, frozen=True, gc=False):
-    """`service.contract.Label` as it is parsed."""
+    """`service.domain.messages.Label` as it is parsed."""
 
     request_id: RequestId
     model: Name

@@ -2,7 +2,7 @@
 
 A response has tensors, one row a prediction. Those that are named like the fields of a prediction, or as a
 model's `tensors` say, become these fields; a tensor or a parameter `attributes.<name>` becomes an attribute.
-What a tensor must be for that stands in `service.inference_contract`.
+What a tensor must be for that stands in `service.domain.open_inference`.
 
 Every row can be written as a prediction of the native format (`Rows.text`): its elements are put into that as
 they are, but for integers that are names. What is accepted is what the native decoder accepts of this text;
@@ -21,9 +21,9 @@ import msgspec
 
 from consumers.formats.native import NOTHING, Headers, Name, WirePrediction, attempt, decode_prediction
 from consumers.formats.tensors import ATTRIBUTE, Column, OneByOne, Tensor, binary_data, column
-from service.contract import MOST_ATTRIBUTES
-from service.errors import BadMessage
-from service.inference_contract import (
+from service.domain.errors import BadMessage
+from service.domain.messages import MOST_ATTRIBUTES
+from service.domain.open_inference import (
     ATTRIBUTE_PREFIX,
     RESPONSE_CLOUDEVENTS_VERSIONS,
     RESPONSE_TYPES,

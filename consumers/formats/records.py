@@ -19,8 +19,8 @@ from consumers.formats.native import (
     element_texts,
 )
 from consumers.formats.open_inference import OpenInference, Rows, tells_a_response
-from service.contract import PREDICTION_TYPE
-from service.errors import BadMessage
+from service.domain.errors import BadMessage
+from service.domain.messages import PREDICTION_TYPE
 
 Decoded = list[tuple[int | None, WirePrediction | BadMessage]]
 

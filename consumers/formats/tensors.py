@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from consumers.formats.native import NOTHING, AwareTime, ClassName, ItemId, Uri, attempt
-from service.errors import BadMessage
-from service.inference_contract import ATTRIBUTE_RULE, TENSOR_RULES, integers_are_names
+from service.domain.errors import BadMessage
+from service.domain.open_inference import ATTRIBUTE_RULE, TENSOR_RULES, integers_are_names
 
 ATTRIBUTE = "attributes"
 """Stands for the field of a tensor that is an attribute."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TypeVar
 
-from service.embedded import Child, EmbeddedBroker, EmbeddedRedis
-from service.settings_file import ENVIRONMENT_PREFIX
+from service.config.loader import ENVIRONMENT_PREFIX
+from service.demo.servers import Child, EmbeddedBroker, EmbeddedRedis
 
 _TAIL_LINES = 25
 _LOOK_SECONDS = 0.05

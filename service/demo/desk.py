@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from service.contract import Label, LabelKind, LabelRequest
 from service.demo.journal import Answered, Asked, Journal
 from service.demo.world import World, item_number
+from service.domain.messages import Label, LabelKind, LabelRequest
 
 ANNOTATOR = "demo"
 _PROMPT_SECONDS = (0.2, 1.0)

@@ -12,14 +12,14 @@ import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 
-from consumers.membership import join
-from service.clients import build_consumer, build_producer
-from service.contract import LABEL_TYPE, Label, LabelRequest, cloudevents_headers
+from service.config.settings import KafkaSettings
 from service.demo.desk import Desk
 from service.demo.journal import LABELLER_FILE, READY, Journal, Mark
 from service.demo.process import Record, StopFlag, parse_arguments, sender
 from service.demo.world import MODEL, World, load_split
-from service.settings import KafkaSettings
+from service.domain.messages import LABEL_TYPE, Label, LabelRequest, cloudevents_headers
+from service.kafka.clients import build_consumer, build_producer
+from service.kafka.membership import join
 
 _SOURCE = "demo/labeller"
 _POLL_MILLISECONDS = 50

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+from service.config.settings import Settings
 from service.demo.labeller import answer_requests
 from service.demo.producer import produce
 from service.demo.world import CLASSES, MODEL
-from service.errors import ConfigurationError
-from service.logs import configure_logs
-from service.settings import Settings
+from service.domain.errors import ConfigurationError
+from service.telemetry.logs import configure_logs
 
 _SEED = 1
 """Of the world that both parts see; whoever plays them need not agree on one."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from service.contract import PREDICTION_TYPE, Prediction, cloudevents_headers
 from service.demo.classifier import Classifier, Predictions
 from service.demo.journal import DEGRADED, STREAMING, Journal, Mark, Produced
 from service.demo.process import Record
 from service.demo.world import CLASSES, MODEL, RATE, Floats, World, item_id
+from service.domain.messages import PREDICTION_TYPE, Prediction, cloudevents_headers
 
 _PERIOD_SECONDS = 0.1
 _LONGEST_BURST_SECONDS = 0.5

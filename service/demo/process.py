@@ -11,8 +11,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from service.settings import Settings
-from service.settings_file import load_settings
+from service.config.loader import load_settings
+from service.config.settings import Settings
 
 GO_FILE = "go"
 """The producer streams as soon as a file of this name is in the folder."""

@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from service.clients import build_producer
+from service.config.settings import KafkaSettings
 from service.demo.classifier import Classifier
 from service.demo.journal import PRODUCER_FILE, READY, Journal, Mark
 from service.demo.predicting import PredictionStream, run
 from service.demo.process import GO_FILE, StopFlag, parse_arguments, sender
 from service.demo.world import DEGRADES_AFTER, RATE, World, load_split
-from service.settings import KafkaSettings
+from service.kafka.clients import build_producer
 
 _LOOK_SECONDS = 0.05
 

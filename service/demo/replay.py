@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.groups import CellTraffic, Labels, assess_grouping
-from service.assessment.weights import sums
 from service.demo.configuration import SCORE_BINS
 from service.demo.history import Stream
 from service.demo.world import CAMERAS, DEGRADED_CAMERA, Floats, Indices
+from service.statistics.balance_heuristic import sums
+from service.statistics.groups import CellTraffic, Labels, assess_grouping
 
 MOST_TIMES_AS_MANY = 20
 """The search ends at so many times Credence's labels."""

@@ -24,11 +24,11 @@ from service.demo.observer import Observer
 from service.demo.process import GO_FILE, StopFlag
 from service.demo.replay import Recording, random_labels_needed
 from service.demo.report import Measurements, print_report
+from service.demo.servers import free_port
 from service.demo.verdict import failures
 from service.demo.view import change_line, compact_line, render
 from service.demo.world import DEGRADED_CAMERA, DEGRADES_AFTER
-from service.embedded import free_port
-from service.errors import EmbeddedServerError
+from service.domain.errors import EmbeddedServerError
 
 SUCCEEDED, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 
@@ -131,7 +131,7 @@ class Demo:
         )
         config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
         with_config = ["--config", str(config)]
-        children.finish("credence topics create", "service.cli", ["topics", "create", *with_config])
+        children.finish("credence topics create", "service.app.cli", ["topics", "create", *with_config])
         arguments = [*with_config, "--folder", str(self._folder)]
         arguments += ["--seed", str(self._seed), "--seconds", str(self._seconds)]
         children.start("the labeller", "service.demo.labeller", arguments)
@@ -140,7 +140,7 @@ class Demo:
             self._observer.are_children_ready, what="the producer or the labeller", seconds=_READY_SECONDS
         )
         self._credence_started = time.time()
-        children.start("credence run", "service.cli", ["run", *with_config])
+        children.start("credence run", "service.app.cli", ["run", *with_config])
         (self._folder / GO_FILE).touch()
         children.wait_until(self._observer.is_credence_served, what="credence run", seconds=_READY_SECONDS)
 

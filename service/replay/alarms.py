@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from service.assessment.change import log_e_changed
-from service.assessment.decline import log_e_declined
-from service.assessment.group_evidence import baselines
-from service.assessment.sequential import log_e_below
 from service.replay.drift import DRIFTING, FIRST, HEALTHY, NO_DRIFT, DriftStudy, Scenario
 from service.replay.study import Workers
 from service.replay.tables import Cell, Table
+from service.statistics.decline import log_e_declined
+from service.statistics.e_detector import log_e_changed
+from service.statistics.e_processes import log_e_below
+from service.statistics.grouped_e_processes import baselines
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -6,7 +6,7 @@ from argparse import ArgumentTypeError
 from dataclasses import fields
 from math import isfinite
 
-from service.assessment.thresholds import Target
+from service.statistics.binary.thresholds import Target
 
 INTERVAL = 0.95
 """Probability inside intervals, unless told."""

@@ -10,13 +10,13 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.challenge import ChallengeBeliefs, PairedLabels
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.arguments import INTERVAL
 from service.replay.ensemble_command import same_items
 from service.replay.progress import Advance
 from service.replay.recording import Recording
 from service.replay.tables import Cell, Table
+from service.statistics.challenge import ChallengeBeliefs, PairedLabels
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]

@@ -11,10 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.policies import POLICIES
-from service.assessment.priors import FIXED_PRIORS
-from service.assessment.tasks import TASKS
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay import (
     challenge_command,
     drift_command,
@@ -38,6 +35,9 @@ from service.replay.summary import Results, summary
 from service.replay.superclasses import load_superclasses
 from service.replay.tables import Table, print_tables
 from service.replay.taken import ESTIMATION, refuse_what_is_not_taken
+from service.statistics.policies import POLICIES
+from service.statistics.priors import FIXED_PRIORS
+from service.statistics.tasks import TASKS
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 
 Floats = npt.NDArray[np.float64]
 

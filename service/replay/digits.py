@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.corruption import CORRUPTIONS
 from service.replay.recording import Recording
 

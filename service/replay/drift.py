@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment import beta as betas
-from service.assessment.forgetting import what_remains
 from service.replay.pool import Pool
 from service.replay.study import Workers
+from service.statistics import beta as betas
+from service.statistics.change_points import what_remains
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from service.errors import RecordingError
-from service.forgetting_settings import ForgettingSettings
+from service.config.forgetting import ForgettingSettings
+from service.domain.errors import RecordingError
 from service.replay import plots
 from service.replay.alarms import AlarmStudy, alarm_summary
 from service.replay.arguments import INTERVAL, counts, positive, share

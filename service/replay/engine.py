@@ -14,10 +14,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.beliefs import Beliefs
-from service.assessment.policies import NONE, POLICIES, Policy, Situation
-from service.assessment.tasks import Task
 from service.replay.pool import Pool, Shuffled
+from service.statistics.beliefs import Beliefs
+from service.statistics.policies import NONE, POLICIES, Policy, Situation
+from service.statistics.tasks import Task
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

@@ -3,8 +3,8 @@
 In every run each member is judged anew in each of these ways, always by as many labels:
 
 - by a random sample of its own, one by one;
-- by the labels that the service would ask for (`service/assessment/vote_patterns.py`);
-- by the mixings of `service/assessment/sample_sharing.py`, which know all items one by one.
+- by the labels that the service would ask for (`service/statistics/vote_patterns.py`);
+- by the mixings of `service/statistics/sample_sharing.py`, which know all items one by one.
 
 The truth is the precision that all labels of the pool tell.
 """
@@ -19,12 +19,12 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment import beta as betas
-from service.assessment.member_beliefs import member_beliefs
-from service.assessment.sample_sharing import Mixing, pattern_masks, plan_sharing
-from service.assessment.vote_patterns import Allocation, VotePatterns, allocate
-from service.ensembles import ITSELF
+from service.monitoring.ensembles import ITSELF
 from service.replay.study import Workers
+from service.statistics import beta as betas
+from service.statistics.member_beliefs import member_beliefs
+from service.statistics.sample_sharing import Mixing, pattern_masks, plan_sharing
+from service.statistics.vote_patterns import Allocation, VotePatterns, allocate
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

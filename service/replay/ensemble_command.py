@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from service.assessment.sample_sharing import MOST_MEMBERS
-from service.ensembles import ITSELF
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
+from service.monitoring.ensembles import ITSELF
 from service.replay.arguments import INTERVAL
 from service.replay.ensemble import EnsembleStudy, VotedItems
 from service.replay.ensemble_summary import Found, draw_ensemble, ensemble_summary
@@ -19,6 +18,7 @@ from service.replay.progress import Advance
 from service.replay.recording import Recording, load_recording
 from service.replay.study import Workers
 from service.replay.tables import Table
+from service.statistics.sample_sharing import MOST_MEMBERS
 
 TASK = "ensemble"
 

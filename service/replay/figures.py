@@ -8,20 +8,20 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment import beta as betas
-from service.assessment.calibration import calibration_error
-from service.assessment.comparison import difference_density, rope_probabilities
-from service.assessment.curves import LearnedCurve
-from service.assessment.mixture import BetaMixture
-from service.assessment.posterior import single
-from service.assessment.ranking import mean_rank, ranks
-from service.assessment.weights import sums
 from service.replay import plots
 from service.replay.grouping import Grouper
 from service.replay.measures import IDENTIFIED
 from service.replay.pool import Pool
 from service.replay.study import Study
 from service.replay.summary import Results
+from service.statistics import beta as betas
+from service.statistics.balance_heuristic import sums
+from service.statistics.calibration import calibration_error
+from service.statistics.comparison import difference_density, rope_probabilities
+from service.statistics.curves import LearnedCurve
+from service.statistics.mixture import BetaMixture
+from service.statistics.prior_posterior import single
+from service.statistics.ranking import mean_rank, ranks
 
 Floats = npt.NDArray[np.float64]
 

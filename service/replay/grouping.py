@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.recording import Recording
 
 Floats = npt.NDArray[np.float64]

@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.weights import sums
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.grouping import Binning, equal_width_bins, score_bins
 from service.replay.recording import Recording
+from service.statistics.balance_heuristic import sums
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.arguments import part, positive
 from service.replay.corruption import CORRUPTIONS
 from service.replay.digits import DIGITS, digits_recordings

@@ -15,17 +15,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from service.asking import Aim
-from service.assessment import beta as betas
-from service.assessment.beliefs import AccuracyBeliefs, Outcomes
-from service.assessment.curves import LearnedCurve
-from service.assessment.drift import aimed_shares
-from service.assessment.laplace import Cells, Modes
-from service.assessment.policies import POLICIES, Situation
-from service.assessment.sequential import discoveries, log_e_below
-from service.assessment.tasks import TASKS, Question
+from service.monitoring.acquisition import Aim
 from service.replay.inputs import Change, Items
 from service.replay.inputs_watched import CHANGED, CHANGING, DRIFT, HEALTHY, ROUND, WINDOW, Watched
+from service.statistics import beta as betas
+from service.statistics.beliefs import AccuracyBeliefs, Outcomes
+from service.statistics.curves import LearnedCurve
+from service.statistics.drift import aimed_shares
+from service.statistics.e_processes import discoveries, log_e_below
+from service.statistics.laplace import Cells, Modes
+from service.statistics.policies import POLICIES, Situation
+from service.statistics.tasks import TASKS, Question
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.drift import kolmogorov_smirnov, mix_drift
 from service.replay import plots
 from service.replay.inputs import NO_CHANGE, Change
 from service.replay.inputs_labelled import WAYS, Labelled
 from service.replay.inputs_study import InputsStudy, Seen
 from service.replay.inputs_watched import CHANGED, CHANGING, DRIFT, HEALTHY, MEASURES, ROUND
 from service.replay.tables import Cell, Table
+from service.statistics.drift import kolmogorov_smirnov, mix_drift
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -1,8 +1,9 @@
 """How soon the drift of unlabelled traffic is flagged, on streams of predictions whose inputs change.
 
-Traffic is looked at as the service does it (service/marking.py), with predictions in the place of hours: the
-first ones are the reference, those of a window are recent, and a look is made eight times a window. What is
-compared, and what counts as drift, is by the same functions (service/assessment/drift.py) and defaults.
+Traffic is looked at as the service does it (service/monitoring/checkpoint_schedule.py), with predictions in
+the place of hours: the first ones are the reference, those of a window are recent, and a look is made eight
+times a window. What is compared, and what counts as drift, is by the same functions
+(service/statistics/drift.py) and defaults.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.drift import MixDrift, expected_accuracy, mix_drift, suspicion
-from service.drift_settings import DriftSettings
-from service.marking import MARKS_PER_WINDOW
+from service.config.drift import DriftSettings
+from service.monitoring.checkpoint_schedule import MARKS_PER_WINDOW
 from service.replay.inputs import Change, Items
+from service.statistics.drift import MixDrift, expected_accuracy, mix_drift, suspicion
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment import beta as betas
-from service.assessment.beliefs import AccuracyBeliefs, LearnedAccuracy
-from service.assessment.bin_beliefs import BinBeliefs
-from service.assessment.comparison import rope_probabilities
-from service.assessment.confusion_beliefs import ConfusionBeliefs
-from service.assessment.mixture import BetaMixture
 from service.replay.pool import Pool
+from service.statistics import beta as betas
+from service.statistics.beliefs import AccuracyBeliefs, LearnedAccuracy
+from service.statistics.bin_beliefs import BinBeliefs
+from service.statistics.comparison import rope_probabilities
+from service.statistics.confusion_beliefs import ConfusionBeliefs
+from service.statistics.mixture import BetaMixture
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.arguments import class_or_all, counts
 from service.replay.recording import Recording
 

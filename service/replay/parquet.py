@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.columns import Columns
 
 _LABEL_COLUMNS = ("label", "labels", "true_class")

@@ -1,9 +1,9 @@
 """How well few labels tell the performance of a binary classifier: many runs, held against all labels.
 
 In every run so many items are labelled at random, and the precision-recall curve is estimated twice: from
-these labels alone, and from them and the scores of all items (`service/assessment/semi_supervised.py`). The
-truth is the pool's own curve. So Welinder, Welling and Perona measure it (CVPR 2013, section 4.3): by the
-area between the estimated and the true curve.
+these labels alone, and from them and the scores of all items
+(`service/statistics/binary/semi_supervised.py`). The truth is the pool's own curve. So Welinder, Welling and
+Perona measure it (CVPR 2013, section 4.3): by the area between the estimated and the true curve.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.estimate import Band, Estimate
-from service.assessment.performance import Performance, performance
-from service.assessment.score_bins import UNLABELLED, bin_scores
-from service.assessment.score_mixture import UnlabelledFit, fit_unlabelled
-from service.assessment.semi_supervised import MIXTURE_DRAWS, ScorePosterior, learn_scores
-from service.assessment.thresholds import Target, choose_threshold
 from service.replay.study import Workers
+from service.statistics.binary.performance import Performance, performance
+from service.statistics.binary.score_bins import UNLABELLED, bin_scores
+from service.statistics.binary.score_mixture import UnlabelledFit, fit_unlabelled
+from service.statistics.binary.semi_supervised import MIXTURE_DRAWS, ScorePosterior, learn_scores
+from service.statistics.binary.thresholds import Target, choose_threshold
+from service.statistics.estimate import Band, Estimate
 
 Floats = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.arguments import INTERVAL, real, target
 from service.replay.one_class import SECOND, TWO_CLASSES, positive_classes
 from service.replay.performance import BinaryScores, PerformanceStudy

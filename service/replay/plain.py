@@ -13,7 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.columns import Columns
 
 _UNREADABLE = (ValueError, EOFError, RuntimeError, BadZipFile, zlib.error)

@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.beliefs import Outcomes
-from service.assessment.laplace import Cells
-from service.assessment.weights import sums
 from service.replay.grouping import Grouped
 from service.replay.recording import Recording
+from service.statistics.balance_heuristic import sums
+from service.statistics.beliefs import Outcomes
+from service.statistics.laplace import Cells
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

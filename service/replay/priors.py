@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.beliefs import AccuracyBeliefs, LearnedAccuracy
-from service.assessment.bin_beliefs import BinBeliefs, LearnedBins
-from service.assessment.confusion_beliefs import ConfusionBeliefs, LearnedConfusion
-from service.assessment.curves import LearnedCurve
-from service.assessment.priors import FIXED_PRIORS
-from service.assessment.tasks import Kind
 from service.replay.pool import Pool
+from service.statistics.beliefs import AccuracyBeliefs, LearnedAccuracy
+from service.statistics.bin_beliefs import BinBeliefs, LearnedBins
+from service.statistics.confusion_beliefs import ConfusionBeliefs, LearnedConfusion
+from service.statistics.curves import LearnedCurve
+from service.statistics.priors import FIXED_PRIORS
+from service.statistics.tasks import Kind
 
 Floats = npt.NDArray[np.float64]
 

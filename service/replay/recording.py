@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.columns import Columns, Floats, Labels
 from service.replay.parquet import read_parquet
 from service.replay.plain import read_decision_values, read_npz, read_text

@@ -12,9 +12,6 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment.bin_beliefs import BinBeliefs
-from service.assessment.priors import FIXED_PRIORS
-from service.assessment.tasks import TASKS, Question, Task
 from service.replay import engine
 from service.replay.engine import Method
 from service.replay.measures import (
@@ -28,6 +25,9 @@ from service.replay.measures import (
 )
 from service.replay.pool import Pool
 from service.replay.priors import beliefs_before
+from service.statistics.bin_beliefs import BinBeliefs
+from service.statistics.priors import FIXED_PRIORS
+from service.statistics.tasks import TASKS, Question, Task
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

@@ -8,7 +8,7 @@ from math import isnan
 import numpy as np
 import numpy.typing as npt
 
-from service.assessment_settings import QUALITIES
+from service.config.assessments import QUALITIES
 from service.replay.engine import Method
 from service.replay.measures import IDENTIFIED, Result
 from service.replay.study import Study

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.grouping import class_names_of
 from service.replay.recording import Recording
 

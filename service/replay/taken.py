@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay import challenge_command, drift_command, ensemble_command, performance_command
 
 ESTIMATION = "estimation"

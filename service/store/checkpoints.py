@@ -10,7 +10,7 @@ import hashlib
 
 import msgspec
 
-from service.errors import FenceRefused
+from service.domain.errors import FenceRefused
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
 from service.store.references import ReferenceWindow
@@ -39,7 +39,7 @@ class GroupingState(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         grouping: its name then.
-        key: what it is known by, as `grouping_key` of `service/definitions.py` makes it.
+        key: what it is known by, as `grouping_key` of `service/domain/grouping_fingerprints.py` makes it.
         groups: names of the groups [G].
         columns: by name, little-endian 8-byte numbers, [G] or [G, K].
         changes: those that were confirmed, by group.
@@ -56,7 +56,7 @@ class EvidenceCheckpoint(msgspec.Struct, frozen=True, array_like=True):
     """What all labels said whose requests have a place up to `place`.
 
     Attributes:
-        place: of the last request that it knows, as `service/request_order.py` gives it.
+        place: of the last request that it knows, as `service/domain/request_order.py` gives it.
         reference: `since`, `until` and `set_at` of the window that it was made with, if one was set.
         arrivals: groups in the order in which labels were first requested for them: the key of the grouping,
             and the name of the group.

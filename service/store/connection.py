@@ -12,8 +12,8 @@ from typing import Any
 import redis
 from redis.cluster import RedisCluster
 
-from service.errors import Unavailable
-from service.redis_refusals import redis_refusal
+from service.domain.errors import Unavailable
+from service.store.errors import redis_refusal
 
 _PASSING_REPLIES = re.compile(
     r"(?:^|: -|caused error: )"

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from service.cells import CellSpace
-from service.shard import Floats
+from service.domain.cells import CellSpace
+from service.domain.shard import Floats
+from service.domain.traffic import Traffic, merge_probability_sums, merge_traffic
+from service.domain.traffic_tables import tables
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
-from service.store.marks import Marks, MarkStore
 from service.store.records import (
     Fact,
     Given,
@@ -24,8 +25,7 @@ from service.store.records import (
 from service.store.references import ReferenceStore, ReferenceWindow
 from service.store.requests import OpenRequest
 from service.store.shards import stored_traffic, unpack_probability_sums
-from service.tables import tables
-from service.traffic import Traffic, merge_probability_sums, merge_traffic
+from service.store.traffic_checkpoints import Marks, MarkStore
 
 _REPLIES = 5
 """Replies that one shard's part of the pipeline gives."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 
-from service.errors import HashKeyChanged
+from service.domain.errors import HashKeyChanged
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import epoch_key, hash_key_key, lease_key
 

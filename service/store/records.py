@@ -45,8 +45,8 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
         votes: classes that the members of an ensemble, or a challenger, predict.
         voters: by whose votes it was drawn: the challenger, or a fingerprint of the ensemble; empty for all
             other assessments.
-        definition: what the grouping was by then, as `service/definitions.py` tells it; empty where that can
-            be but one thing, and of what was requested before definitions were kept.
+        definition: what the grouping was by then, as `service/domain/grouping_fingerprints.py` tells it;
+            empty where that can be but one thing, and of what was requested before definitions were kept.
     """
 
     request_id: str

@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from service.errors import FenceRefused, FlushRefused
-from service.store.asked import class_digest, item_digest, place_of, records_per_bucket
+from service.domain.errors import FenceRefused, FlushRefused
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
 from service.store.records import Given, encode_packed
+from service.store.request_registry import class_digest, item_digest, place_of, records_per_bucket
 from service.store.shards import pack_hash
 
 IssueStatus = Literal["issued", "gone", "shared", "budget"]

@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from service.cells import CellSpace
-from service.errors import FlushRefused
-from service.grouping_pool import GroupingPool
-from service.pool import Pools
-from service.pool_key import PoolKey
-from service.shard import Floats, Shard
-from service.sketch import Sketch
+from service.domain.cells import CellSpace
+from service.domain.errors import FlushRefused
+from service.domain.grouping_pool import GroupingPool
+from service.domain.pool import Pools
+from service.domain.pool_key import PoolKey
+from service.domain.shard import Floats, Shard
+from service.domain.sketch import Sketch
+from service.domain.traffic import Traffic
+from service.domain.traffic_tables import TableSpec, tables
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import ModelKeys
 from service.store.traffic_pages import changed_pages, restore_traffic
-from service.tables import TableSpec, tables
-from service.traffic import Traffic
 
 _HASH_BYTES = 8
 _SHARD_FIELDS = ("next_offset", "flush_id", "drawn_base", "landmark", "newest_record")

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 import msgspec
 import numpy as np
 
-from service.tables import ALL_TRAFFIC, TableSpec
-from service.traffic import Traffic
-from service.value_table import Block, ValueTable
+from service.domain.traffic import Traffic
+from service.domain.traffic_tables import ALL_TRAFFIC, TableSpec
+from service.domain.value_table import Block, ValueTable
 
 PAGE_BYTES = 4_096
 NAMES_PER_PAGE = 128

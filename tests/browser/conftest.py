@@ -15,10 +15,10 @@ from page_site import HOSTILE, Open, Shown, Site
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from snapshots import NOW
 
-from service.embedded import EmbeddedRedis
-from service.snapshot import ModelSnapshot
-from service.web.api import SnapshotView
-from service.web.app import WebServer, page_app
+from service.demo.servers import EmbeddedRedis
+from service.monitoring.snapshot import ModelSnapshot
+from service.serving.web.api import SnapshotView
+from service.serving.web.app import WebServer, page_app
 
 ASSESSMENTS = (
     "{weakest: {task: identification, grouping: region, budget: {labels: 300}, max_in_flight: 50}, "

@@ -14,8 +14,8 @@ from page_site import Shown
 from playwright.sync_api import Locator, Page, expect
 from snapshots import mail, performance
 
-from service.performing import PerformanceSnapshot
-from service.report.performances import performance_state
+from service.monitoring.binary_performance import PerformanceSnapshot
+from service.serving.documents.performances import performance_state
 
 PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}}
 LEARNED = performance()

@@ -15,7 +15,7 @@ from harness import wait_for
 from rendering import ROOT, Objects
 
 PROGRAMS = {
-    "credence": [sys.executable, "-m", "service.cli"],
+    "credence": [sys.executable, "-m", "service.app.cli"],
     "python": [sys.executable],
 }
 """What the image has on its PATH."""

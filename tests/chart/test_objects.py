@@ -9,8 +9,8 @@ import pytest
 import yaml
 from rendering import CASES, ROLES, Chart, Object, Objects, case, changed
 
-from service.settings import Settings
-from service.settings_file import ENVIRONMENT_PREFIX
+from service.config.loader import ENVIRONMENT_PREFIX
+from service.config.settings import Settings
 
 DEFAULT = case("default")
 ALL_CASES = pytest.mark.parametrize("values", CASES, ids=lambda path: path.stem)

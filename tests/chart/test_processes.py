@@ -18,9 +18,9 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from pods import LocalPod
 from rendering import ROLES, Chart, Object, Objects, case
 
-from service.contract import LabelRequest
-from service.embedded import EmbeddedRedis, free_port
-from service.signing import sign
+from service.demo.servers import EmbeddedRedis, free_port
+from service.domain.label_signatures import sign
+from service.domain.messages import LabelRequest
 
 MODEL = "sorter"
 PARTITIONS = 2

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from rendering import CASES, CHART, Chart, RefusedError, case, changed
 
-from service.settings_file import load_settings
+from service.config.loader import load_settings
 
 DEFAULT = case("default")
 TOKEN_SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"

@@ -9,12 +9,12 @@ from typing import Any
 from kafka import KafkaConsumer
 from kafka.admin import NewTopic
 
+from consumers.dead_letter_format import Letter, read_letter
+from consumers.dead_letter_producer import KafkaDeadLetters
 from consumers.dead_letters import Rejected
-from consumers.kafka_dead_letters import KafkaDeadLetters
-from consumers.letters import Letter, read_letter
-from service.clients import build_admin, build_producer
-from service.errors import BadMessage
-from service.settings import KafkaSettings
+from service.config.settings import KafkaSettings
+from service.domain.errors import BadMessage
+from service.kafka.clients import build_admin, build_producer
 
 MESSAGE_BYTES = 100_000
 ERROR = BadMessage("malformed_json", "not JSON")

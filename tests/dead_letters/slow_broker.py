@@ -7,7 +7,7 @@ from typing import Self
 
 from wires import Wires
 
-from service.embedded import Child, _broker_binary, free_port
+from service.demo.servers import Child, _broker_binary, free_port
 
 
 class WiredBroker(Child):

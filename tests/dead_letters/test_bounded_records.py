@@ -16,7 +16,7 @@ from kafka.record.memory_records import MemoryRecords
 from letter_topic import header, letters_of
 
 from consumers.bounded_records import REFUSED_BATCH, _BoundedBatches, bound_batches
-from service.errors import ConfigurationError
+from service.domain.errors import ConfigurationError
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 COMPRESSED = [name for name in CODECS if name != "none"]

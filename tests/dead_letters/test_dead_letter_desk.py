@@ -11,9 +11,9 @@ import pytest
 from harness import Deploy, Deployment, Labeller, prediction, wait_for
 from letter_topic import header, letters_of
 
-from service.cli import main
-from service.contract import PREDICTION_TYPE
-from service.settings_file import load_settings
+from service.app.cli import main
+from service.config.loader import load_settings
+from service.domain.messages import PREDICTION_TYPE
 from service.store.facts import BEGINNING, OutcomeEntry
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from store_site import NOW, Record, Site, draws_of, issue, message, outcomes, record
 
-from service.errors import DeadLetterFlood, Unavailable
+from service.domain.errors import DeadLetterFlood, Unavailable
 from service.store.connection import Connection
 
 MODELS = {"m": {"classes": ["cat", "dog", "owl"], "assessments": {"ask": {"budget": {"labels": 9}}}}}

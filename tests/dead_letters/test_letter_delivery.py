@@ -9,7 +9,7 @@ from letter_site import MESSAGE_BYTES, Site, rejected
 from letter_topic import header
 from slow_broker import WiredBroker
 
-from service.errors import Unavailable
+from service.domain.errors import Unavailable
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ import pytest
 from letter_site import Site, rejected
 from slow_broker import WiredBroker
 
-from consumers.letter_replay import REPLAYED, WOULD_BE_REPLAYED, read_letters, refusal, replay
-from consumers.letters import Letter, Place
-from service.clients import build_reader
-from service.errors import Refused, Unavailable
+from consumers.dead_letter_format import Letter, Place
+from consumers.dead_letter_redrive import REPLAYED, WOULD_BE_REPLAYED, read_letters, refusal, replay
+from service.domain.errors import Refused, Unavailable
+from service.kafka.clients import build_reader
 from service.store.connection import Connection
 from service.store.keys import replay_key
-from service.store.replays import ReplayMarks
+from service.store.redrives import ReplayMarks
 
 NOW = time.time()
 

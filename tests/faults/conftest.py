@@ -25,10 +25,10 @@ from wired_kafka import WiredKafka
 from wires import Wires
 from workload import Workload
 
-from service.clients import build_redis
-from service.embedded import EmbeddedRedis
-from service.errors import EmbeddedServerError
-from service.settings import RedisSettings
+from service.config.settings import RedisSettings
+from service.demo.servers import EmbeddedRedis
+from service.domain.errors import EmbeddedServerError
+from service.store.client import build_redis
 from service.store.connection import Connection
 
 DISK_BYTES = 6 << 20

@@ -1,7 +1,7 @@
 """Starts processes of Credence fast: one process imports everything once, and forks on demand.
 
 What is forked is a process of its own: its clients, threads and randomness begin after the fork, it can be
-killed and stopped alone, and its command line is run by `service.cli.main`, as that of `credence` is.
+killed and stopped alone, and its command line is run by `service.app.cli.main`, as that of `credence` is.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _serve() -> list[str] | None:
 if __name__ == "__main__":
     import gc
 
-    from service.cli import main
+    from service.app.cli import main
 
     gc.freeze()
     command = _serve()

@@ -17,7 +17,7 @@ from stand import Stand
 from trial import Fault, Relief
 from wires import WireState
 
-from service.embedded import EmbeddedRedis, free_port
+from service.demo.servers import EmbeddedRedis, free_port
 
 Part = Literal["process", "redis", "broker", "redis wire", "kafka wire", "clock", "visitor"]
 

@@ -14,7 +14,7 @@ from layout import PARTITIONS
 from stand import Stand
 from workload import Message, Workload
 
-from service.contract import LabelRequest
+from service.domain.messages import LabelRequest
 
 _CHUNK = 40
 _CHUNK_SECONDS = 0.12

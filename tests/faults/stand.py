@@ -32,9 +32,9 @@ from wired_kafka import WiredKafka
 from wires import Wires
 from workload import MODEL, Message
 
-from service.clients import build_redis
-from service.embedded import EmbeddedRedis
-from service.settings import RedisSettings
+from service.config.settings import RedisSettings
+from service.demo.servers import EmbeddedRedis
+from service.store.client import build_redis
 from service.store.connection import Connection
 
 

@@ -10,8 +10,8 @@ from harness import wait_for
 from layout import MODELS
 from stand import Stand
 
-from service.application import Application
-from service.settings import Settings
+from service.app.process import Application
+from service.config.settings import Settings
 
 TIMES = 100
 

@@ -13,7 +13,7 @@ from sender import Sender
 from stand import Stand
 from workload import MODEL, Workload
 
-from service.errors import Unavailable
+from service.domain.errors import Unavailable
 from service.store.keys import lease_key
 
 Relief = Callable[[], object]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from service.contract import LabelRequest
+from service.domain.messages import LabelRequest
 
 CLASSES = ("cat", "dog", "owl")
 REGIONS = ("north", "south", "west")

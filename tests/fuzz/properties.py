@@ -19,8 +19,8 @@ from consumers.formats.native import (
     decode_predictions,
     event_time,
 )
-from service.contract import LABEL_TYPE, PREDICTION_TYPE, Label, Message, Prediction
-from service.errors import BadMessage
+from service.domain.errors import BadMessage
+from service.domain.messages import LABEL_TYPE, PREDICTION_TYPE, Label, Message, Prediction
 from service.store.records import PoolRecord, decode_pool_record, encode_pool_record
 
 REASONS = {"malformed_json", "missing_field", "invalid_field"}

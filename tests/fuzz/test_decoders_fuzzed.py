@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from properties import decoders_agree_with_the_contract, decoders_stand, headers_stand
 
 from consumers.formats.native import decode_label, decode_predictions
-from service.errors import BadMessage
+from service.domain.errors import BadMessage
 
 quickly = settings(derandomize=True, max_examples=300)
 scripts = st.binary(max_size=120).map(mutators.Scripted)

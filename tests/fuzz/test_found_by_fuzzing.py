@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from store_site import NOW, Record, Site, message, record
 
 from consumers.formats.native import WirePrediction, decode_label, decode_predictions
-from service.contract import Prediction
-from service.errors import BadMessage, DeadLetterFlood, Unavailable
+from service.domain.errors import BadMessage, DeadLetterFlood, Unavailable
+from service.domain.messages import Prediction
 from service.store.connection import Connection
 
 MODELS = {"m": {"classes": ["cat", "dog", "owl"], "assessments": {"ask": {"budget": {"labels": 9}}}}}

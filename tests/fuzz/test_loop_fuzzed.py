@@ -12,10 +12,10 @@ from bad_records import messages_in, records
 from harness import Deploy, Deployment, wait_for
 from letter_topic import letters_of, places
 
-from service.settings_file import load_settings
+from service.app.wiring import model_keys
+from service.config.loader import load_settings
 from service.store.connection import Connection
 from service.store.facts import FactReader
-from service.wiring import model_keys
 
 MESSAGE_BYTES = 20_000
 MODELS = "  m: {classes: [cat, dog, owl]}\n  n: {classes: [cat, dog]}\n"

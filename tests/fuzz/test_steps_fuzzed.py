@@ -23,17 +23,17 @@ from pydantic import SecretStr
 from rich.console import Console
 from store_site import NOW, Record, Site, draws_of, issue, message, outcomes, record
 
-from service.cells import escape_reserved
-from service.clients import build_redis
-from service.contract import LabelRequest
-from service.embedded import EmbeddedRedis
-from service.exposition import SnapshotCollector
-from service.settings import RedisSettings
-from service.snapshot import ModelSnapshot
-from service.status import status_view
+from service.app.status_command import status_view
+from service.config.settings import RedisSettings
+from service.demo.servers import EmbeddedRedis
+from service.domain.cells import escape_reserved
+from service.domain.messages import LabelRequest
+from service.monitoring.snapshot import ModelSnapshot
+from service.serving.prometheus import SnapshotCollector
+from service.serving.web.api import SnapshotView
+from service.serving.web.app import WebServer, page_app
+from service.store.client import build_redis
 from service.store.connection import Connection
-from service.web.api import SnapshotView
-from service.web.app import WebServer, page_app
 
 MODELS = {
     "m": {

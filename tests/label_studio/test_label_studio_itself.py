@@ -17,7 +17,7 @@ import pytest
 from harness import wait_for
 from office import TOKENS, V1, Caller, Office
 
-from service.embedded import Child, free_port
+from service.demo.servers import Child, free_port
 from service.store.connection import Connection
 
 BASE = "/models/m/label-studio"

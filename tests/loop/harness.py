@@ -19,15 +19,15 @@ from typing import Any
 import yaml
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from service.clients import build_redis
-from service.contract import LabelRequest
-from service.embedded import free_port
-from service.settings_file import load_settings
+from service.app.wiring import model_keys
+from service.config.loader import load_settings
+from service.demo.servers import free_port
+from service.domain.messages import LabelRequest
+from service.store.client import build_redis
 from service.store.connection import Connection
 from service.store.facts import FactReader
-from service.wiring import model_keys
 
-CLI = [sys.executable, "-m", "service.cli"]
+CLI = [sys.executable, "-m", "service.app.cli"]
 
 CONFIGURATION = """
 kafka:

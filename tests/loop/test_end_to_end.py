@@ -12,7 +12,7 @@ import pytest
 from harness import CLI, Deploy, Deployment, Labeller, Process, prediction, truth, wait_for
 from kafka import KafkaProducer
 
-from service.contract import LabelRequest
+from service.domain.messages import LabelRequest
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from apache_kafka import ApacheKafka
 from harness import Deploy, Labeller, Process, wait_for
 from stored import expected_cells, stored_cells
 
-from service.embedded import EmbeddedBroker, EmbeddedRedis
+from service.demo.servers import EmbeddedBroker, EmbeddedRedis
 from service.store.facts import BEGINNING
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from harness import Deploy, Deployment, wait_for
 
-from service.contract import LabelRequest
-from service.signing import sign
+from service.domain.label_signatures import sign
+from service.domain.messages import LabelRequest
 from service.store.facts import BEGINNING
 
 KEYS = {"acme": "a" * 32, "bolt": "b" * 32}

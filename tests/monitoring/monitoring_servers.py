@@ -23,8 +23,8 @@ from typing import Any, Self
 import pytest
 import yaml
 
-from service.embedded import Child, free_port
-from service.errors import EmbeddedServerError
+from service.demo.servers import Child, free_port
+from service.domain.errors import EmbeddedServerError
 
 Sample = tuple[dict[str, str], float]
 

@@ -14,8 +14,8 @@ from committed_alerting import ROOT, hurried_rules, routing_to
 from harness import Deploy, Deployment, Labeller, prediction, wait_for
 from monitoring_servers import StartAlertmanager, StartPrometheus, WebhookReceiver, alerting_to, scrape
 
+from service.app.wiring import model_keys
 from service.store.references import ReferenceStore, ReferenceWindow
-from service.wiring import model_keys
 
 ASSESSMENTS = (
     "{regions: {task: estimation, grouping: region, policy: random, budget: {labels: 100000}, "

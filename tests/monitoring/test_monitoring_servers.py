@@ -14,8 +14,8 @@ from monitoring_servers import (
     scrape,
 )
 
-from service.embedded import free_port
-from service.errors import EmbeddedServerError
+from service.demo.servers import free_port
+from service.domain.errors import EmbeddedServerError
 
 
 def test_an_alert_goes_from_a_rule_through_alertmanager_to_the_webhook(

@@ -20,9 +20,9 @@ from benchmarks.alarms import (
     least_labels,
     suspected,
 )
-from service.assessment.decline import log_e_declined
-from service.assessment.miscalibration import log_e_miscalibrated
-from service.assessment.sequential import confidence_sequence
+from service.statistics.decline import log_e_declined
+from service.statistics.e_processes import confidence_sequence
+from service.statistics.miscalibration import log_e_miscalibrated
 
 GROUPS = 1_000
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy import special
 
-from service.assessment import beta
-from service.assessment.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
-from service.assessment.policies import Situation, ThompsonPolicy
-from service.assessment.tasks import TASKS, Question
-from service.assessment.weights import Asked, balance_weights
+from service.statistics import beta
+from service.statistics.balance_heuristic import Asked, balance_weights
+from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
+from service.statistics.policies import Situation, ThompsonPolicy
+from service.statistics.tasks import TASKS, Question
 
 BUDGETS = (50, 100, 200, 500)
 BINS = 10

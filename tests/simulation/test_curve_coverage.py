@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from service.assessment.estimate import Estimate
-from service.assessment.performance import performance
-from service.assessment.score_bins import UNLABELLED, bin_scores
-from service.assessment.semi_supervised import learn_scores
+from service.statistics.binary.performance import performance
+from service.statistics.binary.score_bins import UNLABELLED, bin_scores
+from service.statistics.binary.semi_supervised import learn_scores
+from service.statistics.estimate import Estimate
 
 ITEMS, CLASSIFIERS = 1_500, 14
 RECALLS = np.linspace(0.05, 0.95, 19)

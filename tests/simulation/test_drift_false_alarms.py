@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from service.assessment.drift import mix_drift
-from service.drift_settings import DriftSettings
+from service.config.drift import DriftSettings
+from service.statistics.drift import mix_drift
 
 GROUPS, BINS = 1_000, 10
 DAYS, HOURS = 30, 24

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from service.assessment.drift import mix_drift
-from service.cells import CellBounds, CellSpace, Grouping
-from service.drift_mixes import GroupedTraffic
-from service.drift_settings import DriftSettings
-from service.tables import tables
-from service.traffic import Traffic, merge_traffic
-from service.traffic_counts import TrafficCounts
+from service.config.drift import DriftSettings
+from service.domain.cells import CellBounds, CellSpace, Grouping
+from service.domain.traffic import Traffic, merge_traffic
+from service.domain.traffic_counts import TrafficCounts
+from service.domain.traffic_tables import tables
+from service.monitoring.drift_mixes import GroupedTraffic
+from service.statistics.drift import mix_drift
 
 ROWS, PARTITIONS = 50, 3
 BATCH, DAY = 200, 24

@@ -7,7 +7,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from service.assessment.drift import aimed_shares
 from service.replay.digits import digits_recordings
 from service.replay.inputs import Change, Items
 from service.replay.inputs_labelled import WAYS, LabelStream, Way
@@ -19,6 +18,7 @@ from service.replay.inputs_watched import (
     Watched,
     watch,
 )
+from service.statistics.drift import aimed_shares
 
 GROUPS, RUNS = 10, 8
 PREDICTIONS = 100

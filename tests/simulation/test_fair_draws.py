@@ -7,10 +7,10 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from service.grouping_pool import GroupingPool
-from service.pool_key import PoolKey
-from service.siphash import siphash24
-from service.sketch import EMPTY_SKETCH, merged_order
+from service.domain.grouping_pool import GroupingPool
+from service.domain.pool_key import PoolKey
+from service.domain.siphash import siphash24
+from service.domain.sketch import EMPTY_SKETCH, merged_order
 
 GROUPS = ("often", "seldom", "rare")
 SIZES = (12, 6, 3)

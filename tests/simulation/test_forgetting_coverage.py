@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from service.assessment.forgetting import DETECTED, what_remains
+from service.statistics.change_points import DETECTED, what_remains
 
 RUN_LENGTH = 500
 NOMINAL = 0.95

@@ -9,10 +9,10 @@ import pytest
 from scipy import special
 from traffic_tables import JointCell, traffic_of
 
-from service.believing import assess_groups, labels_of
-from service.cells import AGREE, ALL, CHALLENGE, DISAGREE, CellSpace, Challenge, Grouping
-from service.group_index import GroupIndex
-from service.ledger import OutcomeLedger
+from service.domain.cells import AGREE, ALL, CHALLENGE, DISAGREE, CellSpace, Challenge, Grouping
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import assess_groups, labels_of
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.late_answers import Delays, Requests, run, settings_of
 from benchmarks.newcomers import ALPHA, LABELS, THRESHOLD, false_changes, newcomers, paths
 from benchmarks.rebuilt_evidence import confirmed, evaluated
-from service.assessment.sequential import log_arrival_weights
+from service.statistics.e_processes import log_arrival_weights
 
 RUNS = 100
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.nightly import Case, run, summary
-from service.embedded import EmbeddedRedis
+from service.demo.servers import EmbeddedRedis
 
 RUNS = 5
 

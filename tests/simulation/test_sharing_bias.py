@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.ensembles import Items, overlapping
-from service.assessment.sample_sharing import Mixing, SharingPlan, plan_sharing
+from service.statistics.sample_sharing import Mixing, SharingPlan, plan_sharing
 
 MIXINGS: tuple[Mixing, ...] = ("reshuffle", "resample", "patterns")
 RUNS = 2_000

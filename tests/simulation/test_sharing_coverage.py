@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.ensembles import Stream, majority
-from service.assessment.member_beliefs import member_beliefs, post_stratified
-from service.assessment.vote_patterns import allocate
+from service.statistics.member_beliefs import member_beliefs, post_stratified
+from service.statistics.vote_patterns import allocate
 
 STREAMS = 40
 RUNS = 150

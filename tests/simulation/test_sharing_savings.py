@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from benchmarks.ensembles import Items, digits, overlapping
-from service.assessment.member_beliefs import member_beliefs, post_stratified
-from service.assessment.sample_sharing import Mixing, plan_sharing
-from service.assessment.vote_patterns import VotePatterns, allocate
+from service.statistics.member_beliefs import member_beliefs, post_stratified
+from service.statistics.sample_sharing import Mixing, plan_sharing
+from service.statistics.vote_patterns import VotePatterns, allocate
 
 MIXINGS: tuple[Mixing, ...] = ("reshuffle", "resample", "patterns")
 OVERLAPS = tuple(step / 10 for step in range(11))

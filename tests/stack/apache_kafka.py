@@ -20,8 +20,8 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 from kafka_distribution import kafka_jars
 
-from service.embedded import Child, free_port
-from service.errors import EmbeddedServerError
+from service.demo.servers import Child, free_port
+from service.domain.errors import EmbeddedServerError
 
 _JAVA = (
     "java",

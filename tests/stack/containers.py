@@ -26,8 +26,8 @@ from compose_file import COMPOSE_FILE, ROOT, compose_file, mounts
 from harness import wait_for
 from private_network import PrivateNetworks
 
-from service.embedded import Child
-from service.errors import EmbeddedServerError
+from service.demo.servers import Child
+from service.domain.errors import EmbeddedServerError
 
 _START_SECONDS = 120.0
 _COMMAND_SECONDS = 60.0

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from redis_cluster import node_port
 
-from service.embedded import EmbeddedRedis
+from service.demo.servers import EmbeddedRedis
 
 
 class EncryptedRedis:

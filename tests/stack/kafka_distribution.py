@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from service.errors import EmbeddedServerError
+from service.domain.errors import EmbeddedServerError
 
 _POM = Path(__file__).with_name("pom.xml")
 _FETCH_SECONDS = 600

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from service.embedded import Child
-from service.errors import EmbeddedServerError
+from service.demo.servers import Child
+from service.domain.errors import EmbeddedServerError
 
 _CLONE_NEWNET = 0x40000000
 _ADDRESS = "10.213.{}.{}"

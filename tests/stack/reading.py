@@ -19,8 +19,8 @@ from kafka.errors import KafkaError
 from store_site import Site, message
 
 from consumers.loop import ConsumerLoop
-from service.clients import build_consumer
-from service.settings import KafkaSettings
+from service.config.settings import KafkaSettings
+from service.kafka.clients import build_consumer
 from service.store.connection import Connection
 from service.store.topics import TopicProgress
 

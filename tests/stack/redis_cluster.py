@@ -9,8 +9,8 @@ from typing import Self
 
 import redis
 
-from service.embedded import EmbeddedRedis, free_port
-from service.errors import EmbeddedServerError
+from service.demo.servers import EmbeddedRedis, free_port
+from service.domain.errors import EmbeddedServerError
 
 _NODES = 3
 _SLOTS = 16_384

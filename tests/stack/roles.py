@@ -17,8 +17,8 @@ from harness import Deployment, Process, wait_for
 from kafka.admin import ACL, ACLFilter, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 from redis_recorder import RedisRecorder
 
-from service.access import ROLES, KafkaRight, RightsRole, kafka_rights, redis_rules
-from service.embedded import EmbeddedRedis
+from service.app.permissions import ROLES, KafkaRight, RightsRole, kafka_rights, redis_rules
+from service.demo.servers import EmbeddedRedis
 
 OUTCOMES = 1_000
 """Labels that Redis keeps. At three quarters of them the scheduler writes a checkpoint of the evidence."""

@@ -14,12 +14,12 @@ from kafka import KafkaConsumer
 from reading import Reader, Topic
 from store_site import NOW, Site, draws_of, issue, message, record
 
+from consumers.dead_letter_producer import KafkaDeadLetters
 from consumers.dead_letters import Rejected
-from consumers.kafka_dead_letters import KafkaDeadLetters
-from service.clients import build_producer
-from service.errors import BadMessage, Unavailable
-from service.scheduler import RequestPublisher
-from service.settings import KafkaSettings
+from service.app.scheduler import RequestPublisher
+from service.config.settings import KafkaSettings
+from service.domain.errors import BadMessage, Unavailable
+from service.kafka.clients import build_producer
 from service.store.connection import Connection
 
 BREAKS = "credence_log_breaks_total"

@@ -24,8 +24,8 @@ from harness import wait_for
 from kafka_distribution import kafka_jars
 from monitoring_servers import binary
 
-from service.errors import EmbeddedServerError
-from service.settings_file import load_settings
+from service.config.loader import load_settings
+from service.domain.errors import EmbeddedServerError
 
 CREDENCE = ["predictions", "labels", "scheduler", "web"]
 MONITORING_PORT = 8401
@@ -56,7 +56,7 @@ def images() -> dict[str, Image]:
     """The programs of this machine that stand for the images."""
     credence = Image(
         user="65532:65532",
-        entrypoint=[sys.executable, "-m", "service.cli"],
+        entrypoint=[sys.executable, "-m", "service.app.cli"],
         workdir="/etc/credence",
         environment={"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
         healthcheck=[sys.executable, str(ROOT / "deploy/image/healthcheck.py")],
@@ -236,7 +236,7 @@ def test_what_only_watches_cannot_reach_what_holds_the_data(stack: Stack) -> Non
 @pytest.mark.parametrize("line", re.findall(r"exec (\w+) credence (.+)", PAGE.read_text()))
 def test_the_pages_commands_run_in_their_container(stack: Stack, line: tuple[str, str]) -> None:
     name, command = line
-    said = stack.running[name].run(sys.executable, "-m", "service.cli", *command.split())
+    said = stack.running[name].run(sys.executable, "-m", "service.app.cli", *command.split())
     assert "digits" in said or command.startswith("dead-letters")
 
 

@@ -10,9 +10,9 @@ from apache_kafka import ApacheKafka
 from kafka.errors import InvalidTimestampError, KafkaTimeoutError, MessageSizeTooLargeError
 from reading import Topic
 
-from service.clients import build_producer
-from service.lasting_producer import LastingProducer
-from service.settings import KafkaSettings
+from service.config.settings import KafkaSettings
+from service.kafka.clients import build_producer
+from service.kafka.producer import LastingProducer
 
 A_DAY_MS = 86_400_000
 

@@ -1,4 +1,4 @@
-"""A client that joins a group as `consumers.membership` has it is a member until it leaves."""
+"""A client that joins a group as `service.kafka.membership` has it is a member until it leaves."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from apache_kafka import ApacheKafka
 from harness import wait_for
 from reading import Topic
 
-from consumers.membership import join
-from service.clients import build_consumer
-from service.errors import Refused
-from service.settings import KafkaSettings
+from service.config.settings import KafkaSettings
+from service.domain.errors import Refused
+from service.kafka.clients import build_consumer
+from service.kafka.membership import join
 
 PARTITIONS = 3
 SHORT_POLL_MS = 50

@@ -20,13 +20,13 @@ from monitoring_servers import need
 from procedures import PAGE, PROCEDURES, carry_out
 from stored import expected_cells, stored_cells
 
-from service.contract import LabelRequest
-from service.embedded import EmbeddedRedis
-from service.settings_file import load_settings
-from service.signing import sign
+from service.app.wiring import model_keys
+from service.config.loader import load_settings
+from service.demo.servers import EmbeddedRedis
+from service.domain.label_signatures import sign
+from service.domain.messages import LabelRequest
 from service.store.facts import BEGINNING, OutcomeEntry
 from service.store.keys import hash_key_key
-from service.wiring import model_keys
 
 ASSESSMENTS = (
     "{weakest: {task: identification, grouping: region, budget: {labels: 60}, max_in_flight: 60, "

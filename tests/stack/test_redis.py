@@ -13,10 +13,10 @@ from redis_cluster import EmbeddedRedisCluster
 from store_site import redis_settings, wired
 from wires import Wires
 
-from service.clients import build_redis
-from service.embedded import EmbeddedRedis
-from service.errors import Unavailable
-from service.settings import RedisSettings
+from service.config.settings import RedisSettings
+from service.demo.servers import EmbeddedRedis
+from service.domain.errors import Unavailable
+from service.store.client import build_redis
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import lease_key
 from service.store.lease import LeaderLease

@@ -16,11 +16,11 @@ from encrypted_redis import EncryptedRedis
 from harness import Deploy, wait_for
 from store_site import Owner, Site, message, record
 
-from service.access import redis_rules
-from service.clients import build_redis
-from service.embedded import EmbeddedRedis
-from service.errors import ConfigurationError, Refused, Unavailable
-from service.settings import RedisSettings
+from service.app.permissions import redis_rules
+from service.config.settings import RedisSettings
+from service.demo.servers import EmbeddedRedis
+from service.domain.errors import ConfigurationError, Refused, Unavailable
+from service.store.client import build_redis
 from service.store.connection import Connection, unavailable_when_away
 
 PASSWORD = "a-secret-of-the-tests"

@@ -1,4 +1,4 @@
-"""Every role with the rights of `service/access.py` alone: the loop closes, and none could be left out."""
+"""Every role with the rights of `permissions.py` alone: the loop closes, and none could be left out."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import redis
 from harness import Labeller, truth, wait_for
 from roles import OUTCOMES, Roles, limited_roles, redis_of_rights
 
-from service.access import ROLES, KafkaRight, RightsRole, kafka_rights, redis_rules
-from service.contract import LabelRequest
-from service.embedded import EmbeddedRedis
+from service.app.permissions import ROLES, KafkaRight, RightsRole, kafka_rights, redis_rules
+from service.app.wiring import model_keys
+from service.demo.servers import EmbeddedRedis
+from service.domain.messages import LabelRequest
 from service.store.facts import BEGINNING
 from service.store.keys import LAYOUT_DIGITS, ModelKeys
-from service.wiring import model_keys
 
 ASSESSMENTS = (
     "{weakest: {task: identification, grouping: region, budget: {labels: 300}, lease_seconds: 8,"
@@ -240,17 +240,17 @@ def test_the_redis_rights_of_a_role_are_what_it_does_and_no_more(loop: Roles, ro
     rules = redis_rules(loop.deployment.settings, role)
     commands = loop.recorder.commands(role)
     missing = loop.recorder.refused(rules, commands)
-    assert not missing, f"service/access.py lacks, for {role}: {[c[:4] for c in missing]}"
+    assert not missing, f"service/app/permissions.py lacks, for {role}: {[c[:4] for c in missing]}"
     idle = [
         rule
         for rule in rules
         if not loop.recorder.refused([each for each in rules if each != rule], commands)
     ]
-    assert not idle, f"service/access.py grants {role} what it never did: {idle}"
+    assert not idle, f"service/app/permissions.py grants {role} what it never did: {idle}"
     only_read = [
         rule
         for rule in rules
         if rule.startswith("~")
         and not loop.recorder.refused([f"%R{each}" if each == rule else each for each in rules], commands)
     ]
-    assert not only_read, f"service/access.py lets {role} write what it only read: {only_read}"
+    assert not only_read, f"service/app/permissions.py lets {role} write what it only read: {only_read}"

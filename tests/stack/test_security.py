@@ -30,9 +30,9 @@ from kafka.admin import (
 )
 from reading import Reader, Topic
 
-from service.clients import build_admin, build_consumer, build_producer
-from service.errors import ConfigurationError, Refused, Unavailable
-from service.settings import KafkaSettings
+from service.config.settings import KafkaSettings
+from service.domain.errors import ConfigurationError, Refused, Unavailable
+from service.kafka.clients import build_admin, build_consumer, build_producer
 from service.store.connection import Connection
 
 PASSWORD = "a secret of the tests"

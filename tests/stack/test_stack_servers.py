@@ -11,7 +11,7 @@ from kafka import KafkaProducer
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
-from service.errors import EmbeddedServerError
+from service.domain.errors import EmbeddedServerError
 
 
 def test_a_broker_that_was_killed_comes_back_with_what_it_had() -> None:

@@ -14,8 +14,8 @@ from fleet import Fleet, Load, end
 from harness import Deploy, Deployment, truth, wait_for
 from stored import expected_cells, stored_cells
 
+from service.app.wiring import request_stores
 from service.store.facts import BEGINNING
-from service.wiring import request_stores
 
 PARTITIONS = 4
 TICK_SECONDS = 0.5

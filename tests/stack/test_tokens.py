@@ -15,9 +15,9 @@ from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, R
 from reading import Reader, Topic
 from token_issuer import AUDIENCE, NAME, TokenEndpoint, TokenIssuer
 
-from service.clients import build_admin, build_producer
-from service.errors import Refused
-from service.settings import KafkaSettings
+from service.config.settings import KafkaSettings
+from service.domain.errors import Refused
+from service.kafka.clients import build_admin, build_producer
 from service.store.connection import Connection
 
 SUBJECT = "credence"

@@ -9,7 +9,7 @@ from apache_kafka import ApacheKafka
 from harness import Deploy, wait_for
 from reading import Reader, Topic
 
-from service.errors import Unreadable
+from service.domain.errors import Unreadable
 from service.store.connection import Connection
 
 

@@ -1,4 +1,4 @@
-"""What vendors add to the rights of `service/access.py`: one claims its requests, one has Kafka alone."""
+"""What vendors add to the rights of `permissions.py`: one claims its requests, one has Kafka alone."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from label_studio_shapes import annotation, hook_body
 from office import Caller, Told
 from roles import Roles, limited_roles, redis_of_rights
 
-from service.access import ROLES, KafkaRight, RightsRole, kafka_rights, redis_rules
-from service.contract import LabelRequest
-from service.embedded import EmbeddedRedis, free_port
-from service.signing import sign
+from service.app.permissions import ROLES, KafkaRight, RightsRole, kafka_rights, redis_rules
+from service.app.wiring import model_keys
+from service.demo.servers import EmbeddedRedis, free_port
+from service.domain.label_signatures import sign
+from service.domain.messages import LabelRequest
 from service.store.facts import BEGINNING, RequestFacts
 from service.store.idempotency import MOST_RECORDS
 from service.store.keys import idempotency_key
-from service.wiring import model_keys
 
 TOKEN = "a-token-that-is-used-by-tests-alone"
 KEYS = {"acme": "a" * 32, "bolt": "b" * 32}
@@ -275,12 +275,14 @@ def test_the_redis_rights_that_vendors_add_are_what_a_role_does_and_no_more(
     plain = redis_rules(settings.model_copy(update={"vendors": {}}), role)
     commands = roles.recorder.commands(role)
     missing = roles.recorder.refused(rules, commands)
-    assert not missing, f"service/access.py lacks, for {role}: {[c[:4] for c in missing]}"
+    assert not missing, f"service/app/permissions.py lacks, for {role}: {[c[:4] for c in missing]}"
     added = [rule for rule in rules if rule not in plain]
     assert bool(added) == (role != "predictions")
     for rule in added:
         less = [each for each in rules if each != rule]
-        assert roles.recorder.refused(less, commands), f"service/access.py grants {role} {rule} in vain"
+        assert roles.recorder.refused(less, commands), (
+            f"service/app/permissions.py grants {role} {rule} in vain"
+        )
         if rule.startswith("~"):
             read = [f"%R{each}" if each == rule else each for each in rules]
             assert roles.recorder.refused(read, commands), f"{role} only reads {rule}"

@@ -20,22 +20,22 @@ from consumers.formats.open_inference import OpenInference
 from consumers.ingest import ModelIngest
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
-from service.cells import CellSpace
-from service.clients import build_redis
-from service.embedded import EmbeddedRedis
-from service.errors import FlushRefused, Unavailable
-from service.instruments import PipelineMetrics
-from service.monitor import ModelMonitor
-from service.pool_key import PoolKey
-from service.settings import RedisSettings, Settings
-from service.sketch import EMPTY_SKETCH, Sketch
+from service.app.wiring import asked_pools, model_keys, model_monitor, request_store, shard_store
+from service.config.settings import RedisSettings, Settings
+from service.demo.servers import EmbeddedRedis
+from service.domain.cells import CellSpace
+from service.domain.errors import FlushRefused, Unavailable
+from service.domain.pool_key import PoolKey
+from service.domain.sketch import EMPTY_SKETCH, Sketch
+from service.monitoring.monitor import ModelMonitor
+from service.store.client import build_redis
 from service.store.connection import Connection
 from service.store.facts import BEGINNING, FactReader, OutcomeEntry, OutcomePage, Position
 from service.store.keys import ModelKeys
 from service.store.records import Fact, decode_pool_record, encode_json, encode_packed
 from service.store.requests import Draw, IssueStatus, LabelEvent, OpenRequest, RequestStore
 from service.store.shards import ShardStore, pack_hash, pool_field, unpack_hash
-from service.wiring import asked_pools, model_keys, model_monitor, request_store, shard_store
+from service.telemetry.instruments import PipelineMetrics
 
 NOW = 1_800_000_000.0
 HASH_KEY = bytes(range(16))

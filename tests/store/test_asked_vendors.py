@@ -23,14 +23,14 @@ from vendor_site import (
     site_of,
 )
 
-from consumers.letters import letter_headers, read_letter
-from service.assignment import VendorAssignment
-from service.contract import LabelRequest
-from service.errors import DeadLetterFlood
-from service.signing import sign
-from service.store.asked import item_digest, place_of
+from consumers.dead_letter_format import letter_headers, read_letter
+from service.domain.errors import DeadLetterFlood
+from service.domain.label_signatures import sign
+from service.domain.messages import LabelRequest
+from service.monitoring.vendor_routing import VendorAssignment
 from service.store.connection import Connection
 from service.store.records import encode_json
+from service.store.request_registry import item_digest, place_of
 
 LATE = NOW + LEASE_SECONDS + 1
 

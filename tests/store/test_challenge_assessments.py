@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from store_site import NOW, Record, Site, message, record
 
-from service.cells import AGREE, ALL, CHALLENGE, DISAGREE, MISSING
-from service.challenging import ChallengeSnapshot
-from service.monitor import ModelMonitor
+from service.domain.cells import AGREE, ALL, CHALLENGE, DISAGREE, MISSING
+from service.monitoring.challenger import ChallengeSnapshot
+from service.monitoring.monitor import ModelMonitor
 from service.store.connection import Connection
 from service.store.references import ReferenceStore, ReferenceWindow
 

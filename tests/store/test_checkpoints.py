@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from store_site import NOW, Site, message, record
 
-from service.errors import FenceRefused
-from service.snapshot import ModelSnapshot
+from service.domain.errors import FenceRefused
+from service.monitoring.snapshot import ModelSnapshot
 from service.store.checkpoints import CheckpointStore, DatedChange, EvidenceCheckpoint, GroupingState
 from service.store.connection import Connection
 

@@ -23,9 +23,9 @@ from vendor_site import (
     site_of,
 )
 
-from service.contract import LabelRequest
-from service.embedded import EmbeddedRedis
-from service.errors import Unavailable
+from service.demo.servers import EmbeddedRedis
+from service.domain.errors import Unavailable
+from service.domain.messages import LabelRequest
 from service.store.claims import Changed, Claim, ClaimStore
 from service.store.connection import Connection
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from store_site import NOW, Record, Site, message, record
 
-from service.cells import MISSING, VOTES
-from service.monitor import ModelMonitor
+from service.domain.cells import MISSING, VOTES
+from service.monitoring.monitor import ModelMonitor
 from service.store.connection import Connection
 
 COUNT = 2_000

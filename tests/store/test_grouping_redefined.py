@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from store_site import NOW, Record, Site, message, outcomes, record
 
-from service.definitions import definitions
-from service.grouping_snapshot import GroupingSnapshot
-from service.snapshot import ModelSnapshot
+from service.domain.grouping_fingerprints import definitions
+from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.monitoring.snapshot import ModelSnapshot
 from service.store.connection import Connection
 from service.store.records import decode_fact, encode_packed
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from store_site import NOW, Site, assert_same_facts, message, record
 
-from service.errors import DeadLetterFlood
+from service.domain.errors import DeadLetterFlood
 from service.store.connection import Connection
 from service.store.records import PoolRecord, decode_pool_record
 

@@ -25,9 +25,9 @@ from store_site import (
 )
 
 from consumers.arrivals import FUTURE_SECONDS
-from service.contract import LABEL_TYPE, PREDICTION_TYPE
-from service.embedded import EmbeddedRedis
-from service.errors import DeadLetterFlood, FlushRefused, Unavailable
+from service.demo.servers import EmbeddedRedis
+from service.domain.errors import DeadLetterFlood, FlushRefused, Unavailable
+from service.domain.messages import LABEL_TYPE, PREDICTION_TYPE
 from service.store.connection import Connection
 from service.store.records import PoolRecord, decode_pool_record
 from service.store.requests import Renewal

@@ -9,7 +9,7 @@ from store_site import Site, message, record
 
 from service.store.connection import Connection
 from service.store.layouts import LayoutStore, StoredLayout
-from service.store.marks import MarkName
+from service.store.traffic_checkpoints import MarkName
 
 CLASSES = ["cat", "dog", "owl"]
 REGION = {"region": {"by": "attribute", "attribute": "region"}}

@@ -11,9 +11,9 @@ from harness import wait_for
 from redis.cluster import RedisCluster
 from store_site import Site, draws_of, issue, message, record, redis_settings, wired
 
-from service.clients import build_redis
-from service.embedded import EmbeddedRedis
-from service.errors import FenceRefused, HashKeyChanged, Unavailable
+from service.demo.servers import EmbeddedRedis
+from service.domain.errors import FenceRefused, HashKeyChanged, Unavailable
+from service.store.client import build_redis
 from service.store.connection import Connection, unavailable_when_away
 from service.store.keys import hash_key_key, lease_key
 from service.store.lease import LeaderLease, keep_hash_key, shared_hash_key

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from store_site import NOW, Site
 
-from service.errors import FenceRefused
+from service.domain.errors import FenceRefused
+from service.domain.traffic_counts import WHOLE, TableCounts, TrafficCounts
 from service.store.connection import Connection
-from service.store.marks import MarkName, MarkStore
-from service.traffic_counts import WHOLE, TableCounts, TrafficCounts
+from service.store.traffic_checkpoints import MarkName, MarkStore
 
 COUNTS = TrafficCounts(
     {

@@ -15,19 +15,19 @@ from redis_cluster import node_port
 from scipy.stats import chisquare
 from store_site import HASH_KEY, NOW, Record, Site, message, outcomes, page, record, restore, save
 
-from service.assessment.policies import POLICIES
-from service.clients import build_redis
-from service.contract import LabelRequest
-from service.embedded import Child, EmbeddedRedis, _redis_binary
-from service.errors import FenceRefused
-from service.issuing import Round
-from service.monitor import ModelMonitor
-from service.pool_key import PoolKey
-from service.settings import RedisSettings
-from service.siphash import siphash24
+from service.app.wiring import asked_pools
+from service.config.settings import RedisSettings
+from service.demo.servers import Child, EmbeddedRedis, _redis_binary
+from service.domain.errors import FenceRefused
+from service.domain.messages import LabelRequest
+from service.domain.pool_key import PoolKey
+from service.domain.siphash import siphash24
+from service.monitoring.monitor import ModelMonitor
+from service.monitoring.request_issuer import Round
+from service.statistics.policies import POLICIES
+from service.store.client import build_redis
 from service.store.connection import Connection
 from service.store.requests import LabelEvent, OpenRequest
-from service.wiring import asked_pools
 
 CLASSES = ["cat", "dog", "owl"]
 REGION = {"region": {"by": "attribute", "attribute": "region"}}

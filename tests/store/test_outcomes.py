@@ -24,12 +24,12 @@ from store_site import (
     wired,
 )
 
-from service.embedded import EmbeddedRedis
-from service.errors import Unavailable
-from service.store.asked import place_of
+from service.demo.servers import EmbeddedRedis
+from service.domain.errors import Unavailable
 from service.store.connection import Connection
 from service.store.facts import BEGINNING, OutcomePage
 from service.store.records import Given
+from service.store.request_registry import place_of
 from service.store.requests import LabelEvent, Renewal
 
 ASK = {"ask": {"budget": {"labels": 1_000}}}

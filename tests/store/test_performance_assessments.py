@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from store_site import NOW, Record, Site, message, record
 
-from service.cells import POSITIVE_SCORE
-from service.monitor import ModelMonitor
-from service.performing import PerformanceSnapshot
+from service.domain.cells import POSITIVE_SCORE
+from service.monitoring.binary_performance import PerformanceSnapshot
+from service.monitoring.monitor import ModelMonitor
 from service.store.connection import Connection
 
 COUNT = 3_000

@@ -11,8 +11,8 @@ import pytest
 from redis_cluster import EmbeddedRedisCluster
 from store_site import NOW, Site
 
-from service.cli import main
-from service.embedded import EmbeddedRedis
+from service.app.cli import main
+from service.demo.servers import EmbeddedRedis
 from service.store.connection import Connection
 from service.store.references import ReferenceStore, ReferenceWindow
 

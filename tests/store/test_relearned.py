@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from store_site import NOW, Record, Site, message, record
 
-from service.snapshot import ModelSnapshot
+from service.monitoring.snapshot import ModelSnapshot
 from service.store.connection import Connection
 
 BREAKS = 400

@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from store_site import NOW, Site, draws_of, issue, message, outcomes, record, wired
 
-from service.embedded import EmbeddedRedis
-from service.errors import FenceRefused, Unavailable
-from service.sketch import EMPTY_SKETCH
-from service.store.asked import BUCKETS, place_of
+from service.demo.servers import EmbeddedRedis
+from service.domain.errors import FenceRefused, Unavailable
+from service.domain.sketch import EMPTY_SKETCH
 from service.store.connection import Connection
 from service.store.facts import SharedDraw
 from service.store.records import decode_fact, decode_pool_record
+from service.store.request_registry import BUCKETS, place_of
 from service.store.requests import Draw, Due, ExpiryStatus, LabelEvent, Renewal, RequestStore
 from service.store.shards import drawn_entry
 

@@ -27,18 +27,18 @@ from store_site import (
     wired,
 )
 
-from service.cells import OTHER
-from service.drawing import Drawer
-from service.embedded import EmbeddedRedis
-from service.errors import FlushRefused, Unavailable
-from service.pool_key import PoolKey
-from service.shard import Candidates, Shard
-from service.siphash import siphash24
+from service.app.wiring import asked_pools
+from service.demo.servers import EmbeddedRedis
+from service.domain.cells import OTHER
+from service.domain.errors import FlushRefused, Unavailable
+from service.domain.pool_key import PoolKey
+from service.domain.shard import Candidates, Shard
+from service.domain.siphash import siphash24
+from service.domain.value_book import ValueBook
+from service.monitoring.pool_sampler import Drawer
 from service.store.connection import Connection
 from service.store.records import PoolRecord, decode_pool_record, encode_pool_record
 from service.store.shards import ShardStore, drawn_entry, pool_field, unpack_hash
-from service.value_book import ValueBook
-from service.wiring import asked_pools
 
 CLASSES = ["cat", "dog", "owl"]
 REGION = {"by": "attribute", "attribute": "region"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from store_site import NOW, Site, message, record
 
-from service.errors import FlushRefused
+from service.domain.errors import FlushRefused
 from service.store.connection import Connection
 from service.store.topics import TopicProgress
 

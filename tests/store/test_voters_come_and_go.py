@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from store_site import NOW, Record, Site, message, page, record
 
-from service.assessment.score_bins import UNLABELLED
-from service.cells import ALL, CHALLENGE, MISSING, SCORE_BIN, VOTES
-from service.group_index import GroupIndex, has_voteless_traffic
-from service.ledger import OutcomeLedger
-from service.performing import performance_facts
-from service.snapshot import ModelSnapshot
+from service.domain.cells import ALL, CHALLENGE, MISSING, SCORE_BIN, VOTES
+from service.monitoring.binary_performance import performance_facts
+from service.monitoring.group_index import GroupIndex, has_voteless_traffic
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.snapshot import ModelSnapshot
+from service.statistics.binary.score_bins import UNLABELLED
 from service.store.connection import Connection
 
 COUNT = 1_200

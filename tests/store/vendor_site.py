@@ -9,8 +9,8 @@ from typing import Any
 
 from store_site import NOW, Record, Site, message, record
 
-from service.contract import LabelRequest
-from service.signing import sign
+from service.domain.label_signatures import sign
+from service.domain.messages import LabelRequest
 from service.store.claims import ClaimStore
 from service.store.connection import Connection
 from service.store.requests import OpenRequest

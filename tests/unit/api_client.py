@@ -12,9 +12,9 @@ from typing import Any
 
 from snapshots import NOW
 
-from service.snapshot import ModelSnapshot
-from service.web.api import SnapshotView
-from service.web.app import WebServer, page_app
+from service.monitoring.snapshot import ModelSnapshot
+from service.serving.web.api import SnapshotView
+from service.serving.web.app import WebServer, page_app
 
 
 class Client:

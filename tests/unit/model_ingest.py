@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from consumers.ingest import ModelIngest
-from service.cells import CellSpace, Grouping
-from service.clients import build_redis
-from service.pool_key import PoolKey
-from service.settings import RedisSettings
+from service.config.settings import RedisSettings
+from service.domain.cells import CellSpace, Grouping
+from service.domain.pool_key import PoolKey
+from service.store.client import build_redis
 from service.store.connection import Connection
 from service.store.keys import ModelKeys
 from service.store.shards import PoolSizes, ShardStore

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from service.assessment.beliefs import AccuracyBeliefs
 from service.replay.engine import run
 from service.replay.grouping import Grouper
 from service.replay.pool import Pool
 from service.replay.priors import beliefs_before
 from service.replay.recording import Recording
+from service.statistics.beliefs import AccuracyBeliefs
 
 
 def recording(sizes: Sequence[int], seed: int = 0, name: str = "model") -> Recording:

@@ -9,28 +9,28 @@ from typing import Any
 import numpy as np
 from traffic_tables import JointCell, traffic_of
 
-from service.assessment.challenge import ChallengeBeliefs, PairedLabels
-from service.assessment.estimate import Estimate
-from service.assessment.member_beliefs import member_beliefs
-from service.assessment.score_bins import UNLABELLED
-from service.assessment.vote_patterns import VotePatterns, allocate
-from service.assessment_settings import AssessmentSettings
-from service.cells import CellSpace
-from service.challenging import ChallengeSnapshot
-from service.ensembles import EnsembleSnapshot
-from service.group_index import GroupIndex
-from service.ledger import OutcomeLedger
-from service.model_settings import ModelSettings
-from service.performing import PerformanceFacts, PerformanceSnapshot, assess_performance
-from service.settings import Settings
-from service.snapshot import ModelSnapshot, take_snapshot
+from service.config.assessments import AssessmentSettings
+from service.config.model import ModelSettings
+from service.config.settings import Settings
+from service.domain.cells import CellSpace
+from service.domain.traffic import Traffic
+from service.domain.traffic_counts import TrafficCounts
+from service.monitoring.binary_performance import PerformanceFacts, PerformanceSnapshot, assess_performance
+from service.monitoring.challenger import ChallengeSnapshot
+from service.monitoring.ensembles import EnsembleSnapshot
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.history import Moment, past_moment
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.snapshot import ModelSnapshot, take_snapshot
+from service.statistics.binary.score_bins import UNLABELLED
+from service.statistics.challenge import ChallengeBeliefs, PairedLabels
+from service.statistics.estimate import Estimate
+from service.statistics.member_beliefs import member_beliefs
+from service.statistics.vote_patterns import VotePatterns, allocate
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
-from service.store.marks import MarkName, Marks
 from service.store.records import Fact, Given
 from service.store.requests import OpenRequest
-from service.timeline import Moment, past_moment
-from service.traffic import Traffic
-from service.traffic_counts import TrafficCounts
+from service.store.traffic_checkpoints import MarkName, Marks
 
 NOW = 1_800_000_000.0
 CLASSES = ["cat", "dog", "owl"]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from service.access import ROLES, KafkaRight, kafka_lines, kafka_rights, redis_lines, redis_rules
-from service.describing.rights import rights_page
-from service.settings import Settings
+from service.app.docgen.rights import rights_page
+from service.app.permissions import ROLES, KafkaRight, kafka_lines, kafka_rights, redis_lines, redis_rules
+from service.config.settings import Settings
 from service.store.connection import commands_of
 
 ROOT = Path(__file__).parents[2]

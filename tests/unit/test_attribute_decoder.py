@@ -9,8 +9,8 @@ import pytest
 
 from consumers.formats.attributes import AttributeDecoder
 from consumers.formats.native import decode_attributes
-from service.contract import MOST_ATTRIBUTES
-from service.errors import BadMessage
+from service.domain.errors import BadMessage
+from service.domain.messages import MOST_ATTRIBUTES
 
 NAMES = ("camera", "région", "class")
 TEXTS = [

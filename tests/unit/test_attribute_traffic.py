@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from traffic_tables import JointCell, traffic_of
 
-from service.attribute_traffic import attribute_traffic
-from service.cells import AGREE, CHALLENGE, MISSING, OTHER, CellBounds, CellSpace, Challenge, Grouping
+from service.domain.cells import AGREE, CHALLENGE, MISSING, OTHER, CellBounds, CellSpace, Challenge, Grouping
+from service.monitoring.attribute_traffic import attribute_traffic
 
 SPACE = CellSpace(
     ("cat", "dog"),

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from traffic_tables import JointCell, traffic_of
 
-from service.assessment.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
-from service.believing import KnownLabels, assess_groups, labels_of
-from service.cells import CellSpace, Grouping
-from service.group_index import GroupIndex
-from service.ledger import OutcomeLedger
+from service.domain.cells import CellSpace, Grouping
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import KnownLabels, assess_groups, labels_of
+from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from service.assessment import beta
+from service.statistics import beta
 
 parameters = st.floats(0.05, 500)
 

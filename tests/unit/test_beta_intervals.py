@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from service.assessment import beta
+from service.statistics import beta
 
 peaked = st.floats(1.01, 5000)
 masses = st.floats(0.05, 0.99)

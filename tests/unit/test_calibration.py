@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from service.assessment.calibration import calibration_error
-from service.assessment.groups import CellTraffic, Labels, assess_grouping
-from service.assessment.mixture import BetaMixture
+from service.statistics.calibration import calibration_error
+from service.statistics.groups import CellTraffic, Labels, assess_grouping
+from service.statistics.mixture import BetaMixture
 
 RNG = np.random.default_rng(8)
 SHAPE = (3, 5)

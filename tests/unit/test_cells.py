@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.cells import MISSING, OTHER, CellBounds, CellSpace, Grouping, escape_reserved
+from service.domain.cells import MISSING, OTHER, CellBounds, CellSpace, Grouping, escape_reserved
 
 EDGES = tuple(i / 10 for i in range(1, 10))
 

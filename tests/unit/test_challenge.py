@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
-from service.assessment.challenge import ChallengeBeliefs, PairedLabels
+from service.statistics.challenge import ChallengeBeliefs, PairedLabels
 
 COUNTS = st.tuples(*(st.integers(0, 60),) * 3)
 SHARES = st.floats(0.02, 1.0)

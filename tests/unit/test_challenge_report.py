@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 from snapshots import challenge, challenged
 
-from service.report.states import model_state
-from service.status import status_view
+from service.app.status_command import status_view
+from service.serving.documents.states import model_state
 
 (STATE,) = model_state(challenged()).assessments
 

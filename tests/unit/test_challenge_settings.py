@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from service.cells import AGREE, CHALLENGE, DISAGREE, MISSING, Challenge
-from service.errors import ConfigurationError
-from service.settings import Settings
-from service.settings_file import load_settings
-from service.tables import tables
+from service.config.loader import load_settings
+from service.config.settings import Settings
+from service.domain.cells import AGREE, CHALLENGE, DISAGREE, MISSING, Challenge
+from service.domain.errors import ConfigurationError
+from service.domain.traffic_tables import tables
 
 CHALLENGED = {"task": "challenge", "challenger": "v2", "budget": {"labels": 50}}
 

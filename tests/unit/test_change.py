@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from service.assessment.change import (
+from service.statistics.e_detector import (
     advance_bets,
     change_point,
     log_e_changed,

@@ -16,8 +16,8 @@ from helm.pages import CHART, chart_files, values_file
 from helm.schema import SET_BY_CHART, config_schema, values_schema
 from helm.values import ChartValues
 from service import __version__
-from service.describing.configuration import configuration_page
-from service.settings import Settings
+from service.app.docgen.configuration import configuration_page
+from service.config.settings import Settings
 
 ROOT = CHART.parents[1]
 CONFIG = Draft7Validator(config_schema())

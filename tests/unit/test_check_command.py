@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.cli import main
+from service.app.cli import main
 
 BUDGET = "budget: {labels: 50}"
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
-from service.assessment import comparison
+from service.statistics import comparison
 
 sizes = st.floats(-3, 8.5).map(np.exp).map(float)
 tiny = st.floats(-14.5, 8.5).map(np.exp).map(float)

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from compose_file import COMPOSE_FILE, ROOT, compose_file, mounts
 
+from service.config.loader import load_settings
 from service.demo.world import CLASSES
-from service.settings_file import load_settings
 
 FILE = compose_file()
 SERVICES: dict[str, dict[str, Any]] = FILE["services"]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from service.assessment.confusion import Confusion, assess_confusion
-from service.assessment.groups import CellTraffic, Labels, assess_grouping
-from service.assessment.mixture import BetaMixture
+from service.statistics.confusion import Confusion, assess_confusion
+from service.statistics.groups import CellTraffic, Labels, assess_grouping
+from service.statistics.mixture import BetaMixture
 
 CLASSES, BINS = 4, 3
 GROUPS = np.repeat(np.arange(CLASSES), BINS)

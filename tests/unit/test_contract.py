@@ -11,23 +11,23 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from service.contract import EXAMPLES, MESSAGES, Label, Prediction, cloudevents_headers
-from service.describing.asyncapi import asyncapi_document
-from service.describing.contract import contract_files
-from service.describing.messages import (
+from service.app.docgen.asyncapi import asyncapi_document
+from service.app.docgen.contract import contract_files
+from service.app.docgen.messages import (
     header_example,
     header_schema,
     message_examples,
     message_schema,
     schema_file,
 )
-from service.inference_contract import (
+from service.config.settings import Topics
+from service.domain.messages import EXAMPLES, MESSAGES, Label, Prediction, cloudevents_headers
+from service.domain.open_inference import (
     RESPONSE_EXAMPLE,
     RESPONSE_EXAMPLE_ROWS,
     TENSOR_RULES,
     InferenceResponse,
 )
-from service.settings import Topics
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "contract"
 ABSENT = object()

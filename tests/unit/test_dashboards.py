@@ -24,7 +24,7 @@ from dashboard_queries import (
 
 from deploy.grafana import promql
 from deploy.grafana.render import dashboard_files
-from service.metrics import SPECS
+from service.telemetry.catalogue import SPECS
 
 BOARDS = boards()
 PANELS = [

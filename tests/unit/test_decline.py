@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.assessment.decline import log_e_declined
-from service.assessment.sequential import log_e_below, log_e_is_not
+from service.statistics.decline import log_e_declined
+from service.statistics.e_processes import log_e_below, log_e_is_not
 
 COUNTS = st.integers(0, 300)
 

@@ -20,7 +20,8 @@ from consumers.formats.native import (
     decode_predictions,
     event_time,
 )
-from service.contract import (
+from service.domain.errors import BadMessage
+from service.domain.messages import (
     EXAMPLES,
     LABEL_TYPE,
     PREDICTION_TYPE,
@@ -29,7 +30,6 @@ from service.contract import (
     Prediction,
     cloudevents_headers,
 )
-from service.errors import BadMessage
 
 PREDICTION = {"model": "digits", "item_id": "a", "predicted_class": "7", "score": 0.5}
 SPREAD = {"model": "digits", "item_id": "a", "probabilities": [0.25, 0.75, 0, 0]}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.cells import (
+from service.domain.cells import (
     ALL,
     CHALLENGE,
     SCORE_BIN,
@@ -21,7 +21,7 @@ from service.cells import (
     Ensemble,
     Grouping,
 )
-from service.definitions import definitions
+from service.domain.grouping_fingerprints import definitions
 
 CLASSES = ("cat", "dog", "owl", "hen")
 EDGES = (0.5,)

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from service.contract import LabelRequest
 from service.demo.desk import Desk, Intention, intentions
 from service.demo.journal import LABELLER_FILE, Answered, Asked, Journal, JournalReader
 from service.demo.world import CLASSES, World, item_id, load_split
+from service.domain.messages import LabelRequest
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 LEASE_SECONDS = 6.0

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from service.cli import main
+from service.app.cli import main
 from service.demo.classifier import Classifier
 from service.demo.journal import Journal
 from service.demo.predicting import PredictionStream

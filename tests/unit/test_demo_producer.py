@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from service.contract import Prediction
 from service.demo.classifier import Classifier
 from service.demo.history import History
 from service.demo.journal import PRODUCER_FILE, Journal, JournalReader
 from service.demo.predicting import PredictionStream, run
 from service.demo.process import Record
 from service.demo.world import CLASSES, World, item_number, load_split
+from service.domain.messages import Prediction
 
 SEED = 1
 

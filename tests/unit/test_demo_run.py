@@ -83,7 +83,7 @@ def test_children_never_see_the_servers_that_the_users_variables_name(
     monkeypatch.setattr(demo_children, "Child", FakeChild)
     monkeypatch.setenv("CREDENCE_REDIS__URL", "redis://production.example:6379/0")
     with Children(tmp_path, wait=StopFlag().wait) as children:
-        children.start("credence run", "service.cli", ["run"])
+        children.start("credence run", "service.app.cli", ["run"])
     assert "PATH" in seen[0]
     assert not [name for name in seen[0] if name.startswith("CREDENCE_")]
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from service.config.settings import Settings
 from service.demo.configuration import MIN_ACCURACY, WEAKEST_CAMERA, configuration
 from service.demo.findings import Findings
 from service.demo.history import History, Stream, label_delays
@@ -15,7 +16,6 @@ from service.demo.reading import GroupReading, Reading, parse
 from service.demo.replay import Recording, draw_recent, random_labels_needed
 from service.demo.report import Measurements, print_report, random_labels_line
 from service.demo.verdict import GroupResult, failures, group_results
-from service.settings import Settings
 
 
 def group(

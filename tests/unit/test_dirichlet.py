@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from service.assessment import beta, dirichlet
+from service.statistics import beta, dirichlet
 
 ALPHA = np.random.default_rng(5).uniform(0.05, 30, (4, 3, 6))
 PROBABILITIES = np.random.default_rng(6).dirichlet(np.ones(6), (4, 3))

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
-from service.assessment.drift import (
+from service.statistics.drift import (
     FALSE_SHARE,
     MixDrift,
     expected_accuracy,

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from traffic_tables import JointCell, traffic_of
 
-from service.assessment.drift import mix_drift
-from service.cells import CHALLENGE, MISSING, OTHER, VOTES, CellSpace, Challenge, Ensemble, Grouping
-from service.drift_mixes import ComparedMix, GroupedTraffic
-from service.traffic_counts import TableCounts, TrafficCounts
+from service.domain.cells import CHALLENGE, MISSING, OTHER, VOTES, CellSpace, Challenge, Ensemble, Grouping
+from service.domain.traffic_counts import TableCounts, TrafficCounts
+from service.monitoring.drift_mixes import ComparedMix, GroupedTraffic
+from service.statistics.drift import mix_drift
 
 CLASSES = ("ham", "spam", "scam")
 GROUPINGS = {

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from snapshots import drifting
 
-from service.report.drifts import drift_summary
-from service.snapshot import ModelSnapshot
+from service.monitoring.snapshot import ModelSnapshot
+from service.serving.documents.drifts import drift_summary
 
 
 def suspected(suspicion: list[float]) -> ModelSnapshot:

@@ -12,19 +12,19 @@ from scipy.spatial.distance import jensenshannon
 from snapshots import DROPPED, MIXED, NOW, drifting, snapshot
 from traffic_tables import JointCell, traffic_of
 
-from service.asking import Aim
-from service.believing import believed_groupings
-from service.cells import CellSpace
-from service.drift_settings import DriftSettings
-from service.drifting import GroupingDrift, model_drift
-from service.exposition import SnapshotCollector
-from service.group_index import GroupIndex
-from service.label_cells import LabelCells
-from service.ledger import OutcomeLedger
-from service.settings import Settings
-from service.snapshot import ModelSnapshot
-from service.store.marks import MarkName, Purpose
-from service.traffic_counts import TrafficCounts
+from service.config.drift import DriftSettings
+from service.config.settings import Settings
+from service.domain.cells import CellSpace
+from service.domain.traffic_counts import TrafficCounts
+from service.monitoring.acquisition import Aim
+from service.monitoring.drift import GroupingDrift, model_drift
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.label_cells import LabelCells
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import believed_groupings
+from service.monitoring.snapshot import ModelSnapshot
+from service.serving.prometheus import SnapshotCollector
+from service.store.traffic_checkpoints import MarkName, Purpose
 
 DOGS = 1
 

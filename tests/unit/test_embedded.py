@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from service.embedded import EmbeddedBroker, EmbeddedRedis
-from service.errors import EmbeddedServerError
+from service.demo.servers import EmbeddedBroker, EmbeddedRedis
+from service.domain.errors import EmbeddedServerError
 
 STARTS_A_BROKER = """
 import sys
-from service.embedded import EmbeddedBroker
+from service.demo.servers import EmbeddedBroker
 
 print("ready", flush=True)
 sys.stdin.readline()

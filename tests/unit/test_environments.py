@@ -9,11 +9,11 @@ import pytest
 import yaml
 from traffic_tables import JointCell, traffic_of
 
-from service.believing import believed_groupings
-from service.group_index import GroupIndex
-from service.grouping_snapshot import GroupingSnapshot
-from service.ledger import OutcomeLedger
-from service.settings import Settings
+from service.config.settings import Settings
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import believed_groupings
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from service.assessment.epochs import (
+from service.statistics.epochs import (
     Draws,
     Margin,
     drawn_densities,

@@ -12,21 +12,27 @@ from scipy import stats
 from snapshots import known
 from traffic_tables import JointCell, traffic_of
 
-from service.assessment.change import change_point, log_e_changed
-from service.assessment.decline import log_e_declined
-from service.assessment.miscalibration import log_e_miscalibrated
-from service.assessment.sequential import (
+from service.config.model import ModelSettings
+from service.domain.request_order import request_places, requested_at
+from service.monitoring.anytime_tests import (
+    KINDS,
+    GroupingEvidence,
+    WatchedGroups,
+    grouping_evidence,
+    model_evidence,
+)
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.label_columns import LabelSequence
+from service.monitoring.outcome_aggregates import mixed
+from service.statistics.decline import log_e_declined
+from service.statistics.e_detector import change_point, log_e_changed
+from service.statistics.e_processes import (
     confidence_sequence,
     discoveries,
     log_arrival_weights,
     log_e_below,
 )
-from service.evidence import KINDS, GroupingEvidence, WatchedGroups, grouping_evidence, model_evidence
-from service.group_index import GroupIndex
-from service.label_columns import LabelSequence
-from service.model_settings import ModelSettings
-from service.outcome_sums import mixed
-from service.request_order import request_places, requested_at
+from service.statistics.miscalibration import log_e_miscalibrated
 from service.store.references import ReferenceWindow
 
 THRESHOLD, REFERENCE, GROUPS = 0.8, 30, ["a", "b", "c"]

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from traffic_tables import every_cell, traffic_of
 
-from service.assessment.group_evidence import STATE
-from service.cells import OTHER, CellSpace, Grouping
-from service.definitions import definitions
-from service.evidence import GroupingEvidence, model_evidence
-from service.evidence_checkpoint import due_checkpoint
-from service.group_index import GroupIndex
-from service.ledger import OutcomeLedger
-from service.model_settings import ModelSettings
+from service.config.model import ModelSettings
+from service.domain.cells import OTHER, CellSpace, Grouping
+from service.domain.grouping_fingerprints import definitions
+from service.monitoring.anytime_tests import GroupingEvidence, model_evidence
+from service.monitoring.evidence_checkpoint import due_checkpoint
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.outcome_table import OutcomeLedger
+from service.statistics.grouped_e_processes import STATE
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given

@@ -10,12 +10,12 @@ from prometheus_client import CollectorRegistry
 from rich.console import Console
 from snapshots import snapshot
 
-from service.exposition import SnapshotCollector
-from service.report.evidence import changes
-from service.report.findings import findings
-from service.report.groups import group_state
-from service.snapshot import ModelSnapshot
-from service.status import status_view
+from service.app.status_command import status_view
+from service.monitoring.snapshot import ModelSnapshot
+from service.serving.documents.evidence import changes
+from service.serving.documents.findings import findings
+from service.serving.documents.groups import group_state
+from service.serving.prometheus import SnapshotCollector
 
 # Labels come class by class, so score bins seem to change; here nothing is to be forgotten for that.
 NOTHING_FORGOTTEN = {"after_change": False}

@@ -15,11 +15,11 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_classic
 from snapshots import NOW, challenge, drifting, ensemble, known, performance, recalled, snapshot
 
-from service.attribute_traffic import AttributeTraffic
-from service.exposition import SnapshotCollector
-from service.instruments import PipelineMetrics, VendorMetrics
-from service.metrics import CATALOGUE, SPECS
-from service.snapshot import ModelSnapshot
+from service.monitoring.attribute_traffic import AttributeTraffic
+from service.monitoring.snapshot import ModelSnapshot
+from service.serving.prometheus import SnapshotCollector
+from service.telemetry.catalogue import CATALOGUE, SPECS
+from service.telemetry.instruments import PipelineMetrics, VendorMetrics
 
 RENEWING = {"labels": 100, "per_days": 1}
 LEARNED = performance()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consumers.dead_letters import FloodGate
-from service.errors import DeadLetterFlood
+from service.domain.errors import DeadLetterFlood
 
 
 def fed(gate: FloodGate, *batches: tuple[int, int]) -> FloodGate:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from service.assessment.forgetting import DETECTED, FEWEST, Remains, what_remains
+from service.statistics.change_points import DETECTED, FEWEST, Remains, what_remains
 
 RUN_LENGTH = 1_000
 OUTCOMES = st.lists(st.booleans(), min_size=0, max_size=150)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from service.assessment.group_evidence import GroupedLabels, GroupEvidence, assess_evidence
+from service.statistics.grouped_e_processes import GroupedLabels, GroupEvidence, assess_evidence
 
 GROUPS = 20
 

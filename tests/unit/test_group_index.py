@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from traffic_tables import JointCell, traffic_of
 
-from service.cells import (
+from service.domain.cells import (
     AGREE,
     ALL,
     CHALLENGE,
@@ -21,8 +21,8 @@ from service.cells import (
     Challenge,
     Grouping,
 )
-from service.group_index import GroupIndex, has_voteless_traffic
-from service.label_cells import LabelCells
+from service.monitoring.group_index import GroupIndex, has_voteless_traffic
+from service.monitoring.label_cells import LabelCells
 
 CLASSES = ("cat", "dog", "owl")
 KINDS = {"cat": "pet", "dog": "pet", "owl": "bird"}

@@ -14,10 +14,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
-from service.health import Health
-from service.web.api import SnapshotView, build_api
-from service.web.app import WebServer, page_app
-from service.web.monitoring import monitoring_app
+from service.serving.web.api import SnapshotView, build_api
+from service.serving.web.app import WebServer, page_app
+from service.serving.web.monitoring import monitoring_app
+from service.telemetry.health import Health
 
 
 def fails(_: Request) -> Response:
@@ -87,7 +87,7 @@ def test_an_error_is_logged_and_not_told(app: str, path: str, caplog: pytest.Log
     assert "Traceback" not in body
     assert "RuntimeError" not in body
     (logged,) = [record for record in caplog.records if record.exc_info]
-    assert logged.name == "service.web.guard"
+    assert logged.name == "service.serving.web.guard"
 
 
 def test_a_page_with_names_is_not_shown_under_another_one() -> None:

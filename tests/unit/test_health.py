@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.health import Check, Health
+from service.telemetry.health import Check, Health
 
 
 def states(health: Health) -> dict[str, tuple[bool, bool, str]]:

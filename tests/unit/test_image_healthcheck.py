@@ -13,12 +13,12 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from service.embedded import free_port
-from service.health import Check, Health
-from service.settings import HttpSettings, MonitoringSettings
-from service.vendor_settings import VendorApiSettings
-from service.web.app import WebServer
-from service.web.monitoring import monitoring_app
+from service.config.settings import HttpSettings, MonitoringSettings
+from service.config.vendors import VendorApiSettings
+from service.demo.servers import free_port
+from service.serving.web.app import WebServer
+from service.serving.web.monitoring import monitoring_app
+from service.telemetry.health import Check, Health
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "deploy/image/healthcheck.py"

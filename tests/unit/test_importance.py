@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from service.assessment.importance import Mode, draw, find_modes, laplace_evidence
+from service.statistics.importance import Mode, draw, find_modes, laplace_evidence
 
 WIDE = {"lowest": np.full(2, -100.0), "highest": np.full(2, 100.0)}
 COVARIANCE = np.array([[2.0, 0.9], [0.9, 0.5]])

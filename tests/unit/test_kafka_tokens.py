@@ -16,15 +16,15 @@ import pytest
 import trustme
 from token_issuer import TokenEndpoint, TokenIssuer
 
-from service.errors import ConfigurationError
-from service.kafka_tokens import (
+from service.config.settings import KafkaSecurity
+from service.domain.errors import ConfigurationError
+from service.kafka.oauth import (
     EndpointTokens,
     FileTokens,
     TokenRefusedError,
     TokenUnavailableError,
     token_provider,
 )
-from service.settings import KafkaSecurity
 
 SECRET = "s3cret:of/the&tests"
 LIFE = 100.0
@@ -160,7 +160,7 @@ def test_an_endpoint_that_is_away_is_told_as_such() -> None:
 
 
 def test_an_endpoint_that_trickles_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.kafka_tokens._ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr("service.kafka.oauth._ANSWER_SECONDS", 0.5)
     ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 

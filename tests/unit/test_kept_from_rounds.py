@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from traffic_tables import every_cell, traffic_of
 
-from service.believing import KnownLabels, labels_of
-from service.cells import CellSpace, Grouping
-from service.evidence import GroupingEvidence, model_evidence
-from service.group_index import GroupIndex
-from service.ledger import OutcomeLedger
-from service.model_settings import ModelSettings
+from service.config.model import ModelSettings
+from service.domain.cells import CellSpace, Grouping
+from service.monitoring.anytime_tests import GroupingEvidence, model_evidence
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import KnownLabels, labels_of
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 from service.store.references import ReferenceWindow

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from label_studio_shapes import DATA, PROJECT, annotation, hook_body, minimal, task
 
-from service.label_studio import (
+from service.domain.label_studio import (
     Annotation,
     Hook,
     NotUnderstood,

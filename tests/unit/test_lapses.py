@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.assessment.lapses import LAPSES, LOG_PRIOR, with_lapses
+from service.statistics.binary.lapses import LAPSES, LOG_PRIOR, with_lapses
 
 SHARES = st.floats(0, 1)
 

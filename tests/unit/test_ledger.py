@@ -13,12 +13,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.cells import CellSpace, Grouping
-from service.label_columns import LabelSequence
-from service.ledger import OutcomeLedger
-from service.outcome_fold import RECENT
-from service.outcome_sums import SumTallies
-from service.request_order import requested_at
+from service.domain.cells import CellSpace, Grouping
+from service.domain.request_order import requested_at
+from service.monitoring.label_columns import LabelSequence
+from service.monitoring.outcome_aggregates import SumTallies
+from service.monitoring.outcome_fold import RECENT
+from service.monitoring.outcome_table import OutcomeLedger
 from service.store.facts import OutcomeEntry, SharedDraw
 from service.store.records import Fact, Given
 

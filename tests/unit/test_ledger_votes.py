@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.cells import (
+from service.domain.cells import (
     AGREE,
     CHALLENGE,
     DISAGREE,
@@ -21,8 +21,8 @@ from service.cells import (
     Ensemble,
     Grouping,
 )
-from service.label_sources import Source
-from service.ledger import OutcomeLedger
+from service.monitoring.label_sources import Source
+from service.monitoring.outcome_table import OutcomeLedger
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 

@@ -7,12 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from service.cells import OTHER
-from service.drift_settings import DriftSettings
-from service.marking import MARKS_PER_WINDOW, ComparedTraffic, compared_traffic, due_marks
-from service.store.marks import MarkName, Purpose
+from service.config.drift import DriftSettings
+from service.domain.cells import OTHER
+from service.domain.traffic_counts import WHOLE, TableCounts, TableKey, TrafficCounts
+from service.monitoring.checkpoint_schedule import (
+    MARKS_PER_WINDOW,
+    ComparedTraffic,
+    compared_traffic,
+    due_marks,
+)
 from service.store.references import ReferenceWindow
-from service.traffic_counts import WHOLE, TableCounts, TableKey, TrafficCounts
+from service.store.traffic_checkpoints import MarkName, Purpose
 
 HOUR = 3_600.0
 BEGAN = 1_800_000_000.0

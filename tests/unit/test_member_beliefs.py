@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.ensembles import majority
-from service.assessment import beta
-from service.assessment.member_beliefs import member_beliefs, post_stratified
-from service.assessment.vote_patterns import Allocation, VotePatterns, allocate
+from service.statistics import beta
+from service.statistics.member_beliefs import member_beliefs, post_stratified
+from service.statistics.vote_patterns import Allocation, VotePatterns, allocate
 
 """A law holds on a busy machine too."""
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from service.assessment.miscalibration import log_e_miscalibrated
+from service.statistics.miscalibration import log_e_miscalibrated
 
 
 def told(scores: list[float], correct: list[bool]) -> float:

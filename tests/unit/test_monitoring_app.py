@@ -14,10 +14,10 @@ from contextlib import contextmanager
 import pytest
 from prometheus_client import CollectorRegistry
 
-from service.health import Check, Health
-from service.web import timely
-from service.web.app import WebServer
-from service.web.monitoring import monitoring_app
+from service.serving.web import timely
+from service.serving.web.app import WebServer
+from service.serving.web.monitoring import monitoring_app
+from service.telemetry.health import Check, Health
 
 
 @contextmanager

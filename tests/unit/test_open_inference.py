@@ -15,9 +15,9 @@ from test_prediction_columns import told
 from consumers.formats.native import WirePrediction, decode_attributes, decode_predictions
 from consumers.formats.open_inference import OpenInference
 from consumers.formats.records import DecodedRecords, decode_records, texts_of
-from service.contract import CLOUDEVENTS_VERSION, LABEL_TYPE, PREDICTION_TYPE
-from service.errors import BadMessage
-from service.inference_contract import (
+from service.domain.errors import BadMessage
+from service.domain.messages import CLOUDEVENTS_VERSION, LABEL_TYPE, PREDICTION_TYPE
+from service.domain.open_inference import (
     RESPONSE_EXAMPLE,
     RESPONSE_EXAMPLE_ROWS,
     RESPONSE_TYPES,

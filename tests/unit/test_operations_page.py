@@ -12,8 +12,8 @@ import yaml
 from procedures import PAGE
 
 from benchmarks.page import RESULTS, UTILISATION, _most_labels, _pooled_item_bytes
-from service.cells import CellSpace, Grouping
-from service.tables import most_table_bytes
+from service.domain.cells import CellSpace, Grouping
+from service.domain.traffic_tables import most_table_bytes
 
 ROOT = Path(__file__).parents[2]
 

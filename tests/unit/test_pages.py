@@ -11,9 +11,9 @@ from importlib.resources import files
 import pytest
 from starlette.applications import Starlette
 
-from service.web.app import WebServer
-from service.web.pages import page_routes
-from service.web.runbooks import runbook_index, runbook_page
+from service.serving.web.app import WebServer
+from service.serving.web.pages import page_routes
+from service.serving.web.runbooks import runbook_index, runbook_page
 
 Answer = tuple[int, Message, str]
 
@@ -60,7 +60,7 @@ def test_every_file_that_the_page_names_is_served_with_its_type(server: WebServe
 
 def test_every_module_is_fetched_at_once_and_not_one_after_the_other(server: WebServer) -> None:
     body = get(server, "/")[2]
-    for module in (files("service.web") / "static" / "js").iterdir():
+    for module in (files("service.serving.web") / "static" / "js").iterdir():
         assert f'"/static/js/{module.name}"' in body
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.assessment.estimate import Band, Estimate
-from service.assessment.performance import Performance, performance
-from service.assessment.score_bins import UNLABELLED, ScoreBins, bin_scores
-from service.assessment.semi_supervised import ScorePosterior, learn_scores
+from service.statistics.binary.performance import Performance, performance
+from service.statistics.binary.score_bins import UNLABELLED, ScoreBins, bin_scores
+from service.statistics.binary.semi_supervised import ScorePosterior, learn_scores
+from service.statistics.estimate import Band, Estimate
 
 RECALLS = np.linspace(0.05, 1, 20)
 

@@ -12,19 +12,19 @@ from numpy.testing import assert_allclose
 from rich.console import Console
 from snapshots import NOW, mail, performance, pooled
 
-from service.assessment.estimate import Band, Estimate
-from service.errors import NotKnown
-from service.performing import PerformanceSnapshot
-from service.report.documents import MeasureState
-from service.report.performances import (
+from service.app.status_command import status_view
+from service.domain.errors import NotKnown
+from service.monitoring.binary_performance import PerformanceSnapshot
+from service.monitoring.snapshot import ModelSnapshot
+from service.serving.documents.performances import (
     MOST_THRESHOLDS,
     performance_state,
     performance_summaries,
     recalibration,
 )
-from service.report.states import model_state, overview
-from service.snapshot import ModelSnapshot
-from service.status import status_view
+from service.serving.documents.schemas import MeasureState
+from service.serving.documents.states import model_state, overview
+from service.statistics.estimate import Band, Estimate
 
 LEARNED = performance()
 PRECISION = f"{100 * float(LEARNED.measures['precision'].mean):.1f} %"

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import yaml
 
-from service.cells import MISSING, POSITIVE_SCORE, VOTES, Ensemble
-from service.errors import ConfigurationError
-from service.settings import Settings
-from service.settings_file import load_settings
-from service.tables import tables
+from service.config.loader import load_settings
+from service.config.settings import Settings
+from service.domain.cells import MISSING, POSITIVE_SCORE, VOTES, Ensemble
+from service.domain.errors import ConfigurationError
+from service.domain.traffic_tables import tables
 
 CURVE = {"task": "performance", "positive_class": "spam", "budget": {"labels": 50}}
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.assessment.score_bins import UNLABELLED
-from service.errors import Unavailable
-from service.model_settings import ModelSettings
-from service.performance_watch import InPlace, PerformanceWatch
-from service.performing import PerformanceFacts
+from service.config.model import ModelSettings
+from service.domain.errors import Unavailable
+from service.monitoring.background_performance import InPlace, PerformanceWatch
+from service.monitoring.binary_performance import PerformanceFacts
+from service.statistics.binary.score_bins import UNLABELLED
 from service.store.records import PoolRecord
 
 NOW = 1_800_000_000.0

@@ -10,22 +10,22 @@ import pytest
 from numpy.testing import assert_allclose
 from traffic_tables import JointCell, traffic_of
 
-from service.assessment.score_bins import NEGATIVE, POSITIVE, UNLABELLED
-from service.assessment_settings import AssessmentSettings
-from service.cells import CellSpace
-from service.group_index import GroupIndex
-from service.ledger import OutcomeLedger
-from service.performing import (
+from service.config.assessments import AssessmentSettings
+from service.config.settings import Settings
+from service.domain.cells import CellSpace
+from service.domain.traffic import Traffic
+from service.monitoring.binary_performance import (
     RECALLS,
     PerformanceFacts,
     PerformanceSnapshot,
     assess_performance,
     performance_facts,
 )
-from service.settings import Settings
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.outcome_table import OutcomeLedger
+from service.statistics.binary.score_bins import NEGATIVE, POSITIVE, UNLABELLED
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given, PoolRecord
-from service.traffic import Traffic
 
 NOW = 1_800_000_000.0
 CURVE = {

@@ -16,7 +16,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay import plots
 from service.replay.plots import drawing, ranking
 from service.replay.plots.drawing import BLUE, GREY, VERMILLION

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from service.assessment.beliefs import AccuracyBeliefs
-from service.assessment.bin_beliefs import BinBeliefs
-from service.assessment.confusion_beliefs import ConfusionBeliefs
-from service.assessment.laplace import Cells
-from service.assessment.mixture import BetaMixture
-from service.assessment.policies import (
+from service.config.assessments import METRICS
+from service.config.assessments import Policy as PolicyName
+from service.statistics.beliefs import AccuracyBeliefs
+from service.statistics.bin_beliefs import BinBeliefs
+from service.statistics.confusion_beliefs import ConfusionBeliefs
+from service.statistics.laplace import Cells
+from service.statistics.mixture import BetaMixture
+from service.statistics.policies import (
     NONE,
     POLICIES,
     BayesUcbPolicy,
@@ -27,9 +29,7 @@ from service.assessment.policies import (
     TopTwoPolicy,
     highest,
 )
-from service.assessment.tasks import TASKS, Question, Task
-from service.assessment_settings import METRICS
-from service.assessment_settings import Policy as PolicyName
+from service.statistics.tasks import TASKS, Question, Task
 
 GROUPS, BINS, CLASSES = 4, 3, 4
 SHARES = np.array([0.4, 0.3, 0.2, 0.1])

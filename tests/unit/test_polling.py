@@ -11,7 +11,7 @@ from kafka.errors import CorruptRecordError, LogTruncationError
 from kafka.structs import OffsetAndMetadata
 
 from consumers.polling import Poller
-from service.errors import Unreadable
+from service.domain.errors import Unreadable
 
 
 def test_the_bytes_of_a_broken_record_are_not_told() -> None:

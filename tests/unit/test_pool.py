@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from service.cells import CellSpace, Grouping
-from service.grouping_pool import GroupingPool
-from service.pool import Pools
-from service.pool_key import PoolKey, gumbel_noise, pool_ids
-from service.siphash import siphash24
-from service.sketch import EMPTY_SKETCH, Sketch, merged_order
+from service.domain.cells import CellSpace, Grouping
+from service.domain.grouping_pool import GroupingPool
+from service.domain.pool import Pools
+from service.domain.pool_key import PoolKey, gumbel_noise, pool_ids
+from service.domain.siphash import siphash24
+from service.domain.sketch import EMPTY_SKETCH, Sketch, merged_order
 
 KEY = bytes(range(16))
 GROUPS = ["a", "b", "c"]

@@ -13,8 +13,8 @@ from test_decoders import CASES, ingest, predictions, text_of
 from consumers.formats.native import WirePrediction, decode_predictions
 from consumers.formats.open_inference import OpenInference
 from consumers.formats.records import decode_records
-from service.contract import LABEL_TYPE, PREDICTION_TYPE, Prediction
-from service.errors import BadMessage
+from service.domain.errors import BadMessage
+from service.domain.messages import LABEL_TYPE, PREDICTION_TYPE, Prediction
 
 LONGEST = 10_000
 TEXTS = [text for model, text, _ in CASES if model is Prediction]

@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from service.assessment.beliefs import LearnedAccuracy, Outcomes
-from service.assessment.bin_beliefs import LearnedBins
-from service.assessment.calibration import calibration_error
-from service.assessment.curves import LearnedCurve, log_rising
-from service.assessment.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
-from service.assessment.laplace import Cells
-from service.assessment.mixture import BetaMixture
-from service.assessment.posterior import binwise, plausible_fit, single
-from service.assessment.priors import FIXED_PRIORS
+from service.statistics.beliefs import LearnedAccuracy, Outcomes
+from service.statistics.bin_beliefs import LearnedBins
+from service.statistics.calibration import calibration_error
+from service.statistics.curves import LearnedCurve, log_rising
+from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
+from service.statistics.laplace import Cells
+from service.statistics.mixture import BetaMixture
+from service.statistics.prior_posterior import binwise, plausible_fit, single
+from service.statistics.priors import FIXED_PRIORS
 
 NAMES = ["learned", *FIXED_PRIORS]
 BINS = 5

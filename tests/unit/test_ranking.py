@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from service.assessment import ranking
+from service.statistics import ranking
 
 DRAWS = np.array([[0.1, 0.5, 0.3], [0.2, 0.1, 0.9], [0.4, 0.6, 0.5], [0.0, 0.7, 0.8]])
 sizes = st.floats(-1, 8.5).map(np.exp).map(float)

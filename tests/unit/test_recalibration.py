@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import special
 
-from service.assessment.recalibration import FORMS, Form, recalibrate
-from service.assessment.score_bins import bin_scores
-from service.assessment.semi_supervised import ScorePosterior, learn_scores
+from service.statistics.binary.score_bins import bin_scores
+from service.statistics.binary.semi_supervised import ScorePosterior, learn_scores
+from service.statistics.recalibration import FORMS, Form, recalibrate
 
 BINS = bin_scores(np.random.default_rng(0).beta(0.7, 0.7, 3_000))
 MIXTURE = learn_scores(BINS, np.random.default_rng(0)).mixture

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.digits import digits_recordings
 from service.replay.recording import Recording, load_recording
 

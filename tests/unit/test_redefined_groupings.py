@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from traffic_tables import every_cell, traffic_of
 
-from service.believing import known_labels
-from service.cells import ALL, FORMER_GROUPING, CellSpace, Grouping
-from service.definitions import definitions
-from service.evidence import model_evidence
-from service.group_index import GroupIndex
-from service.ledger import OutcomeLedger
-from service.model_settings import ModelSettings
+from service.config.model import ModelSettings
+from service.domain.cells import ALL, FORMER_GROUPING, CellSpace, Grouping
+from service.domain.grouping_fingerprints import definitions
+from service.monitoring.anytime_tests import model_evidence
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import known_labels
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given, decode_fact, encode_packed
 

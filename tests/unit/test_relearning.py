@@ -11,15 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from traffic_tables import every_cell, traffic_of
 
-from service.assessment.forgetting import what_remains
-from service.assessment.policies import Situation, ThompsonPolicy
-from service.assessment.tasks import EstimateAccuracy, Question
-from service.believing import KnownLabels, assess_groups, labels_of
-from service.cells import CellSpace, Grouping
-from service.group_index import GroupIndex
-from service.ledger import OutcomeLedger
-from service.outcome_sums import SumTallies
-from service.relearning import AskedGrouping, ChangeMemory, Forgotten, PlacedOutcomes, forgotten
+from service.domain.cells import CellSpace, Grouping
+from service.monitoring.change_discounting import (
+    AskedGrouping,
+    ChangeMemory,
+    Forgotten,
+    PlacedOutcomes,
+    forgotten,
+)
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.outcome_aggregates import SumTallies
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import KnownLabels, assess_groups, labels_of
+from service.statistics.change_points import what_remains
+from service.statistics.policies import Situation, ThompsonPolicy
+from service.statistics.tasks import EstimateAccuracy, Question
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 

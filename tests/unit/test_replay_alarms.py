@@ -9,10 +9,10 @@ import pytest
 from replay_examples import plain_pool
 from scipy import stats
 
-from service.assessment.group_evidence import GroupedLabels, GroupEvidence, assess_evidence
 from service.replay.alarms import RULES, Alarms, AlarmStudy, alarm_batch, alarm_summary
 from service.replay.drift import DRIFTING, FIRST, HEALTHY, NO_DRIFT, DriftStudy, Scenario
 from service.replay.study import Workers, workers
+from service.statistics.grouped_e_processes import GroupedLabels, GroupEvidence, assess_evidence
 
 POOL = plain_pool([90, 80], [10, 20])
 DRIFT = DriftStudy(POOL, runs=2, window=100, half_life=50, run_length=1_000, mass=0.95, seed=0)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from replay_examples import recording
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.challenge_command import Contest
 from service.replay.command import add_parser
 from service.replay.recording import Recording

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from replay_examples import recording
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.command import _study, add_parser
 from service.replay.study import true_metric
 

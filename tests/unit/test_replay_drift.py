@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from replay_examples import plain_pool
 
-from service.assessment.forgetting import what_remains
 from service.replay.drift import (
     CHANGE,
     HEALTHY,
@@ -23,6 +22,7 @@ from service.replay.drift import (
     streams,
 )
 from service.replay.study import Workers, workers
+from service.statistics.change_points import what_remains
 
 POOL = plain_pool([90, 60], [10, 40])
 STUDY = DriftStudy(POOL, runs=3, window=100, half_life=50, run_length=10_000, mass=0.95, seed=0)

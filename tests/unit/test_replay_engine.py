@@ -9,12 +9,12 @@ import pytest
 from replay_examples import Watch, labels_told, plain_pool, pool_of, replayed
 from scipy import stats
 
-from service.assessment.policies import POLICIES
-from service.assessment.priors import FIXED_PRIORS
-from service.assessment.tasks import TASKS, Question
 from service.replay.grouping import Grouper
 from service.replay.pool import Pool, Shuffled
 from service.replay.recording import Recording
+from service.statistics.policies import POLICIES
+from service.statistics.priors import FIXED_PRIORS
+from service.statistics.tasks import TASKS, Question
 
 LEAST = 1e-4
 """A test by chi-square fails so rarely where all is well; with these seeds it does not."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from service.assessment.vote_patterns import allocate
 from service.replay.ensemble import (
     METHODS,
     SEPARATE,
@@ -17,6 +16,7 @@ from service.replay.ensemble import (
     run_once,
 )
 from service.replay.study import Workers, workers
+from service.statistics.vote_patterns import allocate
 
 
 def voted(size: int = 400, seed: int = 0) -> VotedItems:

@@ -13,7 +13,7 @@ import pytest
 from replay_examples import recording
 from rich.console import Console
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.command import add_parser
 from service.replay.digits import digits_voters
 from service.replay.ensemble import METHODS, SEPARATE, SHARED, EnsembleStudy, Told, VotedItems

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.grouping import (
     Binning,
     Grouped,

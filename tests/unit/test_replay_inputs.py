@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from replay_examples import plain_pool, recording
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.corruption import CORRUPTIONS
 from service.replay.digits import digits_recordings
 from service.replay.grouping import equal_size_bins

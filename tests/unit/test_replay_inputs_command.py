@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from replay_examples import plain_pool, recording
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.command import add_parser
 from service.replay.inputs import NO_CHANGE, Change, Items
 from service.replay.inputs_command import changes

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from replay_examples import plain_pool
 
-from service.assessment.sequential import log_e_below
 from service.replay.inputs import LABELS_ALONE, NO_CHANGE, Items
 from service.replay.inputs_labelled import WAYS, Labelled, LabelStream, Way
 from service.replay.inputs_study import InputsStudy, Seen
 from service.replay.inputs_watched import CHANGED, CHANGING, DRIFT, HEALTHY, ROUND, WINDOW
 from service.replay.study import Workers, workers
+from service.statistics.e_processes import log_e_below
 
 GROUPS, RUNS = 5, 3
 ITEMS = Items.of(

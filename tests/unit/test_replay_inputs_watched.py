@@ -7,12 +7,14 @@ import pytest
 from replay_examples import recording
 from traffic_tables import JointCell, traffic_of
 
-from service.believing import believed_groupings
-from service.drifting import GroupingDrift, model_drift
-from service.group_index import GroupIndex
-from service.label_cells import LabelCells
-from service.ledger import OutcomeLedger
-from service.marking import MARKS_PER_WINDOW, due_marks
+from service.config.settings import Settings
+from service.domain.traffic_counts import TrafficCounts
+from service.monitoring.checkpoint_schedule import MARKS_PER_WINDOW, due_marks
+from service.monitoring.drift import GroupingDrift, model_drift
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.label_cells import LabelCells
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import believed_groupings
 from service.replay.inputs import Change, Items
 from service.replay.inputs_watched import (
     CHANGED,
@@ -27,10 +29,8 @@ from service.replay.inputs_watched import (
     watch,
 )
 from service.replay.recording import Recording
-from service.settings import Settings
-from service.store.marks import Marks
 from service.store.references import ReferenceWindow
-from service.traffic_counts import TrafficCounts
+from service.store.traffic_checkpoints import Marks
 
 GROUPS = 4
 CLASSES = 3

@@ -8,10 +8,6 @@ import numpy as np
 import pytest
 from replay_examples import believing, plain_pool, pool_of
 
-from service.assessment.beliefs import AccuracyBeliefs, LearnedAccuracy
-from service.assessment.comparison import rope_probabilities
-from service.assessment.confusion_beliefs import ConfusionBeliefs
-from service.assessment.curves import LearnedCurve
 from service.replay.engine import Method
 from service.replay.measures import (
     AccuracyErrors,
@@ -24,6 +20,10 @@ from service.replay.measures import (
 )
 from service.replay.study import Study
 from service.replay.summary import comparison, crossing, identification
+from service.statistics.beliefs import AccuracyBeliefs, LearnedAccuracy
+from service.statistics.comparison import rope_probabilities
+from service.statistics.confusion_beliefs import ConfusionBeliefs
+from service.statistics.curves import LearnedCurve
 
 METHOD = Method("uniform", "random")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.command import add_parser
 from service.replay.taken import refuse_what_is_not_taken
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from service.assessment.thresholds import Target
 from service.replay.performance import (
     RECALLS,
     BinaryScores,
@@ -16,6 +15,7 @@ from service.replay.performance import (
     run_once,
 )
 from service.replay.study import Workers, workers
+from service.statistics.binary.thresholds import Target
 
 
 def pool(size: int = 80, *, unit: bool = True, seed: int = 0) -> BinaryScores:

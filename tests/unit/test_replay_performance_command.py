@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from replay_examples import recording
 
-from service.assessment.estimate import Band
-from service.assessment.thresholds import Target
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.command import add_parser
 from service.replay.performance import RECALLS, BinaryScores, PerformanceStudy, Run
 from service.replay.performance_command import _studies
 from service.replay.performance_summary import Found, draw_performance, performance_summary
 from service.replay.recording import load_recording
+from service.statistics.binary.thresholds import Target
+from service.statistics.estimate import Band
 
 MANY = recording([90, 80, 70, 60])
 TWO = recording([50, 30])

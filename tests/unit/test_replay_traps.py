@@ -10,19 +10,19 @@ import pytest
 from replay_examples import Watch, believing, labels_told, plain_pool, pool_of, recording, replayed
 from scipy import integrate, stats
 
-from service.assessment.comparison import rope_probabilities
-from service.assessment.confusion_beliefs import ConfusionBeliefs
-from service.assessment.curves import LearnedCurve
-from service.assessment.policies import BayesUcbPolicy, Situation
-from service.assessment.priors import FIXED_PRIORS
-from service.assessment.tasks import TASKS, EstimateConfusion, IdentifyByAccuracy, Question
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 from service.replay.digits import digits_recordings
 from service.replay.grouping import Grouped, Grouper, equal_size_bins
 from service.replay.measures import BinErrors, Comparisons, Identification
 from service.replay.pool import Pool
 from service.replay.priors import beliefs_before
 from service.replay.recording import Recording, load_recording
+from service.statistics.comparison import rope_probabilities
+from service.statistics.confusion_beliefs import ConfusionBeliefs
+from service.statistics.curves import LearnedCurve
+from service.statistics.policies import BayesUcbPolicy, Situation
+from service.statistics.priors import FIXED_PRIORS
+from service.statistics.tasks import TASKS, EstimateConfusion, IdentifyByAccuracy, Question
 
 PRIORS = ("learned", *FIXED_PRIORS)
 

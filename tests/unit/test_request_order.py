@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.request_order import NO_PLACE, request_place, request_places, requested_at
+from service.domain.request_order import NO_PLACE, request_place, request_places, requested_at
 
 TIMES = st.floats(0, 4e9)
 

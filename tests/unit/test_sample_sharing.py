@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.ensembles import overlapping
-from service.assessment.sample_sharing import (
+from service.statistics.sample_sharing import (
     MOST_MEMBERS,
     Mixing,
     SharingPlan,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from harness import wait_for
 
-from service.scheduler import EveryTick, start_schedule
+from service.app.scheduler import EveryTick, start_schedule
 
 TICK = timedelta(seconds=0.05)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from service.assessment.score_bins import NEGATIVE, POSITIVE, UNLABELLED, bin_scores
+from service.statistics.binary.score_bins import NEGATIVE, POSITIVE, UNLABELLED, bin_scores
 
 SCORES = arrays(np.float64, st.integers(1, 400), elements=st.floats(0, 1, allow_subnormal=False))
 

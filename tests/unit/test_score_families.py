@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from service.assessment.score_families import (
+from service.statistics.binary.score_families import (
     OF_PROBABILITIES,
     Beta,
     Family,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from service.assessment.lapses import LAPSES, LOG_PRIOR, with_lapses
-from service.assessment.score_bins import NEGATIVE, POSITIVE, ScoreBins, bin_scores
-from service.assessment.score_logistic import LogisticPrior, fit_logistic, projected
+from service.statistics.binary.lapses import LAPSES, LOG_PRIOR, with_lapses
+from service.statistics.binary.score_bins import NEGATIVE, POSITIVE, ScoreBins, bin_scores
+from service.statistics.binary.score_logistic import LogisticPrior, fit_logistic, projected
 
 PRIOR = LogisticPrior(0.3, 0.8, 0.2, 0.4)
 

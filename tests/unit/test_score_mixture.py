@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from service.assessment.score_bins import UNLABELLED, ScoreBins, bin_scores
-from service.assessment.score_mixture import MixtureFit, fit_mixture, fit_unlabelled
+from service.statistics.binary.score_bins import UNLABELLED, ScoreBins, bin_scores
+from service.statistics.binary.score_mixture import MixtureFit, fit_mixture, fit_unlabelled
 
 SHARE, POSITIVES, NEGATIVES = 0.2, stats.beta(8, 2), stats.beta(2, 7)
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from service.errors import ConfigurationError
-from service.settings import Settings
-from service.settings_file import load_settings
+from service.config.loader import load_settings
+from service.config.settings import Settings
+from service.domain.errors import ConfigurationError
 
 SECRET = "hunter2-hunter2"
 BY_TOKEN = {"protocol": "sasl_ssl", "mechanism": "OAUTHBEARER"}

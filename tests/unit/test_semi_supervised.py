@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import special
 
-from service.assessment.score_bins import NEGATIVE, UNLABELLED, ScoreBins, bin_scores
-from service.assessment.score_mixture import fit_unlabelled
-from service.assessment.semi_supervised import ScorePosterior, learn_scores
+from service.statistics.binary.score_bins import NEGATIVE, UNLABELLED, ScoreBins, bin_scores
+from service.statistics.binary.score_mixture import fit_unlabelled
+from service.statistics.binary.semi_supervised import ScorePosterior, learn_scores
 
 
 def labelled(scores: np.ndarray, probabilities: np.ndarray, known: int, *, unit: bool = True) -> ScoreBins:

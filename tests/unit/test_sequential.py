@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
-from service.assessment.sequential import (
+from service.statistics.e_processes import (
     confidence_sequence,
     discoveries,
     log_e_below,

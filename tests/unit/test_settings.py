@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from service.cells import ALL, SCORE_BIN
-from service.describing.configuration import configuration_page
-from service.describing.schemas import in_words
-from service.errors import ConfigurationError
-from service.model_settings import ModelSettings, decay_per_second
-from service.settings import (
+from service.app.docgen.configuration import configuration_page
+from service.app.docgen.schemas import in_words
+from service.config.loader import load_settings
+from service.config.model import ModelSettings, decay_per_second
+from service.config.settings import (
     KafkaSettings,
     RedisSettings,
     ScheduleSettings,
     Settings,
 )
-from service.settings_file import load_settings
+from service.domain.cells import ALL, SCORE_BIN
+from service.domain.errors import ConfigurationError
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "configuration.md"
 MODEL = "models: {animals: {classes: [cat, dog]}}\n"

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from service.cells import OTHER, CellBounds, CellSpace, Grouping
-from service.grouping_pool import GroupingPool
-from service.pool import Pools
-from service.pool_key import PoolKey
-from service.shard import Candidates, Shard
-from service.siphash import siphash24
-from service.tables import tables
-from service.traffic import Traffic, merge_traffic
-from service.value_book import ValueBook
+from service.domain.cells import OTHER, CellBounds, CellSpace, Grouping
+from service.domain.grouping_pool import GroupingPool
+from service.domain.pool import Pools
+from service.domain.pool_key import PoolKey
+from service.domain.shard import Candidates, Shard
+from service.domain.siphash import siphash24
+from service.domain.traffic import Traffic, merge_traffic
+from service.domain.traffic_tables import tables
+from service.domain.value_book import ValueBook
 
 KEY = bytes(range(16))
 GROUPS = 3

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_ledger import EVER, folded, known, outcome, revision, stream
 
-from service.cells import FORMER_GROUPING
-from service.label_sources import Source
-from service.ledger import OutcomeLedger
+from service.domain.cells import FORMER_GROUPING
+from service.monitoring.label_sources import Source
+from service.monitoring.outcome_table import OutcomeLedger
 from service.store.facts import OutcomeEntry, SharedDraw
 
 

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.evidence_base import first_open, open_places
-from service.model_settings import ModelSettings
-from service.request_order import NO_PLACE, request_place
-from service.shared_draws import SharedDraws
+from service.config.model import ModelSettings
+from service.domain.request_order import NO_PLACE, request_place
+from service.monitoring.evidence_base import first_open, open_places
+from service.monitoring.shared_draws import SharedDraws
 from service.store.requests import OpenRequest
 
 REGION, DEVICE = ("region", "north"), ("device", "d1")

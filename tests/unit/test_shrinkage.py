@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from snapshots import snapshot
 
-from service.assessment import beta as betas
-from service.assessment.shrinkage import own_rate, own_share
-from service.report.groups import group_table
+from service.serving.documents.groups import group_table
+from service.statistics import beta as betas
+from service.statistics.shrinkage import own_rate, own_share
 
 STRENGTHS = st.floats(0.5, 500)
 RATES = st.floats(0.02, 0.98)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from service.errors import BadMessage
-from service.signing import SIGNATURE_HEADER, VENDOR_HEADER, sign, verify
+from service.domain.errors import BadMessage
+from service.domain.label_signatures import SIGNATURE_HEADER, VENDOR_HEADER, sign, verify
 
 Headers = list[tuple[str, bytes]]
 

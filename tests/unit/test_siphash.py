@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.siphash import siphash24
+from service.domain.siphash import siphash24
 
 KEY = bytes(range(16))
 

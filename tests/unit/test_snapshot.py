@@ -11,10 +11,10 @@ from prometheus_client import CollectorRegistry
 from rich.console import Console
 from snapshots import ACCURACY, ASSESSMENTS, BUDGET, NOW, drifting, snapshot
 
-from service.attribute_traffic import AttributeTraffic
-from service.exposition import SnapshotCollector
-from service.snapshot import ModelSnapshot
-from service.status import status_view
+from service.app.status_command import status_view
+from service.monitoring.attribute_traffic import AttributeTraffic
+from service.monitoring.snapshot import ModelSnapshot
+from service.serving.prometheus import SnapshotCollector
 
 TAKEN = snapshot()
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from service.assessment import comparison
-from service.assessment.beliefs import AccuracyBeliefs, Outcomes
-from service.assessment.bin_beliefs import BinBeliefs
-from service.assessment.confusion_beliefs import ConfusionBeliefs, LearnedConfusion
-from service.assessment.curves import LearnedCurve
-from service.assessment.laplace import Cells
-from service.assessment.tasks import TASKS, Question
+from service.statistics import comparison
+from service.statistics.beliefs import AccuracyBeliefs, Outcomes
+from service.statistics.bin_beliefs import BinBeliefs
+from service.statistics.confusion_beliefs import ConfusionBeliefs, LearnedConfusion
+from service.statistics.curves import LearnedCurve
+from service.statistics.laplace import Cells
+from service.statistics.tasks import TASKS, Question
 
 SHARES = np.array([0.5, 0.3, 0.2])
 WITHIN = np.array([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from service.assessment.performance import Performance
-from service.assessment.thresholds import Costs, Target, choose_threshold
+from service.statistics.binary.performance import Performance
+from service.statistics.binary.thresholds import Costs, Target, choose_threshold
 
 
 def drawn(right: list[list[float]], called: list[list[float]]) -> Performance:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from snapshots import NOW, snapshot
 
-from service.grouping_snapshot import GroupingSnapshot
-from service.timeline import POINTS, Fault, Moment, Since, Timeline, faults_since, moment
+from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.monitoring.history import POINTS, Fault, Moment, Since, Timeline, faults_since, moment
 
 CLASS = snapshot(alerts={"min_accuracy": 0.8}).groupings["class"]
 DOG: Fault = ("accuracy_low", "class", "dog")

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from service.times import in_words, moment
+from service.domain.times import in_words, moment
 
 
 def test_a_time_without_an_offset_is_utc() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import trustme
 
-from service.settings import RedisSettings
-from service.tls import FreshContext
+from service.config.settings import RedisSettings
+from service.config.tls import FreshContext
 
 
 class Shown:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from snapshots import snapshot
 
-from service.exposition import SnapshotCollector
-from service.snapshot import ModelSnapshot
-from service.told import OTHER, told_groups
+from service.monitoring.metric_selection import OTHER, told_groups
+from service.monitoring.snapshot import ModelSnapshot
+from service.serving.prometheus import SnapshotCollector
 
 MANY = [f"c{i:02d}" for i in range(38)] + ["cat", "dog"]
 FLAT = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from service.cells import MISSING, OTHER, CellBounds, CellSpace, Grouping
-from service.tables import tables
-from service.traffic import Traffic
-from service.traffic_counts import WHOLE, TableCounts, TrafficCounts
+from service.domain.cells import MISSING, OTHER, CellBounds, CellSpace, Grouping
+from service.domain.traffic import Traffic
+from service.domain.traffic_counts import WHOLE, TableCounts, TrafficCounts
+from service.domain.traffic_tables import tables
 
 SPACE = CellSpace(
     classes=("cat", "dog"),

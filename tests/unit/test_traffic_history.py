@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from service.store.marks import MarkName
-from service.traffic_counts import WHOLE, TableCounts, TrafficCounts
-from service.traffic_history import GROWTH, superfluous, traffic_history
+from service.domain.traffic_counts import WHOLE, TableCounts, TrafficCounts
+from service.monitoring.traffic_history import GROWTH, superfluous, traffic_history
+from service.store.traffic_checkpoints import MarkName
 
 HOUR = 3_600.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from service.value_book import ValueBook
+from service.domain.value_book import ValueBook
 
 
 def test_combinations_keep_their_numbers_while_more_are_added() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from service.errors import ConfigurationError
-from service.settings import Settings
-from service.settings_file import load_settings
-from service.vendor_secrets import new_label_key, new_token
+from service.config.loader import load_settings
+from service.config.settings import Settings
+from service.config.vendor_secrets import new_label_key, new_token
+from service.domain.errors import ConfigurationError
 
 MODELS = (
     "models: {sorter: {classes: [cat, dog], assessments: {all: {budget: {labels: 9}}}}, "

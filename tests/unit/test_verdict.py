@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from service.assessment.verdict import labels_to_verdict
+from service.statistics.labels_needed import labels_to_verdict
 
 CONFIDENCE = 0.95
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.ensembles import majority, overlapping
-from service.assessment.sample_sharing import MOST_MEMBERS, plan_sharing
-from service.assessment.vote_patterns import Allocation, VotePatterns, allocate
+from service.statistics.sample_sharing import MOST_MEMBERS, plan_sharing
+from service.statistics.vote_patterns import Allocation, VotePatterns, allocate
 
 """A law holds on a busy machine too."""
 

@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from traffic_tables import JointCell, traffic_of
 
-from service.assessment.weights import effective_counts
-from service.believing import KnownLabels, labels_of
-from service.cells import (
+from service.domain.cells import (
     AGREE,
     ALL,
     CHALLENGE,
@@ -22,14 +20,16 @@ from service.cells import (
     Combination,
     Grouping,
 )
-from service.group_index import GroupIndex, has_voteless_traffic
-from service.ledger import OutcomeLedger
+from service.domain.traffic_counts import TrafficCounts
+from service.monitoring.group_index import GroupIndex, has_voteless_traffic
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import KnownLabels, labels_of
+from service.monitoring.traffic_history import traffic_history
+from service.monitoring.vote_shares import vote_shares
+from service.statistics.balance_heuristic import effective_counts
 from service.store.facts import OutcomeEntry
-from service.store.marks import MarkName
 from service.store.records import Fact, Given
-from service.traffic_counts import TrafficCounts
-from service.traffic_history import traffic_history
-from service.vote_shares import vote_shares
+from service.store.traffic_checkpoints import MarkName
 
 SPACE = CellSpace(
     ("cat", "dog"),

@@ -8,7 +8,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.assessment.weights import Asked, asked_densities, balance_weights, effective_counts, even_say
+from service.statistics.balance_heuristic import (
+    Asked,
+    asked_densities,
+    balance_weights,
+    effective_counts,
+    even_say,
+)
 
 
 @given(st.integers(0, 2**32), st.integers(1, 60))

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.cells import AGREE, CHALLENGE, DISAGREE, CellSpace
+from service.domain.cells import AGREE, CHALLENGE, DISAGREE, CellSpace
+from service.domain.traffic import Traffic
+from service.domain.traffic_tables import ALL_TRAFFIC, CHALLENGE_COLUMNS, tables
+from service.domain.value_table import Block
 from service.store.facts import TrafficFacts
-from service.tables import ALL_TRAFFIC, CHALLENGE_COLUMNS, tables
-from service.traffic import Traffic
-from service.value_table import Block
 
 
 class JointCell(NamedTuple):

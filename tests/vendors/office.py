@@ -21,16 +21,17 @@ from prometheus_client import CollectorRegistry
 from redis_cluster import EmbeddedRedisCluster
 from store_site import NOW, Site, message, outcomes, record, redis_settings
 
-from service.clients import build_producer, build_redis
-from service.contract import LabelRequest
-from service.embedded import EmbeddedRedis
-from service.instruments import VendorMetrics
-from service.settings import Settings
+from service.app.wiring import vendor_desk
+from service.config.settings import Settings
+from service.demo.servers import EmbeddedRedis
+from service.domain.messages import LabelRequest
+from service.kafka.clients import build_producer
+from service.serving.vendor_api.app import vendor_app
+from service.serving.vendor_api.desk import VendorDesk
+from service.serving.web.app import WebServer
+from service.store.client import build_redis
 from service.store.connection import Connection
-from service.web.app import WebServer
-from service.web.vendors.app import vendor_app
-from service.web.vendors.desk import VendorDesk
-from service.wiring import vendor_desk
+from service.telemetry.instruments import VendorMetrics
 
 TOKENS = {"acme": "token-of-acme", "acme-next": "next-token-of-acme", "bolt": "token-of-bolt"}
 LABEL_KEYS = {"acme": "a" * 32, "bolt": "b" * 32}

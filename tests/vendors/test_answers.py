@@ -10,9 +10,9 @@ from harness import wait_for
 from office import LABEL_KEYS, LEASE_SECONDS, Caller, Office, Open, fresh_connection
 from store_site import outcomes
 
-from service.embedded import EmbeddedBroker, EmbeddedRedis
-from service.errors import Unavailable
-from service.signing import verify
+from service.demo.servers import EmbeddedBroker, EmbeddedRedis
+from service.domain.errors import Unavailable
+from service.domain.label_signatures import verify
 from service.store.connection import Connection
 from service.store.idempotency import IdempotencyRecords
 

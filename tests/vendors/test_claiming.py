@@ -14,7 +14,7 @@ from harness import wait_for
 from office import LEASE_SECONDS, TOKENS, V1, Caller, Office, Open
 from store_site import NOW
 
-from service.contract import LabelRequest
+from service.domain.messages import LabelRequest
 
 
 def test_a_vendor_sees_its_models_and_how_many_requests_wait(office: Office, acme: Caller) -> None:

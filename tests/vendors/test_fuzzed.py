@@ -20,10 +20,10 @@ from office import TOKENS, V1, Office, fresh_connection
 from snapshots import NOW as SNAPSHOT_TAKEN
 from snapshots import snapshot
 
-from service.embedded import EmbeddedRedis
+from service.demo.servers import EmbeddedRedis
+from service.serving.web.api import API_PATH, SnapshotView
+from service.serving.web.app import WebServer, page_app
 from service.store.connection import Connection
-from service.web.api import API_PATH, SnapshotView
-from service.web.app import WebServer, page_app
 
 if os.environ.get("CI") == "true":
     import schemathesis

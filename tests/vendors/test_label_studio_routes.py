@@ -12,7 +12,7 @@ from label_studio_shapes import annotation, hook_body, minimal
 from office import LEASE_SECONDS, Caller, Office, Open, Told
 from store_site import NOW
 
-from service.errors import Unavailable
+from service.domain.errors import Unavailable
 from service.store.claims import Changed, ClaimStore
 
 BASE = "/models/m/label-studio"
@@ -263,7 +263,7 @@ def test_a_request_has_two_keys_however_many_annotations_are_told_of_it(office: 
 
 
 def test_an_export_with_too_many_tasks_is_refused(acme: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.label_studio.MOST_ENTRIES", 2)
+    monkeypatch.setattr("service.domain.label_studio.MOST_ENTRIES", 2)
     (task,) = tasks(acme)
     several = [({**task, "data": task["data"] | {"request_id": f"r{n}"}}, [annotation(n)]) for n in range(3)]
     told = export(acme, *several)

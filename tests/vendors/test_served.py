@@ -17,9 +17,9 @@ import pytest
 from harness import Deploy, Deployment, Process, wait_for
 from office import Caller, Told
 
-from service.embedded import free_port
+from service.demo.servers import free_port
+from service.serving.vendor_api.problems import Kind
 from service.store.facts import BEGINNING
-from service.web.vendors.problems import Kind
 
 TOKEN = "a-token-that-is-used-by-tests-alone"
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "vendor-api.md"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from service.errors import RecordingError
+from service.domain.errors import RecordingError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

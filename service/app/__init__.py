@@ -1,0 +1,1 @@
+"""The composition root: processes, rounds and the command line."""

@@ -1,0 +1,249 @@
+"""What every role may do in Redis and in Kafka, and no more: the one source of docs and of `credence rights`.
+
+What scripts do in Redis is read from them. Tests run every role with these rights alone, and hold every one
+of them to be needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
+
+from service.config.settings import Settings, Topics
+from service.store.connection import commands_of
+from service.store.keys import ModelKeys, epoch_key, hash_key_key, idempotency_key, lease_key, replay_key
+
+RightsRole = Literal[
+    "predictions", "labels", "schedule", "serve", "dead-letters", "layouts", "reference", "topics"
+]
+ROLES: tuple[RightsRole, ...] = get_args(RightsRole)
+
+PLAYED_BY: dict[RightsRole, str] = {
+    "predictions": "`credence consume predictions`",
+    "labels": "`credence consume labels`",
+    "schedule": "`credence schedule`",
+    "serve": "`credence serve`, `credence status`",
+    "dead-letters": "`credence dead-letters`",
+    "layouts": "`credence layouts`",
+    "reference": "`credence reference`",
+    "topics": "`credence topics create`",
+}
+"""Which commands play a role; `credence run` plays the first four."""
+
+_CALLS_SCRIPTS = frozenset({"EVALSHA", "EVAL"})
+_TRANSACTION = frozenset({"MULTI", "EXEC"})
+_ANY: Any = "*"
+
+
+@dataclass(frozen=True)
+class RedisRights:
+    """What a role does in Redis.
+
+    Attributes:
+        commands: that its client sends.
+        scripts: of `service/store/lua/` that it runs; what they call is needed too.
+        reads: patterns of keys that it only reads.
+        writes: patterns of keys that it writes, or gives to a script.
+        keeps_hash_key: whether it shares the pools' hash key, unless that is configured.
+    """
+
+    commands: frozenset[str] = frozenset()
+    scripts: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    keeps_hash_key: bool = True
+
+    def every_command(self) -> frozenset[str]:
+        """Those of the scripts too."""
+        called = frozenset(name for script in self.scripts for name in commands_of(script))
+        return self.commands | called | (_CALLS_SCRIPTS if self.scripts else frozenset())
+
+
+@dataclass(frozen=True, order=True)
+class KafkaRight:
+    """One ACL.
+
+    Attributes:
+        resource: `topic` or `group`.
+        name: of it, literally.
+        operation: as `kafka-acls.sh` has it.
+    """
+
+    resource: Literal["topic", "group"]
+    name: str
+    operation: Literal["Read", "Write", "Create"]
+
+
+@dataclass(frozen=True)
+class _KafkaUse:
+    """What a role does in Kafka, by the keys of `kafka.topics`."""
+
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    creates: tuple[str, ...] = ()
+    groups: tuple[str, ...] = field(default=())
+
+
+def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
+    keys = ModelKeys(prefix, "*", "*")
+    shards = (keys.partitions, keys.shard(_ANY), keys.traffic(_ANY), keys.sums(_ANY))
+    pools = (keys.pool(_ANY), keys.items(_ANY), keys.drawn(_ANY))
+    counted = (keys.open, keys.outbox, keys.budget, keys.tallies, keys.outcomes)
+    requested = (keys.request(_ANY), keys.asked(_ANY))
+    looks = {"SMEMBERS", "HMGET", "HLEN", "HRANDFIELD", "HGETALL", "XRANGE", "HKEYS"} | _TRANSACTION
+    follows_topic = ("settle_topic", "rewind_topic")
+    return {
+        "predictions": RedisRights(
+            commands=frozenset({"HMGET", "HGETALL", "HKEYS", "LRANGE", "HSETNX", "HGET"}) | _TRANSACTION,
+            scripts=("flush", *follows_topic),
+            writes=(*shards, *pools),
+        ),
+        "labels": RedisRights(
+            commands=frozenset({"HMGET", "HSETNX", "HGET"}),
+            scripts=("apply_labels", "store_labels_offset", *follows_topic),
+            writes=(
+                *(keys.open, keys.deadlines, keys.outbox, keys.outcomes, keys.tallies),
+                *(keys.labels(_ANY), *requested, keys.claims),
+            ),
+        ),
+        "schedule": RedisRights(
+            commands=frozenset(looks | {"LRANGE", "ZRANGEBYSCORE", "HGET", "HDEL"}),
+            scripts=(
+                *("issue_requests", "expire_requests", "hold_lease", "release_lease", "keep_marks"),
+                "keep_checkpoint",
+            ),
+            reads=(*shards, keys.reference, keys.items(_ANY)),
+            writes=(
+                *(keys.fence, keys.deadlines, *counted, keys.pool(_ANY), keys.drawn(_ANY), *requested),
+                *(keys.claims, keys.marks, keys.evidence, lease_key(prefix), epoch_key(prefix)),
+            ),
+        ),
+        "serve": RedisRights(
+            commands=frozenset(looks | {"HGET"}),
+            reads=(*shards, keys.items(_ANY), *counted, keys.reference, keys.marks, keys.evidence),
+        ),
+        "dead-letters": RedisRights(
+            commands=frozenset({"SET", "GET", "MGET"}),
+            writes=(replay_key(prefix, "*"),),
+            keeps_hash_key=False,
+        ),
+        "layouts": RedisRights(
+            commands=frozenset({"SCAN", "HGETALL", "HLEN", "UNLINK"}) | _TRANSACTION,
+            writes=(*shards, *pools, keys.marks),
+            keeps_hash_key=False,
+        ),
+        "reference": RedisRights(
+            commands=frozenset({"HGETALL", "HSET", "DEL"}),
+            writes=(keys.reference,),
+            keeps_hash_key=False,
+        ),
+        "topics": RedisRights(keeps_hash_key=False),
+    }
+
+
+def _with_vendors(prefix: str, role: RightsRole, rights: RedisRights, *, claim: bool) -> RedisRights:
+    """The same where vendors are configured, and where some claim their requests by the vendor API."""
+    keys = ModelKeys(prefix, "*", "*")
+    claimable = keys.claimable("*")
+    if role in ("labels", "schedule"):
+        # Given to the scripts for every vendor: one may have had a token until now.
+        return replace(rights, writes=(*rights.writes, claimable))
+    if role == "serve" and claim:
+        return replace(
+            rights,
+            commands=rights.commands | {"ZSCORE", "ZRANGEBYSCORE", "ZCOUNT", "HGET", "SET", "GET", "DEL"},
+            scripts=("claim_requests", "change_claim", "keep_call"),
+            reads=(*rights.reads, keys.request("*"), keys.asked(_ANY)),
+            writes=(
+                *(keys.claims, claimable, keys.deadlines, idempotency_key(prefix, "*", "*")),
+                *(keys.annotation("*", "*"), keys.annotated("*", "*")),
+            ),
+        )
+    return rights
+
+
+_KAFKA: dict[RightsRole, _KafkaUse] = {
+    "predictions": _KafkaUse(reads=("predictions",), writes=("dead_letters",), groups=("predictions",)),
+    "labels": _KafkaUse(reads=("labels",), writes=("dead_letters",), groups=("labels",)),
+    "schedule": _KafkaUse(writes=("label_requests",)),
+    "serve": _KafkaUse(),
+    "dead-letters": _KafkaUse(reads=("dead_letters",), writes=("predictions", "labels")),
+    "layouts": _KafkaUse(),
+    "reference": _KafkaUse(),
+    "topics": _KafkaUse(creates=tuple(Topics.model_fields)),
+}
+
+
+def _vendors_claim(settings: Settings) -> bool:
+    return any(vendor.token_sha256 for vendor in settings.vendors.values())
+
+
+def redis_rights(settings: Settings, role: RightsRole) -> RedisRights:
+    """What a role does in Redis under these settings."""
+    redis = settings.redis
+    rights = _redis_table(redis.prefix)[role]
+    if settings.vendors:
+        rights = _with_vendors(redis.prefix, role, rights, claim=_vendors_claim(settings))
+    commands, writes = rights.commands, rights.writes
+    if rights.keeps_hash_key and settings.hash_key is None:
+        commands, writes = commands | {"SET", "GET"}, (*writes, hash_key_key(redis.prefix))
+    if commands and urlsplit(redis.url.get_secret_value()).path not in ("", "/", "/0"):
+        commands |= {"SELECT"}
+    if commands and redis.cluster:
+        # To find the nodes and the keys in commands, to follow keys that move, and as pipelines are
+        # transactions there.
+        commands |= {"CLUSTER|SLOTS", "COMMAND", "ASKING"} | _TRANSACTION
+    return replace(rights, commands=commands, writes=writes)
+
+
+def redis_rules(settings: Settings, role: RightsRole) -> list[str]:
+    """The same as rules of an ACL user, one of each; what it has besides is to be taken before."""
+    rights = redis_rights(settings, role)
+    return [
+        *(f"+{name.lower()}" for name in sorted(rights.every_command())),
+        *(f"%R~{pattern}" for pattern in rights.reads),
+        *(f"~{pattern}" for pattern in rights.writes),
+    ]
+
+
+def redis_lines(settings: Settings) -> Iterator[str]:
+    """Lines of an ACL file: a user per role, who cannot log in before a password is put behind `on`."""
+    for role in ROLES:
+        if rules := redis_rules(settings, role):
+            yield f"user {settings.redis.prefix}-{role} on resetchannels -@all {' '.join(rules)}"
+
+
+def kafka_rights(settings: Settings, role: RightsRole) -> list[KafkaRight]:
+    """What a role does in Kafka under these settings; to describe what is read or written is implied."""
+    use, kafka = _KAFKA[role], settings.kafka
+
+    def topic(key: str) -> str:
+        name: str = getattr(kafka.topics, key)
+        return name
+
+    own_topics = [vendor.topic for vendor in settings.vendors.values() if vendor.topic is not None]
+    of_vendors = {
+        "serve": [KafkaRight("topic", topic("labels"), "Write")] if _vendors_claim(settings) else [],
+        "schedule": [KafkaRight("topic", name, "Write") for name in own_topics],
+        "topics": [KafkaRight("topic", name, "Create") for name in own_topics],
+    }
+    return [
+        *(KafkaRight("topic", topic(key), "Read") for key in use.reads),
+        *(KafkaRight("topic", topic(key), "Write") for key in use.writes),
+        *(KafkaRight("topic", topic(key), "Create") for key in use.creates),
+        *(KafkaRight("group", f"{kafka.group_prefix}.{group}", "Read") for group in use.groups),
+        *of_vendors.get(role, []),
+    ]
+
+
+def kafka_lines(settings: Settings) -> Iterator[str]:
+    """Arguments of `kafka-acls.sh`, a line per right."""
+    for role in ROLES:
+        for right in kafka_rights(settings, role):
+            principal = f"User:{settings.kafka.group_prefix}-{role}"
+            yield (
+                f"--add --allow-principal {principal} --operation {right.operation} "
+                f"--{right.resource} {right.name}"
+            )

@@ -1,0 +1,1 @@
+"""Frozen settings, and the loader that reads them once."""

@@ -1,0 +1,217 @@
+"""Reads the settings: one YAML file and the `CREDENCE_*` environment, once.
+
+An environment variable overrides the key that its name spells, with two underscores
+between the levels: `CREDENCE_REDIS__URL` is `redis.url`. With `_FILE` behind the name
+the value is read from that file, for secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from service.config.model_validation import model_problems
+from service.config.security_validation import Problems, redis_problems, security_problems
+from service.config.settings import Bounds, Settings
+from service.config.vendor_validation import vendor_problems
+from service.domain.cells import AGREE, DISAGREE, MISSING
+from service.domain.errors import ConfigurationError
+from service.domain.traffic_tables import most_table_bytes
+
+ENVIRONMENT_PREFIX = "CREDENCE_"
+
+FILE_NAME_KEYS = frozenset({"ca_file", "certificate_file", "key_file", "token_ca_file", "token_file"})
+"""Keys whose value is the name of a file; their variables end with `_FILE` for all that."""
+
+PLAIN_TEXT_KEYS = FILE_NAME_KEYS | {
+    "url",
+    "hash_key",
+    "host",
+    "instance_id",
+    "key_password",
+    "username",
+    "password",
+    "token_endpoint",
+    "client_id",
+    "client_secret",
+    "scope",
+}
+"""Keys whose value in the environment is text as it stands, not YAML."""
+
+WORD_LIST_KEYS = frozenset({"label_keys", "token_sha256"})
+"""Keys whose value in the environment is several words, one a line or with spaces between: a file of secrets
+should be nothing but the secrets."""
+
+_FILE_SUFFIX = "_FILE"
+_TYPE_TAGS = ("int", "list[float]")
+"""What pydantic adds to the path of a key that may be of several types."""
+
+RESERVED_VARIABLES = frozenset({"CREDENCE_CONFIG"})
+"""Variables of the command line, not of the settings."""
+
+
+def load_settings(path: Path, environment: Mapping[str, str]) -> Settings:
+    """Read and validate the settings.
+
+    Args:
+        path: the YAML file.
+        environment: usually `os.environ`; only `CREDENCE_*` is looked at.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or a key is unknown or has an impossible value;
+            every problem is named by the path of its key.
+    """
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader
+    except OSError as error:
+        raise ConfigurationError([("(file)", error.strerror or "cannot be read")], str(path)) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        # Not its text, and not as the cause: both quote the line, which may hold a secret.
+        raise ConfigurationError([("(file)", f"is not valid YAML{_where(error)}")], str(path)) from None
+    if not isinstance(document, dict):
+        raise ConfigurationError([("(file)", "must be a mapping at the top level")], str(path))
+    _overlay_environment(document, environment)
+    try:
+        settings = Settings.model_validate(document)
+    except ValidationError as error:
+        # A value that fits none of several types is told once, by its key.
+        described = dict(_described(e) for e in error.errors())
+        raise ConfigurationError(list(described.items()), str(path)) from None
+    if problems := _cross_reference_problems(settings):
+        raise ConfigurationError(problems, str(path))
+    return settings
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """A SafeLoader that refuses duplicate keys instead of keeping the last one in silence."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Hashable] = set()
+        for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key = self.construct_object(key_node, deep=deep)
+            if not isinstance(key, Hashable):
+                break  # the base class refuses it
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"duplicate key {key!r}", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)
+
+
+def _overlay_environment(document: dict[str, Any], environment: Mapping[str, str]) -> None:
+    for variable in sorted(environment):
+        if not variable.startswith(ENVIRONMENT_PREFIX) or variable in RESERVED_VARIABLES:
+            continue
+        named = variable.rpartition("__")[2].lower() in FILE_NAME_KEYS
+        base = variable if named else variable.removesuffix(_FILE_SUFFIX)
+        if base != variable and base in environment:
+            raise _refused(variable, f"{base} is given too; give one of them")
+        text = environment[variable] if base == variable else _file_content(variable, environment[variable])
+        *parents, last = [part.lower() for part in base.removeprefix(ENVIRONMENT_PREFIX).split("__")]
+        target = document
+        for part in parents:
+            child = target.get(part)
+            if child is None:
+                child = target[part] = {}
+            if not isinstance(child, dict):
+                raise _refused(variable, f"{part!r} is not a group of settings")
+            target = child
+        try:
+            target[last] = _value_of(last, text)
+        except yaml.YAMLError as error:
+            raise _refused(variable, f"is not valid YAML{_where(error)}") from None
+
+
+def _value_of(key: str, text: str) -> Any:
+    if key in WORD_LIST_KEYS:
+        return text.split()
+    return text if key in PLAIN_TEXT_KEYS else yaml.safe_load(text)
+
+
+def _file_content(variable: str, path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise _refused(variable, f"names a file that cannot be read: {why}") from None
+
+
+def _refused(variable: str, problem: str) -> ConfigurationError:
+    return ConfigurationError([(variable, problem)], "environment")
+
+
+def _where(error: Exception) -> str:
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return ""
+    mark = error.problem_mark
+    return f": {error.problem} at line {mark.line + 1}, column {mark.column + 1}"
+
+
+def _described(error: Any) -> tuple[str, str]:
+    path = ".".join(str(part) for part in error["loc"] if part not in _TYPE_TAGS) or "(file)"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        message = "unknown key"
+    elif error["type"] == "missing":
+        message = "required, but absent"
+    return path, message
+
+
+def _cross_reference_problems(settings: Settings) -> Problems:
+    problems = security_problems(settings.kafka.security) + redis_problems(settings.redis)
+    problems += _listener_problems(settings)
+    for name, model in settings.models.items():
+        found = model_problems(f"models.{name}", model)
+        space = settings.cell_space(name)
+        if not found and (needed := most_table_bytes(space)) > settings.bounds.table_bytes:
+            problem = (
+                f"the tables of model {name!r} take up to {needed:,} bytes in one partition; raise it to "
+                f"{needed}, lower bounds.attribute_values, or use fewer score bins"
+            )
+            found = [("bounds.table_bytes", problem)]
+        problems += found + _vote_problems(settings, name)
+    return problems + vendor_problems(settings)
+
+
+def _vote_problems(settings: Settings, model: str) -> Problems:
+    """What would fold votes: as values of an attribute they must not be too long. All of them have rows."""
+    ensemble, bounds = settings.models[model].ensemble, settings.bounds
+    if settings.models[model].challenge is not None:
+        return _challenge_problems(bounds, model)
+    if ensemble is None:
+        return []
+    voters = 1 + len(ensemble.members)
+    if voters > bounds.attribute_length:
+        return [
+            ("bounds.attribute_length", f"must be at least {voters}, for vote patterns of model {model!r}")
+        ]
+    return []
+
+
+def _challenge_problems(bounds: Bounds, model: str) -> Problems:
+    longest = max(map(len, (AGREE, DISAGREE, MISSING)))
+    if bounds.attribute_length < longest:
+        told = f"must be at least {longest}, for the challenger of model {model!r}"
+        return [("bounds.attribute_length", told)]
+    return []
+
+
+def _listener_problems(settings: Settings) -> Problems:
+    taken: dict[int, str] = {}
+    problems: Problems = []
+    listeners = ["http", "monitoring"]
+    if any(vendor.token_sha256 for vendor in settings.vendors.values()):
+        listeners.append("vendor_api")
+    for name in listeners:
+        port = getattr(settings, name).port
+        if port and port in taken:
+            problems.append((f"{name}.port", f"is that of `{taken[port]}`; each has its own"))
+        taken[port] = name
+    return problems

@@ -1,0 +1,204 @@
+"""Settings of one model: its classes, groupings, costs, and what is asked about it; frozen."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from service.config.assessments import AssessmentSettings
+from service.config.drift import DriftSettings
+from service.config.evidence import EvidenceSettings
+from service.config.forgetting import ForgettingSettings
+from service.config.reference import ReferenceSettings
+from service.config.types import ClassName, Frozen, Name, Probability
+from service.domain.cells import Challenge, Ensemble
+from service.domain.open_inference import ATTRIBUTE_PREFIX, TENSOR_RULES, TensorField
+
+TensorName = Annotated[str, Field(min_length=1, max_length=256)]
+
+CONFUSION_CLASSES = 1_000
+"""Confusion and cost, which take arrays of classes by classes, are known of models with so many at most."""
+
+
+class GroupingSettings(Frozen):
+    """A partition of a model's traffic."""
+
+    by: Literal["predicted_class", "superclass", "attribute"] = Field(description="what tells groups apart")
+    attribute: Name | None = Field(default=None, description="with `by: attribute`: its name")
+    superclasses: dict[Name, list[ClassName]] | None = Field(
+        default=None, description="with `by: superclass`: the classes of every superclass"
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if (self.by == "attribute") != (self.attribute is not None):
+            raise ValueError("`attribute` is given with `by: attribute`, and only then")
+        if (self.by == "superclass") != (self.superclasses is not None):
+            raise ValueError("`superclasses` is given with `by: superclass`, and only then")
+        return self
+
+
+class AlertSettings(Frozen):
+    """Thresholds that alerts compare beliefs with."""
+
+    min_accuracy: Probability | None = Field(
+        default=None, description="of every group but score bins, whose scores may be low"
+    )
+    max_ece: Probability | None = Field(
+        default=None, description="of every group but those by what other classifiers say"
+    )
+    min_labels: float = Field(
+        default=10.0,
+        ge=0,
+        description="effective labels without which a threshold counts neither as crossed nor as met; twice "
+        "as many for calibration",
+    )
+    confidence: float = Field(
+        default=0.95, gt=0.5, lt=1, description="probability from which a threshold counts as crossed, or met"
+    )
+
+
+class Mistake(Frozen):
+    """What one kind of mistake costs."""
+
+    true: ClassName = Field(description="what it is")
+    predicted: ClassName = Field(description="what the model says")
+    cost: float = Field(ge=0, allow_inf_nan=False, description="in any unit")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _true_is_a_name(cls, given: Any) -> Any:
+        # YAML takes the key for a truth value.
+        if isinstance(given, dict):
+            return {"true" if key is True else key: value for key, value in given.items()}
+        return given
+
+
+class CostSettings(Frozen):
+    """What wrong predictions cost; right ones cost nothing."""
+
+    default: float = Field(default=1.0, ge=0, allow_inf_nan=False, description="of a mistake not listed")
+    mistakes: list[Mistake] = Field(default=[], description="those that cost more, or less")
+
+
+class ModelSettings(Frozen):
+    """One deployed classifier."""
+
+    classes: list[ClassName] = Field(min_length=2, max_length=10_000, description="label set, in order")
+    score_bins: int | list[float] = Field(
+        default=10, description="number of equal-width bins, or their inner edges"
+    )
+    groupings: dict[Name, GroupingSettings] = Field(
+        default_factory=dict, description="partitions of the model's traffic, by name"
+    )
+    assessments: dict[Name, AssessmentSettings] = Field(
+        default_factory=dict, description="standing questions about the model, by name"
+    )
+    alerts: AlertSettings = AlertSettings()
+    reference: ReferenceSettings = ReferenceSettings()
+    evidence: EvidenceSettings = EvidenceSettings()
+    drift: DriftSettings = DriftSettings()
+    costs: CostSettings | None = Field(
+        default=None, description="of mistakes, for a model with a grouping by predicted class"
+    )
+    prior: Literal["learned", "informed", "informed_jeffreys", "uniform", "vague"] = Field(
+        default="learned", description="belief about a group before its labels"
+    )
+    interval: float = Field(default=0.95, gt=0, lt=1, description="probability inside credible intervals")
+    interval_kind: Literal["equal_tailed", "highest_density"] = Field(
+        default="equal_tailed",
+        description="of accuracy and cost: as much probability on either side, or the shortest interval",
+    )
+    traffic_half_life_days: float | None = Field(
+        default=7.0,
+        gt=0,
+        description="traffic that no mark dates counts half after this time; never less, if null",
+    )
+    draw_half_life_hours: float | None = Field(
+        default=24.0,
+        gt=0,
+        description="an item is half as likely to be drawn for a label so long after its record arrived; "
+        "equally likely at every age, if null",
+    )
+    label_half_life_days: float | None = Field(
+        default=None, gt=0, description="a label counts half after this time; never less, if null"
+    )
+    forgetting: ForgettingSettings = ForgettingSettings()
+    tensors: dict[TensorField, TensorName] = Field(
+        default_factory=dict,
+        description="in inference responses: names of tensors that are not called like their field "
+        f"({', '.join(f'`{field}`' for field in TENSOR_RULES)})",
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if len(set(self.classes)) != len(self.classes):
+            raise ValueError("classes must differ from one another")
+        too_few = isinstance(self.score_bins, int) and self.score_bins < 1
+        limits = (0.0, *self.score_edges, 1.0)
+        if too_few or not all(low < high for low, high in itertools.pairwise(limits)):
+            raise ValueError("score_bins must be at least 1, or inner edges that ascend within (0, 1)")
+        if len({self.tensors.get(field, field) for field in TENSOR_RULES}) < len(TENSOR_RULES):
+            raise ValueError(
+                "tensors must differ from one another, and from the fields that keep their names"
+            )
+        if any(name.startswith(ATTRIBUTE_PREFIX) for name in self.tensors.values()):
+            raise ValueError(f"tensors cannot begin with `{ATTRIBUTE_PREFIX}`: such a tensor is an attribute")
+        return self
+
+    @property
+    def score_edges(self) -> tuple[float, ...]:
+        """Inner edges of the score bins."""
+        if isinstance(self.score_bins, int):
+            return tuple(i / self.score_bins for i in range(1, max(self.score_bins, 0)))
+        return tuple(self.score_bins)
+
+    @property
+    def positive_class(self) -> str | None:
+        """The class to be found, if any assessment asks about performance."""
+        return next((a.positive_class for a in self.assessments.values() if a.task == "performance"), None)
+
+    @property
+    def ensemble(self) -> Ensemble | None:
+        """Whose votes tell groups apart, if any assessment asks about an ensemble."""
+        for asked in self.assessments.values():
+            if asked.task == "ensemble" and asked.members and asked.positive_class is not None:
+                return Ensemble(tuple(asked.members), asked.positive_class)
+        return None
+
+    @property
+    def challenge(self) -> Challenge | None:
+        """Whose agreement tells groups apart, if any assessment asks about a challenger."""
+        for asked in self.assessments.values():
+            if asked.task == "challenge" and asked.challenger is not None:
+                return Challenge(asked.challenger)
+        return None
+
+    @property
+    def traffic_decay_per_second(self) -> float:
+        """How fast traffic loses weight, in 1/s; 0 without a half-life."""
+        return decay_per_second(self.traffic_half_life_days)
+
+    @property
+    def draw_decay_per_second(self) -> float:
+        """How fast pooled items lose weight in draws, in 1/s; 0 without a half-life."""
+        hours = self.draw_half_life_hours
+        return decay_per_second(None if hours is None else hours / 24)
+
+    @property
+    def label_decay_per_second(self) -> float:
+        """How fast labels lose weight, in 1/s; 0 without a half-life."""
+        return decay_per_second(self.label_half_life_days)
+
+    @property
+    def change_run_length(self) -> float | None:
+        """Labels of a group from one change to the next; None where changes are not looked for."""
+        return self.forgetting.run_length if self.forgetting.after_change else None
+
+
+def decay_per_second(half_life_days: float | None) -> float:
+    """Rate of exponential decay in 1/s for a half-life in days; 0 for None."""
+    return 0.0 if half_life_days is None else math.log(2) / (half_life_days * 86_400)

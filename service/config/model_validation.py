@@ -1,0 +1,208 @@
+"""What makes no sense in the settings of a model though every key by itself does."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from service.config.assessments import METRICS, AssessmentSettings
+from service.config.model import CONFUSION_CLASSES, CostSettings, GroupingSettings, ModelSettings
+from service.config.security_validation import Problems
+from service.domain.cells import ALL, CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES, bin_names
+
+_TAKEN_BY: dict[str, tuple[str, ...]] = {
+    "positive_class": ("performance", "ensemble"),
+    "targets": ("performance", "ensemble"),
+    "threshold": ("performance",),
+    "error_costs": ("performance",),
+    "members": ("ensemble",),
+    "member_labels": ("ensemble",),
+    "challenger": ("challenge",),
+    "margin": ("challenge",),
+    "disagreement_share": ("challenge",),
+}
+"""Keys of an assessment that only some tasks know."""
+
+_TAKEN = (ALL, SCORE_BIN, POSITIVE_SCORE, VOTES, CHALLENGE)
+
+
+def model_problems(at: str, model: ModelSettings) -> Problems:
+    """What does not fit together in a model's settings.
+
+    Args:
+        at: path of its key.
+        model: its settings.
+    """
+    problems = [
+        (f"{at}.groupings.{name}", f"this name is taken, as are {', '.join(_TAKEN)}")
+        for name in model.groupings
+        if name in _TAKEN
+    ]
+    for name, grouping in model.groupings.items():
+        problems += _superclass_problems(f"{at}.groupings.{name}", model, grouping)
+    if model.costs is not None:
+        problems += _cost_problems(f"{at}.costs", model, model.costs)
+    positive = {a.positive_class for a in model.assessments.values() if a.task == "performance"}
+    if len(positive - {None}) > 1:
+        problems.append((f"{at}.assessments", "the positive class is one and the same for all of a model"))
+    pooled = {
+        (*(a.members or ()), a.positive_class) for a in model.assessments.values() if a.task == "ensemble"
+    }
+    if len(pooled) > 1:
+        problems.append(
+            (f"{at}.assessments", "members and their class are the same for all ensembles of a model")
+        )
+    challengers = {a.challenger for a in model.assessments.values() if a.task == "challenge"}
+    if len(challengers - {None}) > 1:
+        problems.append((f"{at}.assessments", "the challenger is the same for all challenges of a model"))
+    if challengers and pooled:
+        problems.append((f"{at}.assessments", "a model has an ensemble or a challenger, not both"))
+    for name, assessment in model.assessments.items():
+        problems += _assessment_problems(f"{at}.assessments.{name}", model, assessment)
+    return problems
+
+
+def _cost_problems(at: str, model: ModelSettings, costs: CostSettings) -> Problems:
+    problems: Problems = []
+    if all(grouping.by != "predicted_class" for grouping in model.groupings.values()):
+        problems.append((at, "costs are told per predicted class; this model has no grouping by it"))
+    if len(model.classes) > CONFUSION_CLASSES:
+        problems.append((at, f"costs are known of models with at most {CONFUSION_CLASSES:,} classes"))
+    classes, seen = set(model.classes), set()
+    for i, mistake in enumerate(costs.mistakes):
+        pair = mistake.true, mistake.predicted
+        named = {"true": mistake.true, "predicted": mistake.predicted}
+        problems += [
+            (f"{at}.mistakes.{i}.{key}", f"{name!r} is no class of the model")
+            for key, name in named.items()
+            if name not in classes
+        ]
+        if mistake.true == mistake.predicted:
+            problems.append((f"{at}.mistakes.{i}", "a right prediction is no mistake, and costs nothing"))
+        if pair in seen:
+            problems.append((f"{at}.mistakes.{i}", "this mistake has a cost already"))
+        seen.add(pair)
+    return problems
+
+
+def _assessment_problems(at: str, model: ModelSettings, assessment: AssessmentSettings) -> Problems:
+    built_in = [POSITIVE_SCORE] if model.positive_class is not None else []
+    built_in += [VOTES] if model.ensemble is not None else []
+    known = [ALL, SCORE_BIN, *built_in, *model.groupings]
+    if assessment.grouping not in known:
+        return [
+            (
+                f"{at}.grouping",
+                f"unknown grouping {assessment.grouping!r}; this model has {', '.join(known)}",
+            )
+        ]
+    if assessment.metric not in METRICS[assessment.task]:
+        possible = ", ".join(METRICS[assessment.task])
+        return [(f"{at}.metric", f"{assessment.task} is about one of {possible}")]
+    problems = _metric_problems(at, model, assessment) + _performance_problems(at, model, assessment)
+    if assessment.task != "identification" and assessment.extreme is not None:
+        problems.append((f"{at}.extreme", "is given with `task: identification`, and only then"))
+    if (assessment.task == "comparison") != (assessment.between is not None):
+        problems.append((f"{at}.between", "is given with `task: comparison`, and only then"))
+    groups = _group_names(model, assessment.grouping)
+    if assessment.task in ("identification", "comparison") and groups is not None and len(groups) == 1:
+        problems.append((f"{at}.grouping", f"{assessment.task} needs more than one group"))
+    elif assessment.task == "identification" and groups is not None and assessment.top_m >= len(groups):
+        problems.append((f"{at}.top_m", f"must be below the number of groups, {len(groups)}"))
+    elif assessment.between is not None:
+        problems += _between_problems(f"{at}.between", assessment.between, groups)
+    return problems
+
+
+def _metric_problems(at: str, model: ModelSettings, assessment: AssessmentSettings) -> Problems:
+    metric, grouping = assessment.metric, model.groupings.get(assessment.grouping)
+    if metric == "overall_accuracy" and assessment.grouping != ALL:
+        return [(f"{at}.grouping", f"overall accuracy is of all traffic: `{ALL}`, or left out")]
+    if metric not in ("confusion", "cost"):
+        return []
+    problems = []
+    if grouping is None or grouping.by != "predicted_class":
+        problems.append((f"{at}.grouping", f"{metric} needs a grouping with `by: predicted_class`"))
+    if len(model.classes) > CONFUSION_CLASSES:
+        problems.append(
+            (f"{at}.metric", f"{metric} is known of models with at most {CONFUSION_CLASSES:,} classes")
+        )
+    if metric == "cost" and model.costs is None:
+        problems.append((f"{at}.metric", "cost needs the model's `costs`"))
+    return problems
+
+
+def _performance_problems(at: str, model: ModelSettings, assessment: AssessmentSettings) -> Problems:
+    problems: Problems = [
+        (f"{at}.{key}", f"is given with `task: {' or '.join(tasks)}`, and only then")
+        for key, tasks in _TAKEN_BY.items()
+        if assessment.task not in tasks and getattr(assessment, key) is not None
+    ]
+    if assessment.task == "ensemble":
+        problems += _ensemble_problems(at, model, assessment)
+    if assessment.task == "challenge" and assessment.challenger is None:
+        problems.append((f"{at}.challenger", "names the other classifier, as the votes of predictions do"))
+    if assessment.task != "performance":
+        return problems
+    if len(model.classes) != 2:  # noqa: PLR2004 - what binary means
+        problems.append((f"{at}.task", "performance is of binary classifiers; this model has more classes"))
+    if assessment.positive_class not in model.classes:
+        problems.append((f"{at}.positive_class", f"must be one of the model's classes: {model.classes}"))
+    if assessment.grouping != ALL:
+        problems.append((f"{at}.grouping", f"performance is of all traffic: `{ALL}`, or left out"))
+    edges = np.array(model.score_edges)
+    if not np.allclose(edges, 1 - edges[::-1], rtol=0, atol=1e-9):
+        problems.append((f"{at}.task", "performance needs `score_bins` that are symmetric about 1/2"))
+    return problems
+
+
+def _ensemble_problems(at: str, model: ModelSettings, assessment: AssessmentSettings) -> Problems:
+    problems: Problems = []
+    if assessment.positive_class not in model.classes:
+        problems.append((f"{at}.positive_class", f"must be one of the model's classes: {model.classes}"))
+    if assessment.members is None or len(set(assessment.members)) < len(assessment.members):
+        problems.append((f"{at}.members", "names the classifiers whose votes are pooled, each once"))
+    if assessment.grouping != ALL:
+        problems.append((f"{at}.grouping", f"an ensemble is asked about by its votes: `{ALL}`, or left out"))
+    others = {"recall", "f1", "false_positive_rate"}
+    if assessment.targets is not None and others & assessment.targets.model_dump(exclude_none=True).keys():
+        problems.append((f"{at}.targets", "the members of an ensemble have a target of precision alone"))
+    return problems
+
+
+def _between_problems(at: str, between: list[str], groups: list[str] | None) -> Problems:
+    if between[0] == between[1]:
+        return [(at, "the two groups must differ")]
+    return [
+        (at, f"{name!r} is no group of the grouping") for name in between if name not in (groups or between)
+    ]
+
+
+def _group_names(model: ModelSettings, grouping: str) -> list[str] | None:
+    """Names of all groups that a grouping can have; None where traffic decides."""
+    if grouping == ALL:
+        return [ALL]
+    if grouping in (SCORE_BIN, POSITIVE_SCORE):
+        return bin_names(model.score_edges)
+    if grouping in (VOTES, CHALLENGE):
+        return None
+    settings = model.groupings[grouping]
+    if settings.by == "attribute":
+        return None
+    return model.classes if settings.by == "predicted_class" else list(settings.superclasses or {})
+
+
+def _superclass_problems(at: str, model: ModelSettings, grouping: GroupingSettings) -> Problems:
+    if grouping.superclasses is None:
+        return []
+    members = [name for names in grouping.superclasses.values() for name in names]
+    problems = [
+        (f"{at}.superclasses", f"{name!r} is no class of the model")
+        for name in dict.fromkeys(members)
+        if name not in model.classes
+    ]
+    problems += [
+        (f"{at}.superclasses", f"class {name!r} stands in {members.count(name)} superclasses, not in one")
+        for name in model.classes
+        if members.count(name) != 1
+    ]
+    return problems

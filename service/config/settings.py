@@ -1,0 +1,339 @@
+"""Settings: what Credence can be told; frozen. `service.config.loader` reads them, once."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from service.config.model import ModelSettings
+from service.config.types import Frozen, Name, PositiveSeconds, Probability
+from service.config.vendors import VendorApiSettings, VendorName, VendorSettings
+from service.domain.cells import (
+    ALL,
+    CHALLENGE,
+    POSITIVE_SCORE,
+    SCORE_BIN,
+    VOTES,
+    CellBounds,
+    CellSpace,
+    Grouping,
+)
+
+
+class Topics(Frozen):
+    """Names of the Kafka topics."""
+
+    predictions: Name = Field(default="credence.predictions", description="what the models say; read")
+    label_requests: Name = Field(
+        default="credence.label-requests", description="what people are asked; written"
+    )
+    labels: Name = Field(default="credence.labels", description="what people answer; read")
+    dead_letters: Name = Field(default="credence.dead-letters", description="messages refused; written")
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        names = [self.predictions, self.label_requests, self.labels, self.dead_letters]
+        if len(set(names)) != len(names):
+            raise ValueError("the four topics must differ from one another")
+        return self
+
+
+class KafkaSecurity(Frozen):
+    """Who Kafka is, and who Credence is to it. Files hold PEM."""
+
+    protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] = Field(
+        default="plaintext", description="of all connections; with `sasl` a login, with `ssl` encrypted"
+    )
+    ca_file: str | None = Field(
+        default=None, description="certificates by which brokers are known; the system's if absent"
+    )
+    certificate_file: str | None = Field(
+        default=None, description="with `ssl`: the certificate that Credence shows, and those above it"
+    )
+    key_file: str | None = Field(default=None, description="the certificate's private key")
+    key_password: SecretStr | None = Field(default=None, description="of the private key, if it is encrypted")
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = Field(
+        default=None, description="of the login"
+    )
+    username: str | None = Field(
+        default=None, min_length=1, description="of the login, but for `OAUTHBEARER`"
+    )
+    password: SecretStr | None = Field(default=None, description="of the login, but for `OAUTHBEARER`")
+    token_file: str | None = Field(
+        default=None,
+        description="for `OAUTHBEARER`: a file that holds the token; read anew for every login",
+    )
+    token_endpoint: str | None = Field(
+        default=None,
+        description="for `OAUTHBEARER`, instead of a file: the URL where client credentials are given for a "
+        "token; `https`, but for loopback",
+    )
+    token_ca_file: str | None = Field(
+        default=None,
+        description="certificates by which the token endpoint is known; the system's if absent",
+    )
+    client_id: str | None = Field(default=None, min_length=1, description="for the token endpoint")
+    client_secret: SecretStr | None = Field(default=None, description="for the token endpoint")
+    scope: str | None = Field(
+        default=None, min_length=1, description="what a token is asked for; several, with blanks between"
+    )
+
+
+class KafkaSettings(Frozen):
+    """How to reach Kafka, and how to read from it."""
+
+    bootstrap_servers: list[str] = Field(
+        default=["127.0.0.1:9092"], min_length=1, description="brokers to begin with, as host:port"
+    )
+    security: KafkaSecurity = KafkaSecurity()
+    topics: Topics = Topics()
+    group_prefix: Name = Field(
+        default="credence", description="consumer groups are `<prefix>.predictions`, …"
+    )
+    session_timeout_seconds: PositiveSeconds = Field(
+        default=30.0, description="a silent consumer's partitions move to another one after this time"
+    )
+    instance_id: Name | None = Field(
+        default=None,
+        description="a name that this process keeps over restarts and no other one has, such as its pod's; "
+        "its partitions wait for it while it restarts, for `session_timeout_seconds` at most",
+    )
+    metadata_seconds: PositiveSeconds = Field(
+        default=30.0, description="how soon new partitions, and topics made anew, are noticed"
+    )
+    start: Literal["earliest", "latest"] = Field(
+        default="earliest",
+        description="where to begin with a topic that was never read; partitions added later are read whole",
+    )
+    max_poll_records: int = Field(
+        default=10_000, ge=1, le=100_000, description="most records that one poll takes"
+    )
+    fast_fetch: bool = Field(
+        default=False,
+        description="take record batches apart faster than the client library does, if its version is known",
+    )
+    flush_seconds: PositiveSeconds = Field(default=1.0, description="longest time that facts wait in memory")
+    flush_records: int = Field(default=50_000, ge=1, description="most records that wait in memory")
+    partitions: int = Field(default=4, ge=1, description="for `credence topics create`")
+    replication_factor: int = Field(default=1, ge=1, description="for `credence topics create`")
+
+
+class RedisSettings(Frozen):
+    """How to reach Redis."""
+
+    url: SecretStr = Field(
+        default=SecretStr("redis://127.0.0.1:6379/0"),
+        description="`rediss://` is encrypted; may hold username and password",
+    )
+    username: str | None = Field(
+        default=None, min_length=1, description="of the login; the user `default` if absent"
+    )
+    password: SecretStr | None = Field(default=None, description="of the login, where `url` holds none")
+    ca_file: str | None = Field(
+        default=None,
+        description="with `rediss://`: certificates by which Redis is known; the system's if absent",
+    )
+    certificate_file: str | None = Field(
+        default=None, description="with `rediss://`: the certificate that Credence shows, and those above it"
+    )
+    key_file: str | None = Field(default=None, description="the certificate's private key")
+    key_password: SecretStr | None = Field(default=None, description="of the private key, if it is encrypted")
+    prefix: Name = Field(default="credence", description="first part of every key")
+    cluster: bool = Field(
+        default=False, description="a Redis Cluster; `url` is of any of its nodes, or a name of them all"
+    )
+    timeout_seconds: PositiveSeconds = Field(default=5.0, description="for connecting and for every reply")
+
+
+Host = Annotated[str, Field(description="address to listen on; 0.0.0.0 is every one")]
+Port = Annotated[int, Field(ge=0, le=65_535, description="0 takes a free port")]
+
+
+class MonitoringSettings(Frozen):
+    """Where metrics and health are served, apart from the page. Loopback alone, unless you say otherwise."""
+
+    host: Host = "127.0.0.1"
+    port: Port = 8401
+
+
+class HttpSettings(Frozen):
+    """Where the status page and its API are served. Loopback alone, unless you say otherwise."""
+
+    host: Host = "127.0.0.1"
+    port: Port = 8400
+    allowed_hosts: list[str] = Field(
+        default=[],
+        description="names to be asked under, such as `localhost` or `*.example.com`; any, if empty. "
+        "It keeps pages elsewhere from reading this one through a name that they point here (DNS rebinding)",
+    )
+    history_hours: float = Field(
+        default=24.0, gt=0, le=8_760, description="how far back the page shows what was believed"
+    )
+
+
+class ScheduleSettings(Frozen):
+    """How often Credence looks, and asks."""
+
+    tick_seconds: PositiveSeconds = Field(default=5.0, description="time between two rounds")
+    lease_seconds: PositiveSeconds = Field(
+        default=15.0, description="a leader that is silent for this long is replaced"
+    )
+
+    performance_seconds: PositiveSeconds = Field(
+        default=30.0,
+        description="time between two looks at the performance of binary classifiers, beside the rounds",
+    )
+
+    @model_validator(mode="after")
+    def _lease_outlives_ticks(self) -> Self:
+        if self.lease_seconds < 2 * self.tick_seconds:
+            raise ValueError("lease_seconds must be at least twice tick_seconds, or leadership flaps")
+        return self
+
+
+class Bounds(Frozen):
+    """Bounds on memory and message sizes; each has a metric that tells when it is hit."""
+
+    pool_items: int = Field(
+        default=50_000,
+        ge=1,
+        description="pooled items per model and partition; a group has twice the labels of the budgets that "
+        "may go to it, at least 16, halved until all groups have room",
+    )
+    attribute_values: int = Field(
+        default=1_000,
+        ge=1,
+        description="values of one attribute that are told apart, those with most traffic; the others share "
+        "the group `__other__`",
+    )
+    table_bytes: int = Field(
+        default=268_435_456,
+        ge=1,
+        description="most bytes that the tables of one model's traffic may take in one partition; "
+        "`credence check` lists them",
+    )
+    attribute_length: int = Field(default=64, ge=1, description="longest attribute value, in characters")
+    further_attribute_bytes: int = Field(
+        default=512,
+        ge=0,
+        description="names and values of attributes that no grouping uses, kept with a pooled item and its "
+        "outcome so that labels count when a grouping by them is added",
+    )
+    lateness_hours: float | None = Field(
+        default=24.0,
+        ge=0,
+        description="how far the time that a prediction claims may lie behind that of its record; an older "
+        "one counts as of the bound. Raise it for backfills; not bounded if null",
+    )
+    message_bytes: int = Field(default=1_048_576, ge=256, description="longest record value")
+    batch_bytes: int | None = Field(
+        default=None,
+        ge=1_048_576,
+        description="largest record batch after decompression; a larger one, or one that cannot be read, "
+        "becomes one dead letter. Works with kafka-python 3.0 alone. Not bounded if absent",
+    )
+    payload_bytes: int = Field(default=16_384, ge=0, description="longest inline payload kept in the pool")
+    probability_classes: int = Field(
+        default=200, ge=0, description="class-probability sums are kept for models with at most so many"
+    )
+    correction_days: float = Field(
+        default=30.0, gt=0, le=3_650, description="how long an answer may be corrected or retracted"
+    )
+    outcomes: int = Field(default=1_000_000, ge=1_000, description="outcomes kept per model, about")
+    metric_groups: int = Field(
+        default=200, ge=1, description="groups per grouping with metrics of their own; the rest are `other`"
+    )
+
+    @property
+    def lateness_seconds(self) -> float:
+        """The bound on lateness in seconds; infinite without one."""
+        return math.inf if self.lateness_hours is None else 3_600 * self.lateness_hours
+
+
+class DeadLetterSettings(Frozen):
+    """When bad messages are discarded one by one, and when the consumer stops instead."""
+
+    flood_ratio: Probability = Field(default=0.5, description="stop above this share of bad messages …")
+    flood_window: int = Field(default=1_000, ge=1, description="… among the last so many messages")
+
+
+class Settings(Frozen):
+    """Everything that Credence can be told."""
+
+    kafka: KafkaSettings = KafkaSettings()
+    redis: RedisSettings = RedisSettings()
+    http: HttpSettings = HttpSettings()
+    monitoring: MonitoringSettings = MonitoringSettings()
+    vendor_api: VendorApiSettings = VendorApiSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    bounds: Bounds = Bounds()
+    dead_letters: DeadLetterSettings = DeadLetterSettings()
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="least severe messages that are logged"
+    )
+    hash_key: SecretStr | None = Field(
+        default=None,
+        description="32 hexadecimal digits that decide what is drawn; made and kept in Redis if absent",
+    )
+    seed: int | None = Field(default=None, ge=0, description="of Thompson sampling; unpredictable if absent")
+    models: dict[Name, ModelSettings] = Field(
+        min_length=1, description="the deployed classifiers, by the name that their predictions carry"
+    )
+    vendors: dict[VendorName, VendorSettings] = Field(
+        default={},
+        description="who may be asked, by name; without any, whoever writes to the labels topic answers",
+    )
+
+    @field_validator("hash_key")
+    @classmethod
+    def _hash_key_is_16_bytes(cls, hash_key: SecretStr | None) -> SecretStr | None:
+        if hash_key is not None:
+            try:
+                key = bytes.fromhex(hash_key.get_secret_value())
+            except ValueError:
+                key = b""
+            if len(key) != 16:  # noqa: PLR2004 - the key length that SipHash defines
+                raise ValueError("must be 32 hexadecimal digits")
+        return hash_key
+
+    def hash_key_bytes(self) -> bytes | None:
+        """The configured hash key, 16 bytes, or None."""
+        return None if self.hash_key is None else bytes.fromhex(self.hash_key.get_secret_value())
+
+    def vendors_of(self, model: str) -> dict[str, VendorSettings]:
+        """The vendors that may be asked about a model, by name; none where vendors are not configured."""
+        return {
+            name: vendor
+            for name, vendor in self.vendors.items()
+            if vendor.models is None or model in vendor.models
+        }
+
+    def cell_space(self, model: str) -> CellSpace:
+        """The cells of one model, from its groupings and the bounds."""
+        settings = self.models[model]
+        groupings = {ALL: Grouping(ALL, "all"), SCORE_BIN: Grouping(SCORE_BIN, "score_bin")}
+        if settings.positive_class is not None:
+            groupings[POSITIVE_SCORE] = Grouping(
+                POSITIVE_SCORE, "positive_score", positive=settings.positive_class
+            )
+        if settings.ensemble is not None:
+            groupings[VOTES] = Grouping(VOTES, "votes", VOTES)
+        if settings.challenge is not None:
+            groupings[CHALLENGE] = Grouping(CHALLENGE, "challenge", CHALLENGE)
+        for name, grouping in settings.groupings.items():
+            superclasses = {c: s for s, members in (grouping.superclasses or {}).items() for c in members}
+            groupings[name] = Grouping(name, grouping.by, grouping.attribute or "", superclasses)
+        return CellSpace(
+            classes=tuple(settings.classes),
+            score_edges=settings.score_edges,
+            groupings=groupings,
+            bounds=CellBounds(
+                self.bounds.attribute_values,
+                self.bounds.attribute_length,
+                self.bounds.further_attribute_bytes,
+            ),
+            ensemble=settings.ensemble,
+            challenge=settings.challenge,
+        )

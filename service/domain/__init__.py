@@ -1,0 +1,1 @@
+"""What everything speaks of: messages, groupings, tables of traffic, pools, errors. No I/O."""

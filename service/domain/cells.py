@@ -1,0 +1,300 @@
+"""Groups, and the cells that traffic is counted in.
+
+A grouping is a partition of a model's traffic. Its groups are told apart by the predicted class and the score
+bin, or by the value of one attribute. Traffic is counted in tables, each by what some feature needs, and
+never in the product of all attributes (`service/domain/traffic_tables.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+OTHER = "__other__"
+"""Value that stands for all attribute values beyond the configured bounds."""
+
+MISSING = "__missing__"
+"""Value that stands for an attribute which a prediction does not carry."""
+
+
+def escape_reserved(value: str) -> str:
+    r"""An attribute value that cannot be mistaken for `OTHER` or `MISSING`: these get a backslash in front.
+
+    They get a further one where they begin with backslashes, so that different values stay different.
+    """
+    return "\\" + value if value.lstrip("\\") in _RESERVED else value
+
+
+_RESERVED = frozenset({OTHER, MISSING})
+
+ALL = "all"
+"""Name of the grouping with a single group, and of that group."""
+
+SCORE_BIN = "score_bin"
+"""Name of the grouping by score bin."""
+
+POSITIVE_SCORE = "positive_score"
+"""Name of the grouping by the score of a binary classifier's positive class, whichever it predicts."""
+
+VOTES = "__votes__"
+"""Name of the grouping by the votes of an ensemble, and of the attribute that stands for them."""
+
+CHALLENGE = "__challenge__"
+"""Name of the grouping by whether a challenger agrees, and of the attribute that stands for it."""
+
+AGREE, DISAGREE = "agree", "disagree"
+"""Its groups; the third one is `MISSING`, where predictions do not carry what the challenger says."""
+
+FORMER_GROUPING = "__former_grouping__"
+"""What labels were asked for whose grouping is configured no more, as it was then, or was by other votes."""
+
+Combination = tuple[str, ...]
+GroupingKind = Literal[
+    "all", "score_bin", "positive_score", "predicted_class", "superclass", "attribute", "votes", "challenge"
+]
+
+_BY_ATTRIBUTE = frozenset({"attribute", "votes", "challenge"})
+_BY_CLASS = frozenset({"predicted_class", "superclass", "positive_score"})
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """A partition of one model's traffic.
+
+    Attributes:
+        name: name in configuration, metrics and pages.
+        kind: what the partition is by.
+        attribute: for `attribute`, its name; for `votes`, `VOTES`; for `challenge`, `CHALLENGE`.
+        superclasses: for `superclass`, the superclass of every class.
+        positive: for `positive_score`, the positive one of two classes; score bins are symmetric about 1/2.
+    """
+
+    name: str
+    kind: GroupingKind
+    attribute: str = ""
+    superclasses: Mapping[str, str] = field(default_factory=dict)
+    positive: str = ""
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """A classifier that pools the votes of others.
+
+    Attributes:
+        members: the others, by name.
+        positive: the class to which their votes are looked at.
+    """
+
+    members: tuple[str, ...]
+    positive: str
+
+    @property
+    def pattern_count(self) -> int:
+        """How many patterns there can be: of the ensemble itself and each member, yes or no."""
+        return int(2 ** (1 + len(self.members)))
+
+    @property
+    def name(self) -> str:
+        """Eight hexadecimal digits that differ when patterns would tell other items apart."""
+        return digits([self.positive, sorted(self.members)])
+
+    def pattern(self, predicted_class: str, votes: Mapping[str, str]) -> str:
+        """Who says that an item is positive: a digit each, the ensemble itself first; 1 for yes.
+
+        Args:
+            predicted_class: the ensemble's.
+            votes: class that each member predicts; `MISSING` comes out where one is not told.
+        """
+        if not votes.keys() >= set(self.members):
+            return MISSING
+        said = (predicted_class, *(votes[member] for member in self.members))
+        return "".join("1" if name == self.positive else "0" for name in said)
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """Another classifier of the same items, that may take the model's place.
+
+    Attributes:
+        challenger: its name among the votes of a prediction.
+    """
+
+    challenger: str
+
+    @property
+    def pattern_count(self) -> int:
+        """How many patterns there can be."""
+        return len((AGREE, DISAGREE))
+
+    @property
+    def name(self) -> str:
+        """Differs when patterns would tell other items apart."""
+        return self.challenger
+
+    def pattern(self, predicted_class: str, votes: Mapping[str, str]) -> str:
+        """Whether it agrees with the model: `AGREE`, `DISAGREE`, or `MISSING` where it is not told.
+
+        Args:
+            predicted_class: the model's.
+            votes: class that each other classifier predicts.
+        """
+        said = votes.get(self.challenger)
+        if said is None:
+            return MISSING
+        return AGREE if said == predicted_class else DISAGREE
+
+
+@dataclass(frozen=True)
+class CellBounds:
+    """Bounds of one model's groups.
+
+    Attributes:
+        attribute_values: values of one attribute that are told apart, those with most traffic.
+        attribute_length: longest attribute value, in characters, that is told apart.
+        further_attribute_bytes: of names and values of attributes that no grouping uses, kept with an item.
+    """
+
+    attribute_values: int = 1_000
+    attribute_length: int = 64
+    further_attribute_bytes: int = 512
+
+
+@dataclass(frozen=True)
+class CellSpace:
+    """What tells one model's predictions apart.
+
+    Attributes:
+        classes: the model's label set, in configured order.
+        score_edges: inner edges of the score bins, ascending, in (0, 1).
+        groupings: all groupings by name; `all` and `score_bin` are always among them.
+        bounds: bounds on attribute values.
+        ensemble: whose votes tell groups apart, if any does.
+        challenge: whose agreement tells groups apart, if any does; then there is no ensemble.
+    """
+
+    classes: tuple[str, ...]
+    score_edges: tuple[float, ...]
+    groupings: Mapping[str, Grouping]
+    bounds: CellBounds = CellBounds()
+    ensemble: Ensemble | None = None
+    challenge: Challenge | None = None
+
+    @property
+    def voters(self) -> tuple[str, Ensemble | Challenge] | None:
+        """Whose votes tell groups apart, if any do, and the attribute that stands for them."""
+        if self.ensemble is not None:
+            return VOTES, self.ensemble
+        return None if self.challenge is None else (CHALLENGE, self.challenge)
+
+    @cached_property
+    def attributes(self) -> tuple[str, ...]:
+        """Names of the attributes that groupings use, sorted."""
+        return tuple(sorted({g.attribute for g in self.groupings.values() if g.kind in _BY_ATTRIBUTE}))
+
+    @property
+    def bin_count(self) -> int:
+        """Number of score bins."""
+        return len(self.score_edges) + 1
+
+    @property
+    def by_class(self) -> bool:
+        """Whether cells are split by predicted class."""
+        return any(g.kind in _BY_CLASS for g in self.groupings.values())
+
+    def bins(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
+        """Score bin of each score [n]; bins are closed on the left, the last one on both sides."""
+        return np.searchsorted(np.asarray(self.score_edges), scores, side="right").astype(np.intp)
+
+    def telling(
+        self, attributes: Mapping[str, str], predicted_class: str, votes: Mapping[str, str]
+    ) -> Mapping[str, str]:
+        """The attributes of a prediction, with its votes as one where they tell groups apart.
+
+        Args:
+            attributes: of the prediction.
+            predicted_class: by name.
+            votes: class that each member of an ensemble, or a challenger, predicts.
+        """
+        if self.voters is None:
+            return attributes
+        name, voters = self.voters
+        return {**attributes, name: voters.pattern(predicted_class, votes)}
+
+    def aimed_by(self, grouping: str) -> str:
+        """By whose votes labels of a grouping are drawn; empty of groupings that do not look at votes.
+
+        Args:
+            grouping: its name.
+        """
+        return self.voters[1].name if self.voters is not None and grouping == self.voters[0] else ""
+
+    def raw_combination(self, attributes: Mapping[str, str]) -> Combination:
+        """Values of `attributes`, in their order; a value that is too long is `OTHER`."""
+        longest = self.bounds.attribute_length
+        return tuple(
+            value if len(value := attributes.get(name, MISSING)) <= longest else OTHER
+            for name in self.attributes
+        )
+
+    def class_groups(self, grouping: str) -> tuple[list[str], npt.NDArray[np.intp]] | None:
+        """Groups of a grouping that is by predicted class and score bin alone.
+
+        Args:
+            grouping: name of a grouping of this model.
+
+        Returns:
+            Names of its groups, and the group of every class and bin [classes, bins]; None of a grouping by
+            the values of an attribute.
+
+        Raises:
+            KeyError: the model has no such grouping.
+        """
+        chosen = self.groupings[grouping]
+        shape = (len(self.classes), self.bin_count)
+        if chosen.kind in _BY_ATTRIBUTE:
+            return None
+        if chosen.kind == "all":
+            return [ALL], np.zeros(shape, np.intp)
+        if chosen.kind == "score_bin":
+            return bin_names(self.score_edges), np.tile(np.arange(self.bin_count), (shape[0], 1))
+        if chosen.kind == "positive_score":
+            # Where the other class is predicted with a score of s, that of the positive one is 1 - s.
+            ascending = np.arange(self.bin_count)
+            bins = np.stack([ascending if c == chosen.positive else ascending[::-1] for c in self.classes])
+            return bin_names(self.score_edges), bins
+        if chosen.kind == "predicted_class":
+            return list(self.classes), np.tile(np.arange(shape[0])[:, None], (1, shape[1]))
+        names = sorted(set(chosen.superclasses.values()))
+        codes = np.array([names.index(chosen.superclasses[name]) for name in self.classes], np.intp)
+        return names, np.tile(codes[:, None], (1, shape[1]))
+
+    def fingerprint(self, *parts: object) -> str:
+        """Eight hexadecimal digits that differ when the offsets of stored shards would mean something else.
+
+        Groupings, attributes and score bins are not among these: what they change is a table, or a pool, that
+        begins on its own.
+
+        Args:
+            parts: further facts that the stored shards depend on, such as the half-life.
+        """
+        return digits([self.classes, parts])
+
+
+def bin_names(score_edges: Sequence[float]) -> list[str]:
+    """Names of the score bins between inner edges."""
+    edges = [0.0, *score_edges, 1.0]
+    last = len(edges) - 2
+    return [f"[{low:g},{high:g}{']' if i == last else ')'}" for i, (low, high) in enumerate(pairwise(edges))]
+
+
+def digits(described: object) -> str:
+    """Eight hexadecimal digits that differ when what is described, as JSON has it, does."""
+    return hashlib.blake2b(json.dumps(described).encode(), digest_size=4).hexdigest()

@@ -1,0 +1,67 @@
+"""Labels signed by their vendor, and who signed one.
+
+A signed label carries two Kafka headers: `credence-vendor` names the vendor, and `credence-signature` is
+`v1=` and the HMAC-SHA256, in hexadecimal, of the vendor's name, a line feed and the record's value.
+The name is part of what is signed, so that one vendor's label cannot be passed off as another's.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping, Sequence
+
+from service.domain.errors import BadMessage
+
+VENDOR_HEADER = "credence-vendor"
+SIGNATURE_HEADER = "credence-signature"
+
+_VERSION = "v1="
+
+
+def sign(key: bytes, vendor: str, value: bytes) -> list[tuple[str, bytes]]:
+    """Kafka headers that a label carries beside those of CloudEvents.
+
+    Args:
+        key: one of the vendor's label keys.
+        vendor: its name in the configuration.
+        value: of the record, as it is sent.
+    """
+    signature = _VERSION + _digest(key, vendor, value)
+    return [(VENDOR_HEADER, vendor.encode()), (SIGNATURE_HEADER, signature.encode())]
+
+
+def verify(
+    headers: Sequence[tuple[str, bytes | None]] | None, value: bytes, keys: Mapping[str, Sequence[bytes]]
+) -> str:
+    """The vendor that signed a label. Takes as long whichever of the vendor's keys it was, or none.
+
+    Args:
+        headers: of the record.
+        value: of the record.
+        keys: label keys by the name of every configured vendor.
+
+    Raises:
+        BadMessage: `unsigned_label`, `unknown_vendor` or `bad_signature`.
+    """
+    vendors = [content for name, content in headers or () if name == VENDOR_HEADER]
+    signatures = [content for name, content in headers or () if name == SIGNATURE_HEADER]
+    if not vendors or not signatures:
+        raise BadMessage(
+            "unsigned_label", f"the headers {VENDOR_HEADER} and {SIGNATURE_HEADER} are needed; one is absent"
+        )
+    if len(vendors) > 1 or len(signatures) > 1:
+        raise BadMessage("bad_signature", f"{VENDOR_HEADER} or {SIGNATURE_HEADER} is there more than once")
+    vendor = (vendors[0] or b"").decode(errors="replace")
+    if vendor not in keys:
+        raise BadMessage("unknown_vendor", f"{VENDOR_HEADER} names no vendor of the configuration")
+    given = signatures[0] or b""
+    matches = [
+        hmac.compare_digest((_VERSION + _digest(key, vendor, value)).encode(), given) for key in keys[vendor]
+    ]
+    if not any(matches):
+        raise BadMessage("bad_signature", f"{SIGNATURE_HEADER} is not what any of the vendor's keys gives")
+    return vendor
+
+
+def _digest(key: bytes, vendor: str, value: bytes) -> str:
+    return hmac.digest(key, vendor.encode() + b"\n" + value, "sha256").hex()

@@ -1,0 +1,123 @@
+"""Pools of all groupings that ask for labels (`grouping_pool.py`), and the records of their items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from service.domain.cells import OTHER
+from service.domain.grouping_pool import Floats, GroupingPool, Indices, UInt64s
+from service.domain.sketch import Sketch
+
+
+@dataclass
+class Pools:
+    """The pools of all groupings of a model that ask for labels, in one shard; each item is stored once.
+
+    Attributes:
+        groupings: by pool id (`service/domain/pool_key.py`).
+        holders: of every item, by its hash, which groupings hold it: a bit each, in their order.
+        added: records of items that entered since the last flush, by hash.
+        removed: hashes of items that left since then.
+        gone: pool id and group of stored sketches that are none any more.
+    """
+
+    groupings: dict[str, GroupingPool]
+    holders: dict[int, int] = field(default_factory=dict)
+    added: dict[int, bytes] = field(default_factory=dict)
+    removed: set[int] = field(default_factory=set)
+    gone: set[tuple[str, str]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._bits = {pool_id: 1 << n for n, pool_id in enumerate(self.groupings)}
+        for pool_id, pool in self.groupings.items():
+            for sketch in pool.sketches().values():
+                for item in sketch.hashes.tolist():
+                    self.holders[item] = self.holders.get(item, 0) | self._bits[pool_id]
+
+    def offer(
+        self,
+        pool_id: str,
+        *,
+        rows: Indices,
+        priorities: Floats,
+        hashes: UInt64s,
+        record: Callable[[int], bytes],
+    ) -> None:
+        """Offer items [n] to the pool of a grouping.
+
+        Args:
+            pool_id: of the grouping.
+            rows: number of each item's group [n].
+            priorities: of each in this grouping [n].
+            hashes: of each [n].
+            record: encodes the record of one item; called only for items that no sketch holds.
+        """
+        pool, bit = self.groupings[pool_id], self._bits[pool_id]
+        chosen = pool.above_bounds(rows, priorities)
+        known = self.holders
+        # From the end, so that of an item which comes twice the first one counts, as it does in two batches.
+        chosen = chosen[::-1]
+        fresh = {
+            item: index
+            for index, item in zip(chosen.tolist(), hashes[chosen].tolist(), strict=True)
+            if not known.get(item, 0) & bit
+        }
+        if not fresh:
+            return
+        chosen = np.array(list(fresh.values()), np.intp)
+        moves = pool.offer(rows[chosen], priorities[chosen], hashes[chosen])
+        entered = chosen[moves.entered]
+        for index, item in zip(entered.tolist(), hashes[entered].tolist(), strict=True):
+            if item not in known:
+                self.added[item] = record(index)
+                self.removed.discard(item)
+            known[item] = known.get(item, 0) | bit
+        for item in moves.left.tolist():
+            self._release(item, bit)
+
+    def take(self, pool_id: str, group: str, item: int) -> None:
+        """Take a drawn item out of a group's pool, or out of that which it was folded into since."""
+        pool = self.groupings.get(pool_id)
+        if pool is not None and (pool.take(group, item) or pool.take(OTHER, item)):
+            self._release(item, self._bits[pool_id])
+
+    def fold(self, pool_id: str, groups: Sequence[str], into: str) -> None:
+        """Merge the pools of groups that are told apart no more into that of another one.
+
+        Args:
+            pool_id: of the grouping.
+            groups: names of the groups.
+            into: name of the other one.
+        """
+        for item in self.groupings[pool_id].fold(groups, into).tolist():
+            self._release(item, self._bits[pool_id])
+        self.gone.update((pool_id, group) for group in groups)
+
+    def changed(self) -> list[tuple[str, str, Sketch]]:
+        """Pool id, group and sketch of every group that has changed since `mark_flushed`."""
+        found = [
+            (pool_id, group, sketch)
+            for pool_id, pool in self.groupings.items()
+            for group, sketch in pool.changed()
+        ]
+        # A value may have its row back by now.
+        self.gone.difference_update((pool_id, group) for pool_id, group, _ in found)
+        return found
+
+    def mark_flushed(self) -> None:
+        """Forget what had changed."""
+        self.added.clear()
+        self.removed.clear()
+        self.gone.clear()
+        for pool in self.groupings.values():
+            pool.mark_flushed()
+
+    def _release(self, item: int, bit: int) -> None:
+        self.holders[item] &= ~bit
+        if not self.holders[item]:
+            del self.holders[item]
+            self.added.pop(item, None)
+            self.removed.add(item)

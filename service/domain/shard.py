@@ -1,0 +1,247 @@
+"""One shard of a model's facts: the traffic and the pools that came through one topic partition.
+
+A shard is in the memory of the partition's one owner, which writes back what has changed. It holds
+
+- traffic: the tables of `service/domain/traffic.py`;
+- pools: per group of every grouping that asks for labels, the items that it may ask about next
+  (`service/domain/pool.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from service.domain.cells import CHALLENGE, OTHER, CellSpace
+from service.domain.pool import Pools
+from service.domain.traffic import Traffic
+from service.domain.traffic_tables import CHALLENGE_COLUMNS, Columns
+from service.domain.value_book import ValueBook
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+UInt64s = npt.NDArray[np.uint64]
+
+MAX_EXPONENT = 300.0
+"""The landmark moves before exp(lambda (t - landmark)) exceeds e^300; doubles overflow at e^709."""
+
+_NONE = -1
+
+
+@dataclass
+class Candidates:
+    """Predictions of one batch as columns [n], ready to be added to a shard."""
+
+    book: ValueBook
+    combinations: Indices
+    """Numbers in the book."""
+    classes: Indices
+    bins: Indices
+    scores: Floats
+    times: Floats
+    """When each was predicted, seconds since the epoch."""
+    arrivals: Floats
+    """When the record of each arrived, seconds since the epoch; the producer cannot date it back."""
+    item_hashes: UInt64s
+    """From `PoolKey.item_hashes`."""
+    record: Callable[[int], bytes]
+    """Encodes the pool record of one row; called only for rows that enter a pool."""
+    probabilities: tuple[Indices, Floats] | None = None
+    """Rows of this batch that carry class probabilities [m], and these [m, classes]."""
+
+
+class Shard:
+    """The facts of one model from one topic partition, as its owner holds them.
+
+    Args:
+        space: what tells the model's predictions apart.
+        next_offset: offset of the first record that is not in the shard.
+        traffic: its traffic.
+        pools: of the groupings that ask for labels.
+        pool_groupings: the groupings that ask, by pool id.
+        noise: Gumbel noise of items [n] in a grouping's pool, by pool id and their hashes.
+        decay: how fast traffic loses weight, 1/s.
+        draw_decay: how fast pooled items lose weight in draws, 1/s.
+        newest_record: time of the newest record up to the next offset, seconds since the epoch; minus
+            infinity before the first one.
+        probability_sums: per predicted class, its weighted class-probability sums, at the
+            traffic's landmark.
+
+    Attributes:
+        stored_by: id of the flush that wrote what Redis holds; empty where none did.
+        next_flush: id of the flush to come, the same however often it is tried.
+    """
+
+    def __init__(
+        self,
+        space: CellSpace,
+        *,
+        next_offset: int,
+        traffic: Traffic,
+        pools: Pools,
+        pool_groupings: Mapping[str, str],
+        noise: Callable[[str, UInt64s], Floats],
+        decay: float,
+        draw_decay: float,
+        newest_record: float = -np.inf,
+        probability_sums: dict[int, Floats] | None = None,
+    ) -> None:
+        self.next_offset = next_offset
+        self.newest_record = newest_record
+        self.stored_by = ""
+        self.next_flush = ""
+        self.traffic = traffic
+        self.pools = pools
+        self.probability_sums = probability_sums or {}
+        self.changed_classes: set[int] = set()
+        self.changed = False
+        self._decay = decay
+        self._draw_decay = draw_decay
+        self._noise = noise
+        self._attributes = space.attributes
+        self._bin_count = space.bin_count
+        self._value_pools = {
+            pool_id: space.groupings[name].attribute
+            for pool_id, name in pool_groupings.items()
+            if space.class_groups(name) is None
+        }
+        self._class_pools = {
+            pool_id: groups
+            for pool_id, name in pool_groupings.items()
+            if (groups := space.class_groups(name)) is not None
+        }
+        self._generation = _NONE
+        self._rows: list[Indices] = []
+
+    def add(self, batch: Candidates) -> None:
+        """Add predictions to traffic and pools.
+
+        Sums and pools do not depend on the order within and between batches, as long as no attribute has more
+        values than are told apart.
+        """
+        if not len(batch.classes):
+            return
+        self.changed = True
+        self._move_landmark(float(batch.times.max()))
+        weights = np.exp(self._decay * (batch.times - self.traffic.landmark))
+        rows = self._value_rows(batch, weights)
+        columns: dict[Columns, Indices] = {
+            "class_bins": batch.classes * self._bin_count + batch.bins,
+            "bins": batch.bins,
+            "classes": batch.classes,
+        }
+        if CHALLENGE in rows:
+            of_row = [CHALLENGE_COLUMNS.index(name) for name in self.traffic.tables[CHALLENGE].names]
+            columns["challenge"] = np.array(of_row, np.intp)[rows[CHALLENGE]]
+        for attribute, table in self.traffic.tables.items():
+            of_table = rows.get(attribute)
+            if of_table is None:
+                of_table = np.zeros(len(batch.classes), np.intp)
+            for kind, block in table.blocks.items():
+                block.add(of_table, columns[kind], weights, batch.scores)
+            table.changed[of_table] = True
+        if batch.probabilities is not None:
+            self._add_probabilities(batch, weights)
+        self._fill_pools(batch, rows)
+
+    def mark_flushed(self) -> None:
+        """Forget what had changed since the last flush."""
+        self.changed = False
+        self.traffic.mark_flushed()
+        self.pools.mark_flushed()
+        self.changed_classes.clear()
+
+    def _move_landmark(self, latest: float) -> None:
+        landmark = self.traffic.landmark
+        if not np.isfinite(landmark):
+            self.traffic.move_landmark(latest, self._decay)
+        elif self._decay * (latest - landmark) > MAX_EXPONENT:
+            factor = np.exp(self._decay * (landmark - latest))
+            self.traffic.move_landmark(latest, self._decay)
+            self.probability_sums = {c: sums * factor for c, sums in self.probability_sums.items()}
+            self.changed_classes.update(self.probability_sums)
+
+    def _value_rows(self, batch: Candidates, weights: Floats) -> dict[str, Indices]:
+        """Row of every prediction in the table of each attribute, by attribute [n]."""
+        if not self._attributes:
+            return {}
+        if self._generation != batch.book.generation:
+            self._rows = [np.zeros(0, np.intp) for _ in self._attributes]
+            self._generation = batch.book.generation
+        values = batch.book.values(batch.combinations)
+        found = {}
+        for position, attribute in enumerate(self._attributes):
+            column, known = values[:, position], self._rows[position]
+            if (more := len(batch.book.names(position)) - len(known)) > 0:
+                known = self._rows[position] = np.pad(known, (0, more), constant_values=_NONE)
+            rows = known[column]
+            if (rows == _NONE).any():
+                self._place(attribute, column, known, batch.book.names(position), weights)
+                rows = known[column]
+                # Of a value that has no row of its own, which it may get the next time.
+                rows[rows == _NONE] = self.traffic.tables[attribute].rows.get(OTHER, _NONE)
+            found[attribute] = rows
+        return found
+
+    def _place(
+        self, attribute: str, values: Indices, known: Indices, names: list[str], weights: Floats
+    ) -> None:
+        """Find rows of the values of a batch in an attribute's table; new ones get rows.
+
+        Args:
+            attribute: its name.
+            values: numbers of the predictions' values [n].
+            known: row of every value, or none; filled in [values].
+            names: of every value [values].
+            weights: of the predictions [n].
+        """
+        table = self.traffic.tables[attribute]
+        present = np.unique(values)
+        unplaced = present[known[present] == _NONE]
+        if len(unplaced) <= table.room:  # no value is displaced, so the others keep their rows
+            present = unplaced
+        _, displaced = table.place(
+            [names[value] for value in present.tolist()], _sums(values, weights)[present]
+        )
+        if displaced:
+            known[:] = _NONE
+            for pool_id, pooled in self._value_pools.items():
+                if pooled == attribute:
+                    self.pools.fold(pool_id, displaced, OTHER)
+        known[present] = [table.rows.get(names[value], _NONE) for value in present.tolist()]
+
+    def _add_probabilities(self, batch: Candidates, weights: Floats) -> None:
+        if batch.probabilities is None:
+            return
+        rows, probabilities = batch.probabilities
+        classes = batch.classes[rows]
+        present, where = np.unique(classes, return_inverse=True)
+        # One row a predicted class, one column a prediction: a product is the weighted sum of each class.
+        members = sparse.csr_array((weights[rows], (where, np.arange(len(rows)))))
+        for predicted, sums in zip(present.tolist(), members @ probabilities, strict=True):
+            self.probability_sums[predicted] = self.probability_sums.get(predicted, 0.0) + sums
+            self.changed_classes.add(predicted)
+
+    def _fill_pools(self, batch: Candidates, value_rows: Mapping[str, Indices]) -> None:
+        recency = self._draw_decay * batch.arrivals
+        for pool_id, pool in self.pools.groupings.items():
+            if pool_id in self._class_pools:
+                names, by_class = self._class_pools[pool_id]
+                groups = by_class[batch.classes, batch.bins]
+            else:
+                attribute = self._value_pools[pool_id]
+                names, groups = self.traffic.tables[attribute].names, value_rows[attribute]
+            present, where = np.unique(groups, return_inverse=True)
+            rows = np.array([pool.row(names[group]) for group in present.tolist()], np.intp)[where.ravel()]
+            priorities = recency + self._noise(pool_id, batch.item_hashes)
+            self.pools.offer(
+                pool_id, rows=rows, priorities=priorities, hashes=batch.item_hashes, record=batch.record
+            )
+
+
+def _sums(places: Indices, values: Floats) -> Floats:
+    return np.asarray(np.bincount(places, weights=values), np.float64)

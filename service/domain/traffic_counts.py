@@ -1,0 +1,239 @@
+"""How many predictions every table of traffic has counted by one time, and how many came between two times.
+
+Counts only ever grow, so what came between two times is a difference, taken row by row and by name. A value
+that loses its row to one with more traffic moves its counts to the row of `OTHER`
+(`service/domain/value_table.py`). A difference follows them: what such a value had before is taken off
+`OTHER`, so no prediction counts twice.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from service.domain.cells import OTHER
+from service.domain.traffic import Traffic
+from service.domain.traffic_tables import ALL_TRAFFIC
+from service.domain.value_table import Flags, Floats, Indices, Ints, ValueTable
+
+TableKey = tuple[str, str]
+"""Attribute and columns of a table (`service/domain/traffic_tables.py`)."""
+
+WHOLE: TableKey = (ALL_TRAFFIC, "class_bins")
+"""The table of all traffic."""
+
+BY_BIN: Final = ("class_bins", "bins")
+"""Columns that tell score bins apart."""
+
+MOST_MISSED = 0.05
+"""A row that may miss more than this share of its value's traffic does not say how much of it there is."""
+
+_MUCH: Final = 0.5
+_NOTHING: Final = np.zeros(0)
+_FASTEST = 1
+"""Compression that takes some milliseconds for 100,000 counts, of which most are small."""
+
+
+@dataclass(frozen=True)
+class TableCounts:
+    """Predictions of one table.
+
+    Attributes:
+        meaning: differs when the same columns would mean something else.
+        names: of the rows.
+        counts: predictions ever seen, or since some time [rows, width].
+        missed: share of a value's traffic that may be in `OTHER`, at most, by decayed weight [rows]; empty
+            where no row misses any.
+    """
+
+    meaning: str
+    names: tuple[str, ...]
+    counts: Ints
+    missed: Floats = field(default_factory=lambda: _NOTHING)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return int(self.counts.shape[1])
+
+    @property
+    def is_partial(self) -> Flags:
+        """Whether rows may miss much of their values' traffic [rows]."""
+        return self.missed > MOST_MISSED if self.missed.size else np.zeros(len(self.names), np.bool_)
+
+    def is_like(self, other: TableCounts) -> bool:
+        """Whether the columns of both mean the same."""
+        return self.meaning == other.meaning and self.width == other.width
+
+    def since(self, mark: TableCounts) -> TableCounts:
+        """What came since an earlier time.
+
+        A row that the mark does not have counts from 0. So does one that has lost much of what the mark says,
+        or has lost some and may miss more: its value lost the row and got it back since. Another one that has
+        lost a little lost its row in one of several partitions.
+
+        Args:
+            mark: the same table by then.
+        """
+        rows = rows_of(self.names, mark.names)
+        before = np.where(rows[:, None] >= 0, mark.counts[rows], 0) if mark.names else self.counts * 0
+        fallen = np.maximum(before - self.counts, 0)
+        share = fallen.sum(axis=1) / np.maximum(before.sum(axis=1), 1)
+        lost = (share > 0) & ((share >= _MUCH) | self.is_partial)
+        fallen[lost] = before[lost]
+        before -= fallen
+        if OTHER in self.names:
+            other = self.names.index(OTHER)
+            gone = np.ones(len(mark.names), np.bool_)
+            gone[rows[rows >= 0]] = False
+            fallen[other] = 0
+            before[other] += fallen.sum(axis=0)
+            before[other] += mark.counts[gone & (np.array(mark.names, object) != OTHER)].sum(axis=0)
+        return TableCounts(self.meaning, self.names, np.maximum(self.counts - before, 0), self.missed)
+
+
+@dataclass(frozen=True)
+class TrafficCounts:
+    """Predictions of all tables of one model.
+
+    Attributes:
+        tables: by attribute and columns; that of all traffic is always among them.
+    """
+
+    tables: Mapping[TableKey, TableCounts]
+
+    @classmethod
+    def of(cls, traffic: Traffic) -> TrafficCounts:
+        """The counts of some traffic, which may change afterwards."""
+        return cls(
+            {
+                (attribute, columns): TableCounts(
+                    spec.meaning,
+                    tuple(table.names),
+                    table.block(columns).counts.copy(),
+                    _missed_shares(table),
+                )
+                for attribute, table in traffic.tables.items()
+                for columns, spec in table.specs.items()
+            }
+        )
+
+    @classmethod
+    def unpack(cls, value: bytes) -> TrafficCounts:
+        """From what `pack` made."""
+        stored = msgspec.msgpack.decode(zlib.decompress(value), type=list[_StoredTable])
+        return cls(
+            {
+                (table.attribute, table.columns): TableCounts(
+                    table.meaning,
+                    tuple(table.names),
+                    np.frombuffer(table.counts, "<i8").astype(np.int64).reshape(-1, table.width),
+                    np.frombuffer(table.missed, "<f4").astype(np.float64),
+                )
+                for table in stored
+            }
+        )
+
+    def pack(self) -> bytes:
+        """As it stands in Redis."""
+        stored = [
+            _StoredTable(
+                *key,
+                table.meaning,
+                list(table.names),
+                table.width,
+                table.counts.astype("<i8").tobytes(),
+                table.missed.astype("<f4").tobytes(),
+            )
+            for key, table in self.tables.items()
+        ]
+        return zlib.compress(msgspec.msgpack.encode(stored), _FASTEST)
+
+    @property
+    def whole(self) -> TableCounts:
+        """The table of all traffic."""
+        return self.tables[WHOLE]
+
+    @property
+    def predictions(self) -> int:
+        """How many there are."""
+        return int(self.whole.counts.sum())
+
+    def is_ahead(self, of: TrafficCounts) -> bool:
+        """Whether this, made earlier, has more traffic than another: then shards were filled again since.
+
+        The table of all traffic alone decides: it has one row, which no value can lose.
+        """
+        then, now = self.whole, of.whole
+        return not then.is_like(now) or bool((then.counts > now.counts).any())
+
+    def by_bin(self) -> TrafficCounts:
+        """The tables that tell score bins apart."""
+        return TrafficCounts({key: table for key, table in self.tables.items() if key[1] in BY_BIN})
+
+    def alike(self, other: TrafficCounts) -> TrafficCounts:
+        """The tables that another one has too, with columns that mean the same."""
+        return TrafficCounts(
+            {
+                key: table
+                for key, table in self.tables.items()
+                if key in other.tables and table.is_like(other.tables[key])
+            }
+        )
+
+    def going_on(self, later: TrafficCounts) -> TrafficCounts:
+        """The tables that go on until a later time: not those that are gone then, or began anew.
+
+        A table begins anew where its grouping, or its score bins, had gone meanwhile. Then it has no more
+        predictions than came in all that time.
+        """
+        came = later.predictions - self.predictions
+        tables = self.alike(later).tables
+        return TrafficCounts(
+            {
+                key: table
+                for key, table in tables.items()
+                if not table.counts.any() or int(later.tables[key].counts.sum()) > came
+            }
+        )
+
+    def since(self, mark: TrafficCounts) -> TrafficCounts:
+        """What came since an earlier time; a table that did not go on since then counts from 0.
+
+        Args:
+            mark: counts by then.
+        """
+        there = mark.going_on(self).tables
+        return TrafficCounts(
+            {key: table.since(there[key]) if key in there else table for key, table in self.tables.items()}
+        )
+
+
+class _StoredTable(msgspec.Struct, array_like=True, gc=False):
+    attribute: str
+    columns: str
+    meaning: str
+    names: list[str]
+    width: int
+    counts: bytes
+    missed: bytes
+
+
+def _missed_shares(table: ValueTable) -> Floats:
+    """Share of each value's traffic that may be in `OTHER`, at most [rows]; empty where no row misses any."""
+    missed = table.missed[: len(table)]
+    if not missed.any():
+        return _NOTHING
+    totals = table.totals() + missed
+    return np.divide(missed, totals, out=np.zeros(len(totals)), where=totals > 0)
+
+
+def rows_of(names: tuple[str, ...], among: tuple[str, ...]) -> Indices:
+    """Places of some names among others [names]; -1 of those that are not there."""
+    places = {name: place for place, name in enumerate(among)}
+    return np.fromiter((places.get(name, -1) for name in names), np.intp, len(names))

@@ -1,0 +1,279 @@
+"""Traffic by the values of one attribute: exact while they fit, and of the most frequent ones beyond that.
+
+Where an attribute has more values than its bound, the table keeps those with most traffic, by the
+space-saving algorithm (Metwally, Agrawal, El Abbadi, "Efficient computation of frequent and top-k elements in
+data streams", ICDT 2005): a new value displaces the one with the lowest counter, and starts from that counter
+as its error. The counter of a value is its decayed weight and its error together. Counts, weights and score
+sums themselves are exact since the value got its row, and what is displaced moves to the row of `OTHER`. So a
+value with more than 1 / bound of the traffic has a row, and `missed` bounds its traffic in `OTHER`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from service.domain.cells import MISSING, OTHER
+from service.domain.traffic_tables import Columns, TableSpec
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+
+RESERVED = frozenset({OTHER, MISSING})
+"""Values that keep their rows, beyond the bound."""
+
+_NONE = -1
+
+
+@dataclass
+class Block:
+    """Numbers of one table; arrays are [rows, width].
+
+    Attributes:
+        counts: predictions ever seen.
+        weights: sums of exp(lambda (t - landmark)); no columns where the table keeps none.
+        score_sums: weighted sums of scores, likewise.
+    """
+
+    counts: Ints
+    weights: Floats
+    score_sums: Floats
+
+    @classmethod
+    def empty(cls, spec: TableSpec, rows: int = 0) -> Block:
+        """A block without traffic."""
+        weighted = spec.width if spec.is_weighted else 0
+        return cls(
+            np.zeros((rows, spec.width), np.int64), np.zeros((rows, weighted)), np.zeros((rows, weighted))
+        )
+
+    def part(self, rows: Any) -> Block:
+        """Some of the rows, or in another order."""
+        return Block(self.counts[rows], self.weights[rows], self.score_sums[rows])
+
+    def grow(self, rows: int) -> None:
+        """Make room for more rows."""
+        more = ((0, rows - len(self.counts)), (0, 0))
+        self.counts = np.pad(self.counts, more)
+        self.weights, self.score_sums = np.pad(self.weights, more), np.pad(self.score_sums, more)
+
+    def add(self, rows: Indices, columns: Indices, weights: Floats, scores: Floats) -> None:
+        """Count predictions [n] in their rows and columns."""
+        places = rows * self.counts.shape[1] + columns
+        np.add.at(self.counts.reshape(-1), places, 1)
+        if self.weights.shape[1]:
+            np.add.at(self.weights.reshape(-1), places, weights)
+            np.add.at(self.score_sums.reshape(-1), places, weights * scores)
+
+    def add_block(self, rows: Indices, other: Block, factor: float = 1.0) -> None:
+        """Add the rows of another block to some rows of this one, its weights multiplied by a factor."""
+        np.add.at(self.counts, rows, other.counts)
+        np.add.at(self.weights, rows, other.weights * factor)
+        np.add.at(self.score_sums, rows, other.score_sums * factor)
+
+    def fold(self, rows: Indices, into: int) -> None:
+        """Move what some rows hold to another one."""
+        for column in (self.counts, self.weights, self.score_sums):
+            column[into] += column[rows].sum(axis=0)
+            column[rows] = 0
+
+    def scale(self, factor: float) -> None:
+        """Multiply weights and score sums by a factor, as they are told at another landmark."""
+        self.weights *= factor
+        self.score_sums *= factor
+
+
+class ValueTable:
+    """The tables of one attribute, which have their rows in common.
+
+    Invariants: every row has one name; `OTHER` and `MISSING` never lose theirs.
+
+    Args:
+        specs: of the attribute's tables, a weighted one among them.
+
+    Attributes:
+        rows: row of every value.
+        blocks: what every row holds, by columns; arrays may have spare rows.
+        missed: decayed weight that a value may have had before it got its row, at most [rows].
+        changed: which rows have changed since `mark_flushed` [rows].
+        renamed: rows whose name or `missed` has changed since then.
+        version: grows when a value loses its row.
+    """
+
+    def __init__(self, specs: Sequence[TableSpec]) -> None:
+        self._specs = {spec.columns: spec for spec in specs}
+        self._limit = min(spec.rows for spec in specs) - len(RESERVED)
+        self._named: list[str] = []
+        self.rows: dict[str, int] = {}
+        self.blocks = {spec.columns: Block.empty(spec) for spec in specs}
+        self.missed = np.zeros(0)
+        self.changed: Flags = np.zeros(0, np.bool_)
+        self.renamed: set[int] = set()
+        self.version = 0
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the rows, in their order."""
+        return list(self._named)
+
+    @property
+    def specs(self) -> Mapping[Columns, TableSpec]:
+        """The tables, by their columns."""
+        return self._specs
+
+    def block(self, columns: Columns) -> Block:
+        """What the rows hold, without spare rows.
+
+        Raises:
+            KeyError: this attribute has no such table.
+        """
+        return self.blocks[columns].part(slice(0, len(self)))
+
+    def totals(self) -> Floats:
+        """Decayed weight of every row [rows]."""
+        weighted = next(columns for columns, spec in self._specs.items() if spec.is_weighted)
+        return np.asarray(self.blocks[weighted].weights[: len(self)].sum(axis=1), np.float64)
+
+    @property
+    def most_missed(self) -> float:
+        """Decayed weight that a value without a row has at most; 0 where none has ever lost its row.
+
+        Whoever displaced it took its counter for an error, and passes that on to whoever displaces them.
+        """
+        return float(self.missed[: len(self)].max(initial=0.0))
+
+    @property
+    def room(self) -> int:
+        """How many further values get a row before one is displaced."""
+        return max(0, self._limit - (len(self) - sum(name in self.rows for name in RESERVED)))
+
+    def restore(self, names: Sequence[str], missed: Floats) -> None:
+        """Give rows to values, as they were stored; only where there is none yet."""
+        for name in names:
+            self._append(name)
+        self.missed[: len(names)] = missed
+
+    def place(self, names: Sequence[str], weights: Floats) -> tuple[Indices, list[str]]:
+        """Find the rows of some values, giving rows to new ones.
+
+        Args:
+            names: of the values, all different [n].
+            weights: that are about to be added of each [n].
+
+        Returns:
+            Row of each [n], that of `OTHER` for those without one of their own; and values that have lost
+            their rows, whose traffic is in `OTHER` now.
+        """
+        rows = np.array([self.rows.get(name, _NONE) for name in names], np.intp)
+        unknown = np.flatnonzero(rows == _NONE)
+        if not unknown.size:
+            return rows, []
+        reserved = [at for at in unknown.tolist() if names[at] in RESERVED]
+        for at in reserved:
+            rows[at] = self._append(names[at])
+        fresh = np.setdiff1d(unknown, reserved)
+        fresh = fresh[np.argsort(-weights[fresh], kind="stable")]
+        room, before = self.room, self.most_missed
+        for at in fresh[:room].tolist():
+            rows[at] = self._append(names[at])
+            self.missed[rows[at]] = before
+        rest = fresh[room:]
+        return rows, self._displace(names, weights, rows, rest) if rest.size else []
+
+    def _displace(self, names: Sequence[str], weights: Floats, rows: Indices, fresh: Indices) -> list[str]:
+        """Give new values the rows of those with the lowest counters; the values that lose theirs.
+
+        Writes rows of the new values, and of those that lose theirs, into `rows`.
+        """
+        other = self.rows[OTHER] if OTHER in self.rows else self._append(OTHER)
+        counters = self.totals() + self.missed[: len(self)]
+        known = rows != _NONE
+        np.add.at(counters, rows[known], weights[known])
+        kept = {self.rows[name] for name in RESERVED if name in self.rows}
+        heap = [(counter, row) for row, counter in enumerate(counters.tolist()) if row not in kept]
+        heapq.heapify(heap)
+        owners: dict[int, int] = {}
+        errors: dict[int, float] = {}
+        for at in fresh.tolist():
+            lowest, row = heap[0]
+            if row in owners:
+                rows[owners[row]] = other
+            owners[row], errors[row] = at, lowest
+            heapq.heapreplace(heap, (lowest + float(weights[at]), row))
+        taken = np.array(list(owners), np.intp)
+        rows[known & np.isin(rows, taken)] = other
+        for block in self.blocks.values():
+            block.fold(taken, other)
+        displaced = []
+        for row, at in owners.items():
+            displaced.append(self._named[row])
+            del self.rows[self._named[row]]
+            self._named[row] = names[at]
+            self.rows[names[at]] = rows[at] = row
+            self.missed[row] = errors[row]
+        self.changed[[*owners, other]] = True
+        self.renamed.update(owners)
+        self.version += 1
+        return displaced
+
+    def _append(self, name: str) -> int:
+        row = len(self._named)
+        self._named.append(name)
+        self.rows[name] = row
+        if row >= len(self.missed):
+            size = max(8, 2 * row)
+            for block in self.blocks.values():
+                block.grow(size)
+            self.missed = np.pad(self.missed, (0, size - len(self.missed)))
+            self.changed = np.pad(self.changed, (0, size - len(self.changed)))
+        self.changed[row] = True
+        self.renamed.add(row)
+        return row
+
+    def scale(self, factor: float) -> None:
+        """Multiply weights by a factor, as they are told at another landmark."""
+        for block in self.blocks.values():
+            block.scale(factor)
+        self.missed *= factor
+        self.changed[: len(self)] = True
+        self.renamed.update(range(len(self)))
+
+    def mark_flushed(self) -> None:
+        """Forget what had changed."""
+        self.changed[:] = False
+        self.renamed.clear()
+
+
+def merge_tables(specs: Sequence[TableSpec], shards: Sequence[tuple[ValueTable, float]]) -> ValueTable:
+    """Tables of one attribute of all shards together: every value that some shard gives a row.
+
+    What is missed of a value adds up over shards (Agarwal and others, "Mergeable summaries", PODS 2012);
+    where a shard has no row for it, as much as any value without a row may have there.
+
+    Args:
+        specs: of the attribute's tables.
+        shards: tables of every shard, and what its weights are multiplied by.
+    """
+    every = list(dict.fromkeys(name for table, _ in shards for name in table.rows))
+    merged = ValueTable(specs)
+    merged.restore(every, np.zeros(len(every)))
+    for table, factor in shards:
+        rows = np.array([merged.rows[name] for name in table.names], np.intp)
+        for columns, block in merged.blocks.items():
+            block.add_block(rows, table.block(columns), factor)
+        missed = np.full(len(every), table.most_missed)
+        missed[rows] = table.missed[: len(table)]
+        for name in RESERVED & merged.rows.keys():
+            missed[merged.rows[name]] = 0.0
+        merged.missed[: len(every)] += missed * factor
+    return merged

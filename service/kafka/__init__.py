@@ -1,0 +1,1 @@
+"""Kafka clients, logins, topic metadata and the translation of client errors."""

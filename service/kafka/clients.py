@@ -1,0 +1,130 @@
+"""Builders of the Kafka clients: called where a process or a command is put together."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+
+from service.config.settings import KafkaSettings
+from service.config.tls import FreshContext
+from service.kafka.connect import connected, handshake_failure
+from service.kafka.oauth import token_provider
+from service.kafka.producer import LastingProducer
+
+_REPLY_SECONDS = 30.0
+
+
+def build_consumer(
+    settings: KafkaSettings, *, group: str, without_offset: Literal["none", "earliest"] = "none"
+) -> Any:
+    """A consumer of bytes: deserializers that raise would make poll() spin.
+
+    It gives what is committed alone. Unless it is told to, it never decides by itself where to read on: an
+    offset that is missing, or that the log does not hold, is an error, and the caller's to judge.
+
+    Args:
+        settings: the Kafka part of the settings.
+        group: suffix of the consumer group's name.
+        without_offset: where it begins if it has none; `none` leaves that to the caller.
+
+    Raises:
+        ConfigurationError: a file of the settings cannot be used.
+        Unavailable: no broker can be reached, or they refuse.
+    """
+    options = _common(settings, group) | {
+        "group_id": f"{settings.group_prefix}.{group}",
+        "group_instance_id": None if settings.instance_id is None else f"{settings.instance_id}.{group}",
+        "enable_auto_commit": False,
+        "auto_offset_reset": without_offset,
+        "isolation_level": "read_committed",
+        "max_poll_records": settings.max_poll_records,
+        "session_timeout_ms": int(settings.session_timeout_seconds * 1000),
+        "heartbeat_interval_ms": int(settings.session_timeout_seconds * 1000 / 3),
+    }
+    return connected(KafkaConsumer, options)
+
+
+def build_reader(settings: KafkaSettings) -> Any:
+    """A consumer of bytes that belongs to no group: it is told what to read, and commits nothing.
+
+    Raises:
+        ConfigurationError: a file of the settings cannot be used.
+        Unavailable: no broker can be reached, or they refuse.
+    """
+    # What retention deletes while it is read must not make it pass over the rest.
+    options = {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
+    return connected(KafkaConsumer, _common(settings, "reader") | options)
+
+
+def build_producer(
+    settings: KafkaSettings,
+    *,
+    name: str,
+    delivery_seconds: float = 120.0,
+    block_seconds: float = 60.0,
+    idempotent: bool = True,
+) -> Any:
+    """A producer that waits for all in-sync replicas, and outlives its client.
+
+    Args:
+        settings: the Kafka part of the settings.
+        name: suffix of the client id.
+        delivery_seconds: how long the client keeps trying to send a record, under one sequence number.
+        block_seconds: how long giving it a record may take while brokers are away.
+        idempotent: whether the broker keeps what the client sends again from being there twice. A client that
+            does without goes on with the next record, at once, after one that it could not deliver in time.
+
+    Raises:
+        ConfigurationError: a file of the settings cannot be used.
+        Unavailable: no broker can be reached, or they refuse.
+    """
+    options: dict[str, Any] = {
+        "acks": "all",
+        "linger_ms": 5,
+        "delivery_timeout_ms": int(delivery_seconds * 1000),
+        # The client wants a reply to be awaited less long than a delivery.
+        "request_timeout_ms": int(min(_REPLY_SECONDS, delivery_seconds / 2) * 1000),
+        "max_block_ms": int(block_seconds * 1000),
+    }
+    if not idempotent:
+        # One at a time, or what is sent again might overtake what came after it.
+        options |= {"enable_idempotence": False, "max_in_flight_requests_per_connection": 1}
+    return LastingProducer(
+        lambda: connected(KafkaProducer, _common(settings, name) | options), sequenced=idempotent
+    )
+
+
+def build_admin(settings: KafkaSettings) -> Any:
+    """A client that creates topics.
+
+    Raises:
+        ConfigurationError: a file of the settings cannot be used.
+        Unavailable: no broker can be reached, or they refuse.
+    """
+    return connected(KafkaAdminClient, _common(settings, "admin"))
+
+
+def _common(settings: KafkaSettings, name: str) -> dict[str, Any]:
+    """What all clients are told: whom to reach, and how."""
+    security = settings.security
+    common: dict[str, Any] = {
+        "bootstrap_servers": settings.bootstrap_servers,
+        "client_id": f"{settings.group_prefix}-{name}",
+        "metadata_max_age_ms": int(settings.metadata_seconds * 1000),
+        "security_protocol": security.protocol.upper(),
+    }
+    if "ssl" in security.protocol:
+        common["ssl_context"] = FreshContext(security, at="kafka.security", failure=handshake_failure)
+    if security.mechanism == "OAUTHBEARER":
+        common |= {
+            "sasl_mechanism": security.mechanism,
+            "sasl_oauth_token_provider": token_provider(security),
+        }
+    elif security.username is not None and security.password is not None:
+        common |= {
+            "sasl_mechanism": security.mechanism,
+            "sasl_plain_username": security.username,
+            "sasl_plain_password": security.password.get_secret_value(),
+        }
+    return common

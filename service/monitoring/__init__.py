@@ -1,0 +1,1 @@
+"""One round: facts, posteriors, a snapshot, and label requests."""

@@ -1,0 +1,145 @@
+"""Keeps what is believed of performance current, beside the rounds, as learning it takes seconds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from typing import Any
+
+import numpy as np
+
+from service.config.model import ModelSettings
+from service.domain.errors import Unavailable
+from service.monitoring.binary_performance import PerformanceFacts, PerformanceSnapshot, assess_performance
+from service.store.records import PoolRecord
+
+log = logging.getLogger(__name__)
+
+POOLED_SCORES = 2_000
+"""Unlabelled items that are looked at, at the most."""
+
+
+class InPlace(Executor):
+    """Runs what it is given at once, in the thread that gives it."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Run it, and return what came of it."""
+        done: Future[Any] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - it is raised where the result is asked for
+            done.set_exception(error)
+        return done
+
+
+class PerformanceWatch:
+    """What is believed of the performance of one model, for every assessment of it.
+
+    Args:
+        model: its name.
+        settings: its settings.
+        executor: where it is learned.
+        rng: random numbers; each time of learning has a generator of its own.
+        rest_seconds: from the end of one learning to the next.
+        failed: called when learning failed.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        settings: ModelSettings,
+        executor: Executor,
+        rng: np.random.Generator,
+        *,
+        rest_seconds: float,
+        failed: Callable[[], None],
+    ) -> None:
+        self._model = model
+        self._interval = settings.interval
+        self._asked = {name: a for name, a in settings.assessments.items() if a.task == "performance"}
+        self._executor = executor
+        self._rng = rng
+        self._rest_seconds = rest_seconds
+        self._failed = failed
+        self._reading: Future[Sequence[PoolRecord]] | None = None
+        self._learning: dict[str, Future[PerformanceSnapshot]] = {}
+        self._known: dict[str, PerformanceSnapshot] = {}
+        self._due_at = -np.inf
+
+    @property
+    def known(self) -> Mapping[str, PerformanceSnapshot]:
+        """What was learned last, by assessment; nothing of those of which nothing was learned yet."""
+        return dict(self._known)
+
+    def look(
+        self,
+        pool: Callable[[], Sequence[PoolRecord]],
+        facts: Callable[[Sequence[PoolRecord]], PerformanceFacts | None],
+        *,
+        now: float,
+    ) -> None:
+        """Take what was learned by now, and have it learned anew where that is due.
+
+        Args:
+            pool: reads unlabelled items; called beside the rounds, as payloads come along and take time.
+            facts: makes of them and of what the round knows what is learned from; called in a round.
+            now: seconds since the epoch.
+
+        Raises:
+            Unavailable: the pool cannot be read.
+        """
+        if not self._asked:
+            return
+        self._take(now)
+        if self._learning:
+            return
+        if self._reading is None:
+            if now < self._due_at:
+                return
+            self._due_at = now + self._rest_seconds
+            self._reading = self._executor.submit(pool)
+        if self._reading.done():
+            reading, self._reading = self._reading, None
+            self._learn(self._read(reading, facts), now)
+
+    def _learn(self, there: PerformanceFacts | None, now: float) -> None:
+        if there is None:
+            return
+        for name, settings in self._asked.items():
+            self._learning[name] = self._executor.submit(
+                assess_performance, there, settings, self._rng.spawn(1)[0], interval=self._interval, now=now
+            )
+        self._take(now)
+
+    def _read(
+        self,
+        pool: Future[Sequence[PoolRecord]],
+        facts: Callable[[Sequence[PoolRecord]], PerformanceFacts | None],
+    ) -> PerformanceFacts | None:
+        try:
+            return facts(pool.result())
+        except Unavailable:
+            raise
+        except Exception:
+            # A round has more to tell than this.
+            self._failed()
+            log.exception("what performance is learned from cannot be read", extra={"model": self._model})
+            return None
+
+    def _take(self, now: float) -> None:
+        for name, learning in list(self._learning.items()):
+            if not learning.done():
+                continue
+            del self._learning[name]
+            self._due_at = now + self._rest_seconds
+            error = learning.exception()
+            if error is None:
+                self._known[name] = learning.result()
+            else:
+                self._failed()
+                log.error(
+                    "performance could not be learned; what was known before is shown",
+                    extra={"model": self._model, "assessment": name},
+                    exc_info=error,
+                )

@@ -1,0 +1,297 @@
+"""Facts -> what is believed of a binary classifier's performance, and what to do about it (pure).
+
+Items of the pool and labelled ones stand for the traffic of their predicted class and score bin; labels come
+with the weights of the balance heuristic, so it does not matter who asked for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from service.config.assessments import AssessmentSettings
+from service.domain.cells import POSITIVE_SCORE, CellSpace
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.label_weights import select_counting, weighed
+from service.monitoring.outcome_table import OutcomeLedger
+from service.statistics.balance_heuristic import sums
+from service.statistics.binary.performance import performance
+from service.statistics.binary.score_bins import NEGATIVE, POSITIVE, UNLABELLED, bin_scores
+from service.statistics.binary.score_mixture import MixtureFit
+from service.statistics.binary.semi_supervised import learn_scores
+from service.statistics.binary.thresholds import Costs, Target, ThresholdChoice, choose_threshold
+from service.statistics.estimate import Band, Estimate
+from service.statistics.recalibration import FORMS, Form, RecalibrationMap, recalibrate
+from service.store.records import PoolRecord
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.intp]
+
+RECALLS = np.linspace(0.01, 1.0, 100)
+FALSE_POSITIVE_RATES = np.linspace(0.0, 1.0, 101)
+
+MISFIT_P_VALUE, MISFIT_DISTANCE = 0.01, 0.02
+"""Scores are told to be no mixture where both say so: of very many scores any is significantly off."""
+
+
+@dataclass(frozen=True)
+class PerformanceFacts:
+    """What the performance is learned from, as columns [n].
+
+    Attributes:
+        scores: of the positive class.
+        weights: how much of the traffic each stands for.
+        labels: `POSITIVE`, `NEGATIVE` or `UNLABELLED`.
+        label_weights: as how many labels each counts.
+    """
+
+    scores: Floats
+    weights: Floats
+    labels: Integers
+    label_weights: Floats
+
+
+@dataclass(frozen=True)
+class PerformanceSnapshot:
+    """What is believed of the performance; arrays are as in `service.statistics.binary.performance`.
+
+    Attributes:
+        taken_at: when the facts were read, seconds since the epoch.
+        positive_class: by name.
+        threshold: from which on the model calls positive.
+        labels: that were known.
+        effective_labels: as how many they count after weighting and forgetting.
+        scores: of unlabelled items that were looked at.
+        measures: precision, recall, f1 and false positive rate at the model's threshold, and the prevalence
+            of the positive class, by name.
+        targets: that are configured, by measure.
+        missed: probability that a target is missed at the model's threshold, by measure; nothing of the
+            precision where nothing is called positive.
+        curve: precision at `RECALLS` [R].
+        roc: recall at `FALSE_POSITIVE_RATES` [R].
+        thresholds: how well every threshold does.
+        at_thresholds: precision, recall and others at every threshold [T], by name.
+        maps: from scores to probabilities, by form.
+        model: name of the way to see the scores that has most of the weight, or `average`.
+        weights: of these ways, by name.
+        mixture: what the mixture of two classes says of itself.
+    """
+
+    taken_at: float
+    positive_class: str
+    threshold: float
+    labels: int
+    effective_labels: float
+    scores: int
+    measures: Mapping[str, Estimate]
+    targets: Mapping[str, float]
+    missed: Mapping[str, float]
+    curve: Band
+    roc: Band
+    thresholds: ThresholdChoice
+    at_thresholds: Mapping[str, Estimate]
+    maps: Mapping[Form, RecalibrationMap]
+    model: str
+    weights: Mapping[str, float]
+    mixture: MixtureFit
+
+    @property
+    def misfit(self) -> bool:
+        """Whether the scores are no mixture of two classes, as far as its families go."""
+        mixture = self.mixture
+        return mixture.misfit_p_value < MISFIT_P_VALUE and mixture.distance > MISFIT_DISTANCE
+
+
+@dataclass(frozen=True)
+class _Traffic:
+    """All traffic by predicted class and score bin, class by class; arrays are [classes * bins]."""
+
+    counts: Integers
+    weights: Floats
+    score_sums: Floats
+
+
+def performance_facts(
+    index: GroupIndex,
+    pooled: Sequence[PoolRecord],
+    ledger: OutcomeLedger,
+    *,
+    positive: str,
+    decay: float,
+    now: float,
+) -> PerformanceFacts | None:
+    """What the performance is learned from; None without traffic.
+
+    Args:
+        index: groups of the model.
+        pooled: some of its unlabelled items.
+        ledger: its outcomes.
+        positive: the class to be found.
+        decay: how fast labels lose weight, 1/s.
+        now: seconds since the epoch.
+    """
+    space, whole = index.space, index.traffic.whole
+    traffic = _Traffic(whole.counts[0], whole.weights[0], whole.score_sums[0])
+    if not traffic.weights.any():
+        return None
+    number = space.classes.index(positive)
+    items = _pooled_items(space, traffic, pooled)
+    known = ledger.scored(at=now, decay=decay)
+    cells = index.cells.classes[known.cells] * space.bin_count + index.cells.bins[known.cells]
+    counting = select_counting(index, ledger, cells=known.cells, sources=known.sources)
+    counting &= traffic.weights[cells] > 0
+    known, cells = known.part(counting), cells[counting]
+    balanced = weighed(
+        index, ledger, cells=known.cells, sources=known.sources, freshness=known.freshness
+    ).weights
+    # A score tells all that the score decides; within one, labels weigh as they were asked for.
+    strata = index[POSITIVE_SCORE].cells[known.cells]
+    worth = _worth(balanced, known.freshness, strata, space.bin_count)
+    alone = _cells_alone(traffic, np.concatenate((items.cells, cells)))
+    own = np.concatenate(
+        (
+            _positive(items.scores, items.predicted == number),
+            _positive(known.scores, known.predicted == number),
+            _positive(traffic.score_sums[alone] / traffic.weights[alone], alone // space.bin_count == number),
+        )
+    )
+    unlabelled = np.full(len(items.cells), UNLABELLED), np.full(len(alone), UNLABELLED)
+    labels = np.where(known.true_classes == number, POSITIVE, NEGATIVE)
+    return PerformanceFacts(
+        scores=np.clip(own, 0.0, 1.0),
+        weights=_stood_for(traffic, np.concatenate((items.cells, cells, alone))),
+        labels=np.concatenate((unlabelled[0], labels, unlabelled[1])).astype(np.int64),
+        label_weights=np.concatenate((np.ones(len(items.cells)), worth, np.ones(len(alone)))),
+    )
+
+
+@dataclass(frozen=True)
+class _Items:
+    """Unlabelled items, as columns [n]: their cells, predicted classes by index, and the scores of these."""
+
+    cells: Indices
+    predicted: Indices
+    scores: Floats
+
+
+def _pooled_items(space: CellSpace, traffic: _Traffic, pooled: Sequence[PoolRecord]) -> _Items:
+    classes = {name: i for i, name in enumerate(space.classes)}
+    usable = [
+        (classes[record.predicted_class], record.score)
+        for record in pooled
+        if record.predicted_class in classes
+    ]
+    columns = np.array(usable, np.float64).reshape(-1, 2)
+    predicted, scores = columns[:, 0].astype(np.intp), columns[:, 1]
+    cells = predicted * space.bin_count + space.bins(scores)
+    # The pool may know a cell already that the traffic, as it was read, does not.
+    there = traffic.weights[cells] > 0
+    return _Items(cells[there], predicted[there], scores[there])
+
+
+def _cells_alone(traffic: _Traffic, cells: Indices) -> Indices:
+    """Cells with traffic, but without an item: their mean score stands for it."""
+    weights = traffic.weights
+    return np.flatnonzero((np.bincount(cells, minlength=len(weights)) == 0) & (weights > 0))
+
+
+def _positive(scores: Floats, called: npt.NDArray[np.bool_]) -> Floats:
+    return np.where(called, scores, 1 - scores)
+
+
+def _stood_for(traffic: _Traffic, cells: Indices) -> Floats:
+    """How much each counts [n]: its cell's share of the traffic, shared by all items of the cell.
+
+    All together count as many as they are, and no more than the traffic: few items do not make much
+    traffic's scores known.
+    """
+    weights = traffic.weights
+    shares = weights[cells] / np.bincount(cells, minlength=len(weights))[cells]
+    total = min(float(traffic.counts.sum()), float(len(cells)))
+    counted: Floats = shares * (total / float(shares.sum()))
+    return counted
+
+
+def _worth(balanced: Floats, freshness: Floats, strata: Indices, count: int) -> Floats:
+    """As how many labels each counts [n].
+
+    In proportion to its weight, and all of a stratum together as Kish's effective number.
+
+    Args:
+        balanced: weights of the balance heuristic [n].
+        freshness: what forgetting leaves of every label [n].
+        strata: of every label [n].
+        count: of strata.
+    """
+    total = sums(strata, balanced * freshness, count)
+    squares = sums(strata, balanced**2 * freshness, count)
+    return balanced * freshness * np.divide(total, squares, out=np.zeros(count), where=squares > 0)[strata]
+
+
+_NOTHING = Estimate(*(np.array(np.nan) for _ in range(3)))
+
+
+def assess_performance(
+    facts: PerformanceFacts,
+    settings: AssessmentSettings,
+    rng: np.random.Generator,
+    *,
+    interval: float,
+    now: float,
+) -> PerformanceSnapshot:
+    """Learn the performance; the work of a second.
+
+    Args:
+        facts: scores and labels.
+        settings: of the assessment.
+        rng: random numbers.
+        interval: probability inside intervals.
+        now: when the facts were read, seconds since the epoch.
+    """
+    bins = bin_scores(
+        facts.scores,
+        facts.labels,
+        weights=facts.weights,
+        label_weights=facts.label_weights,
+        thresholds=[settings.operating_threshold],
+    )
+    posterior = learn_scores(bins, rng)
+    drawn = performance(posterior, rng, scope="population")
+    target = Target() if settings.targets is None else Target(**settings.targets.model_dump())
+    costs = None if settings.error_costs is None else Costs(**settings.error_costs.model_dump())
+    at = drawn.nearest(settings.operating_threshold)
+    names = ("precision", "recall", "f1", "false_positive_rate")
+    calls = bool(drawn.called[:, at].any())
+    everywhere = {name: Estimate.of(getattr(drawn, name), interval) for name in names}
+    asked = {} if settings.targets is None else settings.targets.model_dump(exclude_none=True)
+    return PerformanceSnapshot(
+        taken_at=now,
+        positive_class=settings.positive_class or "",
+        threshold=settings.operating_threshold,
+        labels=int(np.count_nonzero(facts.labels != UNLABELLED)),
+        effective_labels=float(facts.label_weights[facts.labels != UNLABELLED].sum()),
+        scores=int(np.count_nonzero(facts.labels == UNLABELLED)),
+        measures={
+            **{name: estimate.part(np.array(at)) for name, estimate in everywhere.items()},
+            **({} if calls else {"precision": _NOTHING}),
+            "prevalence": Estimate.of(drawn.prevalence, interval),
+        },
+        targets=asked,
+        missed={
+            name: float(1 - Target(**{name: wanted}).met(drawn)[:, at].mean())
+            for name, wanted in asked.items()
+            if calls or name != "precision"
+        },
+        curve=Band.of(drawn.precision_at_recall(RECALLS), interval),
+        roc=Band.of(drawn.recall_at_false_positive_rate(FALSE_POSITIVE_RATES), interval),
+        thresholds=choose_threshold(drawn, target, costs, mass=interval),
+        at_thresholds=everywhere,
+        maps={form: recalibrate(posterior, form, mass=interval) for form in FORMS},
+        model=posterior.model,
+        weights=posterior.weights,
+        mixture=posterior.mixture,
+    )

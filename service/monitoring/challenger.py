@@ -1,0 +1,212 @@
+"""Facts -> whether a challenger is better than the model, over all traffic and in every group (pure).
+
+Labels are asked where the two disagree, for the most part, and tell of both
+(`service/statistics/challenge.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from service.config.assessments import AssessmentSettings
+from service.domain.cells import AGREE, ALL, CHALLENGE, DISAGREE
+from service.domain.traffic_tables import CHALLENGE_COLUMNS
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.outcome_table import OutcomeLedger
+from service.statistics.balance_heuristic import effective_counts, sums
+from service.statistics.challenge import ChallengeBeliefs, PairedLabels
+from service.statistics.estimate import Estimate
+from service.statistics.groups import Labels
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class ChallengeSnapshot:
+    """How a challenger stands; arrays are [G], all traffic first, then the groups that are compared.
+
+    Attributes:
+        challenger: its name.
+        margin: difference of accuracies that does not matter.
+        grouping: the one whose groups are compared.
+        groups: names; the first one is `all`.
+        shares: of the traffic for which the challenger's predictions are known.
+        disagreement: share of each group's traffic on which the two disagree.
+        labels: effective number of labels of disagreements.
+        difference: challenger less champion in accuracy: mean and interval.
+        better: P(the challenger is better by more than the margin).
+        worse: P(it is worse by more than the margin).
+        evidence_better: e-value for the first, from labels that were asked for a challenge.
+        evidence_worse: e-value for the second, likewise.
+        known: share of all traffic for which predictions carry what the challenger says.
+        aimed: probability that a label is asked of a disagreement, by group of the grouping `CHALLENGE`.
+    """
+
+    challenger: str
+    margin: float
+    grouping: str
+    groups: list[str]
+    shares: Floats
+    disagreement: Floats
+    labels: Floats
+    difference: Estimate
+    better: Floats
+    worse: Floats
+    evidence_better: Floats
+    evidence_worse: Floats
+    known: float
+    aimed: dict[str, float]
+
+
+def challenge_snapshot(
+    settings: AssessmentSettings,
+    index: GroupIndex,
+    labels: Labels,
+    ledger: OutcomeLedger,
+    *,
+    now: float,
+    interval: float,
+    since: float | None = None,
+) -> ChallengeSnapshot | None:
+    """How a challenger stands; None while no prediction carried what it says.
+
+    Args:
+        settings: of the assessment.
+        index: groups of the model.
+        labels: that are known, as columns, weighted.
+        ledger: its outcomes, for evidence, which takes them as they were asked.
+        now: seconds since the epoch.
+        interval: probability inside intervals.
+        since: end of the reference window, if one was set: evidence begins anew with what was predicted then.
+    """
+    challenge = index.space.challenge
+    if challenge is None:
+        return None
+    alone = settings.grouping == ALL
+    said = index.challenged(ALL)
+    if not alone:
+        said = np.vstack([said, index.challenged(settings.grouping)])
+    agree, differ = (said[:, CHALLENGE_COLUMNS.index(name)] for name in (AGREE, DISAGREE))
+    sizes = agree + differ
+    # Of all traffic, which comes first.
+    total = float(sizes[0]) if len(sizes) else 0.0
+    if not total:
+        return None
+    groups = index[settings.grouping]
+    # All traffic is a group of its own; label cells without a group of the other grouping are in a last one.
+    every = np.zeros(len(index.cells), np.intp)
+    parts = [every] if alone else [every, groups.numbers + 1]
+    names = [ALL] if alone else [ALL, *groups.names]
+    disagreement = np.divide(differ, sizes, out=np.zeros(len(names)), where=sizes > 0)
+    disagreement = np.clip(disagreement, 0.0, 1.0)
+    differs = _of_group(index, DISAGREE)
+    beliefs = ChallengeBeliefs(disagreement, _paired(parts, labels, differs, len(names)))
+    asked = _as_asked(parts, ledger, differs, len(names), now=now, since=since)
+    fair = ChallengeBeliefs(disagreement, asked)
+    lower, upper = beliefs.interval(interval)
+    margin = settings.least_margin
+    return ChallengeSnapshot(
+        challenger=challenge.challenger,
+        margin=margin,
+        grouping=settings.grouping,
+        groups=names,
+        shares=sizes / total,
+        disagreement=disagreement,
+        labels=beliefs.labels.total,
+        difference=Estimate(lower, beliefs.mean, upper),
+        better=beliefs.better(margin),
+        worse=beliefs.worse(margin),
+        evidence_better=_e_value(fair.log_e_better(margin)),
+        evidence_worse=_e_value(fair.log_e_worse(margin)),
+        known=total / float(said[0].sum()),
+        aimed=_aimed(settings, float(disagreement[0])),
+    )
+
+
+def _aimed(settings: AssessmentSettings, disagreement: float) -> dict[str, float]:
+    """Of which group the next label is asked, by probability: those without traffic are never named."""
+    share = 0.0 if disagreement == 0 else 1.0 if disagreement == 1 else settings.aimed_share
+    return {DISAGREE: share, AGREE: 1 - share}
+
+
+def _of_group(index: GroupIndex, name: str) -> Flags:
+    """Which label cells are in this group of those that the challenger makes, if it has traffic [cells]."""
+    groups = index[CHALLENGE]
+    return np.equal(
+        groups.numbers, groups.names.index(name) if name in groups.names else len(groups.names) + 1
+    )
+
+
+def _summed(parts: list[Indices], cells: Indices, values: Floats, count: int) -> Floats:
+    """Sums of labels by group [G]: of all traffic, and of its parts.
+
+    Args:
+        parts: group of every label cell, `count` of one without, each [cells].
+        cells: of the labels [n].
+        values: of the labels [n].
+        count: G.
+    """
+    return np.asarray(
+        np.sum([sums(part[cells], values, count + 1)[:count] for part in parts], axis=0), np.float64
+    )
+
+
+def _paired(parts: list[Indices], labels: Labels, differ: Flags, count: int) -> PairedLabels:
+    """Effective labels of disagreements, by who is right [G]."""
+    if labels.challenger is None:
+        raise ValueError("labels do not tell whether the challenger is right")
+    there = np.flatnonzero(differ[labels.cells])
+    right = np.zeros(count), np.zeros(count)
+    total = np.zeros(count)
+    for part in parts:
+        for k, said in enumerate((labels.challenger, labels.correct)):
+            found, ones = effective_counts(
+                groups=part[labels.cells[there]],
+                group_count=count + 1,
+                weights=labels.weights[there],
+                freshness=labels.freshness[there],
+                correct=said[there],
+            )
+            right[k][:] += ones[:count]
+        total += found[:count]
+    challenger, champion = right
+    return PairedLabels(challenger, champion, np.maximum(total - challenger - champion, 0.0))
+
+
+def _as_asked(
+    parts: list[Indices],
+    ledger: OutcomeLedger,
+    differ: Flags,
+    count: int,
+    *,
+    now: float,
+    since: float | None,
+) -> PairedLabels:
+    """Labels of disagreements that were asked for a challenge, each counted once [G].
+
+    Within disagreements these are drawn evenly, as evidence needs; whoever else asked may have looked for
+    items that one of the two gets wrong.
+    """
+    told = ledger.sums(at=now, decay=0.0, since=since)
+    sources = ledger.asked_for(CHALLENGE)
+    if not len(told.cells):
+        none = np.zeros(count)
+        return PairedLabels(none, none, none)
+    chosen = told.part(sources[told.sources] & differ[told.cells])
+    counts = chosen.counts.astype(np.float64)
+    challenger, champion, total = (
+        _summed(parts, chosen.cells, values, count)
+        for values in (counts * chosen.challenger, counts * chosen.correct, counts)
+    )
+    return PairedLabels(challenger, champion, total - challenger - champion)
+
+
+def _e_value(log_evidence: Floats) -> Floats:
+    """E-values, which Prometheus and JSON must be able to hold."""
+    return np.asarray(special.exp10(np.minimum(log_evidence / np.log(10), 300.0)), np.float64)

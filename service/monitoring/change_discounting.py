@@ -1,0 +1,270 @@
+"""Facts -> what is kept of every label after groups have changed, and which groups are learned anew (pure).
+
+A change is looked for in the labels that a grouping asked for, which are a random sample within its groups,
+in the order of their predictions: the model changed between two of these, whenever they were labelled. What
+it leaves of labels holds for all labels of the group, whoever asked for them, and so for all groupings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from service.monitoring.outcome_aggregates import SumTallies, counting_in
+from service.statistics.change_points import FEWEST, what_remains
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+
+_Print = tuple[float, int, int]
+
+_LOOKS = 8
+"""What so many looks have not asked for is dropped; between two rounds, looks at earlier times come."""
+
+
+@dataclass(frozen=True)
+class PlacedOutcomes:
+    """Outcomes in the order of their arrival [rows], and the sums in which they count [s].
+
+    Attributes:
+        sums: that each counts in; -1 of one that counts in none [rows].
+        predicted_at: seconds since the epoch [rows].
+        cells: label cell of every sum [s].
+        sources: codes of who asked [s].
+        correct: whether the predictions are right [s].
+        tallies: how many outcomes count in each, and which [s].
+    """
+
+    sums: npt.NDArray[np.signedinteger[Any]]
+    predicted_at: Floats
+    cells: Indices
+    sources: Indices
+    correct: Flags
+    tallies: SumTallies
+
+
+@dataclass(frozen=True)
+class AskedGrouping:
+    """A grouping that labels were asked for.
+
+    Attributes:
+        name: of the grouping.
+        groups: names of its groups [G].
+        cells: group of every label cell; the number of groups of a cell without one [cells].
+        sources: codes of who asked for it.
+        silent: codes of those whose labels tell nothing of its groups.
+    """
+
+    name: str
+    groups: Sequence[str]
+    cells: Indices
+    sources: Sequence[int]
+    silent: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class Relearned:
+    """A group whose accuracy has changed.
+
+    Attributes:
+        since: when the first prediction was made that is likeliest to be from after it, seconds since the
+            epoch.
+        before: labels from before it, of those that the grouping asked for.
+        kept: what one of these still counts, at the most.
+    """
+
+    since: float
+    before: int
+    kept: float
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """What changes leave.
+
+    Attributes:
+        factors: what is kept of every row of the ledger, in (0, 1] [rows]; None if all of all.
+        relearned: groups that changed, by grouping and name.
+        regions: of every label cell, a number that cells share which are in the same groups that are
+            suspected to have changed [cells]; None if all of all is kept.
+        regions_of_any_vote: the same, by groupings of which no labels are silent.
+        changed: probability that every group has changed, by grouping [G].
+    """
+
+    factors: Floats | None
+    relearned: Mapping[str, Mapping[str, Relearned]]
+    regions: Indices | None = None
+    regions_of_any_vote: Indices | None = None
+    changed: Mapping[str, Floats] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Course:
+    """What became of one group's labels, in the order of their predictions.
+
+    Attributes:
+        factors: what is kept of each [m].
+        change: the change, if one is detected.
+        probability: of a change.
+    """
+
+    factors: Floats
+    change: Relearned | None
+    probability: float
+
+
+class ChangeMemory:
+    """What was found of groups, by a fingerprint of their labels: so only groups with new ones take time."""
+
+    def __init__(self) -> None:
+        self._known: dict[_Print, _Course | None] = {}
+        self._used: dict[_Print, int] = {}
+        self._look = 0
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def tidy(self) -> None:
+        """Drop what was not asked for of late; called once a look."""
+        self._look += 1
+        for mark in [mark for mark, look in self._used.items() if look < self._look - _LOOKS]:
+            del self._known[mark], self._used[mark]
+
+    def courses(
+        self, outcomes: PlacedOutcomes, asked: Flags, groups: Indices, *, run_length: float
+    ) -> dict[int, _Course]:
+        """Of groups that are suspected to have changed.
+
+        Args:
+            outcomes: all of them.
+            asked: which sums are of outcomes that the grouping asked for [s].
+            groups: group of each [s].
+            run_length: labels of a group from one change to the next.
+        """
+        known = outcomes.tallies.of_groups(asked, groups, int(groups.max(initial=-1)) + 1)
+        some = np.flatnonzero(known.counts >= 2 * FEWEST)
+        marks_of = zip(known.counts[some].tolist(), known.marks[some].tolist(), strict=True)
+        prints: dict[int, _Print] = {
+            group: (run_length, *told) for group, told in zip(some.tolist(), marks_of, strict=True)
+        }
+        fresh = np.zeros(len(known.counts), dtype=np.bool_)
+        fresh[[group for group, mark in prints.items() if mark not in self._known]] = True
+        if fresh.any():
+            rows = counting_in(asked & fresh[groups], outcomes.sums)
+            self._learn(outcomes, rows, groups[outcomes.sums[rows]], prints, run_length)
+        self._used |= dict.fromkeys(prints.values(), self._look)
+        found = ((group, self._known[mark]) for group, mark in prints.items())
+        return {group: course for group, course in found if course is not None}
+
+    def _learn(
+        self,
+        outcomes: PlacedOutcomes,
+        rows: Indices,
+        groups: Indices,
+        prints: Mapping[int, _Print],
+        run_length: float,
+    ) -> None:
+        order = np.lexsort((outcomes.predicted_at[rows], groups))
+        rows = rows[order]
+        fresh, sizes = np.unique(groups[order], return_counts=True)
+        correct = outcomes.correct[outcomes.sums[rows]]
+        remains = what_remains(correct=correct, sizes=sizes, run_length=run_length)
+        begins = np.cumsum(sizes) - sizes
+        for group, begin, size, before, changed in zip(
+            fresh.tolist(),
+            begins.tolist(),
+            sizes.tolist(),
+            remains.before.tolist(),
+            remains.changed.tolist(),
+            strict=True,
+        ):
+            factors, change = remains.factors[begin : begin + size], None
+            if before:
+                since = float(outcomes.predicted_at[rows[begin + before]])
+                change = Relearned(since=since, before=before, kept=float(factors[before - 1]))
+            course = None if factors[0] == 1 and change is None else _Course(factors.copy(), change, changed)
+            self._known[prints[group]] = course
+
+
+def forgotten(
+    outcomes: PlacedOutcomes,
+    groupings: Sequence[AskedGrouping],
+    *,
+    run_length: float,
+    memory: ChangeMemory,
+) -> Forgotten:
+    """What changes of groups leave of all labels: of each the least that any of its groups leaves.
+
+    Args:
+        outcomes: that are known.
+        groupings: that labels were asked for.
+        run_length: labels of a group from one change to the next, on average.
+        memory: of earlier looks; the result is the same without.
+    """
+    factors = np.ones(len(outcomes.sums))
+    relearned: dict[str, Mapping[str, Relearned]] = {}
+    regions: Indices | None = None
+    of_any_vote: Indices | None = None
+    changed: dict[str, Floats] = {}
+    for grouping in groupings:
+        asked, groups = _by(grouping.sources, outcomes), grouping.cells[outcomes.cells]
+        asked &= groups < len(grouping.groups)
+        if grouping.silent:
+            silent = _by(grouping.silent, outcomes)
+            asked, groups = asked & ~silent, np.where(silent, len(grouping.groups), groups)
+        courses = memory.courses(outcomes, asked, groups, run_length=run_length)
+        if not courses:
+            continue
+        rows, kept = _kept(outcomes, asked, groups, courses)
+        factors[rows] = np.minimum(factors[rows], kept)
+        changed[grouping.name] = np.zeros(len(grouping.groups))
+        changed[grouping.name][list(courses)] = [course.probability for course in courses.values()]
+        suspected = np.zeros(len(grouping.groups) + 1, np.intp)
+        suspected[list(courses)] = np.arange(1, len(courses) + 1)
+        regions = _joined(regions, suspected[grouping.cells])
+        if not grouping.silent:
+            of_any_vote = _joined(of_any_vote, suspected[grouping.cells])
+        changes = {group: course.change for group, course in courses.items() if course.change is not None}
+        if changes:
+            relearned[grouping.name] = {grouping.groups[group]: change for group, change in changes.items()}
+    memory.tidy()
+    if not (factors < 1).any():
+        return Forgotten(None, relearned)
+    return Forgotten(factors, relearned, regions, of_any_vote, changed)
+
+
+def _by(sources: Sequence[int], outcomes: PlacedOutcomes) -> Flags:
+    """Which sums are of outcomes that some have asked for [s]."""
+    askers = np.zeros(int(outcomes.sources.max(initial=0)) + 1, dtype=np.bool_)
+    askers[[code for code in sources if code < len(askers)]] = True
+    asked: Flags = askers[outcomes.sources]
+    return asked
+
+
+def _joined(regions: Indices | None, suspected: Indices) -> Indices:
+    """Regions of cells that are alike in both [cells]."""
+    if regions is not None:
+        suspected = suspected + regions * (int(suspected.max(initial=0)) + 1)
+    return np.unique(suspected, return_inverse=True)[1].ravel()
+
+
+def _kept(
+    outcomes: PlacedOutcomes, asked: Flags, groups: Indices, courses: Mapping[int, _Course]
+) -> tuple[Indices, Floats]:
+    """Rows of the suspected groups, whoever asked, and what is kept of each: as of the one before it."""
+    number = np.full(int(groups.max()) + 1, -1)
+    number[list(courses)] = np.arange(len(courses))
+    rows = counting_in(number[groups] >= 0, outcomes.sums)
+    of = number[groups[outcomes.sums[rows]]]
+    order = np.lexsort((outcomes.predicted_at[rows], of))
+    rows, of = rows[order], of[order]
+    begins = np.concatenate(([0], np.cumsum([len(course.factors) for course in courses.values()])[:-1]))
+    # Those that were asked for come in the order in which courses tell them, group after group.
+    told = np.cumsum(asked[outcomes.sums[rows]]) - 1
+    every = np.concatenate([course.factors for course in courses.values()])
+    return rows, every[np.maximum(told, begins[of])]

@@ -1,0 +1,201 @@
+"""How far recent traffic of every group is from the reference, without labels (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from service.config.drift import DriftSettings
+from service.domain.cells import CHALLENGE, SCORE_BIN, CellSpace, bin_names
+from service.domain.traffic_counts import TrafficCounts
+from service.domain.value_table import Ints
+from service.monitoring.checkpoint_schedule import ComparedTraffic, Stretch, compared_traffic
+from service.monitoring.drift_mixes import CLASSES, SCORES, GroupedTraffic
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.statistics import beta as betas
+from service.statistics.drift import (
+    MixDrift,
+    expected_accuracy,
+    kolmogorov_smirnov,
+    mix_drift,
+    suspicion,
+    volume_ratio,
+)
+from service.store.references import ReferenceWindow
+from service.store.traffic_checkpoints import Marks
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class GroupingDrift:
+    """How far the groups of one grouping are from their reference; arrays are [G], unless it is said.
+
+    Attributes:
+        reference: predictions by score bin [G, B].
+        recent: the same of late [G, B].
+        mixes: what is compared, by name: `score`, `predicted_class`, `attribute:<name>`, `votes`.
+        score_difference: of the cumulative shares of score bins, the largest (Kolmogorov and Smirnov).
+        volume_ratio: predictions a second of late, over those in the reference.
+        suspicion: how far the group surely is from its reference, by the mix that tells most.
+        drifted: whether that is more than `drift.max_distance`.
+        expected_accuracy: what recent scores promise, by what the model's labels say of its score bins.
+        below_expected: probability that the accuracy is less than that.
+    """
+
+    reference: Ints
+    recent: Ints
+    mixes: Mapping[str, MixDrift]
+    score_difference: Floats
+    volume_ratio: Floats
+    suspicion: Floats
+    drifted: Flags
+    expected_accuracy: Floats
+    below_expected: Floats
+
+    def mix_of(self, group: int) -> str:
+        """The mix by which a group is farthest from its reference."""
+        return max(self.mixes, key=lambda name: self.mixes[name].surely[group])
+
+
+@dataclass(frozen=True)
+class ModelDrift:
+    """How far one model's recent traffic is from its reference.
+
+    Attributes:
+        reference_predictions: in the reference.
+        reference_since: seconds since the epoch; minus infinity from the beginning.
+        reference_until: the same.
+        recent_predictions: since the time below.
+        recent_since: seconds since the epoch.
+        groupings: those that have traffic, and are in the reference; not those that were added since.
+    """
+
+    reference_predictions: int
+    reference_since: float
+    reference_until: float
+    recent_predictions: int
+    recent_since: float
+    groupings: Mapping[str, GroupingDrift]
+
+
+def model_drift(
+    *,
+    index: GroupIndex,
+    settings: DriftSettings,
+    marks: Marks,
+    reference: ReferenceWindow | None,
+    groupings: Mapping[str, GroupingSnapshot],
+    now: float,
+) -> ModelDrift | None:
+    """How far recent traffic is from the reference; None while there is no reference.
+
+    A grouping, or a mix, whose table is younger than the reference has nothing to be compared with, and is
+    left out until a reference is set that has it.
+
+    Args:
+        index: the groups of all groupings, and their traffic.
+        settings: of drift.
+        marks: of the traffic.
+        reference: the window that was set, if one was.
+        groupings: estimates of those that have traffic.
+        now: when the traffic was read, seconds since the epoch.
+    """
+    compared = compared_traffic(marks, TrafficCounts.of(index.traffic), reference, settings, now=now)
+    if compared is None:
+        return None
+    space = index.space
+    # Of scores, of predicted classes, and of the values of every attribute: no more than these.
+    mixes = len((SCORES, CLASSES)) + sum(attribute != CHALLENGE for attribute in space.attributes)
+    comparisons = mixes * sum(len(grouping.groups) for grouping in groupings.values())
+    accuracies = _bin_accuracies(space, groupings)
+    found: dict[str, GroupingDrift] = {}
+    for name, estimates in groupings.items():
+        grouped = GroupedTraffic(space, space.groupings[name], estimates.groups)
+        if grouped.scores(compared.reference.counts) is not None:
+            found[name] = _grouping_drift(
+                grouped,
+                estimates,
+                compared,
+                comparisons=comparisons,
+                accuracies=accuracies,
+                max_distance=settings.max_distance,
+            )
+    return ModelDrift(
+        reference_predictions=compared.reference.predictions,
+        reference_since=compared.reference.since,
+        reference_until=compared.reference.until,
+        recent_predictions=compared.recent.predictions,
+        recent_since=compared.recent.since,
+        groupings=found,
+    )
+
+
+def _grouping_drift(
+    grouped: GroupedTraffic,
+    estimates: GroupingSnapshot,
+    compared: ComparedTraffic,
+    *,
+    comparisons: int,
+    accuracies: Floats,
+    max_distance: float,
+) -> GroupingDrift:
+    size, reference_traffic, recent_traffic = len(grouped.names), compared.reference, compared.recent
+    mixes = {
+        mix.name: mix_drift(mix.reference, mix.recent, comparisons=comparisons)
+        for mix in grouped.mixes(reference_traffic.counts, recent_traffic.counts)
+    }
+    reference, recent = _scores(grouped, reference_traffic.counts), _scores(grouped, recent_traffic.counts)
+    suspected = suspicion(list(mixes.values())) if mixes else np.zeros(size)
+    expected = expected_accuracy(recent, accuracies)
+    # By the Beta of the same moments: the exact mixture would take as long as all the rest.
+    accuracy = estimates.beliefs.accuracy
+    below = special.betainc(*betas.matching(accuracy.mean(), accuracy.variance()), expected)
+    return GroupingDrift(
+        reference=reference,
+        recent=recent,
+        mixes=mixes,
+        score_difference=kolmogorov_smirnov(reference, recent),
+        volume_ratio=_volume_ratio(grouped, reference_traffic, recent_traffic),
+        suspicion=suspected,
+        drifted=suspected > max_distance,
+        expected_accuracy=expected,
+        below_expected=np.asarray(below, np.float64),
+    )
+
+
+def _scores(grouped: GroupedTraffic, counts: TrafficCounts) -> Ints:
+    """Predictions by score bin [G, B], none where no table has them."""
+    found = grouped.scores(counts)
+    return np.zeros((len(grouped.names), grouped.space.bin_count), np.int64) if found is None else found
+
+
+def _volume_ratio(grouped: GroupedTraffic, reference: Stretch, recent: Stretch) -> Floats:
+    """Predictions a second of late, over those in the reference [G]; NaN where either is not known."""
+    then, lately = grouped.scores(reference.timed_counts), grouped.scores(recent.timed_counts)
+    if then is None or lately is None:
+        return np.full(len(grouped.names), np.nan)
+    ratio = volume_ratio(
+        then.sum(axis=1),
+        lately.sum(axis=1),
+        reference_seconds=reference.timed_seconds,
+        recent_seconds=recent.timed_seconds,
+    )
+    ratio[grouped.is_partial(reference.counts) | grouped.is_partial(recent.counts)] = np.nan
+    return ratio
+
+
+def _bin_accuracies(space: CellSpace, groupings: Mapping[str, GroupingSnapshot]) -> Floats:
+    """Mean accuracy of every score bin [B]; NaN of those that never had traffic."""
+    accuracies = np.full(space.bin_count, np.nan)
+    bins = groupings.get(SCORE_BIN)
+    if bins is not None:
+        places = {name: place for place, name in enumerate(bin_names(space.score_edges))}
+        accuracies[[places[name] for name in bins.groups]] = bins.accuracy_mean
+    return accuracies

@@ -1,0 +1,154 @@
+"""Facts -> what is believed of an ensemble and its members, and what their labels are still to be (pure).
+
+Items are told apart by their vote patterns, so that one label serves every member that calls the item
+positive (`service/statistics/vote_patterns.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from service.config.assessments import AssessmentSettings
+from service.domain.cells import VOTES
+from service.monitoring.group_index import GroupIndex, Groups
+from service.statistics.balance_heuristic import effective_counts
+from service.statistics.groups import Labels
+from service.statistics.member_beliefs import MemberBeliefs, member_beliefs
+from service.statistics.vote_patterns import Allocation, PatternPlan, VotePatterns, allocate
+
+Floats = npt.NDArray[np.float64]
+
+ITSELF = "ensemble"
+"""Name of the ensemble's own decision among its members."""
+
+
+@dataclass(frozen=True)
+class EnsembleSnapshot:
+    """How an ensemble and its members stand; arrays are [members], the ensemble itself first.
+
+    Attributes:
+        members: names.
+        positive_class: which items they call positive.
+        shares: of the traffic that each calls positive.
+        beliefs: about the precision of each, and as how many labels that counts.
+        labels: known ones among the items that each calls positive.
+        missed: probability that each misses the target of precision, NaN of one without a label; None where
+            there is no target.
+        target: of precision.
+        plan: labels still to be asked for, by vote pattern.
+        groups: the vote patterns, by the names of their groups [P].
+        wanted: labels that each member is to have.
+        asked: labels that serve the ensemble and its members, in all.
+        alone: labels that as many for each member would have cost, had none been shared.
+    """
+
+    members: tuple[str, ...]
+    positive_class: str
+    shares: Floats
+    beliefs: MemberBeliefs
+    labels: Floats
+    missed: Floats | None
+    target: float | None
+    plan: PatternPlan
+    groups: list[str]
+    wanted: int
+    asked: float
+    alone: float
+
+    @property
+    def saving(self) -> float:
+        """Share of the labels that was saved so far by sharing them; 0 before the first one."""
+        return 1 - self.asked / self.alone if self.alone > 0 else 0.0
+
+
+def ensemble_snapshot(
+    settings: AssessmentSettings,
+    index: GroupIndex,
+    labels: Labels,
+    *,
+    in_flight: Mapping[str, float],
+    rng: np.random.Generator,
+    interval: float,
+) -> EnsembleSnapshot | None:
+    """How an ensemble stands; None while no prediction carried the votes of all members.
+
+    Args:
+        settings: of the assessment.
+        index: groups of the model.
+        labels: that are known, as columns, weighted.
+        in_flight: requests of the assessment that wait for an answer, by group.
+        rng: draws among vote patterns that are too rare for a label each.
+        interval: probability inside intervals.
+    """
+    ensemble = index.space.ensemble
+    if ensemble is None:
+        return None
+    every = index[VOTES]
+    names, weights = every.names, every.weights.sum(axis=1)
+    size = 1 + len(ensemble.members)
+    voted = [len(name) == size and set(name) <= {"0", "1"} for name in names]
+    # Before the first prediction there is no group, and nothing tells of what type the array is.
+    usable = np.array(voted, np.bool_) & (weights > 0)
+    if not usable.any():
+        return None
+    groups = [name for name, use in zip(names, usable, strict=True) if use]
+    masks = np.array(
+        [sum(1 << m for m, digit in enumerate(name) if digit == "1") for name in groups], np.int64
+    )
+    allocation = allocate(VotePatterns(masks, weights[usable], size), settings.wanted_labels)
+    known, positive = _known(labels, every, index.space.classes.index(ensemble.positive))
+    known, positive = known[usable], np.minimum(positive, known)[usable]
+    waiting = np.array([in_flight.get(name, 0.0) for name in groups])
+    beliefs = member_beliefs(allocation, known, positive, mass=interval)
+    called = allocation.patterns.called()
+    target = None if settings.targets is None else settings.targets.precision
+    return EnsembleSnapshot(
+        members=(ITSELF, *ensemble.members),
+        positive_class=ensemble.positive,
+        shares=allocation.patterns.sizes() / max(float(weights.sum()), np.finfo(float).tiny),
+        beliefs=beliefs,
+        labels=called @ known,
+        missed=None if target is None else _below(beliefs, called @ known, target),
+        target=target,
+        plan=allocation.plan(known + waiting, rng),
+        groups=groups,
+        wanted=settings.wanted_labels,
+        asked=float(known[called.any(axis=0)].sum()),
+        alone=_alone(allocation, known),
+    )
+
+
+def _known(labels: Labels, groups: Groups, positive: int) -> tuple[Floats, Floats]:
+    """Effective labels of every group, and those that say positive [G]."""
+    labels = labels.part(groups.there[labels.cells], labels.weights)
+    return effective_counts(
+        groups=groups.cells[labels.cells],
+        group_count=len(groups.names),
+        weights=labels.weights,
+        freshness=labels.freshness,
+        correct=(labels.true_classes == positive).astype(np.float64),
+    )
+
+
+def _below(beliefs: MemberBeliefs, labels: Floats, target: float) -> Floats:
+    """P(precision < target) of every member [members]; NaN of one without a label."""
+    probability = np.asarray(special.betainc(beliefs.alpha, beliefs.beta, target), np.float64)
+    return np.where(labels > 0, probability, np.nan)
+
+
+def _alone(allocation: Allocation, known: Floats) -> float:
+    """Labels that members would have cost one by one, to have what they have now."""
+    patterns = allocation.patterns
+    needed = np.where(patterns.called(), allocation.needed, 0.0)
+    have = np.minimum(known, allocation.needed)
+    enough = np.divide(have, allocation.needed, out=np.zeros(len(have)), where=allocation.needed > 0)
+    shares = patterns.within()
+    # Each member's sample goes as far as the labels of its patterns do, and no further than is wanted.
+    reached: Floats = (shares * enough).sum(axis=1) * allocation.wanted
+    extra = float((known - have)[needed.any(axis=0)].sum())
+    return float(reached.sum()) + extra

@@ -1,0 +1,243 @@
+"""The groups of a model's groupings in one round: their traffic, and which labels are in them (pure)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from service.domain.cells import CHALLENGE, MISSING, OTHER, CellSpace
+from service.domain.traffic import Traffic
+from service.domain.traffic_counts import TrafficCounts, rows_of
+from service.domain.traffic_tables import CHALLENGE_COLUMNS
+from service.domain.value_table import RESERVED, Block, Floats, Indices, Ints
+from service.monitoring.label_cells import LabelCells
+from service.monitoring.traffic_history import TrafficHistory
+from service.statistics.epochs import recent_weights
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The groups of one grouping that have ever had traffic.
+
+    A group without traffic has no accuracy to tell, and must not win "least accurate".
+
+    Attributes:
+        names: of the groups [G].
+        counts: predictions ever seen, by score bin [G, B].
+        weights: their decayed weight [G, B].
+        score_sums: weighted sums of their scores [G, B].
+        missed: share of a group's traffic that may be in `OTHER` instead, at most [G].
+        cells: group of every label cell; of cells without a group, any [cells].
+        there: whether a label cell has a group [cells].
+        epochs: predictions of every epoch, newest first [E, G, B]; None where only all traffic is known.
+    """
+
+    names: list[str]
+    counts: Ints
+    weights: Floats
+    score_sums: Floats
+    missed: Floats
+    cells: Indices
+    there: Flags
+    epochs: Floats | None = None
+
+    @property
+    def numbers(self) -> Indices:
+        """Group of every label cell; of cells without one, the number of groups [cells]."""
+        return np.where(self.there, self.cells, len(self.names))
+
+    @property
+    def shares(self) -> Floats:
+        """Share of all traffic of every group, by decayed weight [G]."""
+        weights = self.weights.sum(axis=1)
+        return np.asarray(weights / max(float(weights.sum()), np.finfo(float).tiny), np.float64)
+
+
+class GroupIndex:
+    """The groups of all groupings of one model in one round; each grouping is looked up once.
+
+    Args:
+        space: what tells the model's predictions apart.
+        traffic: of all its shards.
+        cells: of its labels.
+        history: its traffic by epochs, if it is known.
+    """
+
+    def __init__(
+        self, space: CellSpace, traffic: Traffic, cells: LabelCells, history: TrafficHistory | None = None
+    ) -> None:
+        self.space = space
+        self.traffic = traffic
+        self.cells = cells
+        self.history = history
+        self._known: dict[str, Groups] = {}
+
+    def __getitem__(self, grouping: str) -> Groups:
+        """The groups of a grouping.
+
+        Raises:
+            KeyError: the model has no such grouping.
+        """
+        if grouping not in self._known:
+            by_class = self.space.class_groups(grouping)
+            groups = (
+                self._by_value(self.space.groupings[grouping].attribute)
+                if by_class is None
+                else self._by_class(*by_class)
+            )
+            self._known[grouping] = groups if self.history is None else self._of_now(grouping, groups)
+        return self._known[grouping]
+
+    def folded(self, grouping: str) -> Flags:
+        """Label cells that are in the group of `OTHER`, as their values have no rows or are too long [cells].
+
+        Args:
+            grouping: its name.
+
+        Raises:
+            KeyError: the model has no such grouping.
+        """
+        groups, of = self[grouping], self.space.groupings[grouping]
+        if of.kind != "attribute" or OTHER not in groups.names:
+            return np.zeros(len(self.cells), np.bool_)
+        folded: Flags = groups.there & (groups.cells == groups.names.index(OTHER))
+        return folded
+
+    def _of_now(self, grouping: str, groups: Groups) -> Groups:
+        """The same groups, with the weights of traffic now."""
+        if self.history is None or not groups.names:
+            return groups
+        epochs = np.stack([self._counted(grouping, tuple(groups.names), part) for part in self.history.parts])
+        recent = recent_weights(epochs)
+        middles = (np.arange(recent.shape[1]) + 0.5) / recent.shape[1]
+        scores = np.divide(
+            groups.score_sums,
+            groups.weights,
+            out=np.broadcast_to(middles, recent.shape).copy(),
+            where=groups.weights > 0,
+        )
+        return replace(groups, weights=recent, score_sums=recent * scores, epochs=epochs)
+
+    def _counted(self, grouping: str, names: tuple[str, ...], counts: TrafficCounts) -> Floats:
+        """Predictions of some groups, by score bin [names, B]."""
+        bins, by_class = self.space.bin_count, self.space.class_groups(grouping)
+        if by_class is not None:
+            found, groups = tuple(by_class[0]), by_class[1]
+            summed = np.zeros((len(found), bins))
+            places = groups.ravel() * bins + np.tile(np.arange(bins), len(groups))
+            np.add.at(summed.reshape(-1), places, counts.whole.counts[0])
+        else:
+            attribute = self.space.groupings[grouping].attribute
+            table = counts.tables.get((attribute, "bins")) or counts.tables.get((attribute, "class_bins"))
+            if table is None:
+                return np.zeros((len(names), bins))
+            found = table.names
+            summed = table.counts.reshape(len(found), -1, bins).sum(axis=1).astype(np.float64)
+        rows = rows_of(names, found)
+        return np.where(rows[:, None] >= 0, summed[rows], 0.0) if len(found) else np.zeros((len(names), bins))
+
+    def _by_class(self, names: list[str], groups: Indices) -> Groups:
+        """Groups that are told apart by class and score bin; `groups` is [classes, bins]."""
+        bins, size = np.tile(np.arange(groups.shape[1]), len(groups)), (len(names), groups.shape[1])
+        whole = self.traffic.whole
+        summed = Block(np.zeros(size, np.int64), np.zeros(size), np.zeros(size))
+        for into, column in (
+            (summed.counts, whole.counts),
+            (summed.weights, whole.weights),
+            (summed.score_sums, whole.score_sums),
+        ):
+            np.add.at(into, (groups.ravel(), bins), column[0])
+        of_cells = groups[self.cells.classes, self.cells.bins]
+        return _present(names, summed, np.zeros(len(names)), of_cells)
+
+    def _by_value(self, attribute: str) -> Groups:
+        table = self.traffic.tables[attribute]
+        block = self.binned(attribute)
+        order = np.array(sorted(range(len(table)), key=table.names.__getitem__), np.intp)
+        names = [table.names[row] for row in order.tolist()]
+        index = {name: group for group, name in enumerate(names)}
+        values, codes = self.cells.values(attribute)
+        # Of a value that has no row, the traffic is in that of `OTHER`, if anything is.
+        other = index.get(OTHER, -1)
+        found = np.array([index.get(value, -1 if value in RESERVED else other) for value in values], np.intp)
+        of_cells = found[codes] if len(codes) else np.zeros(0, np.intp)
+        return _present(names, block.part(order), table.missed[order], of_cells)
+
+    def challenged(self, grouping: str) -> Floats:
+        """Decayed weight of every group by what a challenger says, in `CHALLENGE_COLUMNS` [G, 3].
+
+        Args:
+            grouping: its name.
+
+        Raises:
+            KeyError: the model has no such grouping, or no challenger.
+        """
+        names, by_class = self[grouping].names, self.space.class_groups(grouping)
+        attribute = self.space.groupings[grouping].attribute
+        said = self.traffic.tables[CHALLENGE]
+        if by_class is not None:
+            index = {name: group for group, name in enumerate(names)}
+            groups = np.array([index.get(name, len(names)) for name in by_class[0]], np.intp)[by_class[1]]
+            weights = np.zeros((len(names) + 1, len(CHALLENGE_COLUMNS)))
+            for name, row in zip(said.names, said.block("class_bins").weights, strict=True):
+                np.add.at(weights[:, CHALLENGE_COLUMNS.index(name)], groups.ravel(), row)
+            return weights[:-1]
+        if attribute == CHALLENGE:
+            totals = dict(zip(said.names, said.totals().tolist(), strict=True))
+            return np.array(
+                [[totals[name] * (name == column) for column in CHALLENGE_COLUMNS] for name in names]
+            ).reshape(-1, len(CHALLENGE_COLUMNS))
+        table = self.traffic.tables[attribute]
+        rows = np.array([table.rows[name] for name in names], np.intp)
+        return table.block("challenge").weights[rows]
+
+    def binned(self, attribute: str) -> Block:
+        """Traffic of every value of an attribute, by score bin [rows, bins]."""
+        table = self.traffic.tables[attribute]
+        if "bins" in table.specs:
+            return table.block("bins")
+        block, bins = table.block("class_bins"), self.space.bin_count
+        counts, weights, score_sums = (
+            column.reshape(len(table), len(self.space.classes), bins).sum(axis=1)
+            for column in (block.counts, block.weights, block.score_sums)
+        )
+        return Block(counts, weights, score_sums)
+
+
+def has_voteless_traffic(space: CellSpace, traffic: Traffic) -> bool:
+    """Whether there is traffic without the votes that distinguish groups; not of models without such votes.
+
+    Args:
+        space: what tells the model's predictions apart.
+        traffic: of all its shards.
+    """
+    if space.voters is None:
+        return False
+    table = traffic.tables[space.voters[0]]
+    row = table.rows.get(MISSING)
+    return row is not None and bool(table.block("class_bins").counts[row].any())
+
+
+def _present(names: list[str], block: Block, missed: Floats, of_cells: Indices) -> Groups:
+    """Those that have traffic; `of_cells` is -1 of label cells without a group."""
+    present = block.counts.sum(axis=1) > 0
+    renumbered = np.maximum(np.cumsum(present) - 1, 0)
+    there = of_cells >= 0
+    there[there] = present[of_cells[there]]
+    weights = block.weights[present]
+    own = weights.sum(axis=1)
+    missed = missed[present]
+    total = own + missed
+    return Groups(
+        names=[name for name, is_there in zip(names, present, strict=True) if is_there],
+        counts=block.counts[present],
+        weights=weights,
+        score_sums=block.score_sums[present],
+        missed=np.divide(missed, total, out=np.zeros(len(total)), where=total > 0),
+        cells=np.where(there, renumbered[np.maximum(of_cells, 0)], 0) if len(names) else of_cells * 0,
+        there=there,
+    )

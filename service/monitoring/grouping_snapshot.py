@@ -1,0 +1,335 @@
+"""What a snapshot tells of one grouping: intervals, and of predicted classes their confusion and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from service.config.model import CONFUSION_CLASSES, CostSettings, ModelSettings
+from service.domain.cells import GroupingKind
+from service.monitoring.anytime_tests import EXPECTED_TO_DIFFER, GroupingEvidence
+from service.monitoring.change_discounting import Relearned
+from service.monitoring.evidence_base import OTHERS_SAY
+from service.monitoring.group_index import Groups
+from service.monitoring.metric_selection import OtherGroups, other_groups, told_groups
+from service.statistics import beta as betas
+from service.statistics.confusion import Confusion, CostBeliefs, assess_confusion
+from service.statistics.estimate import Estimate
+from service.statistics.groups import GroupingBeliefs, Labels
+from service.statistics.labels_needed import labels_to_verdict
+from service.statistics.mixture import BetaMixture
+from service.statistics.shrinkage import own_rate, own_share
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+
+ECE_LABELS = 2
+"""An ECE, which is never believed to be 0, needs so many times the labels that accuracy needs."""
+
+
+@dataclass(frozen=True)
+class CostSnapshot:
+    """What a prediction of every group is expected to cost.
+
+    Attributes:
+        costs: of every true class [G, K].
+        beliefs: about the expected cost.
+        estimate: its mean and interval [G].
+    """
+
+    costs: Floats
+    beliefs: CostBeliefs
+    estimate: Estimate
+
+
+@dataclass(frozen=True)
+class ConfusionSnapshot:
+    """The confusion matrix, a group being a predicted class.
+
+    Attributes:
+        classes: names of the true classes [K].
+        beliefs: from which intervals of single entries come, where one is shown.
+        mean: probability of every true class [G, K]; rows sum to 1.
+        labels: effective number of labels of every group [G].
+        cost: where costs are configured.
+    """
+
+    classes: list[str]
+    beliefs: Confusion
+    mean: Floats
+    labels: Floats
+    cost: CostSnapshot | None
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast labels come.
+
+    Attributes:
+        labels_per_second: that all budgets that renew allow.
+        labels: there are so far, of all groups of a grouping.
+        decay: how fast a label loses weight, 1/s.
+    """
+
+    labels_per_second: float
+    labels: int
+    decay: float
+
+
+@dataclass(frozen=True)
+class GroupingSnapshot:
+    """What is believed about one grouping; arrays are [G]."""
+
+    groups: list[str]
+    kind: GroupingKind
+    beliefs: GroupingBeliefs
+    accuracy_lower: Floats
+    accuracy_mean: Floats
+    accuracy_upper: Floats
+    ece_lower: Floats
+    ece_mean: Floats
+    ece_upper: Floats
+    own_rate: Floats
+    """Share of the group's own labels that say that it is right; NaN without any."""
+    own_share: Floats
+    """Part of what is believed of its accuracy that comes from them."""
+    accuracy_below: Floats | None
+    """P(accuracy < the alert threshold), where one is configured; not of score bins."""
+    ece_above: Floats | None
+    """P(ECE > the alert threshold), where one is configured."""
+    low: Flags
+    """Whether the accuracy is known to be below the threshold: with enough labels, and with confidence."""
+    meets: Flags
+    """Whether it is known to be no less than the threshold."""
+    miscalibrated: Flags
+    """Whether the ECE is known to be above the threshold, likewise."""
+    verdict_labels: Floats | None
+    """Labels still needed for a verdict on the accuracy threshold, where one is configured."""
+    verdict_seconds: Floats | None
+    """Time to them at the budgets' pace, infinite where they never suffice; None without a pace."""
+    confusion: ConfusionSnapshot | None
+    """Where groups are predicted classes, and not too many."""
+    share_failing: float
+    """Traffic share of the groups that are low."""
+    share_meeting: float
+    """Traffic share of the groups that meet the threshold."""
+    missed: Floats
+    """Share of the group's traffic that may be in `__other__` instead, at most."""
+    positive: Floats | None
+    """Mean score of the positive class, where groups are by it."""
+    evidence: GroupingEvidence | None
+    """What may be looked at any time, where labels were asked for this grouping."""
+    told: Indices
+    """Groups with metrics of their own."""
+    other: OtherGroups | None
+    """The others, if there are any."""
+    relearned: Mapping[str, Relearned]
+    """Groups whose accuracy has changed, by name: labels from before count little."""
+
+    @property
+    def accuracy(self) -> Estimate:
+        """Mean and interval of accuracy."""
+        return Estimate(self.accuracy_lower, self.accuracy_mean, self.accuracy_upper)
+
+    @property
+    def ece(self) -> Estimate:
+        """Mean and interval of the expected calibration error."""
+        return Estimate(self.ece_lower, self.ece_mean, self.ece_upper)
+
+    @property
+    def cost(self) -> Estimate | None:
+        """Mean and interval of the expected cost, where it is known."""
+        return self.confusion.cost.estimate if self.confusion and self.confusion.cost else None
+
+
+def grouping_snapshot(
+    names: list[str],
+    kind: GroupingKind,
+    beliefs: GroupingBeliefs,
+    settings: ModelSettings,
+    *,
+    pace: Pace,
+    metric_groups: int,
+    missed: Floats,
+    told_before: Collection[str] = (),
+    drifted_before: Collection[str] = (),
+    confusion: ConfusionSnapshot | None = None,
+    positive: Floats | None = None,
+    evidence: GroupingEvidence | None = None,
+    relearned: Mapping[str, Relearned],
+) -> GroupingSnapshot:
+    """Intervals and alerts from beliefs.
+
+    Args:
+        names: of the groups.
+        kind: what the grouping is by.
+        beliefs: about the groups.
+        settings: of the model.
+        pace: how fast labels come.
+        metric_groups: groups that have metrics of their own, at most.
+        missed: share of every group's traffic that may be in `__other__` instead, at most.
+        told_before: names of those that had them last time.
+        drifted_before: names of those that had drifted then.
+        confusion: of predicted classes.
+        positive: mean score of the positive class, where groups are by it.
+        evidence: about the same groups, where there is any.
+        relearned: groups whose accuracy has changed, by name.
+    """
+    accuracy_lower, accuracy_upper = _interval(beliefs.accuracy, settings)
+    ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
+    alerts = settings.alerts
+    mean, variance = beliefs.accuracy.mean(), beliefs.accuracy.variance()
+    below = above = verdict_labels = None
+    low, meets, miscalibrated = (np.zeros(len(names), dtype=np.bool_) for _ in range(3))
+    enough, enough_for_ece = (beliefs.labels >= times * alerts.min_labels for times in (1, ECE_LABELS))
+    # How accurate a score bin is, is its score's affair, and a few votes are for what is hard, as is what a
+    # challenger sees otherwise: no fault.
+    if alerts.min_accuracy is not None and kind not in EXPECTED_TO_DIFFER:
+        below = beliefs.accuracy.probability_below(alerts.min_accuracy)
+        verdict_labels = labels_to_verdict(
+            mean=mean,
+            variance=variance,
+            below=below,
+            threshold=alerts.min_accuracy,
+            confidence=alerts.confidence,
+        )
+        # Nobody gives half a label.
+        verdict_labels = np.ceil(np.maximum(verdict_labels, alerts.min_labels - beliefs.labels))
+        low = enough & (below >= alerts.confidence)
+        meets = enough & (below <= 1 - alerts.confidence)
+    if alerts.max_ece is not None and kind not in OTHERS_SAY:
+        above = beliefs.ece.probability_above(alerts.max_ece)
+        miscalibrated = enough_for_ece & (above >= alerts.confidence)
+    drifted = frozenset(drifted_before)
+    crossed = low | miscalibrated | np.array([name in drifted for name in names], np.bool_)
+    told = told_groups(
+        names,
+        mean=mean,
+        width=accuracy_upper - accuracy_lower,
+        shares=beliefs.shares,
+        crossed=crossed if evidence is None else crossed | evidence.alarming,
+        limit=metric_groups,
+        before=told_before,
+    )
+    rest = np.setdiff1d(np.arange(len(names)), told)
+    return GroupingSnapshot(
+        groups=names,
+        kind=kind,
+        beliefs=beliefs,
+        accuracy_lower=accuracy_lower,
+        accuracy_mean=mean,
+        accuracy_upper=accuracy_upper,
+        ece_lower=ece_lower,
+        ece_mean=beliefs.ece.mean,
+        ece_upper=ece_upper,
+        own_rate=own_rate(labels=beliefs.labels, correct=beliefs.correct),
+        own_share=own_share(labels=beliefs.labels, mean=mean, variance=variance),
+        accuracy_below=below,
+        ece_above=above,
+        low=low,
+        meets=meets,
+        miscalibrated=miscalibrated,
+        verdict_labels=verdict_labels,
+        verdict_seconds=None if verdict_labels is None else _seconds_to(verdict_labels, beliefs, pace),
+        confusion=confusion,
+        share_failing=float(beliefs.shares[low].sum()),
+        share_meeting=float(beliefs.shares[meets].sum()),
+        missed=missed,
+        positive=positive,
+        evidence=evidence,
+        told=told,
+        other=None
+        if not rest.size
+        else other_groups(
+            rest,
+            beliefs,
+            accuracy_below=None if below is None else np.where(enough, below, 0.0),
+            ece_above=None if above is None else np.where(enough_for_ece, above, 0.0),
+            interval=settings.interval,
+        ),
+        relearned=relearned,
+    )
+
+
+def _seconds_to(labels: Floats, beliefs: GroupingBeliefs, pace: Pace) -> Floats | None:
+    """Time until every group has so many more labels, if it goes on to get its share of all of them.
+
+    Labels come at a rate r and lose weight at a rate d: n' = r - d n, from which the time to L more than n0
+    is -log(1 - L / (r / d - n0)) / d. They never add up to more than r / d.
+    """
+    if pace.labels_per_second == 0:
+        return None
+    share = (beliefs.labels_counted + beliefs.shares) / (pace.labels + 1)
+    rate = pace.labels_per_second * share
+    seconds = np.full(len(labels), np.inf)
+    if pace.decay == 0:
+        np.divide(labels, rate, out=seconds, where=rate > 0)
+    else:
+        room = rate / pace.decay - beliefs.labels
+        there = labels < room
+        seconds[there] = -np.log1p(-labels[there] / room[there]) / pace.decay
+    seconds[labels <= 0] = 0.0
+    return seconds
+
+
+def confusion_snapshot(
+    names: list[str],
+    beliefs: GroupingBeliefs,
+    settings: ModelSettings,
+    *,
+    groups: Groups,
+    labels: Labels,
+    probability_sums: Mapping[int, Floats],
+) -> ConfusionSnapshot | None:
+    """The confusion matrix of a grouping by predicted class; None of a model with too many classes.
+
+    Args:
+        names: of the groups.
+        beliefs: about the groups.
+        settings: of the model.
+        groups: the same groups.
+        labels: all labels of the model; those without a group are left out.
+        probability_sums: weighted sums of class probabilities, by predicted class.
+    """
+    classes = settings.classes
+    if len(classes) > CONFUSION_CLASSES:
+        return None
+    index = {name: i for i, name in enumerate(classes)}
+    predicted = np.array([index[name] for name in names], dtype=np.intp)
+    grouped = groups.there[labels.cells]
+    confusion = assess_confusion(
+        beliefs,
+        cell_groups=groups.cells,
+        labels=labels if grouped.all() else labels.part(grouped, labels.weights),
+        predicted=predicted,
+        probability_sums=[probability_sums.get(int(k)) for k in predicted],
+        class_count=len(classes),
+        prior=settings.prior,
+    )
+    cost = None
+    if settings.costs is not None:
+        costs = cost_matrix(settings.costs, classes)[predicted]
+        believed = confusion.cost_beliefs(costs)
+        estimated = believed.estimate(mass=settings.interval, kind=settings.interval_kind)
+        cost = CostSnapshot(costs, believed, estimated)
+    return ConfusionSnapshot(classes, confusion, confusion.mean(), confusion.labels, cost)
+
+
+def cost_matrix(settings: CostSettings, classes: Sequence[str]) -> Floats:
+    """Cost of every predicted class, by true class [K, K]; 0 for right predictions."""
+    index = {name: i for i, name in enumerate(classes)}
+    costs = np.full((len(classes), len(classes)), settings.default)
+    np.fill_diagonal(costs, 0.0)
+    for mistake in settings.mistakes:
+        costs[index[mistake.predicted], index[mistake.true]] = mistake.cost
+    return costs
+
+
+def _interval(beliefs: BetaMixture, settings: ModelSettings) -> tuple[Floats, Floats]:
+    if settings.interval_kind == "equal_tailed":
+        return beliefs.interval(settings.interval)
+    return betas.highest_density(*betas.matching(beliefs.mean(), beliefs.variance()), settings.interval)

@@ -1,0 +1,217 @@
+"""What was believed as time went by: a bounded memory of snapshots, and how to remember after a restart.
+
+Beliefs are functions of the facts, so those of an earlier time can be computed anew from the labels that
+were there then. Traffic is kept as it is now; groups are weighed by today's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from service.config.model import ModelSettings
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import believed_groupings
+from service.statistics.estimate import Estimate
+
+Floats = npt.NDArray[np.float64]
+
+Kind = Literal["accuracy_low", "miscalibrated"]
+"""What can be wrong with a group."""
+
+Fault = tuple[Kind, str, str]
+"""What is wrong, with which group of which grouping."""
+
+POINTS = 96
+"""Moments that are remembered."""
+
+
+@dataclass(frozen=True)
+class PastGrouping:
+    """What was believed of the groups told one by one; arrays are [told]."""
+
+    index: Mapping[str, int]
+    accuracy: Estimate
+    ece: Estimate
+    low: npt.NDArray[np.bool_]
+    miscalibrated: npt.NDArray[np.bool_]
+    labels: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What was believed at one time of all groupings."""
+
+    time: float
+    groupings: Mapping[str, PastGrouping]
+
+
+def moment(time: float, groupings: Mapping[str, GroupingSnapshot]) -> Moment:
+    """What is to be remembered of snapshots."""
+    told = {name: sorted(told_names(grouping)) for name, grouping in groupings.items()}
+    return Moment(time, {name: _past(grouping, told[name]) for name, grouping in groupings.items()})
+
+
+def past_moment(
+    *,
+    settings: ModelSettings,
+    index: GroupIndex,
+    probability_sums: Mapping[int, Floats],
+    ledger: OutcomeLedger,
+    before: Mapping[str, GroupingSnapshot],
+    at: float,
+) -> Moment:
+    """What was believed at an earlier time, by the labels that were there then.
+
+    Args:
+        settings: of the model.
+        index: its groups now.
+        probability_sums: weighted sums of class probabilities now, by predicted class.
+        ledger: its outcomes.
+        before: snapshots, whose groups told one by one are those remembered.
+        at: seconds since the epoch.
+    """
+    groupings = believed_groupings(
+        settings=settings,
+        index=index,
+        probability_sums=probability_sums,
+        ledger=ledger,
+        metric_groups=1,
+        at=at,
+        told_before={},
+    )
+    return Moment(
+        at,
+        {
+            name: _past(grouping, sorted(told_names(before[name])))
+            for name, grouping in groupings.items()
+            if name in before
+        },
+    )
+
+
+def told_names(grouping: GroupingSnapshot) -> set[str]:
+    """Names of the groups told one by one."""
+    return {grouping.groups[g] for g in grouping.told}
+
+
+def _past(grouping: GroupingSnapshot, names: Sequence[str]) -> PastGrouping:
+    position = {name: g for g, name in enumerate(grouping.groups)}
+    kept = [name for name in names if name in position]
+    told = np.array([position[name] for name in kept], dtype=np.intp)
+    return PastGrouping(
+        index={name: i for i, name in enumerate(kept)},
+        accuracy=grouping.accuracy.part(told),
+        ece=grouping.ece.part(told),
+        low=grouping.low[told],
+        miscalibrated=grouping.miscalibrated[told],
+        labels=grouping.beliefs.labels_counted[told],
+    )
+
+
+@dataclass(frozen=True)
+class Since:
+    """When something was first known without a break.
+
+    Attributes:
+        time: seconds since the epoch.
+        or_earlier: whether memory does not reach further back.
+    """
+
+    time: float
+    or_earlier: bool
+
+
+def faults_since(
+    groupings: Mapping[str, GroupingSnapshot],
+    *,
+    before: Mapping[Fault, Since] | None,
+    past: Sequence[Moment],
+    now: float,
+) -> dict[Fault, Since]:
+    """Since when every threshold that is known to be crossed is known to be, without a break.
+
+    A look that saw it not crossed ends what is remembered. Else the last look is asked, and, as a process
+    that has just started recalls earlier moments only bit by bit, these.
+
+    Args:
+        groupings: what is believed now.
+        before: the same of the last look; None at the first one.
+        past: earlier moments, oldest first.
+        now: seconds since the epoch.
+    """
+    told: dict[Fault, Since] = {}
+    for name, grouping in groupings.items():
+        crossed: dict[Kind, npt.NDArray[np.bool_]] = {
+            "accuracy_low": grouping.low,
+            "miscalibrated": grouping.miscalibrated,
+        }
+        for kind, flags in crossed.items():
+            for group in np.flatnonzero(flags).tolist():
+                fault = (kind, name, grouping.groups[group])
+                last = None if before is None else before.get(fault)
+                if before is not None and last is None:
+                    told[fault] = Since(now, or_earlier=False)
+                    continue
+                recalled = _recalled(past, fault)
+                first = min([now, *(one.time for one in (last, recalled) if one is not None)])
+                known = recalled is not None and not recalled.or_earlier
+                told[fault] = Since(first, or_earlier=not known and (last is None or last.or_earlier))
+    return told
+
+
+def _recalled(past: Sequence[Moment], fault: Fault) -> Since | None:
+    """Since when the latest moments without a break knew a fault; None where there is none of the group."""
+    kind, name, group = fault
+    begun: Since | None = None
+    for one in reversed(past):
+        there = one.groupings.get(name)
+        index = None if there is None else there.index.get(group)
+        if there is None or index is None:
+            break
+        if not (there.low if kind == "accuracy_low" else there.miscalibrated)[index]:
+            return Since(np.inf if begun is None else begun.time, or_earlier=False)
+        begun = Since(one.time, or_earlier=True)
+    return begun
+
+
+class Timeline:
+    """Remembers moments on a grid of times.
+
+    Args:
+        span_seconds: how far back.
+    """
+
+    def __init__(self, span_seconds: float) -> None:
+        self._span = span_seconds
+        self._step = span_seconds / POINTS
+        self._moments: dict[int, Moment] = {}
+
+    @property
+    def moments(self) -> tuple[Moment, ...]:
+        """All that is remembered, oldest first."""
+        return tuple(self._moments[number] for number in sorted(self._moments))
+
+    def remember(self, remembered: Moment) -> None:
+        """Keep a moment, the first one of its step, and forget what is too old."""
+        number = int(remembered.time // self._step)
+        self._moments.setdefault(number, remembered)
+        oldest = max(self._moments) - POINTS
+        self._moments = {n: kept for n, kept in self._moments.items() if n > oldest}
+
+    def missing(self, *, now: float, first_label_at: float | None) -> float | None:
+        """The latest time that is not remembered but had labels; None when nothing is missing."""
+        if first_label_at is None:
+            return None
+        current = int(now // self._step)
+        earliest = max(current - POINTS + 1, int(first_label_at // self._step) + 1)
+        for number in range(current, earliest - 1, -1):
+            if number not in self._moments:
+                return number * self._step
+        return None

@@ -1,0 +1,235 @@
+"""One model, round by round: facts -> snapshot, and, for the leader, snapshot -> label requests."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from service.config.model import ModelSettings
+from service.domain.cells import CellSpace
+from service.domain.traffic_counts import TrafficCounts
+from service.monitoring.background_performance import POOLED_SCORES, PerformanceWatch
+from service.monitoring.binary_performance import PerformanceFacts, performance_facts
+from service.monitoring.checkpoint_schedule import due_marks
+from service.monitoring.evidence_checkpoint import due_checkpoint
+from service.monitoring.group_index import GroupIndex, has_voteless_traffic
+from service.monitoring.history import Timeline, moment, past_moment
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.request_issuer import RequestIssuer, Round
+from service.monitoring.snapshot import ModelSnapshot, take_snapshot
+from service.monitoring.traffic_history import traffic_history
+from service.monitoring.vendor_routing import VendorAssignment
+from service.store.checkpoints import CheckpointStore, EvidenceCheckpoint
+from service.store.facts import BEGINNING, FactReader, RequestFacts, TrafficFacts
+from service.store.records import PoolRecord
+from service.store.references import ReferenceWindow
+from service.store.requests import RequestStore
+from service.store.traffic_checkpoints import Marks, MarkStore
+
+log = logging.getLogger(__name__)
+
+
+class ModelMonitor:
+    """Watches one model.
+
+    Args:
+        model: its name.
+        settings: its settings.
+        space: its cells.
+        reader: of its facts.
+        requests: its label requests.
+        mark_store: marks of its traffic.
+        pool_ids: ids of pools, by the grouping that asks.
+        checkpoints: evidence by labels that the outcome stream lets go of.
+        outcome_limit: outcomes that the stream keeps, about.
+        rng: for Thompson sampling and joint draws.
+        metric_groups: groups per grouping that have metrics of their own, at most.
+        history_seconds: how far back beliefs are remembered.
+        assignment: which vendor is asked.
+        performance: what is believed of it, where that is asked.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        settings: ModelSettings,
+        space: CellSpace,
+        *,
+        reader: FactReader,
+        requests: RequestStore,
+        mark_store: MarkStore,
+        pool_ids: Mapping[str, str],
+        checkpoints: CheckpointStore,
+        outcome_limit: int,
+        rng: np.random.Generator,
+        metric_groups: int,
+        history_seconds: float,
+        assignment: VendorAssignment,
+        performance: PerformanceWatch,
+    ) -> None:
+        self.model = model
+        self._settings = settings
+        self._space = space
+        self._reader = reader
+        self._mark_store = mark_store
+        self._checkpoints = checkpoints
+        self._outcome_limit = outcome_limit
+        self._rng = rng
+        self._metric_groups = metric_groups
+        self._history_seconds = history_seconds
+        self._performance = performance
+        self._issuer = RequestIssuer(
+            model,
+            settings,
+            space,
+            requests=requests,
+            pool_ids=pool_ids,
+            rng=rng,
+            assignment=assignment,
+        )
+        self._timeline = Timeline(history_seconds)
+        self._ledger = OutcomeLedger(space)
+        self._read_to = BEGINNING
+        self._marks: Marks = {}
+        self._traffic: TrafficFacts | None = None
+        self._index: GroupIndex | None = None
+        self._requests: RequestFacts | None = None
+        self._reference: ReferenceWindow | None = None
+        self._checkpoint: EvidenceCheckpoint | None = None
+        self._snapshot: ModelSnapshot | None = None
+
+    def refresh(self, now: float) -> ModelSnapshot:
+        """Read the facts and compute the snapshot.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        # Before the traffic, which then is no less than by any of them.
+        marks = self._reader.marks()
+        traffic = self._reader.traffic()
+        # Before the outcomes, so that no label counts for evidence whose predecessors are still open.
+        requests = self._reader.requests()
+        self._read_outcomes(votes_missing=has_voteless_traffic(self._space, traffic.traffic))
+        counts = TrafficCounts.of(traffic.traffic)
+        window = self._settings.drift.window_seconds
+        history = traffic_history(marks, counts, window_seconds=window, now=now)
+        index = GroupIndex(self._space, traffic.traffic, self._ledger.cells, history)
+        reference, checkpoint = self._reader.reference(), self._checkpoints.checkpoint()
+        self._marks, self._traffic, self._index, self._requests = marks, traffic, index, requests
+        self._reference, self._checkpoint = reference, checkpoint
+        self._performance.look(
+            partial(self._reader.pooled_scores, POOLED_SCORES),
+            partial(self._performance_facts, index, now),
+            now=now,
+        )
+        self._snapshot = take_snapshot(
+            model=self.model,
+            settings=self._settings,
+            index=index,
+            traffic=traffic,
+            requests=requests,
+            ledger=self._ledger,
+            metric_groups=self._metric_groups,
+            history_seconds=self._history_seconds,
+            now=now,
+            rng=self._rng,
+            before=self._snapshot,
+            past=self._timeline.moments,
+            performances=self._performance.known,
+            reference=reference,
+            checkpoint=checkpoint,
+            marks=marks,
+        )
+        self._timeline.remember(moment(now, self._snapshot.groupings))
+        return self._snapshot
+
+    def _read_outcomes(self, *, votes_missing: bool) -> None:
+        """Bring the ledger up to the stream, a page at a time, so that no memory is needed for all of it."""
+        complete = False
+        while not complete:
+            page = self._reader.outcomes(self._read_to)
+            if page is None:
+                log.warning("outcomes are read anew: the stream has changed", extra={"model": self.model})
+                self._ledger, self._read_to = OutcomeLedger(self._space), BEGINNING
+                continue
+            self._ledger.fold(page.entries)
+            self._ledger.forget(page.first)
+            self._ledger.place(votes_missing=votes_missing)
+            self._read_to, complete = page.last, page.complete
+
+    def _performance_facts(
+        self, index: GroupIndex, now: float, pooled: Sequence[PoolRecord]
+    ) -> PerformanceFacts | None:
+        return performance_facts(
+            index,
+            pooled,
+            self._ledger,
+            positive=self._settings.positive_class or "",
+            decay=self._settings.label_decay_per_second,
+            now=now,
+        )
+
+    def recall(self, now: float) -> bool:
+        """Compute anew what was believed at one earlier time that is not remembered; whether there was one.
+
+        One at a time, so that a process which has just started answers before it remembers all.
+        """
+        if self._snapshot is None or self._traffic is None or self._index is None:
+            return False
+        at = self._timeline.missing(now=now, first_label_at=self._ledger.first_label_at)
+        if at is None:
+            return False
+        self._timeline.remember(
+            past_moment(
+                settings=self._settings,
+                index=self._index,
+                probability_sums=self._traffic.probability_sums,
+                ledger=self._ledger,
+                before=self._snapshot.groupings,
+                at=at,
+            )
+        )
+        return True
+
+    def ask(self, *, epoch: int, now: float) -> Round:
+        """Mark traffic, keep evidence, expire what is due, let every assessment ask, by the last snapshot.
+
+        Args:
+            epoch: the leader's.
+            now: seconds since the epoch.
+
+        Raises:
+            FenceRefused: a newer leader has written.
+            Unavailable: Redis cannot answer now.
+        """
+        if self._snapshot is not None and self._traffic is not None:
+            due = due_marks(
+                self._marks,
+                TrafficCounts.of(self._traffic.traffic),
+                self._snapshot.reference,
+                self._settings.drift,
+                now=self._snapshot.taken_at,
+            )
+            if due:
+                self._mark_store.keep(due.coming, going=due.going, epoch=epoch)
+            self._keep_evidence(epoch)
+        return self._issuer.play(self._snapshot, self._traffic, epoch=epoch, now=now)
+
+    def _keep_evidence(self, epoch: int) -> None:
+        """Write down what labels said, before the stream lets go of them."""
+        if self._requests is None or self._index is None:
+            return
+        coming = due_checkpoint(
+            settings=self._settings,
+            index=self._index,
+            ledger=self._ledger,
+            open_requests=self._requests.open,
+            reference=self._reference,
+            checkpoint=self._checkpoint,
+            outcome_limit=self._outcome_limit,
+        )
+        if coming is not None:
+            self._checkpoints.keep(coming, epoch=epoch)

@@ -1,0 +1,281 @@
+"""The outcomes of one model, summed up for beliefs or one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from service.domain.cells import FORMER_GROUPING, CellSpace
+from service.domain.request_order import Places
+from service.monitoring.change_discounting import ChangeMemory, PlacedOutcomes
+from service.monitoring.label_columns import LabelSequence, ScoredLabels
+from service.monitoring.label_sources import Source
+from service.monitoring.outcome_aggregates import NO_CLASS, OutcomeSums, SumTallies, counting_in
+from service.monitoring.outcome_fold import OutcomeFold
+from service.monitoring.outcome_rows import NONE
+from service.store.facts import OutcomeEntry
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+
+
+class OutcomeLedger(OutcomeFold):
+    """The outcomes of one model, to be read; see `OutcomeFold` for how they come and go.
+
+    Args:
+        space: what tells the model's predictions apart.
+
+    Attributes:
+        changes: what earlier rounds found of changes.
+    """
+
+    def __init__(self, space: CellSpace) -> None:
+        super().__init__(space)
+        self.changes = ChangeMemory()
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._rows["alive"]))
+
+    @property
+    def sources(self) -> list[Source]:
+        """Who asked, in the order of the codes in `sums`."""
+        return self._sources.all
+
+    def asked_for(self, grouping: str) -> Flags:
+        """Of every code in `sums`, whether the labels were drawn for a grouping [sources].
+
+        Args:
+            grouping: its name.
+        """
+        return self._sources.drawn_for(grouping)
+
+    def drawn_by_value(self, grouping: str) -> Flags:
+        """Of every code in `sums`, whether the labels were drawn from the groups of their values [sources].
+
+        Args:
+            grouping: its name.
+        """
+        return self._sources.by_value(grouping)
+
+    @property
+    def evenly_asked(self) -> Flags:
+        """Of every code in `sums`, whether it is still known how densely its labels were asked for [sources].
+
+        It is not of those whose grouping is configured no more, under whatever name, nor of those that were
+        aimed by votes of a challenger, or an ensemble, that is none any more.
+        """
+        return ~self.asked_for(FORMER_GROUPING)
+
+    @property
+    def of_any_vote(self) -> Flags:
+        """Of every code in `sums`, whether its labels stand for predictions of all votes [sources]."""
+        return self._sources.of_any_vote
+
+    @property
+    def recent(self) -> list[OutcomeEntry]:
+        """The outcomes that came last, the newest first."""
+        return list(reversed(self._recent.values()))
+
+    @property
+    def first_label_at(self) -> float | None:
+        """When the first label was given, seconds since the epoch; of a corrected one, the first time."""
+        return float(self._rows["given_at"].min()) if len(self._rows) else None
+
+    @property
+    def last_label_at(self) -> float | None:
+        """When the last label was given, likewise."""
+        return float(self._rows["given_at"].max()) if len(self._rows) else None
+
+    def sums(
+        self, *, at: float, decay: float, factors: Floats | None = None, since: float | None = None
+    ) -> OutcomeSums:
+        """The outcomes that count, with the labels that had been given by then, summed up.
+
+        Those of a class that the model does not have are left out.
+
+        Args:
+            at: seconds since the epoch.
+            decay: how fast labels lose weight, 1/s.
+            factors: what changes leave of every row, if not all of all [rows].
+            since: leaves out what was predicted before, if given; seconds since the epoch.
+        """
+        rows = self._rows
+        # Those that count in no sum are counted in front of the others, and cut off.
+        slots = rows["sum"].astype(np.intp)
+        slots += 1
+        later = (self.last_label_at or 0.0) > at
+        if later:
+            slots[rows["given_at"] > at] = 0
+        if since is not None:
+            slots[rows["predicted_at"] < since] = 0
+        length = len(self._sums) + 1
+        if later or since is not None:
+            counts: Indices = np.bincount(slots, minlength=length)[1:]
+        else:
+            counts = self._sums.tallies.counts
+        if not decay and factors is None:
+            whole = freshness = counts.astype(np.float64)
+        else:
+            # In place, as there are many.
+            fresh = at - rows["predicted_at"]
+            np.maximum(fresh, 0.0, out=fresh)
+            fresh *= -decay
+            np.exp(fresh, out=fresh)
+            whole = freshness = _summed(slots, fresh, length)[1:]
+            if factors is not None:
+                fresh *= factors
+                freshness = _summed(slots, fresh, length)[1:]
+        some = counts > 0
+        return OutcomeSums.of(self._sums.keys[some], counts[some], freshness[some], whole[some])
+
+    def by_epoch(
+        self, epochs: Indices, count: int, *, at: float, decay: float, factors: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """What age leaves of the labels of every sum by epoch, and what is left after changes [some sums, E].
+
+        Args:
+            epochs: of every row [rows].
+            count: number of epochs.
+            at: seconds since the epoch.
+            decay: how fast labels lose weight, 1/s.
+            factors: what changes leave of every row, if not all of all [rows].
+
+        Returns:
+            Of the same sums as `sums`, in their order.
+        """
+        rows = self._rows
+        slots = rows["sum"].astype(np.intp) + 1
+        if (self.last_label_at or 0.0) > at:
+            slots[rows["given_at"] > at] = 0
+        length = len(self._sums) + 1
+        some = np.bincount(slots, minlength=length)[1:] > 0
+        fresh = np.exp(-decay * np.maximum(at - rows["predicted_at"], 0.0))
+        whole, left = (
+            _summed(slots * count + epochs, weights, length * count).reshape(length, count)[1:][some]
+            for weights in (fresh, fresh if factors is None else fresh * factors)
+        )
+        return whole, left
+
+    @property
+    def predicted_at(self) -> Floats:
+        """When predictions were made, seconds since the epoch [rows]."""
+        return np.asarray(self._rows["predicted_at"], np.float64)
+
+    def placed(self, *, at: float) -> PlacedOutcomes:
+        """The outcomes that count, one by one, with the labels that had been given by then.
+
+        Args:
+            at: seconds since the epoch.
+
+        Returns:
+            Views, good until the ledger changes.
+        """
+        sums: npt.NDArray[np.signedinteger[Any]] = self._rows["sum"]
+        tallies = self._sums.tallies
+        if (self.last_label_at or 0.0) > at:
+            sums = np.where(self._rows["given_at"] > at, NONE, sums)
+            there = np.flatnonzero(sums != NONE)
+            tallies = SumTallies(len(self._sums))
+            tallies.add(sums[there], self._rows.marks(there))
+        return PlacedOutcomes(
+            sums=sums,
+            predicted_at=self._rows["predicted_at"],
+            cells=self._sums.cells,
+            sources=self._sums.sources,
+            correct=self._sums.correct,
+            tallies=tallies,
+        )
+
+    def scored(self, *, at: float, decay: float) -> ScoredLabels:
+        """The outcomes that count, one by one, with the labels that had been given by then.
+
+        Args:
+            at: seconds since the epoch.
+            decay: how fast labels lose weight, 1/s.
+        """
+        rows = self._rows
+        told = (rows["true_class"] != NO_CLASS) & (rows["given_at"] <= at)
+        chosen = np.flatnonzero((rows["sum"] != NONE) & told)
+        of = rows["sum"][chosen]
+        age = np.maximum(at - rows["predicted_at"][chosen], 0.0)
+        return ScoredLabels(
+            cells=self._sums.cells[of],
+            predicted=rows["predicted"][chosen].astype(np.intp),
+            scores=rows["score"][chosen],
+            sources=self._sums.sources[of],
+            true_classes=rows["true_class"][chosen].astype(np.intp),
+            freshness=np.exp(-decay * age),
+        )
+
+    def asked_by(self, grouping: str, cells: Flags | None = None) -> LabelSequence:
+        """The outcomes that count and that a grouping's assessments asked for, one by one.
+
+        Args:
+            grouping: its name.
+            cells: in which cells, if not in all [cells].
+        """
+        rows, of_sums = self._rows, self._sums.cells
+        asked = self.asked_for(grouping)[self._sums.sources]
+        chosen = counting_in(asked if cells is None else asked & cells[of_sums], rows["sum"])
+        return LabelSequence(
+            marks=self._rows.marks(chosen),
+            cells=of_sums[rows["sum"][chosen]],
+            scores=rows["score"][chosen],
+            correct=rows["correct"][chosen],
+            predicted_at=rows["predicted_at"][chosen],
+            places=self._places(grouping)[chosen],
+        )
+
+    def _places(self, grouping: str) -> Places:
+        """Places of all outcomes in the sample of a grouping [rows]."""
+        places: Places = self._rows["place"]
+        if not len(self._shared):
+            return places
+        return self._shared.places(grouping, self._rows.outcome_keys(), places)
+
+    def first_requests(self) -> dict[tuple[str, str], int]:
+        """Of every group that labels were requested for, the place of the first such request.
+
+        Groups are known by the `grouping_key` and their name. Those by votes are left out. Only requests
+        whose outcomes are there count, whether the grouping is still configured or not: so the order in which
+        groups were first labelled depends on neither traffic nor the configuration.
+        """
+        return self._drawn.first_places(self._shared.first_places(self._rows.outcome_keys()))
+
+    def place_before(self, count: int) -> int:
+        """The highest place among the requests of the first outcomes; 0 of none.
+
+        Args:
+            count: how many of the outcomes that came first.
+        """
+        own = int(self._rows["place"][:count].max(initial=0))
+        return max(own, self._shared.last_place(self._rows.outcome_keys(slice(count))))
+
+    @property
+    def rows(self) -> int:
+        """How many outcomes there are, retracted ones included."""
+        return len(self._rows)
+
+    def tallied(self, grouping: str, groups: Indices, group_count: int) -> SumTallies:
+        """How many outcomes there are in every group of those, and which [G].
+
+        Args:
+            grouping: whose assessments asked for them.
+            groups: group of every label cell, or `group_count` of one that is in none [cells].
+            group_count: G.
+        """
+        of_sums = groups[self._sums.cells]
+        asked = self.asked_for(grouping)[self._sums.sources] & (of_sums < group_count)
+        return self._sums.tallies.of_groups(asked, of_sums, group_count)
+
+    def given(self, since: float) -> tuple[Floats, Flags]:
+        """Labels given from then on: when, and whether they say that the prediction is right [n]."""
+        chosen = np.flatnonzero((self._rows["given_at"] >= since) & (self._rows["sum"] != NONE))
+        return self._rows["given_at"][chosen], self._rows["correct"][chosen]
+
+
+def _summed(slots: Indices, weights: Floats, length: int) -> Floats:
+    return np.asarray(np.bincount(slots, weights=weights, minlength=length), np.float64)

@@ -1,0 +1,325 @@
+"""Facts -> beliefs about the groups of every grouping, by the labels that were there at a time (pure)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from service.config.model import ModelSettings
+from service.domain.cells import ALL, POSITIVE_SCORE
+from service.monitoring.anytime_tests import GroupingEvidence
+from service.monitoring.change_discounting import AskedGrouping, Forgotten, Relearned, forgotten
+from service.monitoring.evidence_base import OTHERS_SAY
+from service.monitoring.group_index import GroupIndex, Groups
+from service.monitoring.grouping_snapshot import GroupingSnapshot, Pace, confusion_snapshot, grouping_snapshot
+from service.monitoring.label_weights import LabelEpochs, select_counting, weighed
+from service.monitoring.outcome_aggregates import OutcomeSums
+from service.monitoring.outcome_table import OutcomeLedger
+from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
+from service.statistics.priors import PriorName
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+_LEAST_KEPT = 1e-6
+"""Of labels that a change left nothing of; they must not weigh without end."""
+
+
+@dataclass(frozen=True)
+class KnownLabels:
+    """The labels that were there at a time.
+
+    Attributes:
+        labels: as columns, weighted; their cells are label cells.
+        by_votes: those that say something of groups by votes, weighted for these; the same, where all do.
+        count: how many there are.
+        asked: how many were asked for by every grouping.
+        relearned: groups that have changed, by grouping and name.
+        changed: probability that every group has changed, by grouping [G].
+    """
+
+    labels: Labels
+    by_votes: Labels
+    count: int
+    asked: dict[str, int]
+    relearned: Mapping[str, Mapping[str, Relearned]]
+    changed: Mapping[str, Floats] = field(default_factory=dict)
+
+
+def labels_of(
+    index: GroupIndex,
+    ledger: OutcomeLedger,
+    *,
+    decay: float,
+    run_length: float | None,
+    now: float,
+) -> KnownLabels:
+    """The outcomes that were known at a time, weighted by the balance heuristic, their age and changes since.
+
+    Args:
+        index: groups of the model.
+        ledger: its outcomes.
+        decay: how fast labels lose weight, 1/s.
+        run_length: labels of a group from one change to the next; None where changes are not looked for.
+        now: seconds since the epoch.
+    """
+    changes = _changes(index, ledger, run_length, now)
+    sums = ledger.sums(at=now, decay=decay, factors=changes.factors)
+    counting = select_counting(index, ledger, cells=sums.cells, sources=sums.sources)
+    sums = sums.part(counting)
+    epochs = None
+    if index.history is not None:
+        of_rows, count = index.history.epoch(ledger.predicted_at), len(index.history.parts)
+        whole, left = ledger.by_epoch(of_rows, count, at=now, decay=decay, factors=changes.factors)
+        epochs = LabelEpochs(whole[counting], left[counting], changes.regions)
+    asked: Counter[str] = Counter()
+    counts = np.bincount(sums.sources, weights=sums.counts, minlength=len(ledger.sources)).astype(np.intp)
+    for source, count in zip(ledger.sources, counts.tolist(), strict=True):
+        if count:
+            asked.update(dict.fromkeys(source.groupings, count))
+    told = weighed(
+        index,
+        ledger,
+        cells=sums.cells,
+        sources=sums.sources,
+        freshness=sums.freshness,
+        kept=None if changes.factors is None else partial(_kept, changes, sums),
+        epochs=epochs,
+    )
+    labels = Labels(
+        sums.cells,
+        sums.correct,
+        told.weights,
+        sums.freshness,
+        sums.true_classes,
+        sums.counts,
+        None if index.space.challenge is None else sums.challenger,
+    )
+    by_votes = labels if told.voted is None else labels.part(told.voted, told.weights_by_votes)
+    return KnownLabels(
+        labels, by_votes, int(sums.counts.sum()), dict(asked), changes.relearned, changes.changed
+    )
+
+
+def known_labels(
+    settings: ModelSettings, index: GroupIndex, ledger: OutcomeLedger, *, now: float
+) -> KnownLabels:
+    """The same, weighted as a model's settings want it.
+
+    Args:
+        settings: of the model.
+        index: its groups.
+        ledger: its outcomes.
+        now: seconds since the epoch.
+    """
+    decay, run_length = settings.label_decay_per_second, settings.change_run_length
+    return labels_of(index, ledger, decay=decay, run_length=run_length, now=now)
+
+
+def _kept(changes: Forgotten, sums: OutcomeSums, members: Indices, any_vote: bool) -> Floats | None:
+    """What changes leave of the labels of one source, on average over cells that changed alike [cells]."""
+    regions = changes.regions_of_any_vote if any_vote else changes.regions
+    if regions is None:
+        return None
+    of, count = regions[sums.cells[members]], int(regions.max(initial=0)) + 1
+    left = np.bincount(of, weights=sums.freshness[members], minlength=count)
+    all_of_it = np.bincount(of, weights=sums.whole[members], minlength=count)
+    share = np.divide(left, all_of_it, out=np.ones(count), where=all_of_it > 0)
+    return np.maximum(share, _LEAST_KEPT)[regions]
+
+
+def _changes(index: GroupIndex, ledger: OutcomeLedger, run_length: float | None, now: float) -> Forgotten:
+    """What changes leave of every outcome."""
+    if run_length is None:
+        return Forgotten(None, {})
+    sources: dict[str, list[int]] = {}
+    for code, source in enumerate(ledger.sources):
+        for grouping in source.groupings:
+            sources.setdefault(grouping, []).append(code)
+    asked = [
+        AskedGrouping(
+            name,
+            index[name].names,
+            _looked_at(index, ledger, name),
+            sources[name],
+            np.flatnonzero(ledger.of_any_vote).tolist() if grouping.kind in OTHERS_SAY else (),
+        )
+        for name, grouping in index.space.groupings.items()
+        if name in sources
+    ]
+    return forgotten(ledger.placed(at=now), asked, run_length=run_length, memory=ledger.changes)
+
+
+def _looked_at(index: GroupIndex, ledger: OutcomeLedger, grouping: str) -> Indices:
+    """Group of every label cell, in which changes are looked for; the number of groups of others [cells].
+
+    None in `OTHER` where labels of values are in it that were drawn while these had rows.
+    """
+    numbers = index[grouping].numbers
+    folded = index.folded(grouping)
+    if folded.any() and ledger.drawn_by_value(grouping).any():
+        numbers = np.where(numbers == numbers[folded][0], len(index[grouping].names), numbers)
+    return numbers
+
+
+def believed_groupings(
+    *,
+    settings: ModelSettings,
+    index: GroupIndex,
+    probability_sums: Mapping[int, Floats],
+    ledger: OutcomeLedger,
+    metric_groups: int,
+    at: float,
+    told_before: Mapping[str, Collection[str]],
+    known: KnownLabels | None = None,
+    drifted_before: Mapping[str, Collection[str]] | None = None,
+    evidence: Mapping[str, GroupingEvidence] | None = None,
+) -> dict[str, GroupingSnapshot]:
+    """Beliefs about the groups of every grouping that has traffic, by the labels that were there at a time.
+
+    Args:
+        settings: of the model.
+        index: its groups.
+        probability_sums: weighted sums of class probabilities, by predicted class.
+        ledger: its outcomes.
+        metric_groups: groups per grouping that have metrics of their own, at most.
+        at: seconds since the epoch.
+        told_before: names of those that had them last time, by grouping.
+        known: the labels that were there then, if they have been looked at already.
+        drifted_before: names of those that had drifted then, by grouping.
+        evidence: about the groups of groupings that asked for labels.
+    """
+    proven = evidence or {}
+    known = known or known_labels(settings, index, ledger, now=at)
+    pace = Pace(
+        labels_per_second=sum(
+            assessment.budget.labels / (assessment.budget.per_days * 86_400)
+            for assessment in settings.assessments.values()
+            if assessment.budget.per_days is not None
+        ),
+        labels=known.count,
+        decay=settings.label_decay_per_second,
+    )
+    told: dict[str, GroupingSnapshot] = {}
+    for name, grouping in index.space.groupings.items():
+        groups = index[name]
+        if not groups.names:
+            continue
+        labels = known.by_votes if grouping.kind in OTHERS_SAY else known.labels
+        beliefs = assess_groups(
+            groups, index.cells.bins, labels, prior=settings.prior, changed=known.changed.get(name)
+        )
+        confusion = None
+        if grouping.kind == "predicted_class":
+            confusion = confusion_snapshot(
+                groups.names,
+                beliefs,
+                settings,
+                groups=groups,
+                labels=known.labels,
+                probability_sums=probability_sums,
+            )
+        told[name] = grouping_snapshot(
+            groups.names,
+            grouping.kind,
+            beliefs,
+            settings,
+            pace=pace,
+            metric_groups=metric_groups,
+            told_before=told_before.get(name, ()),
+            drifted_before=(drifted_before or {}).get(name, ()),
+            confusion=confusion,
+            missed=groups.missed,
+            positive=_positive_scores(index) if name == POSITIVE_SCORE else None,
+            evidence=proven.get(name),
+            relearned=known.relearned.get(name, {}),
+        )
+    _tell_overall(told, settings, known, pace)
+    return told
+
+
+def assess_groups(
+    groups: Groups, bins: Indices, labels: Labels, *, prior: PriorName, changed: Floats | None = None
+) -> GroupingBeliefs:
+    """Beliefs about every group of a grouping, from its own table of traffic.
+
+    Labels without a group are left out.
+
+    Args:
+        groups: of the grouping.
+        bins: score bin of every label cell [cells].
+        labels: all labels of the model, whoever asked for them.
+        prior: name of the prior.
+        changed: probability that every group has changed, if it was looked for [G].
+    """
+    count, bin_count = groups.weights.shape
+    grouped = groups.there[labels.cells]
+    if not grouped.all():
+        labels = labels.part(grouped, labels.weights)
+    return assess_grouping(
+        cell_groups=np.repeat(np.arange(count), bin_count),
+        cell_bins=np.tile(np.arange(bin_count), count),
+        group_count=count,
+        bin_count=bin_count,
+        traffic=CellTraffic(groups.weights.ravel(), groups.score_sums.ravel()),
+        labels=replace(labels, cells=(groups.cells * bin_count + bins)[labels.cells]),
+        prior=prior,
+        changed=changed,
+    )
+
+
+def _positive_scores(index: GroupIndex) -> Floats:
+    """Mean score of the positive class in every group by it that has traffic [G]."""
+    space, whole = index.space, index.traffic.whole
+    names, groups = space.class_groups(POSITIVE_SCORE) or ([], np.zeros((0, 0), np.intp))
+    is_positive = np.array([name == space.groupings[POSITIVE_SCORE].positive for name in space.classes])
+    own = np.repeat(is_positive, space.bin_count)
+    weights, sums = whole.weights[0], whole.score_sums[0]
+    of, count = groups.ravel(), len(names)
+    positive = np.bincount(of, weights=np.where(own, sums, weights - sums), minlength=count)
+    total = np.bincount(of, weights=weights, minlength=count)
+    present = np.bincount(of, weights=whole.counts[0], minlength=count) > 0
+    return positive[present] / total[present]
+
+
+def _tell_overall(
+    groupings: dict[str, GroupingSnapshot], settings: ModelSettings, known: KnownLabels, pace: Pace
+) -> None:
+    """Take the accuracy over all traffic from the grouping by which most labels were asked.
+
+    Within its groups those labels are a random sample, so it knows best. Under a fixed prior, which cannot
+    learn that all groups are off alike, its sum over groups would be biased.
+    """
+    most = _most_asked(groupings, known)
+    if settings.prior == "learned" and most != ALL and ALL in groupings:
+        everything = groupings[ALL]
+        beliefs = replace(everything.beliefs, accuracy=groupings[most].beliefs.overall)
+        groupings[ALL] = grouping_snapshot(
+            everything.groups,
+            everything.kind,
+            beliefs,
+            settings,
+            pace=pace,
+            metric_groups=1,
+            missed=everything.missed,
+            evidence=everything.evidence,
+            relearned=everything.relearned,
+        )
+
+
+def _most_asked(groupings: Mapping[str, GroupingSnapshot], known: KnownLabels) -> str:
+    """The grouping by which most labels were asked.
+
+    Where labels say nothing of groups by votes, fewer may be asked by another grouping, which knows more.
+    """
+    asked = [name for name in groupings if name in known.asked]
+    kinds = [asked]
+    if known.by_votes is not known.labels:
+        kinds = [[n for n in asked if (groupings[n].kind in OTHERS_SAY) == votes] for votes in (False, True)]
+    most = [max(names, key=lambda name: known.asked[name]) for names in kinds if names]
+    return min(most, key=lambda name: float(groupings[name].beliefs.overall.variance()[0]), default=ALL)

@@ -1,0 +1,309 @@
+"""The result of one assessment round: everything that metrics, page and API show of one model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from service.config.model import ModelSettings
+from service.monitoring.acquisition import Aim
+from service.monitoring.anytime_tests import model_evidence
+from service.monitoring.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
+from service.monitoring.attribute_traffic import AttributeTraffic, attribute_traffic
+from service.monitoring.binary_performance import PerformanceSnapshot
+from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
+from service.monitoring.drift import ModelDrift, model_drift
+from service.monitoring.ensembles import EnsembleSnapshot, ensemble_snapshot
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.monitoring.history import Fault, Moment, Since, faults_since, told_names
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import believed_groupings, known_labels
+from service.statistics.drift import aimed_shares
+from service.statistics.groups import Labels
+from service.store.checkpoints import EvidenceCheckpoint
+from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
+from service.store.references import ReferenceWindow
+from service.store.requests import OpenRequest
+from service.store.traffic_checkpoints import Marks
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+FLOW_BINS = 48
+"""Stretches of time that the flow of labels is told by."""
+
+
+@dataclass(frozen=True)
+class LabelFlow:
+    """Labels over time.
+
+    Attributes:
+        edges: of stretches of time, seconds since the epoch [n + 1].
+        correct: labels in each that say that the prediction is right [n].
+        incorrect: the others [n].
+    """
+
+    edges: Floats
+    correct: npt.NDArray[np.int64]
+    incorrect: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ModelSnapshot:
+    """Everything known of one model at one time.
+
+    Attributes:
+        model: its name.
+        settings: its settings.
+        taken_at: seconds since the epoch.
+        predictions: in the traffic.
+        attributes: values of every attribute that groupings use, by name.
+        pool_items: unlabelled items in the pool.
+        pool_item_age: their median age in seconds, from a sample; None of an empty pool.
+        outbox_size: label requests that wait to be published.
+        outcomes: in the beliefs.
+        last_label_at: seconds since the epoch; None before the first.
+        groupings: those that have traffic.
+        assessments: all that are configured.
+        requests: those in flight, by id.
+        recent: the outcomes that came last, the newest first.
+        flow: labels over the time that is remembered.
+        past: what was believed earlier, oldest first.
+        since: since when thresholds that are known to be crossed are known to be.
+        performances: what was learned last of performance, by assessment.
+        ensembles: how ensembles and their members stand, by assessment.
+        challenges: how challengers stand, by assessment.
+        reference: the window that "now" is compared with, if one was set.
+        drift: how far recent traffic is from the reference; None while there is no reference.
+    """
+
+    model: str
+    settings: ModelSettings
+    taken_at: float
+    predictions: int
+    attributes: Mapping[str, AttributeTraffic]
+    pool_items: int
+    pool_item_age: float | None
+    outbox_size: int
+    outcomes: int
+    last_label_at: float | None
+    groupings: dict[str, GroupingSnapshot]
+    assessments: dict[str, AssessmentSnapshot]
+    requests: dict[str, OpenRequest]
+    recent: list[OutcomeEntry]
+    flow: LabelFlow
+    past: tuple[Moment, ...]
+    since: dict[Fault, Since]
+    performances: Mapping[str, PerformanceSnapshot]
+    ensembles: Mapping[str, EnsembleSnapshot]
+    challenges: Mapping[str, ChallengeSnapshot]
+    reference: ReferenceWindow | None
+    drift: ModelDrift | None
+
+
+def take_snapshot(
+    *,
+    model: str,
+    settings: ModelSettings,
+    index: GroupIndex,
+    traffic: TrafficFacts,
+    requests: RequestFacts,
+    ledger: OutcomeLedger,
+    metric_groups: int,
+    history_seconds: float,
+    now: float,
+    rng: np.random.Generator,
+    before: ModelSnapshot | None = None,
+    past: tuple[Moment, ...] = (),
+    performances: Mapping[str, PerformanceSnapshot] | None = None,
+    reference: ReferenceWindow | None = None,
+    checkpoint: EvidenceCheckpoint | None = None,
+    marks: Marks | None = None,
+) -> ModelSnapshot:
+    """Beliefs from facts: a pure function, the same on every replica but for the Monte Carlo draws.
+
+    Args:
+        model: its name.
+        settings: its settings.
+        index: its groups.
+        traffic: the facts that the index is of.
+        requests: its label requests.
+        ledger: its outcomes.
+        metric_groups: groups per grouping that have metrics of their own, at most.
+        history_seconds: how far back the flow of labels is told.
+        now: seconds since the epoch.
+        rng: for joint draws.
+        before: the last snapshot, so that the same groups keep metrics of their own, and what was known
+            already is known to be.
+        past: what was believed earlier.
+        performances: what was learned last of performance, by assessment.
+        reference: the window that "now" is compared with, if one was set.
+        checkpoint: evidence by labels that the stream has let go of, or soon will.
+        marks: of its traffic, read before it.
+    """
+    told_before = {} if before is None else {n: told_names(g) for n, g in before.groupings.items()}
+    known = known_labels(settings, index, ledger, now=now)
+    groupings = believed_groupings(
+        settings=settings,
+        index=index,
+        probability_sums=traffic.probability_sums,
+        ledger=ledger,
+        metric_groups=metric_groups,
+        at=now,
+        told_before=told_before,
+        known=known,
+        drifted_before=None if before is None else _drifted_names(before),
+        evidence=model_evidence(
+            settings=settings,
+            index=index,
+            ledger=ledger,
+            open_requests=requests.open,
+            reference=reference,
+            checkpoint=checkpoint,
+            before={} if before is None else {n: g.evidence for n, g in before.groupings.items()},
+        ),
+    )
+    drift = model_drift(
+        index=index,
+        settings=settings.drift,
+        marks=marks or {},
+        reference=reference,
+        groupings=groupings,
+        now=now,
+    )
+    return ModelSnapshot(
+        model=model,
+        settings=settings,
+        taken_at=now,
+        predictions=traffic.traffic.predictions,
+        attributes=attribute_traffic(index.space, traffic.traffic),
+        pool_items=sum(traffic.pool_sizes.values()),
+        pool_item_age=_pool_item_age(traffic, now),
+        outbox_size=requests.outbox_size,
+        outcomes=len(ledger),
+        last_label_at=ledger.last_label_at,
+        groupings=groupings,
+        assessments={
+            name: assessment_snapshot(
+                name,
+                assessment,
+                groupings,
+                requests,
+                interval=settings.interval,
+                now=now,
+                rng=rng,
+                aim=_aim(drift, assessment.asked_grouping, settings.drift.label_share),
+            )
+            for name, assessment in settings.assessments.items()
+        },
+        requests=requests.open,
+        recent=ledger.recent,
+        flow=_flow(ledger, now - history_seconds, now),
+        past=past,
+        since=faults_since(groupings, before=None if before is None else before.since, past=past, now=now),
+        performances=performances or {},
+        ensembles=_ensembles(settings, index, known.by_votes, requests, rng=rng),
+        challenges=_challenges(settings, index, known.by_votes, ledger, reference=reference, now=now),
+        reference=reference,
+        drift=drift,
+    )
+
+
+def _drifted_names(snapshot: ModelSnapshot) -> dict[str, list[str]]:
+    """Groups that have drifted, by grouping."""
+    if snapshot.drift is None:
+        return {}
+    return {
+        name: [snapshot.groupings[name].groups[g] for g in np.flatnonzero(told.drifted)]
+        for name, told in snapshot.drift.groupings.items()
+    }
+
+
+def _aim(drift: ModelDrift | None, grouping: str, label_share: float) -> Aim | None:
+    """Where suspicion wants labels of a grouping, if it does."""
+    there = None if drift is None else drift.groupings.get(grouping)
+    shares = None if there is None else aimed_shares(there.suspicion, there.drifted)
+    return None if shares is None else Aim(shares, label_share)
+
+
+def _ensembles(
+    settings: ModelSettings,
+    index: GroupIndex,
+    labels: Labels,
+    requests: RequestFacts,
+    *,
+    rng: np.random.Generator,
+) -> dict[str, EnsembleSnapshot]:
+    if index.space.ensemble is None:
+        return {}
+    found: dict[str, EnsembleSnapshot] = {}
+    for name, asked in settings.assessments.items():
+        waiting = Counter(r.group for r in requests.open.values() if r.assessment == name)
+        told = (
+            ensemble_snapshot(asked, index, labels, in_flight=waiting, rng=rng, interval=settings.interval)
+            if asked.task == "ensemble"
+            else None
+        )
+        if told is not None:
+            found[name] = told
+    return found
+
+
+def _challenges(
+    settings: ModelSettings,
+    index: GroupIndex,
+    labels: Labels,
+    ledger: OutcomeLedger,
+    *,
+    reference: ReferenceWindow | None,
+    now: float,
+) -> dict[str, ChallengeSnapshot]:
+    if index.space.challenge is None:
+        return {}
+    asked = {name: one for name, one in settings.assessments.items() if one.task == "challenge"}
+    told = {
+        name: challenge_snapshot(
+            one,
+            index,
+            labels,
+            ledger,
+            now=now,
+            interval=settings.interval,
+            since=None if reference is None else reference.until,
+        )
+        for name, one in asked.items()
+    }
+    return {name: there for name, there in told.items() if there is not None}
+
+
+def _flow(ledger: OutcomeLedger, begin: float, end: float) -> LabelFlow:
+    edges = np.linspace(begin, end, FLOW_BINS + 1)
+    given_at, correct = ledger.given(begin)
+    # Stretches hold their beginning; the last one also its end.
+    slots = ((given_at - begin) * (FLOW_BINS / (end - begin))).astype(np.intp)
+    slots[given_at == end] = FLOW_BINS - 1
+    # What was given after the end, by a clock that is ahead, falls in a last slot that is cut off.
+    np.minimum(slots, FLOW_BINS, out=slots)
+    slots *= 2
+    slots += correct
+    incorrect_correct = np.bincount(slots, minlength=2 * FLOW_BINS + 2)[: 2 * FLOW_BINS].reshape(-1, 2)
+    return LabelFlow(edges, correct=incorrect_correct[:, 1], incorrect=incorrect_correct[:, 0])
+
+
+def _pool_item_age(traffic: TrafficFacts, now: float) -> float | None:
+    """Median age, every shard's sample standing for all of its items."""
+    sampled = [(p, times) for p, times in traffic.pool_times.items() if len(times)]
+    if not sampled:
+        return None
+    times = np.concatenate([times for _, times in sampled])
+    weights = np.repeat(
+        [traffic.pool_sizes[p] / len(found) for p, found in sampled], [len(found) for _, found in sampled]
+    )
+    order = np.argsort(times)
+    cumulative = np.cumsum(weights[order])
+    return max(0.0, now - float(times[order][np.searchsorted(cumulative, cumulative[-1] / 2)]))

@@ -1,0 +1,164 @@
+"""Snapshots as the documents of drift."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from service.domain.errors import NotKnown
+from service.monitoring.drift import GroupingDrift, ModelDrift
+from service.monitoring.drift_mixes import CLASSES, SCORES
+from service.monitoring.snapshot import ModelSnapshot
+from service.serving.documents import words
+from service.serving.documents.drift_documents import GroupDrift, MixState, ScoreBinTraffic
+from service.serving.documents.schemas import DriftSummary
+
+Floats = npt.NDArray[np.float64]
+
+_MOST_NAMED = 5
+"""Of the groups that have drifted, by name; how many more there are is told."""
+
+
+def drift_summary(snapshot: ModelSnapshot) -> DriftSummary:
+    """How a model's recent traffic is compared."""
+    drift, settings = snapshot.drift, snapshot.settings.drift
+    if drift is None:
+        return DriftSummary(
+            max_distance=settings.max_distance,
+            reference_predictions=None,
+            reference_until=None,
+            recent_predictions=None,
+            drifted_groups=0,
+            sentence=_no_reference(snapshot),
+        )
+    suspects = _suspects(snapshot, drift)
+    return DriftSummary(
+        max_distance=settings.max_distance,
+        reference_predictions=drift.reference_predictions,
+        reference_until=drift.reference_until,
+        recent_predictions=drift.recent_predictions,
+        drifted_groups=len(suspects),
+        sentence=_accusing(suspects, _aimed(snapshot)),
+    )
+
+
+def _suspects(snapshot: ModelSnapshot, drift: ModelDrift) -> list[str]:
+    """Groups that have drifted, as people name them, the most suspected first."""
+    found = [
+        (-float(told.suspicion[group]), words.place(name, snapshot.groupings[name].groups[group]))
+        for name, told in drift.groupings.items()
+        for group in np.flatnonzero(told.drifted)
+    ]
+    return [place for _, place in sorted(found)]
+
+
+def _aimed(snapshot: ModelSnapshot) -> list[str]:
+    """Groupings by which assessments ask where traffic has drifted."""
+    assessments = snapshot.assessments.values()
+    return sorted({a.settings.asked_grouping for a in assessments if a.aim and a.aim.label_share > 0})
+
+
+def _accusing(suspects: Sequence[str], aimed: Sequence[str]) -> str:
+    if not suspects:
+        return "Recent traffic is what it was in the reference, as far as can be told without labels."
+    named, others = ", ".join(suspects[:_MOST_NAMED]), len(suspects) - _MOST_NAMED
+    if others > 0:
+        named += f" and {others:,} more"
+    asked = f"; a share of the labels by {' and by '.join(aimed)} is asked there." if aimed else "."
+    return f"Drifted from the reference: {named}{asked}"
+
+
+def _no_reference(snapshot: ModelSnapshot) -> str:
+    if snapshot.reference is not None and snapshot.reference.until > snapshot.taken_at:
+        return (
+            "There is no reference yet to compare recent traffic with: the window that was set is not over."
+        )
+    wanted = snapshot.settings.drift.reference_predictions
+    if snapshot.predictions >= wanted:
+        return (
+            "There is no reference yet to compare recent traffic with: its predictions are to be of "
+            f"{snapshot.settings.drift.window_hours:g} hours at least."
+        )
+    return (
+        "There is no reference yet to compare recent traffic with: "
+        f"{min(snapshot.predictions, wanted):,} of its {wanted:,} predictions are there."
+    )
+
+
+def group_drift(snapshot: ModelSnapshot, grouping_name: str, group_name: str) -> GroupDrift:
+    """How far one group's recent traffic is from its reference.
+
+    Raises:
+        NotKnown: there is no such group, it has had no traffic, or there is no reference yet.
+    """
+    grouping, drift = snapshot.groupings.get(grouping_name), snapshot.drift
+    if grouping is None or group_name not in grouping.groups:
+        raise NotKnown("the model has no such group, or it has had no traffic")
+    if drift is None:
+        raise NotKnown(_no_reference(snapshot))
+    if grouping_name not in drift.groupings:
+        raise NotKnown("the reference has no traffic by this grouping, which was added later; set a new one")
+    group, told = grouping.groups.index(group_name), drift.groupings[grouping_name]
+    edges = (0.0, *snapshot.settings.score_edges, 1.0)
+    reference, recent = (_shares(counts[group]) for counts in (told.reference, told.recent))
+    return GroupDrift(
+        model=snapshot.model,
+        taken_at=snapshot.taken_at,
+        grouping=grouping_name,
+        group=group_name,
+        reference_since=_finite(drift.reference_since),
+        reference_until=drift.reference_until,
+        recent_since=drift.recent_since,
+        reference_predictions=int(told.reference[group].sum()),
+        recent_predictions=int(told.recent[group].sum()),
+        drifted=bool(told.drifted[group]),
+        suspicion=float(told.suspicion[group]),
+        max_distance=snapshot.settings.drift.max_distance,
+        mixes=[
+            MixState(mix=name, distance=_finite(mix.distance[group]), surely=float(mix.surely[group]))
+            for name, mix in told.mixes.items()
+        ],
+        score_difference=_finite(told.score_difference[group]),
+        volume_ratio=_finite(told.volume_ratio[group]),
+        expected_accuracy=_finite(told.expected_accuracy[group]),
+        below_expected=_finite(told.below_expected[group]),
+        bins=[
+            ScoreBinTraffic(lower_edge=low, upper_edge=high, reference=then, recent=lately)
+            for (low, high), then, lately in zip(
+                pairwise(edges), reference.tolist(), recent.tolist(), strict=True
+            )
+        ],
+        sentence=_sentence(told, group, words.place(grouping_name, group_name)),
+    )
+
+
+def _sentence(told: GroupingDrift, group: int, place: str) -> str:
+    if told.reference[group].sum() == 0:
+        return f"The reference has no traffic of {place} to compare with."
+    if told.recent[group].sum() == 0:
+        return f"There is no recent traffic of {place}."
+    if told.mixes and all(math.isnan(mix.distance[group]) for mix in told.mixes.values()):
+        return f"{place} is not compared: much of its traffic may be counted in __other__."
+    if not told.drifted[group]:
+        return f"Recent traffic of {place} has not surely drifted from the reference."
+    return (
+        f"Recent traffic of {place} has drifted: its {_mix(told.mix_of(group))} are farther from the "
+        f"reference than noise explains, surely by {told.suspicion[group]:.2f}."
+    )
+
+
+def _mix(name: str) -> str:
+    plain = {SCORES: "scores", CLASSES: "predicted classes"}
+    return plain.get(name) or f"{name.removeprefix('attribute:')} values"
+
+
+def _shares(counts: npt.NDArray[np.int64]) -> Floats:
+    return counts / max(1, int(counts.sum()))
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

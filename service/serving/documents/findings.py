@@ -1,0 +1,117 @@
+"""Groups of which a threshold is known to be crossed: with enough labels, and with confidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from service.config.model import AlertSettings
+from service.domain.cells import ALL
+from service.monitoring.anytime_tests import EvidenceKind
+from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.monitoring.history import Kind
+from service.monitoring.snapshot import ModelSnapshot
+from service.serving.documents import words
+from service.serving.documents.evidence import is_confirmed
+from service.serving.documents.schemas import Finding, Interval, Verdict
+from service.statistics.estimate import Estimate
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+MOST_FINDINGS = 50
+
+_CONFIRMED: dict[Kind, str] = {
+    "accuracy_low": " Evidence confirms it.",
+    "miscalibrated": " Evidence confirms that its scores are off.",
+}
+
+
+@dataclass(frozen=True)
+class _Threshold:
+    """One threshold of a grouping, and how its groups stand to it; arrays are [G]."""
+
+    kind: Kind
+    limit: float
+    crossed: Flags
+    probability: Floats
+    measured: Estimate
+    claim: str
+    evidence: EvidenceKind
+
+
+def findings(snapshot: ModelSnapshot) -> list[Finding]:
+    """What is to be told first: about all traffic, then the likeliest, then the largest groups."""
+    crossings = []
+    for name, grouping in snapshot.groupings.items():
+        for threshold in _thresholds(grouping, snapshot.settings.alerts):
+            for group in np.flatnonzero(threshold.crossed).tolist():
+                probability = float(threshold.probability[group])
+                order = (name != ALL, -round(probability, 3), -float(grouping.beliefs.shares[group]))
+                crossings.append((order, name, threshold.kind, group, threshold))
+    gravest = sorted(crossings, key=lambda crossing: crossing[:4])[:MOST_FINDINGS]
+    return [_finding(snapshot, name, group, threshold) for _, name, _, group, threshold in gravest]
+
+
+def finding_count(grouping: GroupingSnapshot) -> int:
+    """Thresholds of a grouping's groups that are known to be crossed."""
+    return int(grouping.low.sum() + grouping.miscalibrated.sum())
+
+
+def verdict(grouping: GroupingSnapshot, group: int) -> Verdict:
+    """Whether a group meets the accuracy threshold, as far as labels tell."""
+    if grouping.accuracy_below is None:
+        return "none"
+    if grouping.low[group]:
+        return "fails"
+    return "meets" if grouping.meets[group] else "open"
+
+
+def _thresholds(grouping: GroupingSnapshot, alerts: AlertSettings) -> Iterator[_Threshold]:
+    if alerts.min_accuracy is not None and grouping.accuracy_below is not None:
+        yield _Threshold(
+            "accuracy_low",
+            alerts.min_accuracy,
+            grouping.low,
+            grouping.accuracy_below,
+            grouping.accuracy,
+            "Accuracy on {} is below",
+            "below_threshold",
+        )
+    if alerts.max_ece is not None and grouping.ece_above is not None:
+        yield _Threshold(
+            "miscalibrated",
+            alerts.max_ece,
+            grouping.miscalibrated,
+            grouping.ece_above,
+            grouping.ece,
+            "The calibration error on {} is above",
+            "miscalibrated",
+        )
+
+
+def _finding(snapshot: ModelSnapshot, name: str, group: int, threshold: _Threshold) -> Finding:
+    grouping = snapshot.groupings[name]
+    group_name, value = grouping.groups[group], Interval.of(threshold.measured, group)
+    probability = float(threshold.probability[group])
+    begun = snapshot.since[threshold.kind, name, group_name]
+    claim = threshold.claim.format(words.place(name, group_name))
+    confirmed = is_confirmed(grouping, threshold.evidence, group)
+    return Finding(
+        kind=threshold.kind,
+        grouping=name,
+        group=group_name,
+        probability=probability,
+        share=float(grouping.beliefs.shares[group]),
+        labels=int(grouping.beliefs.labels_counted[group]),
+        value=value,
+        threshold=threshold.limit,
+        since=begun.time,
+        since_or_earlier=begun.or_earlier,
+        confirmed=confirmed,
+        sentence=f"{claim} {100 * threshold.limit:g} % with a probability of "
+        f"{words.probability(probability)}: it is believed to be {words.percent_interval(value)}."
+        f"{_CONFIRMED[threshold.kind] if confirmed else ''}",
+    )

@@ -1,0 +1,245 @@
+"""Snapshots as the documents of the performance of binary classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from service.config.assessments import AssessmentSettings, ErrorCosts
+from service.config.model import AlertSettings
+from service.domain.errors import NotKnown
+from service.monitoring.binary_performance import FALSE_POSITIVE_RATES, RECALLS, PerformanceSnapshot
+from service.monitoring.snapshot import ModelSnapshot
+from service.serving.documents import words
+from service.serving.documents.performance_documents import (
+    CostState,
+    CurvePoint,
+    MapPoint,
+    PerformanceState,
+    Range,
+    Recalibration,
+    RocPoint,
+    Seeing,
+    ThresholdState,
+)
+from service.serving.documents.schemas import Interval, Measure, MeasureState, PerformanceSummary, Verdict
+from service.statistics.recalibration import FORMS, Form
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+MOST_THRESHOLDS = 101
+
+_MEASURES: tuple[Measure, ...] = get_args(Measure)
+
+_BY_TABLE = (
+    "Scores are those of class {positive}: where another class was predicted, take 1 less its score. The "
+    "probability of a score of the table stands beside it; between two scores go along the straight line "
+    "from one to the other, and outside take the nearest."
+)
+_FORMULAS: Mapping[Form, str] = {
+    "platt": "1 / (1 + exp(-(offset + slope * ln(s / (1 - s)))))",
+    "beta": "1 / (1 + exp(-(offset + a * ln(s) - b * ln(1 - s)))), a the slope of log s and b that of "
+    "-log(1 - s)",
+}
+_BY_FORMULA = (
+    " Nearly the same of a score s, of which what lies outside 0.000001 to 0.999999 is cut off: {formula}, "
+    "with the means of the coefficients."
+)
+
+
+def performance_summaries(snapshot: ModelSnapshot) -> list[PerformanceSummary]:
+    """All assessments of performance in short, those too of which nothing was learned yet."""
+    return [
+        _summary(name, settings, snapshot.performances.get(name), snapshot.settings.alerts)
+        for name, settings in snapshot.settings.assessments.items()
+        if settings.task == "performance"
+    ]
+
+
+def _summary(
+    name: str, settings: AssessmentSettings, there: PerformanceSnapshot | None, alerts: AlertSettings
+) -> PerformanceSummary:
+    return PerformanceSummary(
+        name=name,
+        positive_class=settings.positive_class or "",
+        threshold=settings.operating_threshold,
+        taken_at=there.taken_at if there else None,
+        labels=there.labels if there else 0,
+        measures=_measures(there, alerts) if there else [],
+        sentence=words.performance_sentence(there) if there else words.NOTHING_LEARNED,
+    )
+
+
+def missed_targets(snapshot: ModelSnapshot) -> int:
+    """Targets of all assessments that are known to be missed."""
+    return sum(one.verdict == "fails" for told in performance_summaries(snapshot) for one in told.measures)
+
+
+def performance_state(snapshot: ModelSnapshot, assessment: str) -> PerformanceState:
+    """How a binary classifier does at its threshold, and would at every other one.
+
+    Args:
+        snapshot: of the model.
+        assessment: of its performance.
+
+    Raises:
+        NotKnown: there is no such assessment, or nothing was learned yet.
+    """
+    there = _learned(snapshot, assessment)
+    settings = snapshot.settings.assessments[assessment]
+    operating = int(np.searchsorted(there.thresholds.thresholds, there.threshold, side="left"))
+    shown = _telling(there, operating)
+    return PerformanceState(
+        model=snapshot.model,
+        assessment=assessment,
+        taken_at=there.taken_at,
+        interval=snapshot.settings.interval,
+        positive_class=there.positive_class,
+        threshold=there.threshold,
+        labels=there.labels,
+        scores=there.scores,
+        measures=_measures(there, snapshot.settings.alerts),
+        sentence=words.performance_sentence(there),
+        curve=[
+            CurvePoint(recall=recall, precision=Range.if_any(there.curve, i))
+            for i, recall in enumerate(RECALLS.tolist())
+        ],
+        roc=[
+            RocPoint(false_positive_rate=rate, recall=Range.if_any(there.roc, i))
+            for i, rate in enumerate(FALSE_POSITIVE_RATES.tolist())
+        ],
+        thresholds=[_threshold(there, at) for at in shown.tolist()],
+        operating=int(np.searchsorted(shown, operating)),
+        best=int(np.searchsorted(shown, there.thresholds.best)),
+        error_costs=_costs(settings),
+        seeing=_seeing(there),
+    )
+
+
+def recalibration(snapshot: ModelSnapshot, assessment: str, form: str) -> Recalibration:
+    """A map from scores to probabilities.
+
+    Args:
+        snapshot: of the model.
+        assessment: of its performance.
+        form: of the map.
+
+    Raises:
+        NotKnown: there is no such assessment or form, or nothing was learned yet.
+    """
+    there = _learned(snapshot, assessment)
+    if form not in FORMS:
+        raise NotKnown(f"a map has one of the forms {', '.join(FORMS)}")
+    known = there.maps[form]
+    how = _BY_TABLE.format(positive=there.positive_class)
+    if known.form in _FORMULAS:
+        how += _BY_FORMULA.format(formula=_FORMULAS[known.form])
+    told = known.probability
+    return Recalibration(
+        model=snapshot.model,
+        assessment=assessment,
+        positive_class=there.positive_class,
+        form=known.form,
+        taken_at=there.taken_at,
+        labels=there.labels,
+        interval=snapshot.settings.interval,
+        how=how,
+        coefficients={name: Interval.of(one) for name, one in known.coefficients.items()},
+        table=[
+            MapPoint(score=score, probability=mean, lower=lower, upper=upper)
+            for score, mean, lower, upper in zip(
+                known.scores.tolist(),
+                told.mean.tolist(),
+                told.lower.tolist(),
+                told.upper.tolist(),
+                strict=True,
+            )
+        ],
+    )
+
+
+def _learned(snapshot: ModelSnapshot, assessment: str) -> PerformanceSnapshot:
+    settings = snapshot.settings.assessments.get(assessment)
+    if settings is None or settings.task != "performance":
+        raise NotKnown("the model has no assessment of performance of this name")
+    if assessment not in snapshot.performances:
+        raise NotKnown("nothing was learned of the performance yet")
+    return snapshot.performances[assessment]
+
+
+def _measures(there: PerformanceSnapshot, alerts: AlertSettings) -> list[MeasureState]:
+    return [
+        MeasureState(
+            measure=name,
+            value=Interval.if_any(there.measures[name]),
+            target=there.targets.get(name),
+            missed=there.missed.get(name),
+            verdict=_verdict(there.missed.get(name), there.effective_labels, alerts),
+        )
+        for name in _MEASURES
+    ]
+
+
+def _verdict(missed: float | None, labels: float, alerts: AlertSettings) -> Verdict:
+    if missed is None:
+        return "none"
+    if labels < alerts.min_labels or 1 - alerts.confidence < missed < alerts.confidence:
+        return "open"
+    return "fails" if missed >= alerts.confidence else "meets"
+
+
+def _telling(there: PerformanceSnapshot, operating: int) -> Indices:
+    """Positions of the thresholds that tell most: from one to the next, what happens changes evenly.
+
+    Args:
+        there: what is believed.
+        operating: position of the model's own threshold, which is always among them, as the best is.
+    """
+    choice = there.thresholds
+    last = len(choice.thresholds) - 1
+    if last < MOST_THRESHOLDS:
+        return np.arange(last + 1)
+    changing = [told.mean for told in there.at_thresholds.values()] + [choice.probability]
+    steps = np.abs(np.diff(np.nan_to_num(np.stack(changing)), axis=1)).max(axis=0)
+    way = np.concatenate(([0.0], np.cumsum(steps)))
+    always: Sequence[int] = (0, operating, choice.best, last)
+    even = np.searchsorted(way, np.linspace(0, way[-1], MOST_THRESHOLDS - len(always) + 2)[1:-1])
+    return np.union1d(even, always).astype(np.intp)
+
+
+def _threshold(there: PerformanceSnapshot, at: int) -> ThresholdState:
+    choice, everywhere = there.thresholds, there.at_thresholds
+    lowest = float(choice.thresholds[at])
+    return ThresholdState(
+        threshold=lowest if np.isfinite(lowest) else None,
+        precision=Interval.if_any(everywhere["precision"], at),
+        recall=Interval.if_any(everywhere["recall"], at),
+        f1=Interval.if_any(everywhere["f1"], at),
+        false_positive_rate=Interval.if_any(everywhere["false_positive_rate"], at),
+        met=float(choice.probability[at]) if there.targets else None,
+        cost=Interval.of(choice.cost, at),
+    )
+
+
+def _costs(settings: AssessmentSettings) -> CostState:
+    counted = settings.error_costs or ErrorCosts()
+    return CostState(configured=settings.error_costs is not None, **counted.model_dump())
+
+
+def _seeing(there: PerformanceSnapshot) -> Seeing:
+    mixture = there.mixture
+    return Seeing(
+        way=there.model,
+        weights=dict(there.weights),
+        misfit=there.misfit,
+        misfit_p_value=mixture.misfit_p_value,
+        separation=mixture.separation,
+        negative_family=mixture.negative,
+        positive_family=mixture.positive,
+        effective_draws=mixture.draws.effective,
+        method=mixture.draws.method,
+    )

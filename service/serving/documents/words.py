@@ -1,0 +1,213 @@
+"""What is known, in words for people who have never heard of the method."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from service.config.assessments import QUALITIES, AssessmentSettings
+from service.monitoring.assessment_snapshot import AssessmentSnapshot
+from service.monitoring.binary_performance import PerformanceSnapshot
+from service.monitoring.challenger import ChallengeSnapshot
+from service.monitoring.ensembles import EnsembleSnapshot
+from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.serving.documents.schemas import Interval
+from service.statistics.estimate import Estimate
+
+_ESTIMATED = {
+    "accuracy": "How accurate is the model in every {grouping}?",
+    "overall_accuracy": "How accurate is the model over all traffic?",
+    "calibration": "How well calibrated is the model in every {grouping}?",
+    "confusion": "What is each predicted class really?",
+}
+
+NOTHING_LEARNED = "Nothing was learned yet: there is no traffic, or the first look is still under way."
+
+_NEARLY_CERTAIN = 0.999
+_EVEN = 0.5
+
+
+def percent(ratio: float) -> str:
+    """A ratio as people read it."""
+    return f"{100 * ratio:.1f} %"
+
+
+def probability(ratio: float) -> str:
+    """A probability as people read it: never 0 or 100 %, which no evidence gives."""
+    if ratio > _NEARLY_CERTAIN:
+        return "over 99.9 %"
+    if ratio < 1 - _NEARLY_CERTAIN:
+        return "under 0.1 %"
+    return percent(ratio)
+
+
+def percent_interval(told: Interval) -> str:
+    """A posterior as people read it."""
+    return f"{percent(told.mean)} [{100 * told.lower:.1f}, {100 * told.upper:.1f}]"
+
+
+def place(grouping: str, group: str) -> str:
+    """A group as people name it; of grouping `all`, all traffic."""
+    return "all traffic" if grouping == "all" else f"{grouping} {group}"
+
+
+def quality(settings: AssessmentSettings) -> str:
+    """What an identification looks for."""
+    return QUALITIES[settings.metric, settings.end]
+
+
+def question(settings: AssessmentSettings) -> str:
+    """What an assessment asks."""
+    if settings.task == "comparison" and settings.between:
+        first, second = settings.between
+        rivals = f"{settings.grouping} {first} less or more accurate than {second}"
+        return f"Is {rivals}, by more than {100 * settings.region:g} points?"
+    if settings.task == "identification":
+        if settings.top_m == 1:
+            return f"Which {settings.grouping} is the {quality(settings)}?"
+        return f"Which {settings.top_m} groups by {settings.grouping} are the {quality(settings)}?"
+    if settings.task == "performance":
+        return f"What are precision and recall on class {settings.positive_class}, at every threshold?"
+    if settings.task in ("ensemble", "challenge"):
+        return _asked_of_others(settings)
+    return _ESTIMATED[settings.metric].format(grouping=settings.asked_grouping.replace("_", " "))
+
+
+def _asked_of_others(settings: AssessmentSettings) -> str:
+    """What is asked about other classifiers of the same items."""
+    if settings.task == "ensemble":
+        return f"How precise are the ensemble and its members on class {settings.positive_class}?"
+    by = f"{100 * settings.least_margin:g} percentage points"
+    return f"Is {settings.challenger} better than the model, by more than {by}?"
+
+
+def chooser(settings: AssessmentSettings) -> str:
+    """Who chooses what is labelled next: a policy, or the plan of an ensemble or a challenge."""
+    return "planned" if settings.task in ("ensemble", "challenge") else settings.policy
+
+
+def found(
+    state: AssessmentSnapshot,
+    grouping: GroupingSnapshot | None,
+    performance: PerformanceSnapshot | None,
+    ensemble: EnsembleSnapshot | None,
+    challenge: ChallengeSnapshot | None,
+) -> str:
+    """What an assessment has found, and how sure it is; empty where nothing can be said."""
+    if performance is not None:
+        precision, recall = _precision_and_recall(performance)
+        return f"Precision {precision}, recall {recall}"
+    others = "" if ensemble is None else _of_ensemble(ensemble)
+    if others := others if challenge is None else _of_challenge(challenge):
+        return others
+    if state.settings.task == "estimation" and grouping is not None:
+        return _least_known(state.settings, grouping)
+    if state.extreme is not None and len(state.groups):
+        order = (-state.extreme).argsort(kind="stable")[: state.settings.top_m]
+        names = [f"{state.groups[g]} ({probability(float(state.extreme[g]))})" for g in order]
+        return f"{quality(state.settings).capitalize()}: {', '.join(names)}"
+    if state.compared is not None:
+        told = {
+            "less accurate than": state.compared.below,
+            "about as accurate as": state.compared.within,
+            "more accurate than": state.compared.above,
+        }
+        relation = max(told, key=lambda word: told[word])
+        return f"{state.compared.first} is {relation} {state.compared.second} ({probability(told[relation])})"
+    return ""
+
+
+def _of_ensemble(ensemble: EnsembleSnapshot) -> str:
+    """Which member is least precise, and what sharing labels has saved."""
+    beliefs = ensemble.beliefs
+    least = int(np.argmin(beliefs.mean))
+    told = Interval.of(Estimate(beliefs.lower, beliefs.mean, beliefs.upper), least)
+    said = f"Least precise: {ensemble.members[least]}, {percent_interval(told)}"
+    left = f"{ensemble.plan.cost} labels to go" if ensemble.plan.cost else "every member has labels enough"
+    return f"{said}; {left}; sharing labels saved {percent(max(ensemble.saving, 0.0))}"
+
+
+def _of_challenge(there: ChallengeSnapshot) -> str:
+    """Who is better over all traffic, and in how many groups the challenger is worse for sure."""
+    better, worse = float(there.better[0]), float(there.worse[0])
+    told = {
+        f"{there.challenger} is better": better,
+        f"{there.challenger} is worse": worse,
+        "The two are about as accurate": max(0.0, 1 - better - worse),
+    }
+    said = max(told, key=lambda words: told[words])
+    lower, upper = there.difference.lower[0], there.difference.upper[0]
+    by = f"{100 * there.difference.mean[0]:+.1f} points [{100 * lower:+.1f}, {100 * upper:+.1f}]"
+    sentence = f"{said} ({probability(told[said])}): {by}"
+    least = int(np.argmax(there.worse[1:])) + 1 if len(there.groups) > 1 else 0
+    if least and there.worse[least] > max(worse, _EVEN):
+        sentence += f"; worse in {there.groups[least]} ({probability(float(there.worse[least]))})"
+    return sentence
+
+
+def _least_known(settings: AssessmentSettings, grouping: GroupingSnapshot) -> str:
+    """Which group an estimation knows least."""
+    told = grouping.ece if settings.metric == "calibration" else grouping.accuracy
+    least = int((told.upper - told.lower).argmax())
+    return f"Known least: {grouping.groups[least]}, {percent_interval(Interval.of(told, least))}"
+
+
+def performance_sentence(there: PerformanceSnapshot) -> str:
+    """How a binary classifier does at its threshold."""
+    precision, recall = _precision_and_recall(there)
+    on = f"At its threshold of {there.threshold:g}, precision on class {there.positive_class}"
+    said = [f"{on} is {precision}, and recall is {recall}."]
+    if not np.isfinite(there.measures["precision"].mean):
+        said.append("Nothing is called positive there.")
+    if there.missed:
+        told = ", and ".join(
+            _target(name, there.targets[name], missed) for name, missed in there.missed.items()
+        )
+        said.append(f"{told[0].upper()}{told[1:]}.")
+    if not there.labels:
+        said.append("There are no labels yet, so this rests on the scores alone.")
+    return " ".join(said)
+
+
+def _target(measure: str, wanted: float, missed: float) -> str:
+    """Whether a target is met."""
+    end = "most" if measure == "false_positive_rate" else "least"
+    asked = f"{measure.replace('_', ' ').replace('f1', 'F1')} of at {end} {100 * wanted:g} %"
+    if missed >= _EVEN:
+        return f"{asked} is missed with a probability of {probability(missed)}"
+    return f"{asked} is met with a probability of {probability(1 - missed)}"
+
+
+def _precision_and_recall(there: PerformanceSnapshot) -> tuple[str, str]:
+    precision, recall = (Interval.if_any(there.measures[name]) for name in ("precision", "recall"))
+    return _measured(precision), _measured(recall)
+
+
+def _measured(told: Interval | None) -> str:
+    return "not known" if told is None else percent_interval(told)
+
+
+def why_next(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) -> str:
+    """Why a group may be asked next."""
+    if state.aim is not None and state.aim.shares[group] > 0:
+        return f"{_why_policy(state, grouping, group)}; and its traffic has drifted"
+    return _why_policy(state, grouping, group)
+
+
+def _why_policy(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) -> str:
+    settings = state.settings
+    width = 100 * (grouping.accuracy_upper[group] - grouping.accuracy_lower[group])
+    share = percent(float(grouping.beliefs.shares[group]))
+    if settings.policy == "random":
+        return f"asked at random: it has {share} of the traffic"
+    if settings.task == "identification" and state.extreme is not None:
+        sure = probability(float(state.extreme[group]))
+        return f"it is the {quality(settings)} with a probability of {sure}"
+    if settings.task == "comparison":
+        return f"one of the two compared; its accuracy is known to {width:.1f} points"
+    if settings.task == "performance":
+        hang = f"precision and recall hang on how many of these are {settings.positive_class}"
+        return f"{hang}; they have {share} of the traffic"
+    if settings.metric == "calibration":
+        ece = 100 * (grouping.ece_upper[group] - grouping.ece_lower[group])
+        return f"its calibration error is known to {ece:.1f} points, with {share} of the traffic"
+    return f"its accuracy is known to {width:.1f} points, with {share} of the traffic"

@@ -1,0 +1,236 @@
+"""The vendor API's routes: label requests claimed, kept, given back, answered and corrected over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Path, Request, Response
+
+from service.config.vendors import VendorApiSettings
+from service.domain.messages import Name, RequestId
+from service.serving.vendor_api.desk import VendorDesk
+from service.serving.vendor_api.long_poll import Waits
+from service.serving.vendor_api.problems import Kind
+from service.serving.vendor_api.reference import problems
+from service.serving.vendor_api.schemas import (
+    AnswerBody,
+    ClaimBody,
+    Claims,
+    CorrectionBody,
+    ModelsOfVendor,
+    ReleaseBody,
+    Released,
+    RenewBody,
+    Renewed,
+    RetractionBody,
+    SkipBody,
+    Submitted,
+)
+from service.store.claims import Claim
+
+Desk = Callable[[], VendorDesk]
+"""Gives the desk; raises `Refused` while Redis and Kafka have not been reached yet."""
+
+ModelName = Annotated[Name, Path(description="name of a model")]
+Requested = Annotated[RequestId, Path(description="id of a label request")]
+
+_OPEN = (Kind.NOT_FOUND, Kind.CLAIM_LOST, Kind.CLAIM_ENDED, Kind.ALREADY_SUBMITTED)
+_ANSWERED = (*_OPEN, Kind.ANSWERED_DIFFERENTLY, Kind.UNKNOWN_CLASS)
+_CLOSED = (
+    Kind.NOT_FOUND,
+    Kind.NOT_ANSWERED,
+    Kind.TOO_MANY_REVISIONS,
+    Kind.REQUEST_EXPIRED,
+    Kind.UNKNOWN_CLASS,
+)
+_OF_REQUEST = "/models/{model}/requests/{request_id}"
+
+
+def vendor_of(request: Request) -> str:
+    """Who calls."""
+    vendor: str = request.state.vendor
+    return vendor
+
+
+def build_routes(desk: Desk, waits: Waits, settings: VendorApiSettings) -> APIRouter:  # noqa: C901 - a list of routes
+    """The routes of the API, but for those of Label Studio.
+
+    Args:
+        desk: that serves vendors.
+        waits: of long polls.
+        settings: of the vendor API.
+    """
+    routes = APIRouter()
+
+    # Plain functions run in a thread pool, where they may wait for Redis and Kafka.
+    @routes.get(
+        "/models",
+        summary="The models that you may be asked about",
+        responses=problems(),
+        response_model=ModelsOfVendor,
+    )
+    def read_models(request: Request) -> Response:
+        vendor, served = vendor_of(request), desk()
+        models, waiting = served.models_of(vendor), served.waiting(vendor)
+        return encoded(
+            {
+                "models": [
+                    {"model": name, "classes": list(model.classes), "waiting": waiting[name]}
+                    for name, model in models.items()
+                ]
+            }
+        )
+
+    @routes.post(
+        "/claims",
+        summary="Claim requests, or wait for some",
+        responses=problems(Kind.NOT_FOUND, Kind.TOO_MANY_WAITS, changes=True),
+        response_model=Claims,
+    )
+    async def claim(request: Request, body: ClaimBody) -> Response:
+        vendor, served = vendor_of(request), desk()
+        most = min(body.most, settings.most)
+        claim_ids = served.claim_ids(vendor, most=most, key=request.state.idempotency_key)
+        lease_seconds = body.lease_seconds or settings.lease_seconds
+
+        def look() -> list[tuple[str, Claim]]:
+            if request.state.again:
+                return served.held_under(vendor, most=most, key=request.state.idempotency_key)
+            return served.claim(vendor, body.models, claim_ids, lease_seconds=lease_seconds)
+
+        seconds = 0.0 if request.state.again else min(body.wait_seconds, settings.wait_seconds)
+        claimed = await waits.until(look, request, vendor=vendor, seconds=seconds)
+        request.state.unkept = True
+        return claims_told(claimed)
+
+    @routes.get(
+        "/claims", summary="The claims that you hold now", responses=problems(), response_model=Claims
+    )
+    def read_claims(request: Request) -> Response:
+        return claims_told(desk().held(vendor_of(request)))
+
+    @routes.post(
+        f"{_OF_REQUEST}/renew",
+        summary="Have a claim's lease begin anew",
+        responses=problems(*_OPEN, changes=True),
+    )
+    def renew(request: Request, model: ModelName, request_id: Requested, body: RenewBody) -> Renewed:
+        lease_seconds = body.lease_seconds or settings.lease_seconds
+        until = desk().renew(
+            vendor_of(request), model, request_id, body.claim_id, lease_seconds=lease_seconds
+        )
+        return Renewed(leased_until=until)
+
+    @routes.post(
+        f"{_OF_REQUEST}/release",
+        summary="Give a claim back",
+        responses=problems(*_OPEN, changes=True),
+    )
+    def release(request: Request, model: ModelName, request_id: Requested, body: ReleaseBody) -> Released:
+        desk().release(vendor_of(request), model, request_id, body.claim_id)
+        return Released()
+
+    @routes.post(
+        f"{_OF_REQUEST}/answer",
+        summary="Answer a claimed request",
+        status_code=202,
+        responses=problems(*_ANSWERED, changes=True),
+    )
+    def answer(request: Request, model: ModelName, request_id: Requested, body: AnswerBody) -> Submitted:
+        desk().answer(
+            vendor_of(request),
+            model,
+            request_id,
+            body.claim_id,
+            kind="answer",
+            true_class=body.true_class,
+            annotator=body.annotator or "",
+            time=body.time,
+        )
+        return Submitted()
+
+    @routes.post(
+        f"{_OF_REQUEST}/skip",
+        summary="Say of a claimed request that it cannot be told",
+        status_code=202,
+        responses=problems(*_OPEN, Kind.ANSWERED_DIFFERENTLY, changes=True),
+    )
+    def skip(request: Request, model: ModelName, request_id: Requested, body: SkipBody) -> Submitted:
+        desk().answer(
+            vendor_of(request),
+            model,
+            request_id,
+            body.claim_id,
+            kind="skip",
+            annotator=body.annotator or "",
+            time=body.time,
+        )
+        return Submitted()
+
+    @routes.post(
+        f"{_OF_REQUEST}/correction",
+        summary="Replace an answer that you gave",
+        status_code=202,
+        responses=problems(*_CLOSED, changes=True),
+    )
+    def correct(request: Request, model: ModelName, request_id: Requested, body: CorrectionBody) -> Submitted:
+        desk().revise(
+            vendor_of(request),
+            model,
+            request_id,
+            body.item_id,
+            kind="correction",
+            true_class=body.true_class,
+            annotator=body.annotator or "",
+            time=body.time,
+        )
+        return Submitted()
+
+    @routes.post(
+        f"{_OF_REQUEST}/retraction",
+        summary="Take an answer that you gave back",
+        status_code=202,
+        responses=problems(
+            Kind.NOT_FOUND, Kind.NOT_ANSWERED, Kind.TOO_MANY_REVISIONS, Kind.REQUEST_EXPIRED, changes=True
+        ),
+    )
+    def retract(request: Request, model: ModelName, request_id: Requested, body: RetractionBody) -> Submitted:
+        desk().revise(
+            vendor_of(request),
+            model,
+            request_id,
+            body.item_id,
+            kind="retraction",
+            annotator=body.annotator or "",
+            time=body.time,
+        )
+        return Submitted()
+
+    return routes
+
+
+def claims_told(held: Sequence[tuple[str, Claim]]) -> Response:
+    """Claims with their requests, which are told as they were made."""
+    return encoded(
+        {
+            "claims": [
+                {
+                    "claim_id": claim.claim_id,
+                    "model": model,
+                    "request_id": claim.request_id,
+                    "state": claim.state,
+                    "leased_until": datetime.fromtimestamp(claim.leased_until, UTC),
+                    "request": msgspec.Raw(claim.message),
+                }
+                for model, claim in held
+            ]
+        }
+    )
+
+
+def encoded(document: Any) -> Response:
+    """A document as JSON."""
+    return Response(msgspec.json.encode(document), media_type="application/json")

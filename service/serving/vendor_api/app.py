@@ -1,0 +1,190 @@
+"""The vendor API as an application: what stands in front of its routes, and in which order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.config.vendors import VendorApiSettings, VendorSettings
+from service.domain.errors import Unavailable
+from service.serving.vendor_api.api import build_routes
+from service.serving.vendor_api.auth import Login, Tokens
+from service.serving.vendor_api.body_limits import BODY_SECONDS, Bodies
+from service.serving.vendor_api.desk import VendorDesk
+from service.serving.vendor_api.idempotency import Idempotency, log_unserved
+from service.serving.vendor_api.label_studio import ANNOTATIONS_PATH, build_label_studio_routes
+from service.serving.vendor_api.long_poll import Waits
+from service.serving.vendor_api.problems import GONE_STATUS, Fault, Kind, Refused, later, problem, refusal
+from service.serving.vendor_api.reference import describe
+from service.serving.web.guard import internal_error, route_of
+from service.store.idempotency import IdempotencyRecords
+from service.telemetry.instruments import VendorMetrics
+
+API_PATH = "/vendor/v1"
+API_VERSION = "1.0.0"
+
+_MOST_FAULTS = 20
+_RETRY_SECONDS = 2.0
+
+_DESCRIPTION = """\
+Label requests for vendors without Kafka: claim some, hold them while people look at them, and answer.
+
+A claim is yours until its lease ends; renew it while work goes on, and release it where it does not. An
+answer is taken once Kafka has it. Whatever goes wrong on the way: every call is safe to repeat, and with an
+`Idempotency-Key` it is even answered alike.
+"""
+
+_OF_STATUS = {404: Kind.NOT_FOUND, 405: Kind.METHOD_NOT_ALLOWED}
+
+
+def vendor_app(
+    vendors: Mapping[str, VendorSettings],
+    settings: VendorApiSettings,
+    *,
+    desk: Callable[[], VendorDesk | None],
+    metrics: VendorMetrics,
+    clock: Callable[[], float],
+    stopping: Callable[[], bool],
+    body_seconds: float = BODY_SECONDS,
+) -> ASGIApp:
+    """The application of the vendor API's listener.
+
+    Args:
+        vendors: by name; those with tokens can log in.
+        settings: of the API.
+        desk: that serves them; None while Redis and Kafka have not been reached yet.
+        metrics: of the API.
+        clock: seconds since the epoch.
+        stopping: whether the process ends.
+        body_seconds: that a body may take to come.
+    """
+
+    def records() -> IdempotencyRecords | None:
+        served = desk()
+        return None if served is None else served.calls
+
+    def longest(path: str) -> int:
+        return settings.annotations_bytes if path.endswith(ANNOTATIONS_PATH) else settings.body_bytes
+
+    waits = Waits(most=settings.waits, stopping=stopping, note=metrics.waiting)
+    api = build_vendor_api(settings, desk=desk, waits=waits, clock=clock)
+    bodies = Bodies(
+        Idempotency(api, records=records),
+        longest=longest,
+        ordinary=settings.body_bytes,
+        seconds=body_seconds,
+    )
+    tokens = Tokens({name: vendor.token_sha256 for name, vendor in vendors.items()})
+    login = Login(
+        bodies,
+        tokens=tokens,
+        per_second=settings.requests_per_second,
+        burst=settings.burst,
+        metrics=metrics,
+        stopwatch=time.monotonic,
+    )
+    return _Counted(login, metrics)
+
+
+def build_vendor_api(
+    settings: VendorApiSettings,
+    *,
+    desk: Callable[[], VendorDesk | None],
+    waits: Waits,
+    clock: Callable[[], float],
+) -> FastAPI:
+    """The API behind logins and limits."""
+    # No interactive documentation: it would load its scripts from elsewhere.
+    api = FastAPI(
+        title="Credence vendor API",
+        version=API_VERSION,
+        description=_DESCRIPTION,
+        servers=[{"url": "/"}],
+        openapi_url=f"{API_PATH}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+
+    def served() -> VendorDesk:
+        there = desk()
+        if there is None:
+            raise Refused(Kind.UNAVAILABLE, headers=later(_RETRY_SECONDS))
+        return there
+
+    api.include_router(build_routes(served, waits, settings), prefix=API_PATH)
+    api.include_router(build_label_studio_routes(served, settings, clock), prefix=API_PATH)
+    _tell_failures(api)
+    api.openapi = lambda: _described(api)  # type: ignore[method-assign]  # as FastAPI's documentation says
+    return api
+
+
+def _described(api: FastAPI) -> dict[str, object]:
+    if api.openapi_schema is None:
+        api.openapi_schema = describe(api)
+    return api.openapi_schema
+
+
+def _tell_failures(api: FastAPI) -> None:
+    @api.exception_handler(Refused)
+    async def refused(_: Request, error: Refused) -> Response:
+        return refusal(error)
+
+    @api.exception_handler(Unavailable)
+    async def unavailable(request: Request, error: Unavailable) -> Response:
+        log_unserved(request.scope, error)
+        return problem(Kind.UNAVAILABLE, headers=later(_RETRY_SECONDS))
+
+    @api.exception_handler(ClientDisconnect)
+    async def gone(_: Request, __: ClientDisconnect) -> Response:
+        return Response(status_code=GONE_STATUS)
+
+    @api.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> Response:
+        faults = [
+            Fault(at=".".join(str(part) for part in each["loc"]), problem=_words(each))
+            for each in error.errors()[:_MOST_FAULTS]
+        ]
+        malformed = any(each["type"] == "json_invalid" for each in error.errors())
+        return problem(Kind.MALFORMED) if malformed else problem(Kind.INVALID, errors=faults)
+
+    @api.exception_handler(HTTPException)
+    async def of_status(_: Request, error: HTTPException) -> Response:
+        return problem(_OF_STATUS.get(error.status_code, Kind.MALFORMED), headers=error.headers)
+
+    @api.exception_handler(Exception)
+    async def unexpected(_: Request, __: Exception) -> Response:
+        return internal_error()
+
+
+def _words(error: dict[str, object]) -> str:
+    return str(error["msg"]).removeprefix("Value error, ")
+
+
+class _Counted:
+    """Counts calls by vendor, route and class of status."""
+
+    def __init__(self, app: ASGIApp, metrics: VendorMetrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        scope.setdefault("state", {})
+
+        async def count(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._metrics.called(
+                    scope["state"].get("vendor", ""),
+                    route_of(scope).removeprefix(API_PATH),
+                    message["status"],
+                )
+            await send(message)
+
+        await self._app(scope, receive, count)

@@ -1,0 +1,191 @@
+"""Label Studio's side of the vendor API: its configuration, tasks, exports and webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
+
+from service.config.vendors import VendorApiSettings
+from service.domain.label_studio import (
+    MOST_ENTRIES,
+    NotUnderstood,
+    Shown,
+    TooMany,
+    kind_of,
+    labelling_configuration,
+    read_export,
+    read_hook,
+    text_of,
+)
+from service.domain.messages import LabelRequest
+from service.serving.vendor_api.api import Desk, ModelName, encoded, vendor_of
+from service.serving.vendor_api.label_studio_import import Settling
+from service.serving.vendor_api.problems import Kind, Refused
+from service.serving.vendor_api.reference import problems
+from service.serving.vendor_api.schemas import LONGEST_LEASE_SECONDS, Body, Import, LeaseSeconds, Task
+from service.store.claims import Claim
+
+ANNOTATIONS_PATH = "/label-studio/annotations"
+"""How the path of an import ends: its body may be longer than others."""
+
+Told = TypeVar("Told")
+
+_EXPORT: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "an export of Label Studio, `JSON` or `JSON_MIN`",
+        "content": {
+            "application/json": {
+                "schema": {"type": "array", "maxItems": MOST_ENTRIES, "items": {"type": "object"}},
+            }
+        },
+    }
+}
+_HOOK: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "what a webhook of Label Studio sends",
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["action"],
+                    "properties": {"action": {"type": "string"}},
+                }
+            }
+        },
+    }
+}
+
+
+class TasksBody(Body):
+    """How many requests to claim as tasks."""
+
+    most: int = Field(
+        default=1, strict=True, ge=1, le=1_000, description="tasks wanted; the configuration may allow fewer"
+    )
+    lease_seconds: LeaseSeconds
+
+
+def build_label_studio_routes(
+    desk: Desk, settings: VendorApiSettings, clock: Callable[[], float]
+) -> APIRouter:
+    """The routes of Label Studio.
+
+    Args:
+        desk: that serves vendors.
+        settings: of the vendor API.
+        clock: seconds since the epoch.
+    """
+    routes = APIRouter(prefix="/models/{model}/label-studio", tags=["Label Studio"])
+
+    @routes.get(
+        "/config",
+        summary="A labelling configuration",
+        response_class=Response,
+        responses={
+            200: {"content": {"application/xml": {"schema": {"type": "string"}}}},
+            **problems(Kind.NOT_FOUND),
+        },
+    )
+    def read_configuration(
+        request: Request,
+        model: ModelName,
+        shown: Annotated[
+            Literal["auto", "image", "audio", "video", "text"],
+            Query(description="how items are shown; `auto` looks at a request that you hold, or shows text"),
+        ] = "auto",
+    ) -> Response:
+        vendor, served = vendor_of(request), desk()
+        classes = served.model_of(vendor, model).classes
+        kind: Shown = _kind_held(served.held(vendor), model) if shown == "auto" else shown
+        return Response(labelling_configuration(classes, kind), media_type="application/xml")
+
+    @routes.post(
+        "/tasks",
+        summary="Claim requests as tasks to import",
+        response_model=list[Task],
+        responses=problems(Kind.NOT_FOUND, changes=True),
+    )
+    def claim_tasks(request: Request, model: ModelName, body: TasksBody) -> Response:
+        vendor, served = vendor_of(request), desk()
+        served.model_of(vendor, model)
+        most = min(body.most, settings.most)
+        key = request.state.idempotency_key
+        claim_ids = served.claim_ids(vendor, most=most, key=key)
+        if request.state.again:
+            claimed = served.held_under(vendor, most=most, key=key)
+        else:
+            # Nobody renews for a project of Label Studio: held until the request's deadline.
+            lease_seconds = body.lease_seconds or LONGEST_LEASE_SECONDS
+            claimed = served.claim(vendor, [model], claim_ids, lease_seconds=lease_seconds)
+        request.state.unkept = True
+        return encoded([_task(model, claim) for _, claim in claimed])
+
+    @routes.post(
+        "/annotations",
+        summary="Import an export",
+        responses=problems(Kind.NOT_FOUND, Kind.TOO_MANY_ENTRIES, Kind.TOO_MANY_IMPORTS, changes=True),
+        openapi_extra=_EXPORT,
+    )
+    def import_annotations(request: Request, model: ModelName) -> Import:
+        settling = Settling(desk(), vendor_of(request), model, clock=clock)
+        return Import(tasks=settling.settle(_understood(read_export, request)))
+
+    @routes.post(
+        "/webhook",
+        summary="What Label Studio's webhook calls",
+        responses=problems(Kind.NOT_FOUND, Kind.TOO_MANY_ENTRIES, changes=True),
+        openapi_extra=_HOOK,
+    )
+    def take_hook(request: Request, model: ModelName) -> Import:
+        settling = Settling(desk(), vendor_of(request), model, clock=clock)
+        hook = _understood(read_hook, request)
+        return Import(tasks=[*settling.settle(hook.annotations), *settling.retract(hook.deleted)])
+
+    return routes
+
+
+def _understood(read: Callable[[bytes], Told], request: Request) -> Told:
+    """What the body tells.
+
+    Raises:
+        Refused: it is in no format of Label Studio, or tells too much at once.
+    """
+    try:
+        return read(request.state.body)
+    except NotUnderstood as error:
+        raise Refused(Kind.INVALID) from error
+    except TooMany as error:
+        raise Refused(Kind.TOO_MANY_ENTRIES) from error
+
+
+def _task(model: str, claim: Claim) -> dict[str, Any]:
+    request = LabelRequest.model_validate_json(claim.message)
+    data: dict[str, Any] = {
+        "request_id": claim.request_id,
+        "claim_id": claim.claim_id,
+        "model": model,
+        "item_id": request.item_id,
+        "payload": text_of(request.payload, request.payload_uri),
+    }
+    if request.prediction is not None:
+        data["prediction"] = request.prediction.model_dump()
+    return {"data": data}
+
+
+class _Shows(msgspec.Struct):
+    payload: Any = None
+    payload_uri: str | None = None
+
+
+def _kind_held(held: list[tuple[str, Claim]], model: str) -> Shown:
+    for name, claim in held:
+        if name == model:
+            request = msgspec.json.decode(claim.message, type=_Shows)
+            return kind_of(request.payload, request.payload_uri)
+    return "text"

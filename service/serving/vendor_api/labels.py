@@ -1,0 +1,94 @@
+"""Labels on their way to Kafka: what vendors answer here goes the road that all labels go."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from kafka.errors import KafkaError
+
+from service.domain.label_signatures import sign
+from service.domain.messages import LABEL_TYPE, LabelKind, cloudevents_headers
+from service.kafka.topic_metadata import told
+from service.store.records import encode_json
+
+_SEND_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a vendor says of one request.
+
+    Attributes:
+        true_class: empty for a skip and a retraction.
+        annotator: who said it; empty where that is not told.
+        time: when it was said, aware.
+    """
+
+    model: str
+    request_id: str
+    item_id: str
+    kind: LabelKind
+    true_class: str
+    annotator: str
+    time: datetime
+
+
+class LabelWriter:
+    """Writes signed labels to the labels topic.
+
+    Args:
+        producer: of bytes; waits for all in-sync replicas.
+        topic: of the labels.
+        label_keys: the key that signs, by vendor.
+    """
+
+    def __init__(self, producer: Any, topic: str, label_keys: Mapping[str, bytes]) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._label_keys = label_keys
+
+    def write(self, vendor: str, labels: Sequence[Said], *, now: float) -> None:
+        """Return once Kafka has them all.
+
+        Args:
+            vendor: that says this.
+            labels: what it says.
+            now: seconds since the epoch.
+
+        Raises:
+            Unavailable: Kafka cannot take them now. Some may have been written; writing again is harmless.
+        """
+        try:
+            futures = [self._give(vendor, label, now) for label in labels]
+            for future in futures:
+                future.get(timeout=_SEND_SECONDS)
+        except KafkaError as error:
+            raise told(error) from error
+
+    def _give(self, vendor: str, said: Said, now: float) -> Any:
+        label = {
+            "request_id": said.request_id,
+            "model": said.model,
+            "item_id": said.item_id,
+            "kind": said.kind,
+            "true_class": said.true_class,
+            "annotator": said.annotator,
+            "time": said.time.isoformat(),
+        }
+        value = encode_json({key: text for key, text in label.items() if text})
+        headers = cloudevents_headers(
+            event_type=LABEL_TYPE,
+            event_id=hashlib.blake2b(value, digest_size=12).hexdigest(),
+            source=f"/credence/vendors/{vendor}",
+            time=datetime.fromtimestamp(now, UTC),
+        )
+        return self._producer.send(
+            self._topic,
+            key=said.item_id.encode(),
+            value=value,
+            headers=headers + sign(self._label_keys[vendor], vendor, value),
+        )

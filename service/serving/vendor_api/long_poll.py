@@ -1,0 +1,74 @@
+"""Long polls: a call that waits for something to claim, within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeVar
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+
+from service.serving.vendor_api.problems import Kind, Refused, later
+
+LOOK_SECONDS = 0.25
+"""Between two looks of a call that waits."""
+
+_RETRY_SECONDS = 1.0
+
+Found = TypeVar("Found")
+
+
+class Waits:
+    """The calls that wait, of all vendors; used from the listener's event loop alone.
+
+    Args:
+        most: of one vendor at a time.
+        stopping: whether the process ends: then nobody waits any more.
+        note: is told how many calls of a vendor wait by now.
+    """
+
+    def __init__(self, *, most: int, stopping: Callable[[], bool], note: Callable[[str, int], None]) -> None:
+        self._note = note
+        self._most = most
+        self._stopping = stopping
+        self._waiting: Counter[str] = Counter()
+
+    async def until(
+        self, look: Callable[[], list[Found]], request: Request, *, vendor: str, seconds: float
+    ) -> list[Found]:
+        """What `look` finds, as soon as it finds something; nothing, when the time is over.
+
+        Args:
+            look: runs in a thread that may wait. It is not run for a client that has gone away, which would
+                never know what it has claimed.
+            request: of the client.
+            vendor: that waits.
+            seconds: to wait at most; 0 looks once.
+
+        Raises:
+            Refused: the vendor waits in too many calls already.
+            ClientDisconnect: nobody waits any more.
+        """
+        ends = time.monotonic() + seconds
+        if found := await run_in_threadpool(look):
+            return found
+        if self._waiting[vendor] >= self._most and seconds > 0:
+            raise Refused(Kind.TOO_MANY_WAITS, headers=later(_RETRY_SECONDS))
+        self._count(vendor, 1)
+        try:
+            while (rest := ends - time.monotonic()) > 0 and not self._stopping():
+                await asyncio.sleep(min(LOOK_SECONDS, rest))
+                if await request.is_disconnected():
+                    raise ClientDisconnect
+                if found := await run_in_threadpool(look):
+                    return found
+        finally:
+            self._count(vendor, -1)
+        return []
+
+    def _count(self, vendor: str, more: int) -> None:
+        self._waiting[vendor] += more
+        self._note(vendor, self._waiting[vendor])

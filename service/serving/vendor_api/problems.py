@@ -1,0 +1,135 @@
+"""What is refused, and how it is told: RFC 9457, in words that are fixed and quote nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from service.serving.web.guard import INTERNAL_ERROR, PROBLEM_MEDIA_TYPE, PROBLEM_URN
+
+GONE_STATUS = 499
+"""Of a call whose client has left: nobody is told, but it is counted."""
+
+Headers = Mapping[str, str]
+
+
+class Kind(Enum):
+    """Every reason to refuse a call: its word, status and sentence."""
+
+    MALFORMED = ("malformed", 400, "the body is not JSON, or the call is not HTTP as it should be")
+    BAD_IDEMPOTENCY_KEY = (
+        "bad-idempotency-key",
+        400,
+        "an Idempotency-Key has 1 to 255 printable ASCII characters, and stands there once",
+    )
+    UNAUTHORIZED = ("unauthorized", 401, "the call needs a valid bearer token")
+    NOT_FOUND = ("not-found", 404, "there is nothing of this name for this token, or not any more")
+    METHOD_NOT_ALLOWED = ("method-not-allowed", 405, "this cannot be done here; Allow says what can")
+    TOO_SLOW = ("too-slow", 408, "the body was too long in coming")
+    CLAIM_LOST = (
+        "claim-lost",
+        409,
+        "the request is not held under this claim: it was released, or somebody else has claimed it since",
+    )
+    CLAIM_ENDED = ("claim-ended", 409, "the lease of this claim has ended; claim the request again")
+    ALREADY_SUBMITTED = ("already-submitted", 409, "the answer is on its way; nothing is left to be held")
+    ANSWERED_DIFFERENTLY = (
+        "answered-differently",
+        409,
+        "this claim was answered differently before; send a correction to replace an answer",
+    )
+    NOT_ANSWERED = ("not-answered", 409, "there is no answer that could be corrected or taken back")
+    TOO_MANY_REVISIONS = ("too-many-revisions", 409, "the request was revised as often as it may be")
+    REQUEST_EXPIRED = ("request-expired", 409, "the request's last deadline has passed; no label is taken")
+    STILL_RUNNING = ("still-running", 409, "a call with this Idempotency-Key is under way; repeat it later")
+    TOO_LARGE = ("too-large", 413, "the body is longer than this accepts")
+    UNSUPPORTED_MEDIA_TYPE = ("unsupported-media-type", 415, "the body must be application/json, not encoded")
+    INVALID = ("invalid", 422, "the call is not what the API's document says; `errors` tells where")
+    UNKNOWN_CLASS = ("unknown-class", 422, "true_class is none of the request's classes")
+    TOO_MANY_ENTRIES = ("too-many-entries", 422, "the import has too many tasks; send it in parts")
+    KEY_REUSED = ("idempotency-key-reused", 422, "this Idempotency-Key was used for another call")
+    TOO_MANY_CALLS = ("too-many-calls", 429, "this token's vendor calls too often")
+    TOO_MANY_LOGINS = ("too-many-logins", 429, "too many calls without a valid token came from this address")
+    TOO_MANY_WAITS = ("too-many-waits", 429, "this vendor waits in too many calls already")
+    TOO_MANY_IMPORTS = (
+        "too-many-imports",
+        429,
+        "an import of this vendor is under way; send the next after it",
+    )
+    INTERNAL = INTERNAL_ERROR
+    UNAVAILABLE = ("unavailable", 503, "this cannot be done just now; repeat the call, which is safe")
+
+    def __init__(self, word: str, status: int, detail: str) -> None:
+        self.word = word
+        self.status = status
+        self.detail = detail
+
+
+class Fault(BaseModel):
+    """One thing that is wrong with a call."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    at: str = Field(description="where: `body.lease_seconds`, `path.request_id`, …")
+    problem: str = Field(description="what is wrong there")
+
+
+class Problem(BaseModel):
+    """Why a call was refused, after RFC 9457."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: Literal[tuple(PROBLEM_URN + kind.word for kind in Kind)]  # type: ignore[valid-type]  # made from the table
+    title: str = Field(description="the last part of `type`, in words")
+    status: int = Field(description="the HTTP status")
+    detail: str = Field(description="one sentence, always the same for this type")
+    errors: list[Fault] | None = Field(default=None, description="with `invalid`: what is wrong, and where")
+
+
+class Refused(Exception):  # noqa: N818 - says what happened
+    """A call is refused.
+
+    Attributes:
+        kind: why.
+        headers: of the answer, beside its own.
+        errors: what is wrong with the call, and where.
+    """
+
+    def __init__(
+        self, kind: Kind, *, headers: Headers | None = None, errors: Sequence[Fault] | None = None
+    ) -> None:
+        super().__init__(kind.word)
+        self.kind = kind
+        self.headers = dict(headers or {})
+        self.errors = errors
+
+
+def problem(kind: Kind, *, headers: Headers | None = None, errors: Sequence[Fault] | None = None) -> Response:
+    """The answer to a call that is refused."""
+    told = Problem(
+        type=PROBLEM_URN + kind.word,
+        title=kind.word.replace("-", " ").capitalize(),
+        status=kind.status,
+        detail=kind.detail,
+        errors=None if errors is None else list(errors),
+    )
+    return Response(
+        told.model_dump_json(exclude_none=True),
+        status_code=kind.status,
+        media_type=PROBLEM_MEDIA_TYPE,
+        headers=dict(headers or {}),
+    )
+
+
+def refusal(refused: Refused) -> Response:
+    """The answer that tells of a refusal."""
+    return problem(refused.kind, headers=refused.headers, errors=refused.errors)
+
+
+def later(seconds: float) -> dict[str, str]:
+    """The header that says when to try again."""
+    return {"Retry-After": str(max(1, round(seconds)))}

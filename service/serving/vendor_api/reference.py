@@ -1,0 +1,98 @@
+"""How the vendor API describes itself: OpenAPI 3.1, with every problem under the call that can meet it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from service.serving.vendor_api.problems import Kind, Problem
+from service.serving.web.guard import PROBLEM_MEDIA_TYPE
+
+_SCHEMA = {"$ref": "#/components/schemas/Problem"}
+_ALWAYS = (
+    Kind.MALFORMED,
+    Kind.UNAUTHORIZED,
+    Kind.TOO_SLOW,
+    Kind.TOO_LARGE,
+    Kind.INVALID,
+    Kind.TOO_MANY_CALLS,
+    Kind.TOO_MANY_LOGINS,
+    Kind.INTERNAL,
+    Kind.UNAVAILABLE,
+)
+_CHANGING = (
+    Kind.BAD_IDEMPOTENCY_KEY,
+    Kind.UNSUPPORTED_MEDIA_TYPE,
+    Kind.STILL_RUNNING,
+    Kind.KEY_REUSED,
+)
+_IDEMPOTENCY_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "Yours, and never used before. The same call with the same key is done once, and answered "
+    "alike for a day. Without it, a call is safe to repeat all the same.",
+    "schema": {"type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$", "minLength": 1, "maxLength": 255},
+}
+
+Responses = dict[int | str, dict[str, Any]]
+
+
+def problems(*kinds: Kind, changes: bool = False) -> Responses:
+    """What a call can be refused for.
+
+    Args:
+        kinds: beside what every call can be refused for.
+        changes: whether it takes a body and an idempotency key.
+    """
+    by_status: dict[int, list[Kind]] = defaultdict(list)
+    for kind in (*_ALWAYS, *(_CHANGING if changes else ()), *kinds):
+        by_status[kind.status].append(kind)
+    return {
+        status: {
+            "description": "; ".join(f"`{kind.word}`: {kind.detail}" for kind in several),
+            "content": {PROBLEM_MEDIA_TYPE: {"schema": _SCHEMA}},
+            **_headers(status),
+        }
+        for status, several in sorted(by_status.items())
+    }
+
+
+def _headers(status: int) -> dict[str, Any]:
+    described = {
+        401: ("WWW-Authenticate", "asks for a bearer token", {"type": "string"}),
+        429: ("Retry-After", "seconds after which to try again", {"type": "integer"}),
+        503: ("Retry-After", "seconds after which to try again", {"type": "integer"}),
+    }
+    if status not in described:
+        return {}
+    name, description, schema = described[status]
+    return {"headers": {name: {"description": description, "schema": schema}}}
+
+
+def describe(api: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document."""
+    document = get_openapi(
+        title=api.title,
+        version=api.version,
+        openapi_version="3.1.0",
+        description=api.description,
+        routes=api.routes,
+        servers=api.servers,
+    )
+    components = document["components"]
+    schemas = components["schemas"]
+    problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas |= {**problem.pop("$defs", {}), "Problem": problem}
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    document["security"] = [{"token": []}]
+    for path in document["paths"].values():
+        for method, call in path.items():
+            if method == "post":
+                call.setdefault("parameters", []).append(_IDEMPOTENCY_KEY)
+    return document

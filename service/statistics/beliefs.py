@@ -1,0 +1,189 @@
+"""Beliefs that grow label by label, about all groups of any number of independent runs at once.
+
+The service holds one run, an offline replay thousands. Tasks read beliefs; policies never look inside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from service.statistics import beta as betas
+from service.statistics.curves import LearnedCurve
+from service.statistics.laplace import Cells
+from service.statistics.mixture import BetaMixture
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+_REFIT_GROWTH = 1.25
+"""The learned prior is fitted anew whenever there are so many times more labels; until then, what it says of
+a group is updated as a Beta is."""
+
+
+class Outcomes(NamedTuple):
+    """What labels said, one label for each of some runs [n]."""
+
+    correct: Floats
+    """1.0 where the predicted class is the true one, else 0.0."""
+    bins: Indices
+    """Score bin of the prediction."""
+    classes: Indices
+    """True class."""
+
+
+class Beliefs(Protocol):
+    """What every kind of beliefs can do."""
+
+    def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
+        """Take in one label of each of some runs, every run at most once.
+
+        Args:
+            runs: which runs [n].
+            groups: group of the label [n].
+            outcomes: what the labels said.
+        """
+
+    def expect(self, groups: Indices) -> None:
+        """Count a label of a group as having said what is expected, in every run [R]."""
+
+    def refresh(self) -> None:
+        """Make the beliefs as good as the labels allow, before they are looked at closely."""
+
+
+class AccuracyBeliefs:
+    """About the accuracy of every group.
+
+    Args:
+        mixture: weights [R, J], alpha and beta [R, J, G]; owned, and updated in place.
+    """
+
+    def __init__(self, mixture: BetaMixture) -> None:
+        self.mixture = mixture
+        self._every = np.arange(len(mixture.weights))
+
+    @classmethod
+    def fixed(cls, alpha: Floats, beta: Floats, runs: int) -> Self:
+        """Under a fixed prior: parameters [G], the same in every run."""
+        shape = (runs, 1, len(alpha))
+        return cls(
+            BetaMixture(
+                np.ones((runs, 1)), np.broadcast_to(alpha, shape).copy(), np.broadcast_to(beta, shape).copy()
+            )
+        )
+
+    @classmethod
+    def of_one(cls, mixture: BetaMixture) -> Self:
+        """Of one run: weights [J], alpha and beta [J, G]; copied."""
+        return cls(
+            BetaMixture(mixture.weights[None].copy(), mixture.alpha[None].copy(), mixture.beta[None].copy())
+        )
+
+    def refresh(self) -> None:
+        """Make the beliefs as good as the labels allow, before they are looked at closely."""
+
+    def draw(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Parameters alpha and beta of every group [R, G] under hyperparameters drawn by their weights."""
+        weights, alpha, beta = self.mixture.weights, self.mixture.alpha, self.mixture.beta
+        if weights.shape[1] == 1:
+            return alpha[:, 0], beta[:, 0]
+        drawn = components(weights, rng)
+        return alpha[self._every, drawn], beta[self._every, drawn]
+
+    def matched(self) -> tuple[Floats, Floats]:
+        """Parameters [R, G] of the Betas with the mean and variance of the mixture."""
+        if self.mixture.weights.shape[1] == 1:
+            return self.mixture.alpha[:, 0], self.mixture.beta[:, 0]
+        return betas.matching(self.mixture.mean(), self.mixture.variance())
+
+    def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
+        """Take in one label of each of some runs."""
+        weights, alpha, beta = self.mixture.weights, self.mixture.alpha, self.mixture.beta
+        correct = outcomes.correct[:, None]
+        if weights.shape[1] > 1:
+            mean = betas.mean(alpha[runs, :, groups], beta[runs, :, groups])
+            updated = weights[runs] * np.where(correct > 0, mean, 1 - mean)
+            weights[runs] = updated / updated.sum(axis=1, keepdims=True)
+        alpha[runs, :, groups] += correct
+        beta[runs, :, groups] += 1 - correct
+
+    def expect(self, groups: Indices) -> None:
+        """Count a label of a group as having said what is expected."""
+        alpha, beta = self.mixture.alpha, self.mixture.beta
+        mean = betas.mean(alpha[self._every, :, groups], beta[self._every, :, groups])
+        alpha[self._every, :, groups] += mean
+        beta[self._every, :, groups] += 1 - mean
+
+
+class LearnedAccuracy(AccuracyBeliefs):
+    """About the accuracy of every group, under the learned prior.
+
+    Args:
+        prior: the learned prior.
+        cells: what traffic tells.
+        runs: how many runs R.
+    """
+
+    def __init__(self, prior: LearnedCurve, cells: Cells, runs: int) -> None:
+        self._curve = GrowingCurve(prior, cells, runs)
+        super().__init__(self._curve.fit.groups())
+
+    def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
+        """Take in one label of each of some runs."""
+        if self._curve.observe(runs, groups, outcomes):
+            self.mixture = self._curve.fit.groups()
+        else:
+            super().observe(runs, groups, outcomes)
+
+    def refresh(self) -> None:
+        """Fit the curve to all labels that have come."""
+        if self._curve.refit():
+            self.mixture = self._curve.fit.groups()
+
+    def overall(self) -> BetaMixture:
+        """Beliefs about the accuracy over all traffic [R, J, 1]."""
+        self.refresh()
+        return self._curve.fit.overall()
+
+
+@dataclass
+class GrowingCurve:
+    """The learned prior's fit, and the labels that came since."""
+
+    prior: LearnedCurve
+    cells: Cells
+    runs: int
+
+    def __post_init__(self) -> None:
+        shape = (self.runs, *self.cells.scores.shape)
+        self.labels, self.correct = np.zeros(shape), np.zeros(shape)
+        self._seen, self._fitted, self._next = 0, 0, 1
+        self.fit = self.prior.fit(self.cells, self.labels.copy(), self.correct.copy())
+
+    def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> bool:
+        """Count one label of each of some runs; whether the curve was fitted anew."""
+        self.labels[runs, groups, outcomes.bins] += 1
+        self.correct[runs, groups, outcomes.bins] += outcomes.correct
+        self._seen += 1
+        if self._seen < self._next:
+            return False
+        return self.refit()
+
+    def refit(self) -> bool:
+        """Fit to all labels that have come; whether there were new ones."""
+        if self._fitted == self._seen:
+            return False
+        self.fit = self.prior.fit(self.cells, self.labels.copy(), self.correct.copy(), self.fit.modes)
+        self._fitted = self._seen
+        self._next = max(self._seen + 1, int(self._seen * _REFIT_GROWTH))
+        return True
+
+
+def components(weights: Floats, rng: np.random.Generator) -> Indices:
+    """A component of every run [R], drawn by its weight [R, J]."""
+    cumulative = np.cumsum(weights, axis=1)
+    below = cumulative < rng.random((len(weights), 1)) * cumulative[:, -1:]
+    return np.asarray(below.sum(axis=1), np.intp)

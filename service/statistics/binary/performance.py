@@ -1,0 +1,144 @@
+"""Performance of a binary classifier at every threshold, from draws of P(positive | score).
+
+Of the *sample*: the items at hand, of which labelled ones are known and the others' labels are drawn, so
+that nothing is uncertain once all are labelled. Of the *population* that the items come from: the scores,
+too, might have been others (Welinder, Welling and Perona, CVPR 2013, section 3, equations 5 to 7).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from service.statistics.binary.semi_supervised import ScorePosterior
+
+Floats = npt.NDArray[np.float64]
+
+Scope = Literal["sample", "population"]
+
+
+@dataclass(frozen=True)
+class Performance:
+    """Draws of what happens at every threshold; an item is called positive from the threshold on.
+
+    Threshold t of T = B + 1 is the lower edge of bin t; the last one calls nothing positive. Arrays are
+    [S, T].
+
+    Attributes:
+        thresholds: [T]; the first is the lowest score, the last is infinite.
+        called: items that are called positive.
+        right: of these, the positive ones.
+        positives: all positive items [S].
+        items: all items [S].
+    """
+
+    thresholds: Floats
+    called: Floats
+    right: Floats
+    positives: Floats
+    items: Floats
+
+    @cached_property
+    def precision(self) -> Floats:
+        """Share of positive items among those called so [S, T]; 1 where none are."""
+        return np.divide(self.right, self.called, out=np.ones_like(self.right), where=self.called > 0)
+
+    @cached_property
+    def recall(self) -> Floats:
+        """Share of the positive items that are called so [S, T]; NaN where there are none."""
+        return _ratio(self.right, self.positives[:, None])
+
+    @cached_property
+    def false_positive_rate(self) -> Floats:
+        """Share of the negative items that are called positive [S, T]; NaN where there are none."""
+        return _ratio(self.called - self.right, (self.items - self.positives)[:, None])
+
+    @cached_property
+    def f1(self) -> Floats:
+        """Harmonic mean of precision and recall [S, T]; NaN where nothing is positive, nor called so."""
+        return _ratio(2 * self.right, self.called + self.positives[:, None])
+
+    @cached_property
+    def prevalence(self) -> Floats:
+        """Share of the positive items [S]."""
+        return self.positives / self.items
+
+    def nearest(self, threshold: float) -> int:
+        """Position of the lowest threshold that calls no item positive which the given one does not."""
+        return int(np.searchsorted(self.thresholds, threshold, side="left"))
+
+    def precision_at_recall(self, recalls: Floats) -> Floats:
+        """Precision where these recalls are reached [S, R]; NaN in draws without positive items.
+
+        Between two thresholds both kinds of items are taken for evenly mixed, so right and called ones grow
+        in proportion (Davis and Goadrich, ICML 2006, interpolate so).
+
+        Args:
+            recalls: in (0, 1].
+        """
+        found = np.full((len(self.positives), len(recalls)), np.nan)
+        for row in np.flatnonzero(self.positives > 0):
+            right, called = self.right[row, ::-1], self.called[row, ::-1]
+            wanted = recalls * self.positives[row]
+            at = np.clip(np.searchsorted(right, wanted * (1 - 1e-12)), 1, len(right) - 1)
+            part = (wanted - right[at - 1]) / np.maximum(right[at] - right[at - 1], 1e-300)
+            found[row] = wanted / np.maximum(called[at - 1] + part * (called[at] - called[at - 1]), wanted)
+        return found
+
+    def recall_at_false_positive_rate(self, rates: Floats) -> Floats:
+        """Recall where these false positive rates are reached, along straight lines [S, R].
+
+        Args:
+            rates: in [0, 1].
+        """
+        found = np.full((len(self.positives), len(rates)), np.nan)
+        for row in np.flatnonzero((self.positives > 0) & (self.positives < self.items)):
+            found[row] = np.interp(rates, self.false_positive_rate[row, ::-1], self.recall[row, ::-1])
+        return found
+
+
+def performance(
+    posterior: ScorePosterior, rng: np.random.Generator, *, scope: Scope = "sample"
+) -> Performance:
+    """Draws of the performance at every threshold.
+
+    Args:
+        posterior: what is believed about every bin.
+        rng: random numbers.
+        scope: of the items at hand, or of where they come from.
+    """
+    bins, probabilities = posterior.bins, posterior.probabilities
+    if scope == "sample":
+        # Weighted items are no whole number; what is left of one is as likely positive as any.
+        whole = np.floor(bins.unlabelled)
+        drawn = rng.binomial(whole.astype(np.int64), probabilities)
+        positive = drawn + (bins.unlabelled - whole) * probabilities + bins.positives
+        items = np.broadcast_to(bins.counts, positive.shape)
+    else:
+        # The Bayesian bootstrap (Rubin, Annals of Statistics 1981), over bins.
+        items = rng.dirichlet(bins.counts, len(probabilities)) * bins.total
+        positive = items * probabilities
+    called, right = _from_the_top(items), _from_the_top(positive)
+    return Performance(
+        thresholds=np.concatenate(([bins.low if bins.lowest is None else bins.lowest], bins.edges, [np.inf])),
+        called=called,
+        right=right,
+        positives=right[:, 0],
+        items=called[:, 0],
+    )
+
+
+def _from_the_top(values: Floats) -> Floats:
+    """Sum of every bin and those above it, and 0 above them all [S, T]."""
+    sums = np.cumsum(values[:, ::-1], axis=1)[:, ::-1]
+    return np.hstack((sums, np.zeros((len(values), 1))))
+
+
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    whole = np.broadcast_to(whole, part.shape)
+    ratio: Floats = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
+    return ratio

@@ -1,0 +1,269 @@
+"""A mixture of two distributions of scores, one of each class, learned from scores with few labels.
+
+Semi-supervised performance evaluation: Welinder, Welling and Perona, CVPR 2013, equations 2 to 4 and 8 to 10.
+Scores come in bins, of which the families give the masses, so that equal scores, and scores that a classifier
+cuts off at 0 or 1, are what they are. Three things differ from the paper:
+
+- Labels need not be of random items. All scores tell of the mixture, and a label tells of its item's class
+  given the score; so whoever chooses items by their scores biases nothing.
+- No family is exact, and a million scores would make a wrong one certain. So the scores count as so many
+  that a Kolmogorov-Smirnov test would just not refuse the fit (in the spirit of Miller and Dunson's
+  coarsened posteriors, JASA 2019).
+- Some items lapse (`service/statistics/binary/lapses.py`), so that a single label can not refute a mixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from service.statistics.binary.lapses import with_lapses
+from service.statistics.binary.score_bins import ScoreBins
+from service.statistics.binary.score_families import OF_PROBABILITIES, OF_REAL_SCORES, Family
+from service.statistics.binary.score_mixture_posterior import ScoreMixture
+from service.statistics.importance import Draws, Mode, laplace_evidence
+
+Floats = npt.NDArray[np.float64]
+
+_BINS, _SCREENING_BINS = 72, 36
+_RESOLUTION = 1e-12
+_LEAST_MASS = 1e-12
+_SPLITS = (0.3, 0.5, 0.8, 0.92, 0.98, 0.995)
+_SCREENING_SPLITS = (0.6, 0.96)
+"""Shares of the scores that are taken for negative, to start from."""
+
+_SCREENED, _KEPT = 2, 8
+"""Pairs that are looked at closely; and that are looked at again with labels."""
+
+_LEAST_KEPT = 0.2
+"""Share of the draws that must be left when items lapse as labels tell, so that none are made anew."""
+
+_MOST_COUNTED = 10_000.0
+"""Of more scores a mixture is not believed, however well it fits: families are not exact to that degree."""
+
+_KS_QUANTILE = 1.36
+"""Of the root of n times the Kolmogorov-Smirnov distance: 95 % (Smirnov 1948)."""
+
+
+_Pair = tuple[Family, Family]
+
+
+class _Found(NamedTuple):
+    """A pair of families, and the modes of its posterior."""
+
+    pair: _Pair
+    modes: Sequence[Mode]
+
+
+class _Drawn(NamedTuple):
+    """A pair of families, and draws of its posterior."""
+
+    pair: _Pair
+    modes: Sequence[Mode]
+    draws: Draws
+
+
+@dataclass(frozen=True)
+class UnlabelledFit:
+    """What scores tell of the families by themselves: the same for whatever labels.
+
+    Attributes:
+        ranked: pairs of families by their marginal likelihoods, the highest first.
+        drawn: the best of them with draws of their posteriors, likewise.
+        share: as which share of their number the scores count.
+        expected: P(positive) of an item of a bin [B], where nothing lapses.
+        separation: which share of the uncertainty about an item's class its score takes away, in [0, 1].
+    """
+
+    ranked: Sequence[_Pair]
+    drawn: Sequence[_Drawn]
+    share: float
+    expected: Floats
+    separation: float
+
+
+@dataclass(frozen=True)
+class MixtureFit:
+    """What a mixture tells.
+
+    Attributes:
+        negative: family of the negative class.
+        positive: family of the positive class.
+        log_odds: that an item of a bin is positive [S, B], one row for each draw of the posterior; where
+            nothing lapses.
+        probabilities: the same where items lapse.
+        draws: how they were made, before lapses.
+        log_label_evidence: logarithm of the probability that the mixture gave to the labels, when it knew
+            the scores alone.
+        distance: Kolmogorov-Smirnov distance of the scores from the mixture at its mode.
+        misfit_p_value: of the posterior predictive check: how often scores that the mixture makes are as far
+            off.
+        counted_scores: as how many the scores count.
+        separation: of `UnlabelledFit`.
+    """
+
+    negative: str
+    positive: str
+    log_odds: Floats
+    probabilities: Floats
+    draws: Draws
+    log_label_evidence: float
+    distance: float
+    misfit_p_value: float
+    counted_scores: float
+    separation: float
+
+
+def fit_unlabelled(bins: ScoreBins, rng: np.random.Generator, *, draws: int, unit: bool) -> UnlabelledFit:
+    """Learn a mixture from scores alone, which takes most of the time that labels take too.
+
+    Args:
+        bins: scores; labels are left out.
+        rng: random numbers.
+        draws: of the posterior to make.
+        unit: whether the scores are probabilities.
+    """
+    families = OF_PROBABILITIES if unit else OF_REAL_SCORES
+    fine = bins.resolved(_RESOLUTION)
+    used = fine.merged(_BINS).without_labels()
+    ranked = _ranked(used.merged(_SCREENING_BINS), list(product(families, families)))
+    found = _closely(used, ranked)
+    mixture = ScoreMixture(used, *found[0].pair)
+    refused = (_KS_QUANTILE / max(mixture.distance(found[0].modes[0].at), _LEAST_MASS)) ** 2
+    share = min(bins.effective, refused, _MOST_COUNTED) / bins.total
+    drawn = _drawn(used, found, share, draws, rng)
+    told = special.expit(_log_odds(fine, drawn[0].pair, drawn[0].draws.parameters))
+    return UnlabelledFit(
+        ranked=ranked,
+        drawn=drawn,
+        share=share,
+        expected=told.mean(axis=0)[_places(fine, bins)],
+        separation=_separation(told, fine.counts / fine.total),
+    )
+
+
+def fit_mixture(
+    bins: ScoreBins, unlabelled: UnlabelledFit, rng: np.random.Generator, *, draws: int
+) -> MixtureFit:
+    """Choose the pair of families with the highest marginal likelihood, and learn its parameters.
+
+    Args:
+        bins: scores with their labels.
+        unlabelled: of the same scores.
+        rng: random numbers.
+        draws: of the posterior to make.
+    """
+    fine = bins.resolved(_RESOLUTION)
+    used = fine.merged(_BINS)
+    best = unlabelled.drawn[0]
+    if bins.label_count:
+        ranked = _ranked(used.merged(_SCREENING_BINS), unlabelled.ranked[:_KEPT])
+        best = _drawn(used, _closely(used, ranked), unlabelled.share, draws, rng)[0]
+    pair, posterior = best.pair, best.draws
+    mixture = ScoreMixture(used, *pair, share=unlabelled.share)
+    lapsed = mixture.lapsed(posterior.parameters, rng)
+    if lapsed.kept < _LEAST_KEPT:
+        nearer = ScoreMixture(used, *pair, share=unlabelled.share, lapsing=lapsed.likeliest)
+        posterior = nearer.draw(draws, rng, best.modes)
+        lapsed = nearer.lapsed(posterior.parameters, rng)
+    # The bins of the fit are coarser than those in which its word is asked for.
+    log_odds = _log_odds(fine, pair, lapsed.parameters)
+    probabilities = with_lapses(
+        special.expit(log_odds), lapsed.lapses, special.expit(lapsed.parameters[:, 0])
+    )
+    places = _places(fine, bins)
+    known = posterior.log_evidence + lapsed.log_gain
+    return MixtureFit(
+        negative=pair[0].name,
+        positive=pair[1].name,
+        log_odds=log_odds[:, places],
+        probabilities=probabilities[:, places],
+        draws=replace(posterior, effective=posterior.effective * lapsed.kept),
+        log_label_evidence=_label_evidence(used, best, known, unlabelled, rng),
+        distance=mixture.distance(best.modes[0].at),
+        misfit_p_value=mixture.misfit_p_value(lapsed.parameters, rng),
+        counted_scores=unlabelled.share * bins.total,
+        separation=unlabelled.separation,
+    )
+
+
+def _label_evidence(
+    bins: ScoreBins, best: _Drawn, evidence: float, unlabelled: UnlabelledFit, rng: np.random.Generator
+) -> float:
+    """Logarithm of the probability of the labels, given the scores.
+
+    The likeliest pair's with both, over that with scores alone, of which another pair may be the likeliest.
+    """
+    if not bins.label_count:
+        return 0.0
+    alone = [each.draws.log_evidence for each in unlabelled.drawn]
+    if best.pair not in [each.pair for each in unlabelled.drawn]:
+        found = _found(bins.without_labels(), best.pair)
+        [drawn] = _drawn(bins.without_labels(), [found], unlabelled.share, len(best.draws.parameters), rng)
+        alone.append(drawn.draws.log_evidence)
+    # Both come of chance; a probability is no more than 1.
+    return min(evidence - max(alone), 0.0)
+
+
+def _ranked(bins: ScoreBins, pairs: Sequence[_Pair]) -> list[_Pair]:
+    """Pairs by their marginal likelihoods, the highest first."""
+    return sorted(pairs, key=lambda pair: -_evidence(ScoreMixture(bins, *pair), _SCREENING_SPLITS))
+
+
+def _found(bins: ScoreBins, pair: _Pair) -> _Found:
+    mixture = ScoreMixture(bins, *pair)
+    return _Found(pair, mixture.modes(mixture.starts(_SPLITS)))
+
+
+def _closely(bins: ScoreBins, ranked: Sequence[_Pair]) -> list[_Found]:
+    """The best pairs of those ranked in coarse bins, the likeliest first."""
+    found = [_found(bins, pair) for pair in ranked[:_SCREENED]]
+    return sorted(found, key=lambda each: -_highest(ScoreMixture(bins, *each.pair), each.modes))
+
+
+def _drawn(
+    bins: ScoreBins, found: Sequence[_Found], share: float, draws: int, rng: np.random.Generator
+) -> list[_Drawn]:
+    """Draws of the posteriors of some pairs, the likeliest first."""
+    drawn = [
+        _Drawn(pair, modes, ScoreMixture(bins, *pair, share=share).draw(draws, rng, modes))
+        for pair, modes in found
+    ]
+    return sorted(drawn, key=lambda each: -each.draws.log_evidence)
+
+
+def _log_odds(bins: ScoreBins, pair: _Pair, parameters: Floats) -> Floats:
+    """That an item of a bin is positive [S, B]."""
+    negative, positive = ScoreMixture(bins, *pair).parts(parameters)
+    odds: Floats = np.log(positive) - np.log(negative)
+    return odds
+
+
+def _evidence(mixture: ScoreMixture, splits: Sequence[float]) -> float:
+    return _highest(mixture, mixture.modes(mixture.starts(splits)))
+
+
+def _highest(mixture: ScoreMixture, modes: Sequence[Mode]) -> float:
+    """Marginal likelihood around the mode that has most of it."""
+    return max(laplace_evidence(mixture.log_densities, mode) for mode in modes)
+
+
+def _places(coarse: ScoreBins, fine: ScoreBins) -> npt.NDArray[np.intp]:
+    """Which bin of the coarse ones every fine one is part of [B]."""
+    return np.searchsorted(coarse.edges, np.append(-np.inf, fine.edges), side="right")
+
+
+def _separation(probabilities: Floats, shares: Floats) -> float:
+    """Mutual information of class and score over the entropy of the class; mean over the draws."""
+
+    def entropy(p: Floats) -> Floats:
+        return np.asarray(special.entr(p) + special.entr(1 - p))
+
+    before, after = entropy(probabilities @ shares), entropy(probabilities) @ shares
+    return float(np.clip(np.mean(1 - after / np.maximum(before, _LEAST_MASS)), 0.0, 1.0))

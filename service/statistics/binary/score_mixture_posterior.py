@@ -1,0 +1,225 @@
+"""The posterior of a mixture of two distributions of scores, of given families.
+
+Welinder, Welling and Perona, CVPR 2013, equations 2 to 4; what differs, and how families are chosen, is
+told in `service/statistics/binary/score_mixture.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from service.statistics.binary.lapses import LAPSES, LOG_PRIOR, lapsing_below, with_lapses
+from service.statistics.binary.score_bins import ScoreBins
+from service.statistics.binary.score_families import Family
+from service.statistics.importance import Draws, Mode, draw, find_modes
+
+Floats = npt.NDArray[np.float64]
+
+_LAPSE = 0.01
+"""Share of the items of either kind that lapse, while draws are made that are then weighed anew."""
+
+_LEAST_LAPSE = 1e-6
+_LEAST_MASS = 1e-12
+_SHARE_LIMIT = 14.0
+_DIFFERENCE = 1e-5
+
+_ORDER_CENTRE, _ORDER_SLOPE = 0.6, 500.0
+"""A positive item scores higher than a negative one with a probability above this, whatever scores say."""
+
+
+class Lapsing(NamedTuple):
+    """Draws of a posterior in which as many items lapse as the labels tell.
+
+    Attributes:
+        parameters: [S, 5].
+        lapses: shares as in `LAPSES` [S, 2].
+        log_gain: logarithm of how much more probable the labels are than with fixed shares.
+        kept: as which share of the draws with fixed shares these count (Kish).
+        likeliest: shares that lapse of the items with scores of negative ones, and of positive ones.
+    """
+
+    parameters: Floats
+    lapses: Floats
+    log_gain: float
+    kept: float
+    likeliest: tuple[float, float]
+
+
+class ScoreMixture:
+    """The posterior of one pair of families.
+
+    Parameters [P, 5]: log odds of the share of the positive class; two of the family of the negative class;
+    two of the positive one's.
+
+    Args:
+        bins: scores with their labels.
+        negative: family of the negative class.
+        positive: family of the positive class.
+        share: as which share of their number the scores count.
+        lapsing: fixed shares that lapse, of the items with scores of negative ones, and of positive ones.
+    """
+
+    def __init__(
+        self,
+        bins: ScoreBins,
+        negative: Family,
+        positive: Family,
+        *,
+        share: float = 1.0,
+        lapsing: tuple[float, float] = (_LAPSE, _LAPSE),
+    ) -> None:
+        self._bins, self._negative, self._positive, self._share = bins, negative, positive, share
+        self._lapsing = lapsing
+        self._order_slope = max(_ORDER_SLOPE, share * bins.total)
+        self._labelled = np.flatnonzero(bins.positives + bins.negatives)
+        self.lowest = np.array([-_SHARE_LIMIT, *negative.lowest, *positive.lowest])
+        self.highest = np.array([_SHARE_LIMIT, *negative.highest, *positive.highest])
+
+    @cached_property
+    def _edges(self) -> Floats:
+        return self._bins.edge_positions
+
+    def _masses(self, family: Family, parameters: Floats) -> Floats:
+        below = family.below(parameters, self._edges)
+        ends = np.zeros((len(parameters), 1))
+        return np.maximum(np.diff(np.hstack((ends, below, ends + 1)), axis=1), _LEAST_MASS)
+
+    def parts(self, parameters: Floats) -> tuple[Floats, Floats]:
+        """Probability of every bin together with the negative class, and with the positive one [P, B]."""
+        log_odds = parameters[:, :1]
+        return (
+            special.expit(-log_odds) * self._masses(self._negative, parameters[:, 1:3]),
+            special.expit(log_odds) * self._masses(self._positive, parameters[:, 3:5]),
+        )
+
+    def log_densities(self, parameters: Floats) -> Floats:
+        """Log posterior [P], up to a constant that all pairs of families share."""
+        negative, positive = self.parts(parameters)
+        return self._of_parts(parameters, negative, positive, self._log_family_priors(parameters))
+
+    def _log_family_priors(self, parameters: Floats) -> Floats:
+        return self._negative.log_prior(parameters[:, 1:3]) + self._positive.log_prior(parameters[:, 3:5])
+
+    def _of_parts(self, parameters: Floats, negative: Floats, positive: Floats, log_prior: Floats) -> Floats:
+        together = negative + positive
+        density: Floats = self._share * (np.log(together) @ self._bins.counts) + log_prior
+        if self._labelled.size:
+            at = self._labelled
+            density += self._log_likelihood(positive[:, at] / together[:, at])
+        # Jeffreys' Beta(1/2, 1/2) for the share of the positive class, as a density of its log odds.
+        log_odds = parameters[:, 0]
+        density += 0.5 * (special.log_expit(log_odds) + special.log_expit(-log_odds)) - np.log(np.pi)
+        ordered = self._order(negative, positive)
+        density += special.log_expit(self._order_slope * (ordered - _ORDER_CENTRE))
+        return density
+
+    def _log_likelihood(self, told: Floats) -> Floats:
+        """Of the labels [P], where fixed shares lapse and P(positive) of labelled bins is [P, L] if not."""
+        low, high = self._lapsing
+        return self._bins.log_likelihood(low + (1 - low - high) * told, self._labelled)
+
+    def _order(self, negative: Floats, positive: Floats) -> Floats:
+        """Probability that a positive item scores higher than a negative one [P]."""
+        lower = np.cumsum(negative, axis=1) - negative / 2
+        ordered: Floats = (positive * lower).sum(axis=1) / (positive.sum(axis=1) * negative.sum(axis=1))
+        return ordered
+
+    def _objective(self, at: Floats) -> tuple[float, Floats]:
+        """Negative log density and its gradient [5], by differences; each part moves alone."""
+        moved = at + np.vstack((np.zeros(5), _DIFFERENCE * np.eye(5)))
+        of_negative, of_positive = np.array([0, 0, 1, 2, 0, 0]), np.array([0, 0, 0, 0, 1, 2])
+        negative = self._masses(self._negative, moved[[0, 2, 3], 1:3])[of_negative]
+        positive = self._masses(self._positive, moved[[0, 4, 5], 3:5])[of_positive]
+        values = self._of_parts(
+            moved,
+            special.expit(-moved[:, :1]) * negative,
+            special.expit(moved[:, :1]) * positive,
+            self._log_family_priors(moved),
+        )
+        return -float(values[0]), -(values[1:] - values[0]) / _DIFFERENCE
+
+    def modes(self, starts: Sequence[Floats]) -> list[Mode]:
+        """Modes that are found from some starts."""
+        return find_modes(self._objective, starts, lowest=self.lowest, highest=self.highest)
+
+    def starts(self, splits: Sequence[float]) -> list[Floats]:
+        """Parameters by which the lower part of the scores is negative, one start for each share."""
+        starts = []
+        for split in splits:
+            upper = np.clip(50 * (self._bins.ranks - split) + 0.5, 0.02, 0.98)
+            starts.append(
+                np.concatenate(
+                    (
+                        [special.logit(1 - split)],
+                        self._negative.matching(self._bins.positions, self._bins.counts * (1 - upper)),
+                        self._positive.matching(self._bins.positions, self._bins.counts * upper),
+                    )
+                )
+            )
+        return starts
+
+    def draw(self, count: int, rng: np.random.Generator, near: Sequence[Mode]) -> Draws:
+        """Draws of the posterior, whose modes are near those of a similar one."""
+        return draw(
+            self.log_densities, self._moved(near), count, rng, lowest=self.lowest, highest=self.highest
+        )
+
+    def lapsed(self, parameters: Floats, rng: np.random.Generator) -> Lapsing:
+        """Weigh draws anew, with as many items lapsing as the labels tell.
+
+        Args:
+            parameters: draws of the posterior with fixed shares [S, 5].
+            rng: random numbers.
+        """
+        negative, positive = self.parts(parameters)
+        told = (positive / (negative + positive))[:, self._labelled]
+        prevalence = special.expit(parameters[:, 0])
+        before = self._log_likelihood(told)
+        gains = np.stack(
+            [
+                self._bins.log_likelihood(with_lapses(told, lapses, prevalence), self._labelled)
+                - before
+                + log_share
+                for lapses, log_share in zip(LAPSES, LOG_PRIOR, strict=True)
+            ],
+            axis=-1,
+        )
+        weights = special.softmax(special.logsumexp(gains, axis=1))
+        most = LAPSES[int(np.argmax(special.logsumexp(gains, axis=0)))]
+        low = float(lapsing_below(most, weights @ prevalence))
+        chosen = rng.choice(gains.size, len(parameters), p=special.softmax(gains).ravel())
+        row, lapsing = np.unravel_index(chosen, gains.shape)
+        return Lapsing(
+            parameters=parameters[row],
+            lapses=LAPSES[lapsing],
+            log_gain=float(special.logsumexp(gains) - np.log(len(parameters))),
+            kept=float(1 / (len(parameters) * (weights**2).sum())),
+            likeliest=(max(low, _LEAST_LAPSE), float(most[1])),
+        )
+
+    def _moved(self, near: Sequence[Mode]) -> list[Mode]:
+        return self.modes([mode.at for mode in near])
+
+    def distance(self, at: Floats) -> float:
+        """Kolmogorov-Smirnov distance of the scores from the mixture, at the bins' edges."""
+        negative, positive = self.parts(at[None])
+        observed = np.cumsum(self._bins.counts) / self._bins.total
+        return float(np.abs(np.cumsum(negative[0] + positive[0]) - observed).max())
+
+    def misfit_p_value(self, parameters: Floats, rng: np.random.Generator) -> float:
+        """Share of draws [S, 5] of which scores, drawn anew, are as far off as the real ones (Rubin 1984)."""
+        negative, positive = self.parts(parameters)
+        together = negative + positive
+        together /= together.sum(axis=1, keepdims=True)
+        below = np.cumsum(together, axis=1)
+        total = max(round(self._bins.effective), 1)
+        replicated = np.cumsum(rng.multinomial(total, together), axis=1) / total
+        observed = np.cumsum(self._bins.counts) / self._bins.total
+        off = np.abs(below - observed).max(axis=1)
+        return float(np.mean(np.abs(below - replicated).max(axis=1) >= off))

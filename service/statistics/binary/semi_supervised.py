@@ -1,0 +1,142 @@
+"""Which scores belong to positive items, learned from few labels and many scores.
+
+Four ways to see the scores are averaged, weighted by how probable each held the labels before it knew them
+(Bayesian model averaging; Hoeting, Madigan, Raftery and Volinsky, Statistical Science 1999):
+
+- `calibrated`: the score is about right as a probability; a logistic curve of its logit corrects it.
+- `mixture`: each class has a distribution of scores, and the scores of all items are the mixture of both
+  (`service/statistics/binary/score_mixture.py`).
+- `informed`: a logistic curve again, expected to be like what the mixture tells by the scores alone.
+- `ranked`: a logistic curve of the score's normal quantile among all scores; it trusts nothing but the order.
+
+A mixture of classes that overlap is a guess about labels, however well it fits the scores. So what the
+mixture says counts by the separation of its classes before any label is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from service.statistics.binary.score_bins import ScoreBins
+from service.statistics.binary.score_logistic import LogisticPrior, Transform, fit_logistic, projected
+from service.statistics.binary.score_mixture import MixtureFit, UnlabelledFit, fit_mixture, fit_unlabelled
+
+Floats = npt.NDArray[np.float64]
+
+_WEIGHTS: Mapping[str, float] = {"calibrated": 0.35, "informed": 0.35, "mixture": 0.15, "ranked": 0.15}
+"""Before any label, for classes that are separated; `ranked` keeps intervals honest where all else errs."""
+
+_OF_MIXTURE = frozenset({"mixture", "informed"})
+
+_CALIBRATED = LogisticPrior(0.0, 0.5, -0.2, 0.4)
+"""Modern networks are too sure of themselves: slopes of their logits, temperatures turned over, are 0.4 to 1
+(Guo, Pleiss, Sun and Weinberger, ICML 2017)."""
+
+_STANDARDISED = LogisticPrior(0.0, 2.0, float(np.log(2.0)), 0.6)
+_RANKED = LogisticPrior(-1.0, 1.5, float(np.log(2.0)), 0.6)
+_INFORMED_SCALES = (1.5, 0.5)
+
+MIXTURE_DRAWS = 600
+"""Of the mixture, at the least."""
+
+_NEAR_END = 1e-6
+"""Probabilities nearer to 0 or 1 say no more than this."""
+
+_LEAST_SLOPE = 0.02
+
+_CLEAR_WEIGHT = 0.8
+"""A way that has more of the weight gives its name to the whole."""
+
+
+@dataclass(frozen=True)
+class ScorePosterior:
+    """What is believed about the class behind every score.
+
+    Attributes:
+        bins: the scores.
+        probabilities: draws of P(positive) of every bin [S, B].
+        weights: of the ways to see the scores, by name; they sum to 1.
+        mixture: what the mixture of two distributions says.
+    """
+
+    bins: ScoreBins
+    probabilities: Floats
+    weights: Mapping[str, float]
+    mixture: MixtureFit
+
+    @property
+    def model(self) -> str:
+        """Name of the way that has most of the weight, or `average`."""
+        name = max(self.weights, key=lambda each: self.weights[each])
+        return name if self.weights[name] > _CLEAR_WEIGHT else "average"
+
+
+def learn_scores(
+    bins: ScoreBins,
+    rng: np.random.Generator,
+    *,
+    draws: int = 400,
+    unit: bool = True,
+    unlabelled: UnlabelledFit | None = None,
+) -> ScorePosterior:
+    """Learn P(positive | score); without any label too.
+
+    Args:
+        bins: scores with their labels.
+        rng: random numbers.
+        draws: of the posterior to make.
+        unit: whether the scores are probabilities; else any real numbers that grow with the probability.
+        unlabelled: `fit_unlabelled` of the same scores, if it is known.
+    """
+    if unlabelled is None:
+        unlabelled = fit_unlabelled(bins, rng, draws=MIXTURE_DRAWS, unit=unit)
+    mixture = fit_mixture(bins, unlabelled, rng, draws=max(draws, MIXTURE_DRAWS))
+    of_scores = _logits if unit else _standardising(bins)
+    values = of_scores(bins)
+    design, straight = np.column_stack((np.ones_like(values), values)), np.array([0.0, 1.0])
+    offset, slope = projected(design, unlabelled.expected, bins.counts / bins.total, towards=straight)
+    log_slope = float(np.log(max(slope, _LEAST_SLOPE)))
+    informed = LogisticPrior(float(offset), _INFORMED_SCALES[0], log_slope, _INFORMED_SCALES[1])
+    curves = {
+        "calibrated": (of_scores, _CALIBRATED if unit else _STANDARDISED),
+        "informed": (of_scores, informed),
+        "ranked": (_normal_quantiles, _RANKED),
+    }
+    seen = {"mixture": mixture.probabilities[:draws]}
+    evidence = {"mixture": mixture.log_label_evidence}
+    for name, (transform, prior) in curves.items():
+        fit = fit_logistic(bins, transform, prior, rng, draws=draws)
+        seen[name], evidence[name] = fit.probabilities(transform(bins)), fit.log_label_evidence
+    names = list(_WEIGHTS)
+    before = [_WEIGHTS[name] * (mixture.separation if name in _OF_MIXTURE else 1.0) for name in names]
+    told = np.array([evidence[name] for name in names])
+    weights = special.softmax(np.log(np.maximum(before, np.finfo(float).tiny)) + told)
+    chosen = rng.choice(len(names), draws, p=weights)
+    probabilities = np.stack([seen[name] for name in names])[chosen, np.arange(draws)]
+    return ScorePosterior(
+        bins=bins,
+        probabilities=probabilities,
+        weights=dict(zip(names, map(float, weights), strict=True)),
+        mixture=mixture,
+    )
+
+
+def _logits(bins: ScoreBins) -> Floats:
+    return np.asarray(special.logit(np.clip(bins.scores, _NEAR_END, 1 - _NEAR_END)))
+
+
+def _normal_quantiles(bins: ScoreBins) -> Floats:
+    return np.asarray(special.ndtri(bins.ranks))
+
+
+def _standardising(bins: ScoreBins) -> Transform:
+    """What gives these scores a mean of 0 and a deviation of 1."""
+    shares = bins.counts / bins.total
+    mean = float(shares @ bins.scores)
+    deviation = float(np.sqrt(shares @ (bins.scores - mean) ** 2))
+    return lambda some: (some.scores - mean) / max(deviation, np.finfo(float).tiny)

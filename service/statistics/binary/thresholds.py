@@ -1,0 +1,113 @@
+"""Which threshold meets a target, with which probability, and what it costs.
+
+Welinder, Welling and Perona, CVPR 2013, section 4.4: the probability that a condition such as "recall of at
+least 0.9 and precision of at least 0.8" holds at a threshold is the share of the posterior's draws in which
+it does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from service.statistics.binary.performance import Performance
+from service.statistics.estimate import Estimate
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a threshold has to reach; what is absent does not matter.
+
+    Attributes:
+        precision: at least.
+        recall: at least.
+        f1: at least.
+        false_positive_rate: at most.
+    """
+
+    precision: float | None = None
+    recall: float | None = None
+    f1: float | None = None
+    false_positive_rate: float | None = None
+
+    def met(self, performance: Performance) -> npt.NDArray[np.bool_]:
+        """In which draws, at which thresholds [S, T]. What does not exist in a draw is not reached in it."""
+        met = np.ones(performance.called.shape, np.bool_)
+        for name in ("precision", "recall", "f1"):
+            if (least := getattr(self, name)) is not None:
+                met &= getattr(performance, name) >= least
+        if self.precision is not None:
+            met &= performance.called > 0
+        if self.false_positive_rate is not None:
+            met &= performance.false_positive_rate <= self.false_positive_rate
+        return met
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What errors cost, in a unit of one's own.
+
+    Attributes:
+        false_positive: of calling a negative item positive.
+        false_negative: of calling a positive item negative.
+    """
+
+    false_positive: float = 1.0
+    false_negative: float = 1.0
+
+
+@dataclass(frozen=True)
+class ThresholdChoice:
+    """How well every threshold does; arrays are [T].
+
+    Attributes:
+        thresholds: as in `Performance`.
+        probability: that the target is met.
+        cost: of an item.
+        f1: expected.
+        best: position of the threshold to take.
+    """
+
+    thresholds: Floats
+    probability: Floats
+    cost: Estimate
+    f1: Floats
+    best: int
+
+
+def choose_threshold(
+    performance: Performance, target: Target, costs: Costs | None = None, *, mass: float = 0.95
+) -> ThresholdChoice:
+    """Find the threshold that meets the target most probably; not the one that calls nothing positive.
+
+    Of those that cannot be told apart, the cheapest if costs are given, and else the one of the highest
+    expected F1. Thresholds cannot be told apart whose probabilities differ by less than the standard error
+    of a share of the draws.
+
+    Args:
+        performance: draws at every threshold.
+        target: to be met.
+        costs: of errors; both 1 if absent, for the cost that is told.
+        mass: of the intervals.
+    """
+    probability: Floats = target.met(performance).mean(axis=0)
+    counted = Costs() if costs is None else costs
+    wrong = performance.called - performance.right
+    missed = performance.positives[:, None] - performance.right
+    cost = (counted.false_positive * wrong + counted.false_negative * missed) / performance.items[:, None]
+    f1 = np.nan_to_num(Estimate.of(performance.f1, mass).mean)
+    highest = float(probability[:-1].max())
+    error = np.sqrt(highest * (1 - highest) / len(performance.items))
+    equal = np.flatnonzero(probability[:-1] >= highest - error)
+    worth = f1[equal] if costs is None else -cost.mean(axis=0)[equal]
+    return ThresholdChoice(
+        thresholds=performance.thresholds,
+        probability=probability,
+        cost=Estimate.of(cost, mass),
+        f1=f1,
+        best=int(equal[np.argmax(worth)]),
+    )

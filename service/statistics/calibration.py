@@ -1,0 +1,81 @@
+"""Expected calibration error, overall and per group, with its uncertainty.
+
+ECE_g = sum_b p_gb |theta_gb - s_gb| (Guo et al. 2017, as in Ji et al. 2021). Given the hyperparameters,
+bins are independent, so its mean and variance are sums of closed forms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from service.statistics import beta as betas
+from service.statistics.mixture import BetaMixture
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CalibrationError:
+    """Beliefs about the ECE of every group; arrays are [G].
+
+    Attributes:
+        beliefs: about the ECE; every component is the Beta with its mean and variance.
+        proven_mean: mean of sum_b p_gb sign_gb (theta_gb - s_gb), each sign that of the bin's mean distance.
+        proven_deviation: its standard deviation.
+    """
+
+    beliefs: BetaMixture
+    proven_mean: Floats
+    proven_deviation: Floats
+
+    @property
+    def mean(self) -> Floats:
+        """Posterior mean."""
+        return self.beliefs.mean()
+
+    def interval(self, mass: float) -> tuple[Floats, Floats]:
+        """Interval that holds at least `mass`.
+
+        A sum of absolute values is never believed to be 0, however well calibrated the model: every bin that
+        is not known exactly adds to it, and an equal-tailed interval would not hold the truth. So the lower
+        end is that of the sum with signs, which the ECE is never less than; it is 0 until labels show more.
+        """
+        tail = (1 - mass) / 2
+        lower = self.proven_mean + special.ndtri(tail) * self.proven_deviation
+        return np.maximum(lower, 0.0), self.beliefs.quantile(1 - tail)
+
+    def probability_above(self, threshold: float) -> Floats:
+        """P(ECE > threshold)."""
+        return 1 - self.beliefs.probability_below(threshold)
+
+
+def calibration_error(*, beliefs: BetaMixture, scores: Floats, shares: Floats) -> CalibrationError:
+    """ECE of every group.
+
+    Args:
+        beliefs: about the accuracy of every (group, bin) [G * B], group by group.
+        scores: mean score of every (group, bin) [G, B].
+        shares: traffic of every bin within its group [G, B], rows summing to 1 (or 0: no traffic).
+    """
+    shape = (len(beliefs.weights), *scores.shape)
+    used = (shares > 0).ravel()
+    distances, spreads, gaps, variances = (np.zeros((shape[0], shares.size)) for _ in range(4))
+    alpha, beta, score = beliefs.alpha[:, used], beliefs.beta[:, used], scores.ravel()[used]
+    distances[:, used], spreads[:, used] = betas.distance_moments(alpha, beta, score)
+    gaps[:, used], variances[:, used] = betas.mean(alpha, beta) - score, betas.variance(alpha, beta)
+    signs = np.sign(beliefs.weights @ gaps).reshape(scores.shape)
+    means = (shares * distances.reshape(shape)).sum(axis=2)
+    signed = (shares * signs * gaps.reshape(shape)).sum(axis=2)
+    proven = beliefs.weights @ signed
+    within = beliefs.weights @ (shares**2 * variances.reshape(shape)).sum(axis=2)
+    return CalibrationError(
+        beliefs=BetaMixture(
+            beliefs.weights, *betas.matching(means, (shares**2 * spreads.reshape(shape)).sum(axis=2))
+        ),
+        proven_mean=proven,
+        proven_deviation=np.sqrt(within + beliefs.weights @ (signed - proven) ** 2),
+    )

@@ -1,0 +1,174 @@
+"""Whether a challenger is better than the champion, from the items on which the two disagree.
+
+Both predict the same items, so one label tells of both. Where they agree they are right or wrong together,
+and the difference of their accuracies has no part in it:
+
+    difference = d (q - p),
+
+with d the share of traffic on which they disagree, known from unlabelled traffic all but exactly; and on a
+disagreement, q the probability that the challenger is right, p that the champion is, 1 - q - p that neither
+is. So labels of disagreements alone tell who is better, and (q, p, 1 - q - p) is Dirichlet (the paired
+comparison of McNemar, Psychometrika 1947, as a posterior). What is the same for either is the prior,
+Jeffreys' for three outcomes.
+
+Evidence that may be looked at any time: a label pays x = 1 where the challenger alone is right, -1 where the
+champion alone is, 0 where neither is. While the challenger is better by t d at the most, E[x] <= t, and
+betting a part of one's capital on x > t wins nothing on average (Waudby-Smith and Ramdas, JRSS B 2024,
+section 4); the mean over several parts is such a bet too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from service.statistics import beta as betas
+
+Floats = npt.NDArray[np.float64]
+
+_JEFFREYS: Final = 0.5
+_OUTCOMES: Final = 3
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+_REACH: Final = 6.0
+"""So many standard deviations about the mean are integrated over; what lies beyond is below 1e-8."""
+
+_BETS: Final = np.arange(1, 33) / 33
+"""Parts of the capital that may be lost at the most, each as likely."""
+
+
+@dataclass(frozen=True)
+class PairedLabels:
+    """Labels of items on which champion and challenger disagree; arrays are [G].
+
+    Attributes:
+        challenger: effective number of those where the challenger is right.
+        champion: of those where the champion is.
+        neither: of those where neither is.
+    """
+
+    challenger: Floats
+    champion: Floats
+    neither: Floats
+
+    @property
+    def total(self) -> Floats:
+        """All of them."""
+        return self.challenger + self.champion + self.neither
+
+
+@dataclass(frozen=True)
+class ChallengeBeliefs:
+    """What is believed of challenger less champion, in accuracy over all traffic of a group; arrays are [G].
+
+    Attributes:
+        disagreement: share of the traffic on which they disagree.
+        labels: of disagreements.
+
+    Raises:
+        ValueError: a share is not in [0, 1], or a count is below 0.
+    """
+
+    disagreement: Floats
+    labels: PairedLabels
+
+    def __post_init__(self) -> None:
+        if not np.all((self.disagreement >= 0) & (self.disagreement <= 1)):
+            raise ValueError("a share of traffic lies in [0, 1]")
+        counts = (self.labels.challenger, self.labels.champion, self.labels.neither)
+        if not all(np.all(count >= 0) for count in counts):
+            raise ValueError("labels are counted from 0 on")
+
+    @property
+    def mean(self) -> Floats:
+        """Of the difference."""
+        q, p, total = self._parameters()
+        return self.disagreement * (q - p) / total
+
+    @property
+    def variance(self) -> Floats:
+        """Of the difference."""
+        q, p, total = self._parameters()
+        squares: Floats = (q + p) / total - ((q - p) / total) ** 2
+        return self.disagreement**2 * squares / (total + 1)
+
+    def interval(self, mass: float) -> tuple[Floats, Floats]:
+        """Equal-tailed interval of the difference: of the Beta on (-d, d) with its mean and variance.
+
+        Args:
+            mass: probability inside, strictly within 0 and 1.
+        """
+        d = np.where(self.disagreement > 0, self.disagreement, 1.0)
+        alpha, beta = betas.matching((self.mean / d + 1) / 2, self.variance / (4 * d**2))
+        lower, upper = betas.interval(alpha, beta, mass)
+        return self.disagreement * (2 * lower - 1), self.disagreement * (2 * upper - 1)
+
+    def better(self, margin: float) -> Floats:
+        """P(the challenger is better by more than the margin)."""
+        q, p, _ = self._parameters()
+        return self._exceeds(q, p, margin)
+
+    def worse(self, margin: float) -> Floats:
+        """P(the challenger is worse by more than the margin)."""
+        q, p, _ = self._parameters()
+        return self._exceeds(p, q, margin)
+
+    def log_e_better(self, margin: float) -> Floats:
+        """Logarithm of the evidence that the challenger is better by more than the margin.
+
+        Args:
+            margin: difference of accuracies, 0 or more.
+        """
+        return self._log_capital(self.labels.challenger, self.labels.champion, margin)
+
+    def log_e_worse(self, margin: float) -> Floats:
+        """Logarithm of the evidence that the challenger is worse by more than the margin, likewise."""
+        return self._log_capital(self.labels.champion, self.labels.challenger, margin)
+
+    def _parameters(self) -> tuple[Floats, Floats, Floats]:
+        q, p = self.labels.challenger + _JEFFREYS, self.labels.champion + _JEFFREYS
+        return q, p, self.labels.total + _OUTCOMES * _JEFFREYS
+
+    def _needed(self, margin: float) -> Floats:
+        """By how much q must exceed p for that margin, 1 or more where it cannot."""
+        if margin < 0:
+            raise ValueError("a margin is 0 or more")
+        none = np.ones(self.disagreement.shape)
+        needed: Floats = np.divide(margin, self.disagreement, out=none, where=self.disagreement > margin)
+        return needed
+
+    def _exceeds(self, more: Floats, less: Floats, margin: float) -> Floats:
+        """P(theta_more - theta_less > t): by quadrature over their sum, given which they divide it as a Beta.
+
+        s = theta_more + theta_less ~ Beta(a, b), a = more + less, b = neither, must exceed t, and u =
+        theta_more / s ~ Beta(more, less) then (1 + t / s) / 2. With s = sin^2 x the density of x is 2
+        sin^(2a-1) x cos^(2b-1) x / B(a, b), which is smooth as a and b are 1/2 at the least.
+        """
+        needed = self._needed(margin)
+        possible = np.minimum(needed, 1.0)
+        a, b = more + less, self.labels.neither + _JEFFREYS
+        centre, reach = np.arcsin(np.sqrt(a / (a + b))), _REACH / (2 * np.sqrt(a + b))
+        begin = np.maximum(np.arcsin(np.sqrt(possible)), centre - reach)
+        half = np.maximum(np.minimum(np.pi / 2, centre + reach) - begin, 0.0) / 2
+        x = (begin + half)[:, None] + half[:, None] * _NODES
+        sums = np.sin(x) ** 2
+        density = special.xlogy((2 * a - 1)[:, None], np.sin(x))
+        density += special.xlogy((2 * b - 1)[:, None], np.cos(x)) - special.betaln(a, b)[:, None]
+        least = np.clip((1 + possible[:, None] / np.maximum(sums, np.finfo(float).tiny)) / 2, 0.0, 1.0)
+        above = special.betaincc(more[:, None], less[:, None], least)
+        probability: Floats = 2 * half * ((np.exp(density) * above) @ _WEIGHTS)
+        return np.clip(probability, 0.0, 1.0)
+
+    def _log_capital(self, wins: Floats, losses: Floats, margin: float) -> Floats:
+        needed = self._needed(margin)[:, None]
+        bets = _BETS / (1 + needed)
+        capital = (
+            wins[:, None] * np.log1p(bets * (1 - needed))
+            + losses[:, None] * np.log1p(-bets * (1 + needed))
+            + self.labels.neither[:, None] * np.log1p(-bets * needed)
+        )
+        mixed: Floats = special.logsumexp(capital, axis=1) - np.log(len(_BETS))
+        return mixed

@@ -1,0 +1,262 @@
+"""What the true class is, given the predicted one: beliefs from labels, and what mistakes cost.
+
+Under the learned prior a tree of two levels: whether the prediction is right is believed as groupwise
+accuracy is, and the true class of a wrong one is Dirichlet(N1 ((1 - e) q_k + e / (K - 1))), with q_k what
+the model's own probabilities say of the other classes. N1 and e are the pair of highest marginal likelihood
+on a grid. Under a fixed prior all classes are Dirichlet, as in Ji, Logan, Smyth, Steyvers (AAAI 2021).
+
+Arrays of groups by classes are dense, so this is for up to about a thousand classes; nothing is ever by
+pairs of pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from service.statistics import beta as betas
+from service.statistics import dirichlet
+from service.statistics.balance_heuristic import sums
+from service.statistics.beliefs import AccuracyBeliefs, Outcomes
+from service.statistics.confusion_beliefs import DOUBTS, STRENGTHS, ConfusionBeliefs, joined
+from service.statistics.estimate import Estimate
+from service.statistics.groups import GroupingBeliefs, Labels
+from service.statistics.mixture import BetaMixture
+from service.statistics.priors import FIXED_PRIORS, PriorName
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+IntervalKind = Literal["equal_tailed", "highest_density"]
+
+_LEAST = 1e-9
+"""Least parameter of a Dirichlet; a class that cannot be has it."""
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Beliefs about the true class of every group, groups being predicted classes.
+
+    Attributes:
+        predicted: class of every group [G].
+        shares: traffic share of every group [G].
+        labels: effective number of labels of every group [G].
+        alpha: Dirichlet parameters [G, K]; where `accuracy` is given, of the true class of a wrong
+            prediction.
+        accuracy: beliefs about a prediction's being right [J, G]; None where `alpha` says that too.
+    """
+
+    predicted: Indices
+    shares: Floats
+    labels: Floats
+    alpha: Floats
+    accuracy: BetaMixture | None
+
+    def mean(self) -> Floats:
+        """Mean probability of every true class [G, K]; rows sum to 1."""
+        mean = dirichlet.mean(self.alpha)
+        if self.accuracy is not None:
+            right = self.accuracy.mean()
+            mean *= (1 - right)[:, None]
+            mean[np.arange(len(right)), self.predicted] = right
+        return mean
+
+    def cost_beliefs(self, costs: Floats) -> CostBeliefs:
+        """Beliefs about the expected cost of a prediction of every group.
+
+        Args:
+            costs: of every true class [G, K], 0 for the predicted one.
+        """
+        mean, variance = dirichlet.cost_moments(self.alpha, costs)
+        if self.accuracy is not None:
+            # A wrong prediction's cost, times being wrong: independent.
+            wrong = 1 - self.accuracy.mean()
+            squared = self.accuracy.variance() + wrong**2
+            variance = squared * (variance + mean**2) - (wrong * mean) ** 2
+            mean = wrong * mean
+        least, most = costs.min(axis=1), costs.max(axis=1)
+        span = np.where(most > least, most - least, 1.0)
+        alpha, beta = betas.matching((mean - least) / span, np.maximum(variance, 0.0) / span**2)
+        return CostBeliefs(alpha, beta, least, most)
+
+    def most_frequent(self, count: int) -> tuple[Indices, Indices]:
+        """The confusions that are met most: groups and true classes [count], the most frequent first."""
+        frequency = self.mean() * self.shares[:, None]
+        frequency[np.arange(len(self.predicted)), self.predicted] = -1.0
+        count = min(count, frequency.size - len(self.predicted))
+        flat = np.argpartition(frequency, frequency.size - count, axis=None)[frequency.size - count :]
+        flat = flat[np.argsort(-frequency.ravel()[flat], kind="stable")]
+        groups, classes = np.unravel_index(flat, frequency.shape)
+        return groups, classes
+
+    def entries(self, groups: Indices, classes: Indices, *, mass: float, kind: IntervalKind) -> Estimate:
+        """Probability that the true class of a group is this one, for pairs of them [n].
+
+        Intervals are those of the Beta with the mean and variance.
+        """
+        alpha = self.alpha[groups, classes]
+        rest = self.alpha.sum(axis=1)[groups] - alpha
+        if self.accuracy is None:
+            return estimate(alpha, np.maximum(rest, _LEAST), mass=mass, kind=kind)
+        right, spread = self.accuracy.mean()[groups], self.accuracy.variance()[groups]
+        other, other_spread = betas.mean(alpha, rest), betas.variance(alpha, rest)
+        mean = (1 - right) * other
+        variance = (spread + (1 - right) ** 2) * (other_spread + other**2) - mean**2
+        is_right = classes == self.predicted[groups]
+        matched = betas.matching(np.where(is_right, right, mean), np.where(is_right, spread, variance))
+        return estimate(*matched, mass=mass, kind=kind)
+
+    def standing(self) -> ConfusionBeliefs:
+        """The same for a task to read, as the one run; a copy."""
+        if self.accuracy is None:
+            return ConfusionBeliefs(self.alpha, 1)
+        return FittedConfusion(self.accuracy, self.alpha, self.predicted)
+
+
+@dataclass(frozen=True)
+class CostBeliefs:
+    """Beliefs about the cost of every group [G]: a Beta between the least and the highest cost of a label."""
+
+    alpha: Floats
+    beta: Floats
+    least: Floats
+    most: Floats
+
+    def estimate(self, *, mass: float, kind: IntervalKind) -> Estimate:
+        """Mean and interval, in the unit of the costs."""
+        found = estimate(self.alpha, self.beta, mass=mass, kind=kind)
+        return Estimate(*(self._cost(shares) for shares in (found.lower, found.mean, found.upper)))
+
+    def sample(self, rng: np.random.Generator, size: int) -> Floats:
+        """Draws of every group [size, G]."""
+        return self._cost(rng.beta(self.alpha, self.beta, (size, len(self.alpha))))
+
+    def _cost(self, shares: Floats) -> Floats:
+        return self.least + shares * (self.most - self.least)
+
+
+class FittedConfusion(ConfusionBeliefs):
+    """About the true class, given the predicted one, of one run under the learned prior.
+
+    Args:
+        accuracy: whether predictions are right [J, G].
+        alpha: Dirichlet parameters of the true class of a wrong prediction [G, K].
+        predicted: class of every group [G].
+    """
+
+    def __init__(self, accuracy: BetaMixture, alpha: Floats, predicted: Indices) -> None:
+        self._right = AccuracyBeliefs.of_one(accuracy)
+        self._wrong = alpha[None].copy()
+        self._predicted = predicted
+
+    def parameters(self) -> Floats:
+        """Parameters of the Dirichlet of the same means, as sure of a class as of its accuracy [1, G, K]."""
+        alpha, beta = self._right.matched()
+        means = joined(betas.mean(alpha, beta), dirichlet.mean(self._wrong), self._predicted)
+        return np.maximum(means, _LEAST) * (alpha + beta)[..., None]
+
+    def mean(self) -> Floats:
+        """Mean probability of every true class [1, G, K]."""
+        return joined(self._right.mixture.mean(), dirichlet.mean(self._wrong), self._predicted)
+
+    def draw(self, rng: np.random.Generator) -> Floats:
+        """Probability of every true class [1, G, K]."""
+        return joined(rng.beta(*self._right.draw(rng)), dirichlet.sample(self._wrong, rng), self._predicted)
+
+    def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
+        """Take in a label."""
+        self._right.observe(runs, groups, outcomes)
+        wrong = outcomes.classes != self._predicted[groups]
+        self._wrong[runs[wrong], groups[wrong], outcomes.classes[wrong]] += 1
+
+    def expect(self, groups: Indices) -> None:
+        """Count a label of a group as having said what is expected."""
+        right = self._right.mixture.mean()[0, groups]
+        expected = self._wrong[0, groups] * ((1 - right) / self._wrong[0, groups].sum(axis=1))[:, None]
+        self._right.expect(groups)
+        self._wrong[0, groups] += expected
+
+
+def assess_confusion(
+    beliefs: GroupingBeliefs,
+    *,
+    cell_groups: Indices,
+    labels: Labels,
+    predicted: Indices,
+    probability_sums: Sequence[Floats | None],
+    class_count: int,
+    prior: PriorName,
+) -> Confusion:
+    """Beliefs about the true class, from labels.
+
+    Args:
+        beliefs: about the accuracy of the same groups.
+        cell_groups: group of every cell [cells].
+        labels: all labels of the model.
+        predicted: class of every group [G].
+        probability_sums: the model's probabilities, summed over each group's traffic, None where it gave
+            none.
+        class_count: number of classes K.
+        prior: name of the prior.
+    """
+    counts = _effective(beliefs.labels, cell_groups[labels.cells], labels, class_count)
+    shape, every = counts.shape, np.arange(len(predicted))
+    probabilities = np.full(shape, 1 / class_count)
+    for g, total in enumerate(probability_sums):
+        if total is not None and total.sum() > 0:
+            probabilities[g] = total / total.sum()
+        else:
+            probabilities[g] = (1 - beliefs.scores[g]) / (class_count - 1)
+            probabilities[g, predicted[g]] = beliefs.scores[g]
+    if prior != "learned":
+        alpha = FIXED_PRIORS[prior].dirichlet(probabilities) + counts
+        return Confusion(predicted, beliefs.shares, beliefs.labels, np.maximum(alpha, _LEAST), None)
+    probabilities[every, predicted] = 0.0
+    rest = probabilities.sum(axis=1, keepdims=True)
+    others = np.divide(probabilities, rest, out=np.full(shape, 1 / (class_count - 1)), where=rest > 0)
+    counts[every, predicted] = 0.0
+    strength, doubt = _likeliest(others, counts)
+    others *= (1 - doubt) * strength
+    others += doubt * strength / (class_count - 1)
+    others[every, predicted] = 0.0
+    others += counts
+    np.maximum(others, _LEAST, out=others)
+    return Confusion(predicted, beliefs.shares, beliefs.labels, others, beliefs.accuracy)
+
+
+def estimate(alpha: Floats, beta: Floats, *, mass: float, kind: IntervalKind) -> Estimate:
+    """Mean and interval of Betas."""
+    ends = betas.interval if kind == "equal_tailed" else betas.highest_density
+    lower, upper = ends(alpha, beta, mass)
+    return Estimate(lower, betas.mean(alpha, beta), upper)
+
+
+def _effective(sizes: Floats, groups: Indices, labels: Labels, class_count: int) -> Floats:
+    """Effective labels of every true class [G, K]: a group's effective labels, shared as its weights are."""
+    known = labels.true_classes >= 0
+    worth = (labels.weights * labels.freshness)[known]
+    slots = groups[known] * class_count + labels.true_classes[known]
+    fine = sums(slots, worth, len(sizes) * class_count)
+    counts: Floats = fine.reshape(len(sizes), class_count)
+    total = counts.sum(axis=1)
+    counts *= np.divide(sizes, total, out=np.zeros(len(sizes)), where=total > 0)[:, None]
+    return counts
+
+
+def _likeliest(others: Floats, counts: Floats) -> tuple[float, float]:
+    """N1 and e of the highest marginal likelihood, by the classes that wrong predictions really had."""
+    rows, columns = np.nonzero(counts)
+    found, centre, sizes = counts[rows, columns], others[rows, columns], counts.sum(axis=1)
+    gammaln = special.gammaln
+
+    def likelihood(strength: float, doubt: float) -> float:
+        alpha = strength * ((1 - doubt) * centre + doubt / (counts.shape[1] - 1))
+        classes = (gammaln(alpha + found) - gammaln(alpha)).sum()
+        return float(classes - (gammaln(strength + sizes) - gammaln(strength)).sum())
+
+    grid = [(strength, doubt) for strength in STRENGTHS for doubt in DOUBTS]
+    return max(grid, key=lambda pair: likelihood(*pair))

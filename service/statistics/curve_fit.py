@@ -1,0 +1,138 @@
+"""What a fit of the learned prior says of groups, of all traffic and of cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from service.statistics import beta as betas
+from service.statistics.laplace import Cells, Curvature, Modes, expit
+from service.statistics.mixture import BetaMixture
+
+Floats = npt.NDArray[np.float64]
+
+CENTRE_MARGIN = 1e-7
+"""Centres m are kept this far from 0 and 1, where Beta(N0 m, N0 (1 - m)) would not exist."""
+
+
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
+POINTS = tuple(zip(_NODES.tolist(), (_WEIGHTS / _WEIGHTS.sum()).tolist(), strict=True))
+"""Points that stand for a normal distribution, in standard deviations, with their weights."""
+
+
+@dataclass(frozen=True)
+class CurveFit:
+    """Beliefs about the cells of one grouping, for R runs and J grid points.
+
+    Attributes:
+        cells: what traffic says.
+        weights: of the grid points [R, J].
+        strengths: N0 of the grid points [J].
+        centres: posterior mean of eta [R, J, G, B].
+        deviations: its standard deviation [R, J, G, B].
+        labels: effective numbers of labels [R, G, B].
+        correct: effective numbers of correct ones [R, G, B].
+        modes: for a warm start of the next fit.
+        curvature: of the posterior at the modes.
+    """
+
+    cells: Cells
+    weights: Floats
+    strengths: Floats
+    centres: Floats
+    deviations: Floats
+    labels: Floats
+    correct: Floats
+    modes: Modes
+    curvature: Curvature
+
+    def groups(self) -> BetaMixture:
+        """Beliefs about the accuracy of every group, sum_b p_gb theta_gb [R, J, G]: Betas of its moments.
+
+        Within a group, eta of all cells is taken to go up and down together.
+        """
+        first, second, within = (np.zeros(self.modes.offsets.shape) for _ in range(3))
+        shares, squares = self.cells.shares, self.cells.shares**2
+        for point, weight in POINTS:
+            theta = self._cell_means(point)
+            accuracy = np.einsum("rjgb,gb->rjg", theta, shares)
+            first += weight * accuracy
+            second += weight * accuracy**2
+            theta *= 1 - theta
+            theta /= self._sizes + 1
+            within += weight * np.einsum("rjgb,gb->rjg", theta, squares)
+        return BetaMixture(self.weights, *betas.matching(first, np.maximum(second - first**2, 0.0) + within))
+
+    def overall(self) -> BetaMixture:
+        """Beliefs about the accuracy over all traffic [R, J, 1]: Betas of its moments.
+
+        Groups go up and down together with the coefficients, but not wholly: their covariance is that of the
+        delta method, stretched by as much as the delta method misses of cells that all move together.
+        """
+        shares = self.cells.group_shares[:, None] * self.cells.shares
+        first, second, within = (np.zeros(self.weights.shape) for _ in range(3))
+        for point, weight in POINTS:
+            theta = self._cell_means(point)
+            accuracy = np.einsum("rjgb,gb->rj", theta, shares)
+            first += weight * accuracy
+            second += weight * accuracy**2
+            within += weight * np.einsum("rjgb,gb->rj", theta * (1 - theta) / (self._sizes + 1), shares**2)
+        centre = expit(self.centres)
+        slopes = shares * self._strengths / self._sizes * centre * (1 - centre)
+        together = np.maximum(second - first**2, 0.0)
+        by_delta = np.einsum("rjgb,rjgb->rj", slopes, self.deviations) ** 2
+        stretch = np.maximum(together / np.maximum(by_delta, np.finfo(float).tiny), 1.0)
+        of_curve = self.curvature.variance_of(slopes.reshape(*slopes.shape[:2], -1))
+        alpha, beta = betas.matching(first, stretch * of_curve + within)
+        return BetaMixture(self.weights, alpha[:, :, None], beta[:, :, None])
+
+    def bins(self) -> BetaMixture:
+        """Beliefs about every cell [R, J * Q, G * B]: for every grid point, Q points of eta.
+
+        Given the component, cells are independent Betas.
+        """
+        runs, points = self.weights.shape
+        shape = (runs, points * len(POINTS), self.labels[0].size)
+        alphas, totals = [], []
+        for point, _ in POINTS:
+            centres = self._strengths * self._prior_means(point)
+            alphas.append(centres + self.correct[:, None])
+            totals.append(np.broadcast_to(self._sizes, centres.shape))
+        alpha = np.stack(alphas, axis=2).reshape(shape)
+        weights = self.weights[:, :, None] * [weight for _, weight in POINTS]
+        return BetaMixture(weights.reshape(runs, -1), alpha, np.stack(totals, axis=2).reshape(shape) - alpha)
+
+    def cells_matched(self) -> tuple[Floats, Floats]:
+        """Parameters [R, G, B] of the Betas with the mean and variance of every cell."""
+        first, second, within = (np.zeros(self.labels.shape) for _ in range(3))
+        for point, weight in POINTS:
+            theta = self._cell_means(point)
+            mixed = weight * self.weights
+            first += np.einsum("rj,rjgb->rgb", mixed, theta)
+            second += np.einsum("rj,rjgb->rgb", mixed, theta**2)
+            within += np.einsum("rj,rjgb->rgb", mixed, theta * (1 - theta) / (self._sizes + 1))
+        return betas.matching(first, np.maximum(second - first**2, 0.0) + within)
+
+    @property
+    def _strengths(self) -> Floats:
+        return self.strengths[:, None, None]
+
+    @property
+    def _sizes(self) -> Floats:
+        """Alpha + beta of every cell."""
+        return self._strengths + self.labels[:, None]
+
+    def _prior_means(self, point: float) -> Floats:
+        """M of every cell, with eta so many deviations from its mean."""
+        means = expit(self.centres + point * self.deviations)
+        return np.clip(means, CENTRE_MARGIN, 1 - CENTRE_MARGIN, out=means)
+
+    def _cell_means(self, point: float) -> Floats:
+        """E theta of every cell, given eta."""
+        means = self._prior_means(point)
+        means *= self._strengths
+        means += self.correct[:, None]
+        means /= self._sizes
+        return means

@@ -1,0 +1,88 @@
+"""Dirichlet beliefs about the probabilities of classes, such as a column of a confusion matrix.
+
+Arrays are [..., K]: any number of leading axes, then the classes. Parameters that are not positive raise
+ValueError.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from service.statistics import beta as betas
+
+Floats = npt.NDArray[np.float64]
+
+
+def mean(alpha: Floats) -> Floats:
+    """Mean of every class [..., K]."""
+    betas.require_positive(alpha)
+    return np.asarray(alpha / alpha.sum(axis=-1, keepdims=True), np.float64)
+
+
+def variance_sum(alpha: Floats) -> Floats:
+    """Sum of the variances of the classes [...]: (1 - sum_k (a_k / A)^2) / (A + 1), with A = sum_k a_k."""
+    betas.require_positive(alpha)
+    total = alpha.sum(axis=-1)
+    return np.asarray((1 - _square(alpha) / total**2) / (total + 1), np.float64)
+
+
+def expected_variance_drop(alpha: Floats, probabilities: Floats) -> Floats:
+    """Sum of the variances less its expectation after a label, of class k with `probabilities` [..., K].
+
+    The reward for estimating a confusion matrix (Ji et al. 2021, table 1), but for the class's share of the
+    traffic. A label of class j adds 2 a_j + 1 to Q = sum_k a_k^2, so with c = sum_j p_j a_j the expectation
+    is (1 - (Q + 2 c + 1) / (A + 1)^2) / (A + 2): no sum over pairs of classes.
+
+    Returns:
+        The drop [...]; at the mean it is variance_sum / (A + 1).
+    """
+    betas.require_positive(alpha)
+    total, square = alpha.sum(axis=-1), _square(alpha)
+    likely = np.einsum("...k,...k->...", alpha, probabilities)
+    # Over one denominator: the difference is smaller than its terms by a factor of A.
+    kept = (3 * total + 2) * square / total**2
+    return np.asarray((total + 2 + 2 * likely - kept) / ((total + 1) ** 2 * (total + 2)), np.float64)
+
+
+def sample(alpha: Floats, rng: np.random.Generator) -> Floats:
+    """A draw for every parameter vector [..., K]; each sums to 1, however small the parameters.
+
+    Gamma(a) is drawn as Gamma(a + 1) U^(1 / a), in logarithms: for parameters such as 1e-6 every gamma would
+    be 0, and their shares undefined.
+    """
+    betas.require_positive(alpha)
+    logs = np.log(rng.standard_gamma(alpha + 1.0))
+    logs -= rng.standard_exponential(logs.shape) / alpha
+    return np.asarray(special.softmax(logs, axis=-1), np.float64)
+
+
+def cost_moments(alpha: Floats, costs: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance [...] of the expected cost sum_k c_k theta_k.
+
+    Args:
+        alpha: [..., K].
+        costs: [..., K], of any unit; the mean is in this unit, the variance in its square.
+    """
+    shares = mean(alpha)
+    expected = np.einsum("...k,...k->...", shares, costs)
+    spread = np.einsum("...k,...k->...", shares, (costs - expected[..., None]) ** 2)
+    return expected, spread / (alpha.sum(axis=-1) + 1)
+
+
+def log_marginal(alpha: Floats, counts: Floats) -> Floats:
+    """Log-probability [...] of labels in one given order, of which `counts` [..., K] are of each class.
+
+    Dirichlet-multinomial, without the multinomial coefficient.
+    """
+    betas.require_positive(alpha)
+    total = alpha.sum(axis=-1)
+    classes = (special.gammaln(alpha + counts) - special.gammaln(alpha)).sum(axis=-1)
+    return np.asarray(
+        classes + special.gammaln(total) - special.gammaln(total + counts.sum(axis=-1)), np.float64
+    )
+
+
+def _square(alpha: Floats) -> Floats:
+    return np.asarray(np.einsum("...k,...k->...", alpha, alpha), np.float64)

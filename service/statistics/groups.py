@@ -1,0 +1,241 @@
+"""Beliefs about all groups of one grouping, from facts: the one function behind service and replay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from service.statistics import beta as betas
+from service.statistics.balance_heuristic import effective_counts, sums
+from service.statistics.beliefs import AccuracyBeliefs
+from service.statistics.bin_beliefs import BinBeliefs, FittedBins
+from service.statistics.calibration import CalibrationError, calibration_error
+from service.statistics.curve_fit import CurveFit
+from service.statistics.curves import LearnedCurve
+from service.statistics.laplace import Cells
+from service.statistics.mixture import BetaMixture
+from service.statistics.prior_posterior import binwise, plausible_fit, single
+from service.statistics.priors import FIXED_PRIORS, FixedPrior, PriorName
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class CellTraffic:
+    """Traffic of every cell [cells]: weights, and weighted sums of scores."""
+
+    weights: Floats
+    score_sums: Floats
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labelled predictions as columns [n]; a row stands for one, or for several that are alike.
+
+    Beliefs need sums over labels alone, to which labels of one row add up: all have its weight.
+
+    Attributes:
+        cells: cell of each.
+        correct: 1.0 where the predicted class is the true one, else 0.0.
+        weights: of the balance heuristic, any scale.
+        freshness: what forgetting leaves of each, in (0, 1]; of several, the sum.
+        true_classes: true class of each, -1 for one that the model does not have.
+        counts: labels that each row stands for; one, if absent.
+        challenger: 1.0 where a challenger's class is the true one, else 0.0; absent without one.
+    """
+
+    cells: Indices
+    correct: Floats
+    weights: Floats
+    freshness: Floats
+    true_classes: Indices
+    counts: Indices | None = None
+    challenger: Floats | None = None
+
+    def counted(self, groups: Indices, group_count: int) -> npt.NDArray[np.int64]:
+        """How many labels every group has [group_count].
+
+        Args:
+            groups: group of every row [n].
+            group_count: number of groups.
+        """
+        return np.bincount(groups, weights=self.counts, minlength=group_count).astype(np.int64)
+
+    def counted_correct(self, groups: Indices, group_count: int) -> npt.NDArray[np.int64]:
+        """How many of them say that the prediction is right, likewise."""
+        right = self.correct if self.counts is None else self.correct * self.counts
+        return np.bincount(groups, weights=right, minlength=group_count).astype(np.int64)
+
+    def part(self, which: npt.NDArray[np.bool_], weights: Floats) -> Labels:
+        """Some of them, weighted otherwise.
+
+        Args:
+            which: of the rows [n].
+            weights: of every row [n].
+        """
+        return Labels(
+            self.cells[which],
+            self.correct[which],
+            weights[which],
+            self.freshness[which],
+            self.true_classes[which],
+            None if self.counts is None else self.counts[which],
+            None if self.challenger is None else self.challenger[which],
+        )
+
+
+@dataclass(frozen=True)
+class GroupingBeliefs:
+    """What is believed about the groups of one grouping; arrays are [G].
+
+    Attributes:
+        cells: what traffic says of the groups and their score bins.
+        shares: traffic share of every group.
+        scores: mean score of every group.
+        labels: effective number of labels.
+        correct: effective number of those that say that the prediction is right.
+        labels_counted: how many labels there are, forgotten ones included.
+        labels_correct: how many of them say that the prediction is right.
+        accuracy: beliefs about accuracy [J, G].
+        overall: beliefs about the accuracy over all traffic [J, 1].
+        bins: beliefs about the accuracy of every group's score bins [Q, G * B], group by group.
+        ece: beliefs about calibration error.
+        fit: where the prior is learned, the fit behind all of these.
+    """
+
+    cells: Cells
+    shares: Floats
+    scores: Floats
+    labels: Floats
+    correct: Floats
+    labels_counted: npt.NDArray[np.int64]
+    labels_correct: npt.NDArray[np.int64]
+    accuracy: BetaMixture
+    overall: BetaMixture
+    bins: BetaMixture
+    ece: CalibrationError
+    fit: CurveFit | None
+
+    @property
+    def labels_incorrect(self) -> npt.NDArray[np.int64]:
+        """How many labels say that the prediction is wrong [G]."""
+        return self.labels_counted - self.labels_correct
+
+    def accuracy_beliefs(self) -> AccuracyBeliefs:
+        """The same for a task to read, as the one run; a copy, so that what is in flight can be counted."""
+        return AccuracyBeliefs.of_one(self.accuracy)
+
+    def bin_beliefs(self) -> BinBeliefs:
+        """The same of score bins."""
+        if self.fit is not None:
+            return FittedBins(self.fit)
+        shape = self.cells.scores.shape
+        return BinBeliefs(self.cells, self.bins.alpha.reshape(shape), self.bins.beta.reshape(shape), 1)
+
+
+def assess_grouping(
+    *,
+    cell_groups: Indices,
+    cell_bins: Indices,
+    group_count: int,
+    bin_count: int,
+    traffic: CellTraffic,
+    labels: Labels,
+    prior: PriorName,
+    changed: Floats | None = None,
+) -> GroupingBeliefs:
+    """Beliefs about every group of a grouping.
+
+    A single group is all traffic: its accuracy is the sum over score bins of traffic share times the bin's
+    accuracy, so that it is as narrow as its labels allow where they were asked unevenly. With the learned
+    prior the same holds for every group; with a fixed one several groups have the posterior of their own
+    labels.
+
+    Args:
+        cell_groups: group of every cell [cells].
+        cell_bins: score bin of every cell [cells].
+        group_count: number of groups G.
+        bin_count: number of score bins B.
+        traffic: of every cell.
+        labels: all labels of the model, whoever asked for them.
+        prior: name of the prior.
+        changed: probability that every group has changed, if it was looked for [G].
+    """
+    weights = sums(cell_groups, traffic.weights, group_count)
+    total = float(weights.sum())
+    overall = float(traffic.score_sums.sum()) / total if total > 0 else 0.5
+    scores = _ratio(sums(cell_groups, traffic.score_sums, group_count), weights, overall)
+    groups = cell_groups[labels.cells]
+    counts = {"weights": labels.weights, "freshness": labels.freshness, "correct": labels.correct}
+    effective = effective_counts(groups=groups, group_count=group_count, **counts)
+
+    fine_cells = cell_groups * bin_count + cell_bins
+    fine_count = group_count * bin_count
+    shape = (group_count, bin_count)
+    fine_weights = sums(fine_cells, traffic.weights, fine_count)
+    middles = np.tile((np.arange(bin_count) + 0.5) / bin_count, group_count)
+    fine_scores = _ratio(sums(fine_cells, traffic.score_sums, fine_count), fine_weights, middles)
+    cells = Cells(
+        # A group without traffic is taken to be spread evenly, to have an accuracy to speak of.
+        shares=_ratio(fine_weights.reshape(shape), weights[:, None], 1 / bin_count),
+        scores=fine_scores.reshape(shape),
+        group_shares=weights / total if total > 0 else np.zeros(group_count),
+        changed=changed,
+    )
+    in_bins = effective_counts(groups=fine_cells[labels.cells], group_count=fine_count, **counts)
+    binned = in_bins[0].reshape(shape), in_bins[1].reshape(shape)
+    fit = plausible_fit(LearnedCurve(), cells, *binned) if prior == "learned" else None
+    if fit is None:
+        bins, accuracy, whole = _conjugate(FIXED_PRIORS[prior], cells, scores, effective, binned)
+    else:
+        bins, accuracy, whole = binwise(fit), single(fit.groups()), single(fit.overall())
+    return GroupingBeliefs(
+        cells=cells,
+        shares=cells.group_shares,
+        scores=scores,
+        labels=effective[0],
+        correct=effective[1],
+        labels_counted=labels.counted(groups, group_count),
+        labels_correct=labels.counted_correct(groups, group_count),
+        accuracy=whole if group_count == 1 else accuracy,
+        overall=whole,
+        bins=bins,
+        ece=calibration_error(beliefs=bins, scores=cells.scores, shares=cells.shares),
+        fit=fit,
+    )
+
+
+def _conjugate(
+    prior: FixedPrior,
+    cells: Cells,
+    scores: Floats,
+    counts: tuple[Floats, Floats],
+    binned: tuple[Floats, Floats],
+) -> tuple[BetaMixture, BetaMixture, BetaMixture]:
+    """Beliefs about cells, groups and all traffic under a fixed prior; counts: labels, correct ones."""
+    alpha, beta = _updated(prior.parameters(cells.scores), binned)
+    shares = cells.group_shares[:, None] * cells.shares
+    mean = (shares * betas.mean(alpha, beta)).sum()
+    variance = (shares**2 * betas.variance(alpha, beta)).sum()
+    whole = betas.matching(np.atleast_1d(mean), np.atleast_1d(variance))
+    groups = _updated(prior.parameters(scores), counts)
+    return _plain(alpha.ravel(), beta.ravel()), _plain(*groups), _plain(*whole)
+
+
+def _updated(parameters: tuple[Floats, Floats], counts: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    (alpha, beta), (labels, correct) = parameters, counts
+    return alpha + correct, beta + np.maximum(labels - correct, 0.0)
+
+
+def _plain(alpha: Floats, beta: Floats) -> BetaMixture:
+    return BetaMixture(np.ones(1), alpha[None], beta[None])
+
+
+def _ratio(numerator: Floats, denominator: Floats, otherwise: Floats | float) -> Floats:
+    """The quotient, or `otherwise` where there is nothing to divide by."""
+    ratio: Floats = np.array(np.broadcast_to(otherwise, numerator.shape), dtype=np.float64)
+    np.divide(numerator, denominator, out=ratio, where=denominator > 0)
+    return ratio

@@ -1,0 +1,113 @@
+"""Beliefs about many probabilities at once: a mixture, over hyperparameters, of independent Betas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from service.statistics import beta as betas
+from service.statistics import ranking
+from service.statistics.quantiles import mixture_quantile
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BetaMixture:
+    """theta_g | j ~ Beta(alpha_jg, beta_jg), independent over g given the component j.
+
+    A fixed prior has one component. With a learned prior the components are the hyperparameters
+    that the labels leave plausible; they make groups dependent: what one group teaches, others learn.
+    Any number of independent runs can be held at once, on leading axes.
+
+    Attributes:
+        weights: of the components [..., J], summing to 1.
+        alpha: [..., J, G].
+        beta: [..., J, G].
+    """
+
+    weights: Floats
+    alpha: Floats
+    beta: Floats
+
+    @property
+    def size(self) -> int:
+        """Number of groups G."""
+        return int(self.alpha.shape[-1])
+
+    def mean(self) -> Floats:
+        """Posterior mean of every group [..., G]."""
+        return self._mixed(betas.mean(self.alpha, self.beta))
+
+    def variance(self) -> Floats:
+        """Posterior variance of every group [..., G], by the law of total variance."""
+        means = betas.mean(self.alpha, self.beta)
+        between = (means - self._mixed(means)[..., None, :]) ** 2
+        return self._mixed(betas.variance(self.alpha, self.beta) + between)
+
+    def interval(self, mass: float) -> tuple[Floats, Floats]:
+        """Equal-tailed interval of every group [..., G], exact."""
+        tail = (1 - mass) / 2
+        upper = self.quantile(1 - tail)
+        # Both are found but for rounding.
+        return np.minimum(self.quantile(tail), upper), upper
+
+    def quantile(self, probability: float) -> Floats:
+        """The value of every group [..., G] below which it lies with this probability, to a millionth."""
+        mean = self.mean()
+        start = betas.matching(mean.ravel(), self.variance().ravel())
+        return mixture_quantile(*self._columns(), start, probability).reshape(mean.shape)
+
+    def probability_below(self, threshold: float | Floats) -> Floats:
+        """P(theta_g < threshold) of every group [..., G], exact; one threshold, or one a group [G]."""
+        return self._mixed(np.asarray(special.betainc(self.alpha, self.beta, threshold), np.float64))
+
+    def sample(self, rng: np.random.Generator, size: int) -> Floats:
+        """Joint draws of all groups [size, G]."""
+        components = rng.choice(len(self.weights), size=size, p=self.weights)
+        return rng.beta(self.alpha[components], self.beta[components])
+
+    def part(self, groups: npt.NDArray[np.intp]) -> Self:
+        """Beliefs about some of the groups."""
+        return type(self)(self.weights, self.alpha[..., groups], self.beta[..., groups])
+
+    def component(self, rng: np.random.Generator) -> Self:
+        """A single component, drawn by its weight: one draw of the hyperparameters."""
+        j = rng.choice(len(self.weights), p=self.weights)
+        return type(self)(np.ones(1), self.alpha[j : j + 1], self.beta[j : j + 1])
+
+    def expecting(self, pending: Floats) -> Self:
+        """Beliefs as if labels in flight had come in as expected.
+
+        Args:
+            pending: labels in flight per group [G].
+        """
+        means = betas.mean(self.alpha, self.beta)
+        return type(self)(self.weights, self.alpha + pending * means, self.beta + pending * (1 - means))
+
+    def extreme_probabilities(self, rng: np.random.Generator, *, top_m: int, draws: int) -> Floats:
+        """P(group is among the `top_m` lowest) of every group [G], by joint draws.
+
+        Its standard error is at most 1 / (2 sqrt(draws)).
+        """
+        if top_m >= self.size:
+            return np.ones(self.size)
+        return ranking.extreme_probabilities(ranking.ranks(self.sample(rng, draws)), top_m)
+
+    def _mixed(self, values: Floats) -> Floats:
+        """Weighted mean over the components."""
+        mixed: Floats = (self.weights[..., None, :] @ values)[..., 0, :]
+        return mixed
+
+    def _columns(self) -> tuple[Floats, Floats, Floats]:
+        """Weights, alpha and beta, a column for every group of every run [J, ... * G]."""
+        weights = np.broadcast_to(self.weights[..., None], self.alpha.shape)
+        weights, alpha, beta = (
+            np.moveaxis(values, -2, 0).reshape(self.alpha.shape[-2], -1)
+            for values in (weights, self.alpha, self.beta)
+        )
+        return weights, alpha, beta

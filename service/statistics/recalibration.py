@@ -1,0 +1,98 @@
+"""Maps from scores to probabilities, with what is not known about them.
+
+Each draw of the posterior is a map of its own. For a map of a given form the nearest one of that form is
+taken to every draw: Platt's logistic curve (Advances in Large Margin Classifiers, 1999), beta calibration
+(Kull, Silva Filho and Flach, AISTATS 2017), or an isotonic map (Zadrozny and Elkan, KDD 2002).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize, special
+
+from service.statistics.binary.score_logistic import projected
+from service.statistics.binary.semi_supervised import ScorePosterior
+from service.statistics.estimate import Estimate
+
+Floats = npt.NDArray[np.float64]
+
+Form = Literal["platt", "beta", "isotonic"]
+FORMS: tuple[Form, ...] = get_args(Form)
+
+_NEAR_END = 1e-6
+_DRAWS = 200
+"""Of the posterior, to make maps of."""
+
+_TERMS: Mapping[Form, tuple[str, ...]] = {
+    "platt": ("offset", "slope"),
+    "beta": ("offset", "slope of log s", "slope of -log(1 - s)"),
+    "isotonic": (),
+}
+
+
+@dataclass(frozen=True)
+class RecalibrationMap:
+    """P(positive | score) at the mean score of every bin.
+
+    Attributes:
+        form: of the map.
+        scores: ascending [B].
+        probability: mean and interval [B]; rising with the score, but for a slope that may be negative.
+        coefficients: of the curve's log odds, by name, each of one number; none of an isotonic map.
+    """
+
+    form: Form
+    scores: Floats
+    probability: Estimate
+    coefficients: Mapping[str, Estimate]
+
+    def apply(self, scores: Floats) -> Floats:
+        """Probabilities of any scores [N], along straight lines between those of the map."""
+        return np.interp(scores, self.scores, self.probability.mean)
+
+
+def recalibrate(posterior: ScorePosterior, form: Form, *, mass: float = 0.95) -> RecalibrationMap:
+    """Make a map of a form.
+
+    Args:
+        posterior: what is believed about every bin.
+        form: of the map; beta calibration is for probabilities alone.
+        mass: of the intervals.
+
+    Raises:
+        ValueError: beta calibration of scores that are no probabilities.
+    """
+    bins = posterior.bins
+    unit = (bins.low, bins.high) == (0.0, 1.0)
+    if form == "beta" and not unit:
+        raise ValueError("beta calibration is for scores that are probabilities; take platt or isotonic")
+    draws, shares = posterior.probabilities[:_DRAWS], bins.counts / bins.total
+    if form == "isotonic":
+        maps = np.stack([optimize.isotonic_regression(each, weights=bins.counts).x for each in draws])
+        return RecalibrationMap(form, bins.scores, Estimate.of(maps, mass), {})
+    design, towards = _design(bins.scores, form, unit=unit)
+    coefficients = np.stack([projected(design, each, shares, towards=towards) for each in draws])
+    return RecalibrationMap(
+        form=form,
+        scores=bins.scores,
+        probability=Estimate.of(special.expit(coefficients @ design.T), mass),
+        coefficients={
+            name: Estimate.of(coefficients[:, column], mass) for column, name in enumerate(_TERMS[form])
+        },
+    )
+
+
+def _design(scores: Floats, form: Form, *, unit: bool) -> tuple[Floats, Floats]:
+    """What the coefficients multiply [B, D], and which are those of a map that changes nothing [D]."""
+    ones = np.ones_like(scores)
+    if not unit:
+        return np.column_stack((ones, scores)), np.array([0.0, 1.0])
+    inside = np.clip(scores, _NEAR_END, 1 - _NEAR_END)
+    if form == "platt":
+        return np.column_stack((ones, special.logit(inside))), np.array([0.0, 1.0])
+    return np.column_stack((ones, np.log(inside), -np.log1p(-inside))), np.array([0.0, 1.0, 1.0])

@@ -1,0 +1,234 @@
+"""Sample sharing where items are known by counts alone: how many labels every vote pattern needs.
+
+An item's vote pattern says which members call it positive. A member's positives are a union of patterns, and
+within a pattern all items are alike to all members. Three facts follow.
+
+- **What is needed.** A random sample of n of the positives of member m holds n s_p / s_m labels of a pattern
+  p, with s_p the pattern's share of traffic and s_m that of the member's positives. If every pattern p has
+  n_p at least of these for each member that calls it positive,
+
+      n_p >= n s_p / (the least s_m of the members m that call p positive),
+
+  then each member's post-stratified estimate varies no more than the mean of n random labels, whatever the
+  precisions theta_p: with w_p = s_p / s_m, sum of w_p^2 theta_p (1 - theta_p) / n_p <= sum of w_p theta_p (1
+  - theta_p) / n <= theta (1 - theta) / n (Cochran, Sampling Techniques, 1977, chapter 5, of proportional
+  allocation).
+- **In which groups to draw.** How densely a pattern is labelled depends only on the smallest member that
+  calls it positive. So members may be taken from the smallest to the largest, each labelling what no smaller
+  one covers. For one child this takes as many labels as the source's scheme (`sample_sharing`); for several,
+  fewer.
+- **What is not done.** Fewer labels do for the same variance if all theta_p (1 - theta_p) are equal: more of
+  the patterns that many members share, fewer of the others. But shared patterns are where members are right
+  and the others are where they err, and there that plan is worse than n random labels, by a third in
+  plausible cases.
+
+Exact: the needs, and that estimates (`member_beliefs.post_stratified`) are unbiased. Approximate: the bound
+on their variance where patterns need less than one label each and are pooled (`Allocation`), and posteriors
+(`member_beliefs.member_beliefs`). Traffic is a stream: no correction is made for a finite number of items, so
+that intervals are on the wide side where most of a member's positives are labelled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from service.statistics.sample_sharing import MOST_MEMBERS, pattern_masks
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.intp]
+Masks = npt.NDArray[np.int64]
+
+_ROUNDING = 1e-9
+"""A need that is so little above an integer is the integer: it stems from floating point."""
+
+
+@dataclass(frozen=True)
+class VotePatterns:
+    """What traffic tells of an ensemble's vote patterns.
+
+    Attributes:
+        masks: the patterns [P], each once: bit m is set where member m calls its items positive. Bit 0 is the
+            ensemble's own decision, the parent. Any set of items over which a metric is taken may
+            stand for "positive".
+        traffic: weight of each [P]; any scale.
+        members: how many there are, the parent included.
+
+    Raises:
+        ValueError: masks and traffic differ in length; a pattern stands twice, or names a member that is not
+            there; traffic is negative or not finite; there are no members, or more than `MOST_MEMBERS`.
+    """
+
+    masks: Masks
+    traffic: Floats
+    members: int
+
+    def __post_init__(self) -> None:
+        if self.masks.shape != self.traffic.shape or self.masks.ndim != 1:
+            raise ValueError("there must be as many weights of traffic as patterns")
+        if not 1 <= self.members <= MOST_MEMBERS:
+            raise ValueError(f"an ensemble has 1 to {MOST_MEMBERS} members, its own decision included")
+        if np.any(self.masks < 0) or np.any(self.masks >> self.members):
+            raise ValueError("a pattern names a member that is not there")
+        if len(np.unique(self.masks)) < len(self.masks):
+            raise ValueError("every pattern must stand once")
+        if not np.all((self.traffic >= 0) & np.isfinite(self.traffic)):
+            raise ValueError("traffic must be finite, and 0 at least")
+
+    @classmethod
+    def of_items(cls, votes: Flags) -> VotePatterns:
+        """Of single items, as many as there are.
+
+        Args:
+            votes: whether a member calls an item positive [N, members], the parent first.
+
+        Raises:
+            ValueError: votes are not a table of booleans, or have too many columns.
+        """
+        masks, counts = np.unique(pattern_masks(votes), return_counts=True)
+        return cls(masks, counts.astype(np.float64), votes.shape[1])
+
+    def called(self) -> Flags:
+        """Whether a member calls the items of a pattern positive [members, P]."""
+        return (self.masks >> np.arange(self.members)[:, None] & 1).astype(np.bool_)
+
+    def sizes(self) -> Floats:
+        """Traffic of every member's positives [members], on the scale of the traffic."""
+        return self.called() @ self.traffic
+
+    def within(self) -> Floats:
+        """Share of every pattern in a member's positives [members, P]; all 0 where there are none."""
+        sizes = self.sizes()[:, None]
+        held = np.where(self.called(), self.traffic, 0.0)
+        return np.divide(held, sizes, out=np.zeros(held.shape), where=sizes > 0)
+
+
+@dataclass(frozen=True)
+class PatternPlan:
+    """How many more labels every vote pattern should get.
+
+    Attributes:
+        more: labels to ask for [P].
+        separate: labels that it would take to sample every member by itself: those wanted, times the members
+            that call anything positive.
+    """
+
+    more: Indices
+    separate: int
+
+    @property
+    def cost(self) -> int:
+        """Labels to ask for, in all."""
+        return int(self.more.sum())
+
+    @property
+    def saving(self) -> float:
+        """1 - cost / separate; 0 where nothing is called positive.
+
+        Below 0 it is the truth: the plan then costs more labels than separate samples would. These need no
+        rounding, while every stratum is rounded up to whole labels, or it would have fewer than some member
+        needs. So the plan may cost more, by less than a label for each stratum, where few labels are wanted
+        and members hardly overlap; some member has more labels than are wanted then.
+        """
+        return 1 - self.cost / self.separate if self.separate else 0.0
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """What every vote pattern needs, so that all members have as many labels as are wanted.
+
+    A pattern that needs one label or more is a stratum of its own. Thin ones, which need less, would each be
+    rounded up to a label, and there may be hundreds; so thin patterns of the same density, that is of the
+    same smallest member, are one stratum together. Its labels are drawn in proportion to traffic and so are
+    a random sample of it, and of every member's part of it. Labels that came otherwise, or under other
+    traffic, tell of a thick pattern as well as any; a thin stratum they bias, by as much as they favour some
+    of it.
+
+    Attributes:
+        patterns: what traffic tells.
+        wanted: labels that every member is to have.
+        needed: labels that every pattern needs [P], before rounding up; 0 where nobody calls it positive.
+        strata: stratum of every pattern [P], from 0; -1 where nothing is needed.
+    """
+
+    patterns: VotePatterns
+    wanted: int
+    needed: Floats
+    strata: Indices
+
+    def plan(self, labelled: Floats, rng: np.random.Generator) -> PatternPlan:
+        """How many more labels every pattern should get.
+
+        Every stratum gets as many as it needs, rounded up, less those that it has. Within a stratum of thin
+        patterns they are drawn in proportion to traffic; planned again when they are there, nothing more is
+        asked.
+
+        Args:
+            labelled: labels that each pattern has, requests in flight counted as labels [P]; not whole
+                numbers where old ones are forgotten.
+            rng: draws among thin patterns.
+
+        Raises:
+            ValueError: labelled has another length than the patterns, or holds what is not 0 or more.
+        """
+        if labelled.shape != self.needed.shape:
+            raise ValueError("there must be as many counts of labels as patterns")
+        if not np.all((labelled >= 0) & np.isfinite(labelled)):
+            raise ValueError("labels must be 0 or more")
+        more = np.zeros(len(self.needed), np.intp)
+        for stratum in range(self.count):
+            of = np.flatnonzero(self.strata == stratum)
+            lacking = np.ceil(self.needed[of].sum() - _ROUNDING) - labelled[of].sum()
+            wanting = max(int(np.ceil(lacking - _ROUNDING)), 0)
+            traffic = self.patterns.traffic[of]
+            more[of] = rng.multinomial(wanting, traffic / traffic.sum())
+        separate = self.wanted * int(np.count_nonzero(self.patterns.sizes()))
+        return PatternPlan(more, separate)
+
+    @property
+    def count(self) -> int:
+        """How many strata there are."""
+        return int(self.strata.max(initial=-1)) + 1
+
+    def sums(self, values: Floats) -> Floats:
+        """Sums over the patterns of every stratum [..., count].
+
+        Args:
+            values: of every pattern [..., P].
+        """
+        if not self.count:
+            return np.zeros((*values.shape[:-1], 0))
+        grouped = np.argsort(self.strata, kind="stable")
+        starts = np.searchsorted(self.strata[grouped], np.arange(self.count))
+        return np.add.reduceat(values[..., grouped], starts, axis=-1)
+
+
+def allocate(patterns: VotePatterns, wanted: int) -> Allocation:
+    """What every vote pattern needs, so that all members have as many labels as are wanted.
+
+    The formula stands at the top of this module. Labels that are there elsewhere never make up for those
+    that a pattern lacks: the more of one pattern, the surer that one only.
+
+    Args:
+        patterns: what traffic tells.
+        wanted: labels that every member is to have, as a random sample of its positives would be.
+
+    Raises:
+        ValueError: wanted is below 1.
+    """
+    if wanted < 1:
+        raise ValueError("a member is to have one label at least")
+    called = patterns.called()
+    sizes = np.where(called, patterns.sizes()[:, None], np.inf)
+    smallest, size = sizes.argmin(axis=0), sizes.min(axis=0)
+    some = called.any(axis=0) & (patterns.traffic > 0)
+    needed = np.divide(wanted * patterns.traffic, size, out=np.zeros(len(size)), where=some)
+    thin = needed < 1 - _ROUNDING
+    # Thick patterns are told apart by their own numbers, thin ones by their smallest member's.
+    keys = np.where(thin, -1 - smallest, np.arange(len(size)))
+    strata = np.full(len(size), -1, np.intp)
+    strata[some] = np.unique(keys[some], return_inverse=True)[1]
+    return Allocation(patterns, wanted, needed, strata)

@@ -1,0 +1,114 @@
+"""The builder of the Redis client: called where a process or a command is put together."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import redis
+from redis.backoff import NoBackoff
+from redis.cluster import RedisCluster
+from redis.exceptions import RedisClusterException
+from redis.retry import Retry
+
+from service.config.settings import RedisSettings
+from service.config.tls import FreshContext
+from service.domain.errors import Unavailable
+from service.store.errors import redis_refusal
+
+Reach = Callable[[tuple[str, int]], tuple[str, int]]
+
+
+class _Cluster(RedisCluster):
+    """A client of a Redis Cluster that follows redirections, and else runs nothing twice.
+
+    The library runs the commands of a plain pipeline again, one by one, when its connection breaks, whatever
+    retries it is told; those of a transaction it does not. It gives their replies as the wire has them, so
+    those of ours that differ are given the form here that they have from a Redis alone.
+    """
+
+    def pipeline(self, transaction: bool | None = None, shard_hint: Any = None) -> Any:  # noqa: ARG002 - always one
+        pipeline: Any = super().pipeline(transaction=True, shard_hint=shard_hint)  # type: ignore[no-untyped-call]
+        pipeline.cluster_response_callbacks = {"HRANDFIELD": _fields_and_values, "XRANGE": _stream_entries}
+        return pipeline
+
+
+def _fields_and_values(pairs: list[list[bytes]], **_: Any) -> list[bytes]:
+    return [each for pair in pairs for each in pair]
+
+
+def _stream_entries(
+    entries: list[tuple[bytes, list[bytes]]], **_: Any
+) -> list[tuple[bytes, dict[bytes, bytes]]]:
+    return [(entry_id, dict(zip(told[::2], told[1::2], strict=True))) for entry_id, told in entries]
+
+
+def build_redis(settings: RedisSettings, *, reach: Reach | None = None) -> redis.Redis | RedisCluster:
+    """A Redis client that never retries by itself: a write whose reply was lost is not repeated blindly.
+
+    Args:
+        settings: the Redis part of the settings.
+        reach: of a cluster, where a node that names itself (host, port) is reached; there, if absent.
+
+    Raises:
+        ConfigurationError: a file of the settings cannot be used.
+        Unavailable: no node of the cluster can be reached, or they refuse. A Redis alone is reached when it
+            is used.
+    """
+    url = settings.url.get_secret_value()
+    never = Retry(NoBackoff(), 0)
+    options: dict[str, Any] = {
+        "socket_timeout": settings.timeout_seconds,
+        "socket_connect_timeout": settings.timeout_seconds,
+        "health_check_interval": 0,
+    }
+    if settings.username is not None:
+        options["username"] = settings.username
+    if settings.password is not None:
+        options["password"] = settings.password.get_secret_value()
+    pool_class = _pool_class(settings)
+    if not settings.cluster:
+        return redis.Redis.from_pool(pool_class.from_url(url, retry=never, **options))
+    try:
+        return _Cluster.from_url(
+            url, retry=never, address_remap=reach, connection_pool_class=pool_class, **options
+        )
+    except (redis.RedisError, RedisClusterException) as error:
+        raise redis_refusal(error) or Unavailable("redis", error.__cause__ or error) from error
+
+
+def _pool_class(settings: RedisSettings) -> type[redis.ConnectionPool]:
+    """What makes connections.
+
+    Encrypted ones trust and show what the settings say, and nothing else: the library's own would trust the
+    system's certificates too, and ask a terminal for the key's password. And none says which library it is,
+    or asks for what Redis Enterprise alone has: for either a right would be needed that serves nothing else.
+    """
+    kinds = {
+        "redis": redis.Connection,
+        "rediss": redis.SSLConnection,
+        "unix": redis.UnixDomainSocketConnection,
+    }
+    kind: Any = kinds[urlsplit(settings.url.get_secret_value()).scheme]
+    # Made now, though sockets are wrapped later, so that a file which cannot be used is told at once.
+    context = FreshContext(settings, at="redis", failure=redis.ConnectionError)
+
+    class QuietConnection(kind):  # type: ignore[misc]  # a class by the URL's scheme
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self.driver_info = self.lib_name = self.lib_version = None
+            self.maint_notifications_config = None
+
+        def _wrap_socket_with_ssl(self, sock: socket.socket) -> ssl.SSLSocket:
+            return context.wrap_socket(sock, server_hostname=self.host)
+
+    class QuietPool(redis.ConnectionPool):
+        """Of a cluster's client, no other way leads to the class of its connections."""
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options | {"connection_class": QuietConnection})
+
+    return QuietPool

@@ -1,0 +1,104 @@
+"""Marks of traffic: how much of it every table had counted by some earlier times.
+
+What came between two marks is their difference (`service/domain/traffic_counts.py`). The name of a hash's
+field says what a mark is for, of which reference it is (0 of none), and when it was made; its value has the
+compressed counts. A field never changes its value, so a process reads each field once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from service.domain.errors import FenceRefused
+from service.domain.traffic_counts import TrafficCounts
+from service.store.connection import Connection, unavailable_when_away
+from service.store.keys import ModelKeys
+
+Purpose = Literal["beginning", "first", "since", "until", "recent"]
+"""What a mark is for: the first traffic ever; the end of the first predictions, which are the reference;
+beginning and end of a reference that was set; and those that go after a while, to know what is recent."""
+
+
+@dataclass(frozen=True, order=True)
+class MarkName:
+    """Which mark it is.
+
+    Attributes:
+        purpose: what it is for.
+        at: when the traffic was read, seconds since the epoch.
+        set_at: when the reference was set that it is of; 0 of none.
+    """
+
+    purpose: Purpose
+    at: float
+    set_at: float = 0.0
+
+    def field(self) -> str:
+        """As it stands in the hash."""
+        return f"{self.purpose}|{self.set_at!r}|{self.at!r}"
+
+    @classmethod
+    def parse(cls, field: str) -> MarkName | None:
+        """From a field of the hash; None of one that a newer version may have written."""
+        purpose, *times = field.split("|")
+        known = {name: name for name in get_args(Purpose)}
+        if purpose not in known or len(times) != 2:  # noqa: PLR2004 - of the reference, and of the mark
+            return None
+        set_at, at = map(float, times)
+        return cls(known[purpose], at, set_at)
+
+
+Marks = Mapping[MarkName, TrafficCounts]
+"""Predictions ever seen by every mark; there may be more rows, and other tables, by now."""
+
+
+class MarkStore:
+    """The marks of one model, as one process knows them.
+
+    Args:
+        connection: to Redis.
+        keys: of the model.
+    """
+
+    def __init__(self, connection: Connection, keys: ModelKeys) -> None:
+        self._connection = connection
+        self._keys = keys
+        self._known: dict[MarkName, TrafficCounts] = {}
+
+    def marks(self) -> Marks:
+        """All marks that are kept.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        client, key = self._connection.client, self._keys.marks
+        with unavailable_when_away():
+            names = [name for field in client.hkeys(key) if (name := MarkName.parse(field.decode()))]
+            new = [name for name in names if name not in self._known]
+            values = client.hmget(key, [name.field() for name in new]) if new else []
+        self._known = {name: self._known[name] for name in names if name in self._known} | {
+            name: TrafficCounts.unpack(value)
+            for name, value in zip(new, values, strict=True)
+            if value is not None
+        }
+        return self._known
+
+    def keep(self, marks: Marks, *, going: Collection[MarkName], epoch: int) -> None:
+        """Keep further marks, and let some go.
+
+        Args:
+            marks: those that come.
+            going: names of those that go.
+            epoch: the leader's.
+
+        Raises:
+            FenceRefused: a newer leader has written.
+            Unavailable: Redis cannot answer now. Keeping the same again is harmless.
+        """
+        arguments: list[str | bytes | int | float] = [epoch, len(going), *(name.field() for name in going)]
+        for name, counts in marks.items():
+            arguments += [name.field(), counts.pack()]
+        if self._connection.run("keep_marks", [self._keys.fence, self._keys.marks], arguments) == b"fenced":
+            raise FenceRefused("a newer leader has taken over; this one marks no traffic")

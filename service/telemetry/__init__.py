@@ -1,0 +1,1 @@
+"""The metric catalogue, the counters of a process, health and logs."""
