@@ -44,7 +44,7 @@ check: $(VENV)/dev.installed  ## lint, format, types, import direction, generate
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy benchmarks
-	$(BIN)/mypy docs/screenshots.py
+	$(BIN)/mypy docs/screenshots.py docs/house.py
 	$(BIN)/mypy -p deploy.grafana
 	$(BIN)/mypy -p helm
 	$(BIN)/mypy .ci/image_smoke.py .ci/image_site.py .ci/contained.py deploy/image/healthcheck.py
@@ -56,6 +56,7 @@ check: $(VENV)/dev.installed  ## lint, format, types, import direction, generate
 	$(BIN)/python -m deploy.grafana --check
 	$(BIN)/python -m helm --check
 	$(BIN)/python -m benchmarks.page --check
+	$(BIN)/python -m docs.house --check
 
 fuzz: $(VENV)/fuzz.installed  ## give the decoders a million bad inputs (RUNS=1000000 SEED=1)
 	PYTHONPATH=tests/fuzz RUNS=$(RUNS) $(BIN)/python tests/fuzz/run.py
@@ -67,6 +68,7 @@ docs: $(VENV)/dev.installed   ## write the generated pages anew
 	$(BIN)/credence describe rights
 	$(BIN)/python -m deploy.grafana
 	$(BIN)/python -m helm
+	$(BIN)/python -m docs.house
 
 benchmarks: $(VENV)/dev.installed  ## measure replays, beliefs, scrapes, curves, flushes, label efficiency (minutes); the others: python -m benchmarks.page --run
 	$(BIN)/python -m benchmarks.replay_speed
