@@ -2,7 +2,7 @@
 --
 -- KEYS 1 open  2 deadlines  3 outbox  4 outcomes (stream)  5 tallies
 --      6 labels (hash of this partition: batches, applied ever)  7 claims (see claim_requests.lua)
---      then per label: request hash, asked hash (records: see store/asked.py)
+--      then per label: request hash, asked hash (records: see store/request_registry.py)
 --      then claimable sets of vendors
 -- ARGV 1 outcomes to keep, about  2 how long a label may be corrected (s)  3 now (s)  4 labels
 --      then per label 9: request id, its field in the asked hash, digest of item and vendor, digest of a request that

@@ -1,7 +1,7 @@
 -- Close requests whose deadline has passed, or issue them once more.
 --
 -- KEYS 1 fence  2 open  3 deadlines  4 outbox  5 budget  6 tallies  7 claims (see claim_requests.lua)
---      then per request: its hash, asked hash (records: see store/asked.py)
+--      then per request: its hash, asked hash (records: see store/request_registry.py)
 --      then claimable sets of vendors
 -- ARGV 1 epoch  2 now (s)  3 how long an answer that is on its way is waited for (s)  4 requests
 --      then per request 9: id, its field in the asked hash, attempt that expires, new deadline (s; '' to close it),

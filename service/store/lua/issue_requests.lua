@@ -7,7 +7,7 @@
 --      5 budget     hash    assessment|window -> labels used
 --      6 tallies    hash    event|assessment -> how often
 --      7 outcomes   stream  labels; entries of further draws of an item are added
---      then per candidate: pool hash, drawn list, request hash, asked hash (records: see store/asked.py)
+--      then per candidate: pool hash, drawn list, request hash, asked hash (records: see store/request_registry.py)
 --      then claimable sets of vendors  zset  request id, by when it may be claimed (s)
 -- ARGV 1 epoch  2 budget field  3 budget limit  4 assessment  5 now (s)  6 how long a label may be corrected (s)
 --      7 records that an asked hash may hold  8 outcomes to keep, about  9 candidates

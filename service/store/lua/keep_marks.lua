@@ -1,6 +1,6 @@
 -- Keep marks of traffic, and let others go.
 --
--- KEYS 1 fence  2 marks  hash  what a mark is for and when it was made -> traffic by then (see store/marks.py)
+-- KEYS 1 fence  2 marks  hash  what a mark is for and when it was made -> traffic by then (see store/traffic_checkpoints.py)
 -- ARGV 1 epoch  2 how many marks go  3... their names
 --      then of every mark that is kept: its name, its value
 -- Returns 'kept' or 'fenced'.
