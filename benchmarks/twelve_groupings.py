@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from prometheus_client import CollectorRegistry
@@ -140,6 +141,7 @@ class Interval(NamedTuple):
     grouping: str
     labels: int
     lower: float
+    mean: float
     upper: float
     recent: float
     """Accuracy over the traffic of the last day."""
@@ -194,18 +196,19 @@ def run(case: Case, redis_url: str, seed: int) -> Iterator[Interval]:
 def _records(world: World, predictions: Indices, turn: int, now: float) -> list[list[Record]]:
     """Messages of one step, by partition."""
     records: list[list[Record]] = [[] for _ in range(PARTITIONS)]
-    values, length = world.values[:, predictions].T.tolist(), DAY / STEPS_A_DAY
+    names, length = WIDE.attribute_names, DAY / STEPS_A_DAY
+    values = np.strings.add("v", world.values[:, predictions].T.astype(str)).tolist()
     for n, (prediction, row) in enumerate(zip(predictions.tolist(), values, strict=True)):
         message = {
             "model": MODEL,
             "item_id": f"{turn}-{n}",
             "predicted_class": CLASSES[prediction % len(CLASSES)],
             "score": float(world.scores[prediction]),
-            "attributes": {name: f"v{value}" for name, value in zip(WIDE.attribute_names, row, strict=True)},
+            "attributes": dict(zip(names, row, strict=True)),
         }
         at = now - length * (1 - n / len(predictions))
         offset = (turn * len(predictions) + n) // PARTITIONS
-        records[n % PARTITIONS].append(Record(offset, int(1_000 * at), json.dumps(message).encode()))
+        records[n % PARTITIONS].append(Record(offset, int(1_000 * at), msgspec.json.encode(message)))
     return records
 
 
@@ -225,8 +228,10 @@ def _intervals(
 ) -> Iterator[Interval]:
     for name in (*WIDE.attribute_names, ALL):
         there = snapshot.groupings[name]
-        bounds = zip(there.groups, there.accuracy_lower, there.accuracy_upper, strict=True)
-        for group, lower, upper in bounds:
+        bounds = zip(
+            there.groups, there.accuracy_lower, there.accuracy_mean, there.accuracy_upper, strict=True
+        )
+        for group, lower, mean, upper in bounds:
             truth = everything[name].get(group)
             if truth is None:
                 continue
@@ -234,6 +239,7 @@ def _intervals(
                 name,
                 snapshot.outcomes,
                 float(lower),
+                float(mean),
                 float(upper),
                 # Of a group without traffic on that day, accuracy over all traffic is what is left.
                 recent[name].get(group, truth),
@@ -254,7 +260,7 @@ def table(case: Case, found: Sequence[Interval], runs: int) -> Table:
     for name, intervals in sorted(
         kinds.items(), key=lambda kind: ("about" in kind[0], len(kind[0]), kind[0])
     ):
-        lower, upper, recent, overall = np.array([one[2:] for one in intervals]).T
+        lower, mean, upper, recent, overall = np.array([one[2:] for one in intervals]).T
         rows.append(
             (
                 name,
@@ -265,6 +271,7 @@ def table(case: Case, found: Sequence[Interval], runs: int) -> Table:
                     100 * float((recent > upper).mean()),
                     100 * float(((lower <= overall) & (overall <= upper)).mean()),
                     100 * float((upper - lower).mean()),
+                    100 * float((mean - recent).mean()),
                 ),
             )
         )
@@ -273,12 +280,8 @@ def table(case: Case, found: Sequence[Interval], runs: int) -> Table:
         f"{'half of the traffic in bursts' if case.bursts else 'steady traffic'}, {runs} runs",
         "intervals of",
         (
-            "number",
-            "hold, %",
-            "truth below, %",
-            "truth above, %",
-            "hold that of all days, %",
-            "width, points",
+            *("number", "hold, %", "truth below, %", "truth above, %"),
+            *("hold that of all days, %", "width, points", "bias, points"),
         ),
         rows,
     )
