@@ -2,7 +2,9 @@
 
 A change is looked for in the labels that a grouping asked for, which are a random sample within its groups,
 in the order of their predictions: the model changed between two of these, whenever they were labelled. What
-it leaves of labels holds for all labels of the group, whoever asked for them, and so for all groupings.
+a suspected change leaves of labels holds for all labels of the group, whoever asked for them, and so for all
+groupings. Without suspicion, a group of many labels is still unsure of the latest ones; that holds for labels
+that its own grouping asked for, so that a large group takes little from the small ones inside it.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from service.monitoring.outcome_aggregates import SumTallies, counting_in
-from service.statistics.change_points import FEWEST, what_remains
+from service.statistics.change_points import FEWEST, SUSPECTED, what_remains
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -198,7 +200,7 @@ def forgotten(
     run_length: float,
     memory: ChangeMemory,
 ) -> Forgotten:
-    """What changes of groups leave of all labels: of each the least that any of its groups leaves.
+    """What changes of groups leave of all labels: of each the least that any group leaves which has a say.
 
     Args:
         outcomes: that are known.
@@ -256,7 +258,10 @@ def _joined(regions: Indices | None, suspected: Indices) -> Indices:
 def _kept(
     outcomes: PlacedOutcomes, asked: Flags, groups: Indices, courses: Mapping[int, _Course]
 ) -> tuple[Indices, Floats]:
-    """Rows of the suspected groups, whoever asked, and what is kept of each: as of the one before it."""
+    """Rows of the groups, and what is kept of each: as of the one before it that was asked for.
+
+    Of groups that are suspected to have changed, whoever asked; of the others, those that were asked for.
+    """
     number = np.full(int(groups.max()) + 1, -1)
     number[list(courses)] = np.arange(len(courses))
     rows = counting_in(number[groups] >= 0, outcomes.sums)
@@ -267,4 +272,6 @@ def _kept(
     # Those that were asked for come in the order in which courses tell them, group after group.
     told = np.cumsum(asked[outcomes.sums[rows]]) - 1
     every = np.concatenate([course.factors for course in courses.values()])
-    return rows, every[np.maximum(told, begins[of])]
+    suspected = np.array([course.probability >= SUSPECTED for course in courses.values()])
+    counts = suspected[of] | asked[outcomes.sums[rows]]
+    return rows[counts], every[np.maximum(told, begins[of])][counts]

@@ -26,6 +26,9 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 
+SUSPECTED: Final = 0.2
+"""Probability from which a change holds for all labels of its group, whoever asked for them."""
+
 DETECTED: Final = 0.5
 """Probability from which a change is reported."""
 

@@ -100,8 +100,9 @@ def test_the_better_one_is_found_overall_and_in_every_group(connection: Connecti
     assert found.worse[0] < 0.01
     assert found.evidence_better[0] > 20
     assert (found.difference.mean[1:] > 0).all()
-    assert found.labels[0] == pytest.approx(DIFFER[asked].sum())
-    assert found.labels[1:].sum() == pytest.approx(DIFFER[asked].sum())
+    # The latest labels count more than older ones, as the model may have changed.
+    assert 0.3 * DIFFER[asked].sum() < found.labels[0] < DIFFER[asked].sum()
+    assert found.labels[1:].sum() == pytest.approx(found.labels[0], rel=0.1)
 
 
 def test_how_often_they_disagree_is_known_without_a_label(connection: Connection) -> None:

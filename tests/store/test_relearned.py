@@ -78,7 +78,8 @@ def test_its_accuracy_is_that_of_now_and_known_by_fewer_labels(labelled: Connect
     now, ever = forgets.groupings["region"], keeps.groupings["region"]
     assert now.accuracy_mean[south] < 0.2 < ever.accuracy_mean[south]
     assert now.beliefs.labels[south] < 0.8 * ever.beliefs.labels[south]
-    assert now.beliefs.labels[north] == pytest.approx(ever.beliefs.labels[north])
+    # Of a group without a change, older labels count less than the latest ones, but count.
+    assert 50 < now.beliefs.labels[north] < ever.beliefs.labels[north]
     assert now.beliefs.labels_counted.tolist() == ever.beliefs.labels_counted.tolist()
 
 

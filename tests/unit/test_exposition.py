@@ -266,8 +266,8 @@ def test_the_time_to_a_verdict_is_that_of_labels_that_come_and_fade(half_life_da
 
 def test_shares_of_traffic_that_fails_and_meets_are_of_all_groups() -> None:
     many = [f"c{i:02d}" for i in range(38)] + ["cat", "dog"]
-    some = snapshot(100, classes=many, metric_groups=5, alerts={"min_accuracy": 0.8})
-    every = snapshot(100, classes=many, alerts={"min_accuracy": 0.8})
+    some = snapshot(300, classes=many, metric_groups=5, alerts={"min_accuracy": 0.8})
+    every = snapshot(300, classes=many, alerts={"min_accuracy": 0.8})
     at = {"model": "m", "grouping": "class"}
     for name in ("failing", "meeting"):
         told = [
