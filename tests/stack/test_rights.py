@@ -64,14 +64,20 @@ def _close_the_loop(loop: Roles, stack: ExitStack, admin: redis.Redis) -> None:
     loop.start("serve", stack, "serve")
     labeller.answer_until(OUTCOMES)
     evidence = model_keys(deployment.settings, "sorter", deployment.settings.cell_space("sorter")).evidence
-    wait_for(lambda: admin.exists(evidence), seconds=60, what="a checkpoint of the evidence")
+
+    def checkpointed() -> bool:
+        # A request that is issued again and again, as nobody answers, would hold back the checkpoint.
+        labeller.answer()
+        return bool(admin.exists(evidence))
+
+    wait_for(checkpointed, seconds=60, what="a checkpoint of the evidence")
 
     def two_answered() -> list[LabelRequest] | None:
-        # Of those seen some may have expired before their answer came.
+        # Of those seen some may have expired before their answer came; the oldest outcomes are soon trimmed.
         page = facts.outcomes(BEGINNING)
         known = set() if page is None else {entry.fact.request_id for entry in page.labelled}
         answered = [request for request in labeller.seen if request.request_id in known]
-        return answered[:2] if len(answered) >= 2 else None
+        return answered[-2:] if len(answered) >= 2 else None
 
     first, second = wait_for(two_answered, seconds=60, what="two outcomes")
     was = truth(int(first.item_id.removeprefix("item-")))
