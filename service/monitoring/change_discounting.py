@@ -92,8 +92,8 @@ class Forgotten:
     Attributes:
         factors: what is kept of every row of the ledger, in (0, 1] [rows]; None if all of all.
         relearned: groups that changed, by grouping and name.
-        regions: of every label cell, a number that cells share which are in the same groups that are
-            suspected to have changed [cells]; None if all of all is kept.
+        regions: of every label cell, a number that cells share which are in the same groups whose labels are
+            discounted [cells]; None if all of all is kept.
         regions_of_any_vote: the same, by groupings of which no labels are silent.
         changed: probability that every group has changed, by grouping [G].
     """
@@ -140,7 +140,7 @@ class ChangeMemory:
     def courses(
         self, outcomes: PlacedOutcomes, asked: Flags, groups: Indices, *, run_length: float
     ) -> dict[int, _Course]:
-        """Of groups that are suspected to have changed.
+        """Of groups whose labels are discounted.
 
         Args:
             outcomes: all of them.
@@ -226,11 +226,11 @@ def forgotten(
         factors[rows] = np.minimum(factors[rows], kept)
         changed[grouping.name] = np.zeros(len(grouping.groups))
         changed[grouping.name][list(courses)] = [course.probability for course in courses.values()]
-        suspected = np.zeros(len(grouping.groups) + 1, np.intp)
-        suspected[list(courses)] = np.arange(1, len(courses) + 1)
-        regions = _joined(regions, suspected[grouping.cells])
+        discounted = np.zeros(len(grouping.groups) + 1, np.intp)
+        discounted[list(courses)] = np.arange(1, len(courses) + 1)
+        regions = _joined(regions, discounted[grouping.cells])
         if not grouping.silent:
-            of_any_vote = _joined(of_any_vote, suspected[grouping.cells])
+            of_any_vote = _joined(of_any_vote, discounted[grouping.cells])
         changes = {group: course.change for group, course in courses.items() if course.change is not None}
         if changes:
             relearned[grouping.name] = {grouping.groups[group]: change for group, change in changes.items()}
@@ -248,11 +248,11 @@ def _by(sources: Sequence[int], outcomes: PlacedOutcomes) -> Flags:
     return asked
 
 
-def _joined(regions: Indices | None, suspected: Indices) -> Indices:
+def _joined(regions: Indices | None, discounted: Indices) -> Indices:
     """Regions of cells that are alike in both [cells]."""
     if regions is not None:
-        suspected = suspected + regions * (int(suspected.max(initial=0)) + 1)
-    return np.unique(suspected, return_inverse=True)[1].ravel()
+        discounted = discounted + regions * (int(discounted.max(initial=0)) + 1)
+    return np.unique(discounted, return_inverse=True)[1].ravel()
 
 
 def _kept(
