@@ -58,6 +58,8 @@ def site(
                     broker=bootstrap_servers,
                     redis_url=redis_server.url,
                     assessments=ASSESSMENTS,
+                    # No accuracy changes here: a chance streak of right labels must not hide the weak group.
+                    model="forgetting: {after_change: false}",
                 )
             )
         )
