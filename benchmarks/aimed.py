@@ -157,9 +157,7 @@ class Watched:
             index=index,
             probability_sums={},
             ledger=self._ledger,
-            metric_groups=200,
             at=self._now,
-            told_before={},
         )
         drift = model_drift(
             index=index,

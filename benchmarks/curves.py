@@ -96,7 +96,7 @@ def round_seconds(turns: int) -> tuple[float, float]:
                     learner.submit(learn_scores, bins, np.random.default_rng(turn)) if learning else None
                 )
                 began = time.perf_counter()
-                snapshot_of(settings, traffic, ledger, 200)
+                snapshot_of(settings, traffic, ledger)
                 taken.append(time.perf_counter() - began)
                 if running is not None:
                     running.result()

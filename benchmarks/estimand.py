@@ -329,9 +329,7 @@ class Watched:
             index=self.index(),
             probability_sums={},
             ledger=self.ledger,
-            metric_groups=1,
             at=self.now,
-            told_before={},
         )
 
     def ask(self, believed: dict[str, Any] | None) -> None:

@@ -186,9 +186,7 @@ def run(requests: Requests, settings: Settings) -> Iterator[Day]:
                 index=index,
                 probability_sums={},
                 ledger=ledger,
-                metric_groups=1,
                 at=now,
-                told_before={},
                 known=known,
             )["site"]
             truth = requests.accuracy

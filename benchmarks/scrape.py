@@ -22,6 +22,7 @@ from service.domain.traffic import Traffic
 from service.domain.traffic_tables import ALL_TRAFFIC, tables
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.round_facts import Facts, RoundState
 from service.monitoring.snapshot import ModelSnapshot, take_snapshot
 from service.serving.prometheus import SnapshotCollector
 from service.serving.web.app import WebServer
@@ -89,28 +90,29 @@ def facts_of(settings: Settings) -> tuple[TrafficFacts, OutcomeLedger]:
     return traffic, ledger
 
 
-def snapshot_of(
-    settings: Settings, traffic: TrafficFacts, ledger: OutcomeLedger, metric_groups: int
-) -> ModelSnapshot:
+def snapshot_of(settings: Settings, traffic: TrafficFacts, ledger: OutcomeLedger) -> ModelSnapshot:
     """A round's snapshot."""
     return take_snapshot(
         model="m",
         settings=settings.models["m"],
-        index=GroupIndex(settings.cell_space("m"), traffic.traffic, ledger.cells),
-        traffic=traffic,
-        requests=RequestFacts({}, 0, {}, {}),
-        ledger=ledger,
-        metric_groups=metric_groups,
+        facts=Facts(
+            traffic=traffic,
+            requests=RequestFacts({}, 0, {}, {}),
+            ledger=ledger,
+            index=GroupIndex(settings.cell_space("m"), traffic.traffic, ledger.cells),
+        ),
+        state=RoundState(),
+        performances={},
         history_seconds=3_600,
         now=time.time(),
         rng=np.random.default_rng(2),
     )
 
 
-def scrapes(snapshot: ModelSnapshot, turns: int) -> tuple[float, float, int, int]:
+def scrapes(snapshot: ModelSnapshot, group_limit: int, turns: int) -> tuple[float, float, int, int]:
     """Median and longest scrape in milliseconds, bytes, and bytes gzipped."""
     registry = CollectorRegistry()
-    registry.register(SnapshotCollector(lambda: [snapshot]))
+    registry.register(SnapshotCollector(lambda: [snapshot], group_limit=group_limit))
     PipelineMetrics(registry, time.time)
     server = WebServer(monitoring_app(registry, Health()), name="monitoring", host="127.0.0.1", port=0)
     taken, body = [], b""
@@ -128,11 +130,11 @@ def measure(classes: int, turns: int) -> dict[str, float]:
     settings = settings_of(classes)
     traffic, ledger = facts_of(settings)
     figures: dict[str, float] = {}
-    for bound, metric_groups in (("default bound", Bounds().metric_groups), ("no bound", UNBOUNDED)):
+    for bound, group_limit in (("default bound", Bounds().metric_groups), ("no bound", UNBOUNDED)):
         began = time.perf_counter()
-        snapshot = snapshot_of(settings, traffic, ledger, metric_groups)
+        snapshot = snapshot_of(settings, traffic, ledger)
         figures[f"{bound}: a snapshot of {classes:,} groups, ms"] = 1e3 * (time.perf_counter() - began)
-        middle, longest, size, zipped = scrapes(snapshot, turns)
+        middle, longest, size, zipped = scrapes(snapshot, group_limit, turns)
         figures[f"{bound}: a scrape, median, ms"] = middle
         figures[f"{bound}: a scrape, longest, ms"] = longest
         figures[f"{bound}: size of a scrape, MB"] = size / 1e6

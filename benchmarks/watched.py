@@ -121,9 +121,7 @@ class Watched:
             index=self._index(),
             probability_sums={},
             ledger=self._ledger,
-            metric_groups=1,
             at=NOW,
-            told_before={},
         )[settings.asked_grouping]
         stands = standing(settings, grouping, np.zeros(len(grouping.groups)))
         if stands is None:

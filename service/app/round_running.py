@@ -82,7 +82,9 @@ class RoundRunner:
         self._rounds = Rounds(
             monitors, board=board, lease=lease, publisher=publisher, metrics=metrics, clock=clock
         )
-        registry.register(SnapshotCollector(lambda: list(board.values())))
+        registry.register(
+            SnapshotCollector(lambda: list(board.values()), group_limit=settings.bounds.metric_groups)
+        )
 
     def start(self, *, on_failure: Callable[[], None]) -> None:
         """Begin with the first round.

@@ -297,7 +297,7 @@ def model_monitor(
         checkpoints=CheckpointStore(connection, keys),
         outcome_limit=settings.bounds.outcomes,
         rng=rng,
-        metric_groups=settings.bounds.metric_groups,
+        history_groups=settings.bounds.metric_groups,
         history_seconds=settings.http.history_hours * 3_600,
         assignment=VendorAssignment(
             {name: vendor.share for name, vendor in settings.vendors_of(model).items()}, hash_key

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,6 @@ from service.monitoring.anytime_tests import EXPECTED_TO_DIFFER, GroupingEvidenc
 from service.monitoring.change_discounting import Relearned
 from service.monitoring.evidence_base import OTHERS_SAY
 from service.monitoring.group_index import Groups
-from service.monitoring.metric_selection import OtherGroups, other_groups, told_groups
 from service.statistics import beta as betas
 from service.statistics.confusion import Confusion, CostBeliefs, assess_confusion
 from service.statistics.estimate import Estimate
@@ -24,7 +23,6 @@ from service.statistics.mixture import BetaMixture
 from service.statistics.shrinkage import own_rate, own_share
 
 Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 
 ECE_LABELS = 2
@@ -101,6 +99,10 @@ class GroupingSnapshot:
     """P(accuracy < the alert threshold), where one is configured; not of score bins."""
     ece_above: Floats | None
     """P(ECE > the alert threshold), where one is configured."""
+    enough: Flags
+    """Whether it has the labels that a verdict on its accuracy needs."""
+    enough_for_ece: Flags
+    """Whether it has those that one on its ECE needs."""
     low: Flags
     """Whether the accuracy is known to be below the threshold: with enough labels, and with confidence."""
     meets: Flags
@@ -123,10 +125,6 @@ class GroupingSnapshot:
     """Mean score of the positive class, where groups are by it."""
     evidence: GroupingEvidence | None
     """What may be looked at any time, where labels were asked for this grouping."""
-    told: Indices
-    """Groups with metrics of their own."""
-    other: OtherGroups | None
-    """The others, if there are any."""
     relearned: Mapping[str, Relearned]
     """Groups whose accuracy has changed, by name: labels from before count little."""
 
@@ -153,10 +151,7 @@ def grouping_snapshot(
     settings: ModelSettings,
     *,
     pace: Pace,
-    metric_groups: int,
     missed: Floats,
-    told_before: Collection[str] = (),
-    drifted_before: Collection[str] = (),
     confusion: ConfusionSnapshot | None = None,
     positive: Floats | None = None,
     evidence: GroupingEvidence | None = None,
@@ -170,10 +165,7 @@ def grouping_snapshot(
         beliefs: about the groups.
         settings: of the model.
         pace: how fast labels come.
-        metric_groups: groups that have metrics of their own, at most.
         missed: share of every group's traffic that may be in `__other__` instead, at most.
-        told_before: names of those that had them last time.
-        drifted_before: names of those that had drifted then.
         confusion: of predicted classes.
         positive: mean score of the positive class, where groups are by it.
         evidence: about the same groups, where there is any.
@@ -204,18 +196,6 @@ def grouping_snapshot(
     if alerts.max_ece is not None and kind not in OTHERS_SAY:
         above = beliefs.ece.probability_above(alerts.max_ece)
         miscalibrated = enough_for_ece & (above >= alerts.confidence)
-    drifted = frozenset(drifted_before)
-    crossed = low | miscalibrated | np.array([name in drifted for name in names], np.bool_)
-    told = told_groups(
-        names,
-        mean=mean,
-        width=accuracy_upper - accuracy_lower,
-        shares=beliefs.shares,
-        crossed=crossed if evidence is None else crossed | evidence.alarming,
-        limit=metric_groups,
-        before=told_before,
-    )
-    rest = np.setdiff1d(np.arange(len(names)), told)
     return GroupingSnapshot(
         groups=names,
         kind=kind,
@@ -230,6 +210,8 @@ def grouping_snapshot(
         own_share=own_share(labels=beliefs.labels, mean=mean, variance=variance),
         accuracy_below=below,
         ece_above=above,
+        enough=enough,
+        enough_for_ece=enough_for_ece,
         low=low,
         meets=meets,
         miscalibrated=miscalibrated,
@@ -241,16 +223,6 @@ def grouping_snapshot(
         missed=missed,
         positive=positive,
         evidence=evidence,
-        told=told,
-        other=None
-        if not rest.size
-        else other_groups(
-            rest,
-            beliefs,
-            accuracy_below=None if below is None else np.where(enough, below, 0.0),
-            ece_above=None if above is None else np.where(enough_for_ece, above, 0.0),
-            interval=settings.interval,
-        ),
         relearned=relearned,
     )
 

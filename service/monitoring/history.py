@@ -6,7 +6,7 @@ were there then. Traffic is kept as it is now; groups are weighed by today's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,7 +34,7 @@ POINTS = 96
 
 @dataclass(frozen=True)
 class PastGrouping:
-    """What was believed of the groups told one by one; arrays are [told]."""
+    """Estimates of the prominent groups; arrays are [groups]."""
 
     index: Mapping[str, int]
     accuracy: Estimate
@@ -52,10 +52,20 @@ class Moment:
     groupings: Mapping[str, PastGrouping]
 
 
-def moment(time: float, groupings: Mapping[str, GroupingSnapshot]) -> Moment:
-    """What is to be remembered of snapshots."""
-    told = {name: sorted(told_names(grouping)) for name, grouping in groupings.items()}
-    return Moment(time, {name: _past(grouping, told[name]) for name, grouping in groupings.items()})
+def moment(
+    time: float, groupings: Mapping[str, GroupingSnapshot], names: Mapping[str, Collection[str]]
+) -> Moment:
+    """Estimates of one time that are remembered.
+
+    Args:
+        time: seconds since the epoch.
+        groupings: their estimates.
+        names: of the groups that are remembered, by grouping.
+    """
+    return Moment(
+        time,
+        {name: _past(grouping, names[name]) for name, grouping in groupings.items() if name in names},
+    )
 
 
 def past_moment(
@@ -64,17 +74,17 @@ def past_moment(
     index: GroupIndex,
     probability_sums: Mapping[int, Floats],
     ledger: OutcomeLedger,
-    before: Mapping[str, GroupingSnapshot],
+    names: Mapping[str, Collection[str]],
     at: float,
 ) -> Moment:
-    """What was believed at an earlier time, by the labels that were there then.
+    """Estimates of an earlier time, by the labels that were there then.
 
     Args:
         settings: of the model.
         index: its groups now.
         probability_sums: weighted sums of class probabilities now, by predicted class.
         ledger: its outcomes.
-        before: snapshots, whose groups told one by one are those remembered.
+        names: of the groups that are remembered, by grouping.
         at: seconds since the epoch.
     """
     groupings = believed_groupings(
@@ -82,28 +92,14 @@ def past_moment(
         index=index,
         probability_sums=probability_sums,
         ledger=ledger,
-        metric_groups=1,
         at=at,
-        told_before={},
     )
-    return Moment(
-        at,
-        {
-            name: _past(grouping, sorted(told_names(before[name])))
-            for name, grouping in groupings.items()
-            if name in before
-        },
-    )
+    return moment(at, groupings, names)
 
 
-def told_names(grouping: GroupingSnapshot) -> set[str]:
-    """Names of the groups told one by one."""
-    return {grouping.groups[g] for g in grouping.told}
-
-
-def _past(grouping: GroupingSnapshot, names: Sequence[str]) -> PastGrouping:
+def _past(grouping: GroupingSnapshot, names: Collection[str]) -> PastGrouping:
     position = {name: g for g, name in enumerate(grouping.groups)}
-    kept = [name for name in names if name in position]
+    kept = [name for name in sorted(names) if name in position]
     told = np.array([position[name] for name in kept], dtype=np.intp)
     return PastGrouping(
         index={name: i for i, name in enumerate(kept)},
@@ -197,6 +193,11 @@ class Timeline:
     def moments(self) -> tuple[Moment, ...]:
         """All that is remembered, oldest first."""
         return tuple(self._moments[number] for number in sorted(self._moments))
+
+    @property
+    def latest(self) -> Moment | None:
+        """The latest moment that is remembered."""
+        return self._moments[max(self._moments)] if self._moments else None
 
     def remember(self, remembered: Moment) -> None:
         """Keep a moment, the first one of its step, and forget what is too old."""

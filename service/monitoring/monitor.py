@@ -18,16 +18,17 @@ from service.monitoring.evidence_checkpoint import due_checkpoint
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
 from service.monitoring.history import Timeline, moment, past_moment
 from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.prominence import prominent_groups
 from service.monitoring.request_issuer import RequestIssuer, Round
+from service.monitoring.round_facts import Facts, RoundState
 from service.monitoring.snapshot import ModelSnapshot, take_snapshot
 from service.monitoring.traffic_history import traffic_history
 from service.monitoring.vendor_routing import VendorAssignment
-from service.store.checkpoints import CheckpointStore, EvidenceCheckpoint
-from service.store.facts import BEGINNING, FactReader, RequestFacts, TrafficFacts
+from service.store.checkpoints import CheckpointStore
+from service.store.facts import BEGINNING, FactReader
 from service.store.records import PoolRecord
-from service.store.references import ReferenceWindow
 from service.store.requests import RequestStore
-from service.store.traffic_checkpoints import Marks, MarkStore
+from service.store.traffic_checkpoints import MarkStore
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +47,8 @@ class ModelMonitor:
         checkpoints: evidence by labels that the outcome stream lets go of.
         outcome_limit: outcomes that the stream keeps, about.
         rng: for Thompson sampling and joint draws.
-        metric_groups: groups per grouping that have metrics of their own, at most.
-        history_seconds: how far back beliefs are remembered.
+        history_groups: groups per grouping whose estimates are remembered, at most.
+        history_seconds: how far back estimates are remembered.
         assignment: which vendor is asked.
         performance: what is believed of it, where that is asked.
     """
@@ -65,7 +66,7 @@ class ModelMonitor:
         checkpoints: CheckpointStore,
         outcome_limit: int,
         rng: np.random.Generator,
-        metric_groups: int,
+        history_groups: int,
         history_seconds: float,
         assignment: VendorAssignment,
         performance: PerformanceWatch,
@@ -78,7 +79,7 @@ class ModelMonitor:
         self._checkpoints = checkpoints
         self._outcome_limit = outcome_limit
         self._rng = rng
-        self._metric_groups = metric_groups
+        self._history_groups = history_groups
         self._history_seconds = history_seconds
         self._performance = performance
         self._issuer = RequestIssuer(
@@ -93,12 +94,7 @@ class ModelMonitor:
         self._timeline = Timeline(history_seconds)
         self._ledger = OutcomeLedger(space)
         self._read_to = BEGINNING
-        self._marks: Marks = {}
-        self._traffic: TrafficFacts | None = None
-        self._index: GroupIndex | None = None
-        self._requests: RequestFacts | None = None
-        self._reference: ReferenceWindow | None = None
-        self._checkpoint: EvidenceCheckpoint | None = None
+        self._facts: Facts | None = None
         self._snapshot: ModelSnapshot | None = None
 
     def refresh(self, now: float) -> ModelSnapshot:
@@ -107,6 +103,28 @@ class ModelMonitor:
         Raises:
             Unavailable: Redis cannot answer now.
         """
+        facts = self._read(now)
+        self._performance.look(
+            partial(self._reader.pooled_scores, POOLED_SCORES),
+            partial(self._performance_facts, facts.index, now),
+            now=now,
+        )
+        snapshot = take_snapshot(
+            model=self.model,
+            settings=self._settings,
+            facts=facts,
+            state=self._state(),
+            performances=self._performance.known,
+            history_seconds=self._history_seconds,
+            now=now,
+            rng=self._rng,
+        )
+        self._facts, self._snapshot = facts, snapshot
+        self._timeline.remember(moment(now, snapshot.groupings, self._remembered(snapshot)))
+        return snapshot
+
+    def _read(self, now: float) -> Facts:
+        """The facts of this round."""
         # Before the traffic, which then is no less than by any of them.
         marks = self._reader.marks()
         traffic = self._reader.traffic()
@@ -116,35 +134,35 @@ class ModelMonitor:
         counts = TrafficCounts.of(traffic.traffic)
         window = self._settings.drift.window_seconds
         history = traffic_history(marks, counts, window_seconds=window, now=now)
-        index = GroupIndex(self._space, traffic.traffic, self._ledger.cells, history)
-        reference, checkpoint = self._reader.reference(), self._checkpoints.checkpoint()
-        self._marks, self._traffic, self._index, self._requests = marks, traffic, index, requests
-        self._reference, self._checkpoint = reference, checkpoint
-        self._performance.look(
-            partial(self._reader.pooled_scores, POOLED_SCORES),
-            partial(self._performance_facts, index, now),
-            now=now,
-        )
-        self._snapshot = take_snapshot(
-            model=self.model,
-            settings=self._settings,
-            index=index,
+        return Facts(
             traffic=traffic,
             requests=requests,
             ledger=self._ledger,
-            metric_groups=self._metric_groups,
-            history_seconds=self._history_seconds,
-            now=now,
-            rng=self._rng,
-            before=self._snapshot,
-            past=self._timeline.moments,
-            performances=self._performance.known,
-            reference=reference,
-            checkpoint=checkpoint,
+            index=GroupIndex(self._space, traffic.traffic, self._ledger.cells, history),
+            reference=self._reader.reference(),
+            checkpoint=self._checkpoints.checkpoint(),
             marks=marks,
         )
-        self._timeline.remember(moment(now, self._snapshot.groupings))
-        return self._snapshot
+
+    def _state(self) -> RoundState:
+        """What this round needs of the rounds before."""
+        past, last = self._timeline.moments, self._snapshot
+        if last is None:
+            return RoundState(past=past)
+        evidence = {name: grouping.evidence for name, grouping in last.groupings.items()}
+        return RoundState(evidence, last.since, past)
+
+    def _remembered(self, snapshot: ModelSnapshot) -> dict[str, list[str]]:
+        """Names of the groups whose estimates are remembered, by grouping."""
+        latest = self._timeline.latest
+        names: dict[str, list[str]] = {}
+        for name, grouping in snapshot.groupings.items():
+            before = latest.groupings[name].index if latest and name in latest.groupings else ()
+            chosen = prominent_groups(
+                name, grouping, snapshot.drift, limit=self._history_groups, before=before
+            )
+            names[name] = [grouping.groups[g] for g in chosen]
+        return names
 
     def _read_outcomes(self, *, votes_missing: bool) -> None:
         """Bring the ledger up to the stream, a page at a time, so that no memory is needed for all of it."""
@@ -177,7 +195,8 @@ class ModelMonitor:
 
         One at a time, so that a process which has just started answers before it remembers all.
         """
-        if self._snapshot is None or self._traffic is None or self._index is None:
+        latest, facts = self._timeline.latest, self._facts
+        if latest is None or facts is None:
             return False
         at = self._timeline.missing(now=now, first_label_at=self._ledger.first_label_at)
         if at is None:
@@ -185,10 +204,10 @@ class ModelMonitor:
         self._timeline.remember(
             past_moment(
                 settings=self._settings,
-                index=self._index,
-                probability_sums=self._traffic.probability_sums,
-                ledger=self._ledger,
-                before=self._snapshot.groupings,
+                index=facts.index,
+                probability_sums=facts.traffic.probability_sums,
+                ledger=facts.ledger,
+                names={name: past.index for name, past in latest.groupings.items()},
                 at=at,
             )
         )
@@ -205,30 +224,30 @@ class ModelMonitor:
             FenceRefused: a newer leader has written.
             Unavailable: Redis cannot answer now.
         """
-        if self._snapshot is not None and self._traffic is not None:
-            due = due_marks(
-                self._marks,
-                TrafficCounts.of(self._traffic.traffic),
-                self._snapshot.reference,
-                self._settings.drift,
-                now=self._snapshot.taken_at,
-            )
-            if due:
-                self._mark_store.keep(due.coming, going=due.going, epoch=epoch)
-            self._keep_evidence(epoch)
-        return self._issuer.play(self._snapshot, self._traffic, epoch=epoch, now=now)
+        if self._snapshot is None or self._facts is None:
+            return self._issuer.play(None, None, epoch=epoch, now=now)
+        traffic = self._facts.traffic
+        due = due_marks(
+            self._facts.marks,
+            TrafficCounts.of(traffic.traffic),
+            self._facts.reference,
+            self._settings.drift,
+            now=self._snapshot.taken_at,
+        )
+        if due:
+            self._mark_store.keep(due.coming, going=due.going, epoch=epoch)
+        self._keep_evidence(self._facts, epoch)
+        return self._issuer.play(self._snapshot, traffic, epoch=epoch, now=now)
 
-    def _keep_evidence(self, epoch: int) -> None:
+    def _keep_evidence(self, facts: Facts, epoch: int) -> None:
         """Write down what labels said, before the stream lets go of them."""
-        if self._requests is None or self._index is None:
-            return
         coming = due_checkpoint(
             settings=self._settings,
-            index=self._index,
-            ledger=self._ledger,
-            open_requests=self._requests.open,
-            reference=self._reference,
-            checkpoint=self._checkpoint,
+            index=facts.index,
+            ledger=facts.ledger,
+            open_requests=facts.requests.open,
+            reference=facts.reference,
+            checkpoint=facts.checkpoint,
             outcome_limit=self._outcome_limit,
         )
         if coming is not None:

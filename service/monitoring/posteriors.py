@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -173,11 +173,8 @@ def believed_groupings(
     index: GroupIndex,
     probability_sums: Mapping[int, Floats],
     ledger: OutcomeLedger,
-    metric_groups: int,
     at: float,
-    told_before: Mapping[str, Collection[str]],
     known: KnownLabels | None = None,
-    drifted_before: Mapping[str, Collection[str]] | None = None,
     evidence: Mapping[str, GroupingEvidence] | None = None,
 ) -> dict[str, GroupingSnapshot]:
     """Beliefs about the groups of every grouping that has traffic, by the labels that were there at a time.
@@ -187,11 +184,8 @@ def believed_groupings(
         index: its groups.
         probability_sums: weighted sums of class probabilities, by predicted class.
         ledger: its outcomes.
-        metric_groups: groups per grouping that have metrics of their own, at most.
         at: seconds since the epoch.
-        told_before: names of those that had them last time, by grouping.
         known: the labels that were there then, if they have been looked at already.
-        drifted_before: names of those that had drifted then, by grouping.
         evidence: about the groups of groupings that asked for labels.
     """
     proven = evidence or {}
@@ -230,9 +224,6 @@ def believed_groupings(
             beliefs,
             settings,
             pace=pace,
-            metric_groups=metric_groups,
-            told_before=told_before.get(name, ()),
-            drifted_before=(drifted_before or {}).get(name, ()),
             confusion=confusion,
             missed=groups.missed,
             positive=_positive_scores(index) if name == POSITIVE_SCORE else None,
@@ -305,7 +296,6 @@ def _tell_overall(
             beliefs,
             settings,
             pace=pace,
-            metric_groups=1,
             missed=everything.missed,
             evidence=everything.evidence,
             relearned=everything.relearned,

@@ -20,16 +20,15 @@ from service.monitoring.drift import ModelDrift, model_drift
 from service.monitoring.ensembles import EnsembleSnapshot, ensemble_snapshot
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.grouping_snapshot import GroupingSnapshot
-from service.monitoring.history import Fault, Moment, Since, faults_since, told_names
+from service.monitoring.history import Fault, Moment, Since, faults_since
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import believed_groupings, known_labels
+from service.monitoring.round_facts import Facts, RoundState
 from service.statistics.drift import aimed_shares
 from service.statistics.groups import Labels
-from service.store.checkpoints import EvidenceCheckpoint
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
-from service.store.traffic_checkpoints import Marks
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -110,68 +109,48 @@ def take_snapshot(
     *,
     model: str,
     settings: ModelSettings,
-    index: GroupIndex,
-    traffic: TrafficFacts,
-    requests: RequestFacts,
-    ledger: OutcomeLedger,
-    metric_groups: int,
+    facts: Facts,
+    state: RoundState,
+    performances: Mapping[str, PerformanceSnapshot],
     history_seconds: float,
     now: float,
     rng: np.random.Generator,
-    before: ModelSnapshot | None = None,
-    past: tuple[Moment, ...] = (),
-    performances: Mapping[str, PerformanceSnapshot] | None = None,
-    reference: ReferenceWindow | None = None,
-    checkpoint: EvidenceCheckpoint | None = None,
-    marks: Marks | None = None,
 ) -> ModelSnapshot:
-    """Beliefs from facts: a pure function, the same on every replica but for the Monte Carlo draws.
+    """Estimates from facts: a pure function, the same on every replica but for the Monte Carlo draws.
 
     Args:
         model: its name.
         settings: its settings.
-        index: its groups.
-        traffic: the facts that the index is of.
-        requests: its label requests.
-        ledger: its outcomes.
-        metric_groups: groups per grouping that have metrics of their own, at most.
-        history_seconds: how far back the flow of labels is told.
+        facts: that were read of it.
+        state: of the rounds before.
+        performances: the latest estimates of its performance, by assessment.
+        history_seconds: how far back the flow of labels reaches.
         now: seconds since the epoch.
         rng: for joint draws.
-        before: the last snapshot, so that the same groups keep metrics of their own, and what was known
-            already is known to be.
-        past: what was believed earlier.
-        performances: what was learned last of performance, by assessment.
-        reference: the window that "now" is compared with, if one was set.
-        checkpoint: evidence by labels that the stream has let go of, or soon will.
-        marks: of its traffic, read before it.
     """
-    told_before = {} if before is None else {n: told_names(g) for n, g in before.groupings.items()}
+    index, ledger, requests, reference = facts.index, facts.ledger, facts.requests, facts.reference
     known = known_labels(settings, index, ledger, now=now)
     groupings = believed_groupings(
         settings=settings,
         index=index,
-        probability_sums=traffic.probability_sums,
+        probability_sums=facts.traffic.probability_sums,
         ledger=ledger,
-        metric_groups=metric_groups,
         at=now,
-        told_before=told_before,
         known=known,
-        drifted_before=None if before is None else _drifted_names(before),
         evidence=model_evidence(
             settings=settings,
             index=index,
             ledger=ledger,
             open_requests=requests.open,
             reference=reference,
-            checkpoint=checkpoint,
-            before={} if before is None else {n: g.evidence for n, g in before.groupings.items()},
+            checkpoint=facts.checkpoint,
+            before=state.evidence,
         ),
     )
     drift = model_drift(
         index=index,
         settings=settings.drift,
-        marks=marks or {},
+        marks=facts.marks,
         reference=reference,
         groupings=groupings,
         now=now,
@@ -180,10 +159,10 @@ def take_snapshot(
         model=model,
         settings=settings,
         taken_at=now,
-        predictions=traffic.traffic.predictions,
-        attributes=attribute_traffic(index.space, traffic.traffic),
-        pool_items=sum(traffic.pool_sizes.values()),
-        pool_item_age=_pool_item_age(traffic, now),
+        predictions=facts.traffic.traffic.predictions,
+        attributes=attribute_traffic(index.space, facts.traffic.traffic),
+        pool_items=sum(facts.traffic.pool_sizes.values()),
+        pool_item_age=_pool_item_age(facts.traffic, now),
         outbox_size=requests.outbox_size,
         outcomes=len(ledger),
         last_label_at=ledger.last_label_at,
@@ -204,24 +183,14 @@ def take_snapshot(
         requests=requests.open,
         recent=ledger.recent,
         flow=_flow(ledger, now - history_seconds, now),
-        past=past,
-        since=faults_since(groupings, before=None if before is None else before.since, past=past, now=now),
-        performances=performances or {},
+        past=state.past,
+        since=faults_since(groupings, before=state.since, past=state.past, now=now),
+        performances=performances,
         ensembles=_ensembles(settings, index, known.by_votes, requests, rng=rng),
         challenges=_challenges(settings, index, known.by_votes, ledger, reference=reference, now=now),
         reference=reference,
         drift=drift,
     )
-
-
-def _drifted_names(snapshot: ModelSnapshot) -> dict[str, list[str]]:
-    """Groups that have drifted, by grouping."""
-    if snapshot.drift is None:
-        return {}
-    return {
-        name: [snapshot.groupings[name].groups[g] for g in np.flatnonzero(told.drifted)]
-        for name, told in snapshot.drift.groupings.items()
-    }
 
 
 def _aim(drift: ModelDrift | None, grouping: str, label_share: float) -> Aim | None:

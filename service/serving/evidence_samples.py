@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from service.monitoring.anytime_tests import KINDS
 from service.monitoring.grouping_snapshot import GroupingSnapshot
-from service.monitoring.metric_selection import OTHER
+from service.monitoring.prominence import OTHER
+from service.serving.metric_selection import ShownGroups
 
 Floats = npt.NDArray[np.float64]
 
@@ -20,12 +21,11 @@ Sample = tuple[str, tuple[str, ...], float]
 _LN_10 = math.log(10)
 
 
-def evidence_samples(grouping: GroupingSnapshot) -> Iterator[Sample]:
-    """Of the groups told one by one, and of the others the highest; nothing of what has no evidence."""
+def evidence_samples(grouping: GroupingSnapshot, shown: ShownGroups) -> Iterator[Sample]:
+    """Of the groups shown, and of the others together the highest; none of what has no evidence."""
     evidence = grouping.evidence
     if evidence is None:
         return
-    names = [grouping.groups[g] for g in grouping.told]
     changed_at = np.full(len(grouping.groups), np.nan)
     for group, change in evidence.changes.items():
         changed_at[group] = change.at
@@ -36,7 +36,7 @@ def evidence_samples(grouping: GroupingSnapshot) -> Iterator[Sample]:
         "credence_group_accuracy_always_upper_ratio": evidence.known.upper,
         "credence_group_change_timestamp_seconds": changed_at,
     }.items():
-        yield from _of_groups(name, names, values[grouping.told])
+        yield from _of_groups(name, shown.names, values[shown.members])
     for kind in KINDS:
         log_e = evidence.log_e[kind] / _LN_10
         confirmed = np.where(np.isnan(log_e), np.nan, evidence.confirmed[kind])
@@ -44,9 +44,9 @@ def evidence_samples(grouping: GroupingSnapshot) -> Iterator[Sample]:
             "credence_group_evidence_log10": log_e,
             "credence_group_evidence_confirmed": confirmed,
         }.items():
-            yield from _of_groups(name, names, values[grouping.told], kind)
-            if grouping.other is not None:
-                yield from _highest(name, values[grouping.other.members], kind)
+            yield from _of_groups(name, shown.names, values[shown.members], kind)
+            if shown.other is not None:
+                yield from _highest(name, values[shown.other.members], kind)
 
 
 def _of_groups(name: str, groups: Sequence[str], values: Floats, *kind: str) -> Iterator[Sample]:

@@ -1,11 +1,12 @@
-"""Snapshots as Prometheus samples; nothing is computed at a scrape.
+"""Snapshots as Prometheus samples.
 
-Of a large grouping the groups told one by one have samples of their own, and `other` stands for the rest.
+Of a large grouping the prominent groups have samples of their own, and `other` stands for the rest.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -20,10 +21,11 @@ from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
-from service.monitoring.metric_selection import OTHER, OtherGroups
+from service.monitoring.prominence import OTHER
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.drift_exposition import drift_rows
 from service.serving.evidence_samples import evidence_samples
+from service.serving.metric_selection import OtherGroups, ShownGroups, shown_groups
 from service.telemetry.catalogue import SPECS
 
 Samples = dict[str, list[tuple[tuple[str, ...], float]]]
@@ -31,14 +33,18 @@ Column = npt.NDArray[Any] | None
 
 
 class SnapshotCollector(Collector):
-    """Shows the latest snapshots; computes nothing at a scrape.
+    """Shows the latest snapshots.
 
     Args:
         snapshots: gives the latest snapshots.
+        group_limit: groups of a grouping that have metrics of their own, at most.
     """
 
-    def __init__(self, snapshots: Callable[[], Iterable[ModelSnapshot]]) -> None:
+    def __init__(self, snapshots: Callable[[], Iterable[ModelSnapshot]], *, group_limit: int) -> None:
         self._snapshots = snapshots
+        self._limit = group_limit
+        self._shown: dict[str, tuple[ModelSnapshot, dict[str, ShownGroups]]] = {}
+        self._choosing = threading.Lock()
 
     def describe(self) -> Iterator[Metric]:
         """Nothing: the registry must not ask for a snapshot at registration."""
@@ -48,7 +54,7 @@ class SnapshotCollector(Collector):
         """One family per metric that has samples."""
         samples: Samples = {}
         for snapshot in self._snapshots():
-            _model_samples(samples, snapshot)
+            _model_samples(samples, snapshot, self._groups(snapshot))
         for name, rows in samples.items():
             spec = SPECS[name]
             family: Any = (
@@ -60,8 +66,17 @@ class SnapshotCollector(Collector):
                 family.add_metric(labels, value)
             yield family
 
+    def _groups(self, snapshot: ModelSnapshot) -> dict[str, ShownGroups]:
+        """The groups to show, chosen once for every snapshot."""
+        with self._choosing:
+            last, shown = self._shown.get(snapshot.model, (None, {}))
+            if last is not snapshot:
+                shown = shown_groups(snapshot, limit=self._limit, before=shown)
+                self._shown[snapshot.model] = snapshot, shown
+            return shown
 
-def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
+
+def _model_samples(samples: Samples, snapshot: ModelSnapshot, shown: Mapping[str, ShownGroups]) -> None:
     alerts = snapshot.settings.alerts
     _tell(
         samples,
@@ -83,18 +98,17 @@ def _model_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
     )
     _attribute_samples(samples, snapshot)
     for name, grouping in snapshot.groupings.items():
-        _grouping_samples(samples, (snapshot.model, name), grouping)
-    for name, labels, value in drift_rows(snapshot):
+        _grouping_samples(samples, (snapshot.model, name), grouping, shown[name])
+    for name, labels, value in drift_rows(snapshot, shown):
         samples.setdefault(name, []).append((labels, value))
     for name, performance in snapshot.performances.items():
         _performance_samples(samples, (snapshot.model, name), performance)
     for name, ensemble in snapshot.ensembles.items():
         _ensemble_samples(samples, (snapshot.model, name), ensemble)
     for name, challenge in snapshot.challenges.items():
-        compared = snapshot.groupings.get(challenge.grouping)
-        _challenge_samples(samples, (snapshot.model, name), challenge, compared)
+        _challenge_samples(samples, (snapshot.model, name), challenge, shown.get(challenge.grouping))
     for name, state in snapshot.assessments.items():
-        _assessment_samples(samples, (snapshot.model, name), state, snapshot.groupings.get(state.grouping))
+        _assessment_samples(samples, (snapshot.model, name), state, shown.get(state.grouping))
 
 
 def _attribute_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
@@ -112,18 +126,20 @@ def _attribute_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
         _tell(samples, (snapshot.model,), {"credence_attribute_values_limit": limit})
 
 
-def _grouping_samples(samples: Samples, at: tuple[str, str], grouping: GroupingSnapshot) -> None:
-    names = [grouping.groups[g] for g in grouping.told]
+def _grouping_samples(
+    samples: Samples, at: tuple[str, str], grouping: GroupingSnapshot, shown: ShownGroups
+) -> None:
     for name, values in _columns(grouping).items():
-        _tell_groups(samples, name, at, names, None if values is None else values[grouping.told])
+        _tell_groups(samples, name, at, shown.names, None if values is None else values[shown.members])
     for outcome, counts in {
         "correct": grouping.beliefs.labels_correct,
         "incorrect": grouping.beliefs.labels_incorrect,
     }.items():
         samples.setdefault("credence_group_labels", []).extend(
-            ((*at, group, outcome), float(n)) for group, n in zip(names, counts[grouping.told], strict=True)
+            ((*at, group, outcome), float(n))
+            for group, n in zip(shown.names, counts[shown.members], strict=True)
         )
-    omitted = 0 if grouping.other is None else len(grouping.other.members)
+    omitted = 0 if shown.other is None else len(shown.other.members)
     watched = grouping.accuracy_below is not None
     _tell(
         samples,
@@ -135,9 +151,9 @@ def _grouping_samples(samples: Samples, at: tuple[str, str], grouping: GroupingS
             "credence_grouping_traffic_share_meeting_ratio": grouping.share_meeting if watched else None,
         },
     )
-    if grouping.other is not None:
-        _other_samples(samples, (*at, OTHER), grouping.other)
-    for name, labels, value in evidence_samples(grouping):
+    if shown.other is not None:
+        _other_samples(samples, (*at, OTHER), shown.other)
+    for name, labels, value in evidence_samples(grouping, shown):
         samples.setdefault(name, []).append(((*at, *labels), value))
 
 
@@ -201,7 +217,7 @@ def _other_samples(samples: Samples, at: tuple[str, str, str], other: OtherGroup
 
 
 def _assessment_samples(
-    samples: Samples, at: tuple[str, str], state: AssessmentSnapshot, grouping: GroupingSnapshot | None
+    samples: Samples, at: tuple[str, str], state: AssessmentSnapshot, shown: ShownGroups | None
 ) -> None:
     _tell(
         samples,
@@ -216,15 +232,14 @@ def _assessment_samples(
     samples.setdefault("credence_requests_total", []).extend(
         ((*at, event), count) for event, count in state.events.items()
     )
-    if grouping is not None:
-        names = [grouping.groups[g] for g in grouping.told]
+    if shown is not None:
         for name, values in {
             "credence_assessment_group_extreme_probability_ratio": state.extreme,
             "credence_assessment_group_next_probability_ratio": state.next,
         }.items():
-            _tell_groups(samples, name, at, names, None if values is None else values[grouping.told])
-        if grouping.other is not None:
-            rest = grouping.other.members
+            _tell_groups(samples, name, at, shown.names, None if values is None else values[shown.members])
+        if shown.other is not None:
+            rest = shown.other.members
             _tell(
                 samples,
                 (*at, OTHER),
@@ -307,15 +322,15 @@ _MOST_WORSE = 20
 
 
 def _challenge_samples(
-    samples: Samples, at: tuple[str, str], challenge: ChallengeSnapshot, grouping: GroupingSnapshot | None
+    samples: Samples, at: tuple[str, str], challenge: ChallengeSnapshot, shown: ShownGroups | None
 ) -> None:
     """Of all traffic, of the groups that have metrics of their own, and of those that an alert names."""
     told: list[int] = []
-    if grouping is not None and len(challenge.groups) > 1:
+    if shown is not None and len(challenge.groups) > 1:
         # Accuracy decides which groups have metrics; it may be fine where the challenger's is not.
         evidence = challenge.evidence_worse[1:]
         worst = np.argsort(-evidence, kind="stable")[:_MOST_WORSE]
-        told = [1 + int(g) for g in np.union1d(grouping.told, worst[evidence[worst] >= len(evidence)])]
+        told = [1 + int(g) for g in np.union1d(shown.members, worst[evidence[worst] >= len(evidence)])]
     names, estimate = [challenge.groups[g] for g in told], challenge.difference
     for name, values in {
         "credence_challenge_difference_lower_ratio": estimate.lower,

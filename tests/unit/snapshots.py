@@ -21,6 +21,7 @@ from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.history import Moment, past_moment
 from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.round_facts import Facts, RoundState
 from service.monitoring.snapshot import ModelSnapshot, take_snapshot
 from service.statistics.binary.score_bins import UNLABELLED
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
@@ -142,9 +143,7 @@ def counted(space: CellSpace, predictions: Sequence[int]) -> Traffic:
 def snapshot(
     count: int = 100,
     *,
-    metric_groups: int = 200,
-    before: ModelSnapshot | None = None,
-    past: tuple[Moment, ...] = (),
+    state: RoundState = RoundState(),  # noqa: B008  # frozen
     performances: Mapping[str, PerformanceSnapshot] | None = None,
     marks: Marks | None = None,
     predictions: Sequence[int] | None = None,
@@ -158,22 +157,22 @@ def snapshot(
     return take_snapshot(
         model="m",
         settings=there.settings,
-        index=there.index,
-        traffic=there.traffic,
-        requests=RequestFacts({"x": opened}, 0, {"worst|0": 40}, {("issued", "worst"): 40}),
-        ledger=there.ledger,
-        metric_groups=metric_groups,
+        facts=Facts(
+            traffic=there.traffic,
+            requests=RequestFacts({"x": opened}, 0, {"worst|0": 40}, {("issued", "worst"): 40}),
+            ledger=there.ledger,
+            index=there.index,
+            marks=marks or {},
+        ),
+        state=state,
+        performances=performances or {},
         history_seconds=3_600,
         now=NOW,
         rng=np.random.default_rng(1),
-        before=before,
-        past=past,
-        performances=performances,
-        marks=marks,
     )
 
 
-_OF_SNAPSHOTS = frozenset({"count", "metric_groups", "before", "past", "performances"})
+_OF_SNAPSHOTS = frozenset({"count", "state", "performances"})
 """Arguments of `snapshot` that `known` does not take alike."""
 
 MIXED = [100, 900] * len(CLASSES)
@@ -289,12 +288,12 @@ def pooled() -> ModelSnapshot:
 
 
 def recalled(there: Known, now: ModelSnapshot, at: float) -> Moment:
-    """What was believed at an earlier time of the groups that are told now."""
+    """Estimates of all groups at an earlier time."""
     return past_moment(
         settings=there.settings,
         index=there.index,
         probability_sums=there.traffic.probability_sums,
         ledger=there.ledger,
-        before=now.groupings,
+        names={name: grouping.groups for name, grouping in now.groupings.items()},
         at=at,
     )

@@ -23,6 +23,7 @@ from service.monitoring.label_cells import LabelCells
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import believed_groupings
 from service.monitoring.snapshot import ModelSnapshot
+from service.serving.metric_selection import shown_groups
 from service.serving.prometheus import SnapshotCollector
 from service.store.traffic_checkpoints import MarkName, Purpose
 
@@ -34,9 +35,9 @@ def by_class(taken: ModelSnapshot) -> GroupingDrift:
     return taken.drift.groupings["class"]
 
 
-def value(taken: ModelSnapshot, name: str, **labels: str) -> float | None:
+def value(taken: ModelSnapshot, name: str, *, group_limit: int = 200, **labels: str) -> float | None:
     registry = CollectorRegistry()
-    registry.register(SnapshotCollector(lambda: [taken]))
+    registry.register(SnapshotCollector(lambda: [taken], group_limit=group_limit))
     return registry.get_sample_value(f"credence_{name}", {"model": "m", **labels})
 
 
@@ -114,9 +115,7 @@ def test_a_grouping_that_was_added_after_the_reference_has_not_drifted_for_being
         index=index,
         probability_sums={},
         ledger=OutcomeLedger(space),
-        metric_groups=10,
         at=NOW,
-        told_before={},
     )
     drift = model_drift(
         index=index, settings=DriftSettings(), marks=marks, reference=None, groupings=groupings, now=NOW
@@ -162,18 +161,17 @@ def test_the_series_of_a_group_tell_its_drift() -> None:
 
 
 def test_groups_that_are_told_together_have_drifted_where_one_of_them_has() -> None:
-    taken = drifting(metric_groups=1)
-    (told,) = taken.groupings["class"].told.tolist()
-    other = value(taken, "group_drifted", grouping="class", group="other")
-    assert other == (0 if told == DOGS else 1)
-    assert value(taken, "grouping_groups_drifted", grouping="class") == 1
+    drifted = drifting()
+    assert drifted.drift is not None
+    all_drifted = replace(drifted.drift.groupings["class"], drifted=np.ones(3, np.bool_))
+    taken = replace(drifted, drift=replace(drifted.drift, groupings={"class": all_drifted}))
+    assert value(taken, "group_drifted", group_limit=1, grouping="class", group="other") == 1
+    assert value(taken, "grouping_groups_drifted", group_limit=1, grouping="class") == 3
 
 
-def test_a_group_that_has_drifted_has_metrics_of_its_own_from_the_next_look_on() -> None:
-    # The alert names it then, and not `other`.
-    taken = drifting(metric_groups=1)
-    told = drifting(metric_groups=1, before=taken).groupings["class"].told.tolist()
-    assert told == [DOGS]
+def test_a_group_that_has_drifted_has_metrics_of_its_own() -> None:
+    # So the alert names it, and not `other`.
+    assert shown_groups(drifting(), limit=1, before={})["class"].members.tolist() == [DOGS]
 
 
 def test_the_probability_of_being_asked_next_knows_of_suspicion() -> None:

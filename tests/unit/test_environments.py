@@ -67,9 +67,7 @@ def believed() -> GroupingSnapshot:
         index=GroupIndex(space, traffic_of(space, cells, landmark=NOW), ledger.cells),
         probability_sums={},
         ledger=ledger,
-        metric_groups=100,
         at=NOW,
-        told_before={},
     )
     return told["environment"]
 

@@ -15,6 +15,7 @@ from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.evidence import changes
 from service.serving.documents.findings import findings
 from service.serving.documents.groups import group_state
+from service.serving.metric_selection import shown_groups
 from service.serving.prometheus import SnapshotCollector
 
 # Labels come class by class, so score bins seem to change; here nothing is to be forgotten for that.
@@ -31,9 +32,9 @@ EVIDENCE = GROUPING.evidence
 DOG = GROUPING.groups.index("dog")
 
 
-def sample(taken: ModelSnapshot, name: str, **labels: str) -> float | None:
+def sample(taken: ModelSnapshot, name: str, *, group_limit: int = 200, **labels: str) -> float | None:
     registry = CollectorRegistry()
-    registry.register(SnapshotCollector(lambda: [taken]))
+    registry.register(SnapshotCollector(lambda: [taken], group_limit=group_limit))
     return registry.get_sample_value(name, {"model": "m", "grouping": "class", **labels})
 
 
@@ -98,12 +99,13 @@ def test_e_values_are_samples_by_kind() -> None:
 
 
 def test_groups_that_alarm_are_told_one_by_one_and_the_others_by_the_highest() -> None:
-    taken = snapshot(200, alerts={"min_accuracy": 0.8}, metric_groups=1, forgetting=NOTHING_FORGOTTEN)
+    taken = snapshot(200, alerts={"min_accuracy": 0.8}, forgetting=NOTHING_FORGOTTEN)
     evidence = taken.groupings["class"].evidence
     assert evidence is not None
-    assert [taken.groupings["class"].groups[g] for g in taken.groupings["class"].told] == ["dog"]
+    assert shown_groups(taken, limit=1, before={})["class"].names == ["dog"]
     others = [g for g, name in enumerate(evidence.groups) if name != "dog"]
-    assert sample(taken, "credence_group_evidence_log10", group="other", kind="below_threshold") == (
+    at = {"group": "other", "kind": "below_threshold"}
+    assert sample(taken, "credence_group_evidence_log10", group_limit=1, **at) == (
         pytest.approx(evidence.log_e["below_threshold"][others].max() / math.log(10))
     )
-    assert sample(taken, "credence_group_evidence_confirmed", group="other", kind="below_threshold") == 0
+    assert sample(taken, "credence_group_evidence_confirmed", group_limit=1, **at) == 0

@@ -54,10 +54,10 @@ TAKEN = replace(
 )
 
 
-def registry_of(taken: ModelSnapshot) -> CollectorRegistry:
+def registry_of(taken: ModelSnapshot, *, group_limit: int = 200) -> CollectorRegistry:
     """With every instrument used once."""
     registry = CollectorRegistry()
-    registry.register(SnapshotCollector(lambda: [taken]))
+    registry.register(SnapshotCollector(lambda: [taken], group_limit=group_limit))
     pipeline = PipelineMetrics(registry, lambda: NOW)
     pipeline.consumed("m", 3)
     pipeline.times_clipped("m", future=1, past=2)
@@ -266,30 +266,18 @@ def test_the_time_to_a_verdict_is_that_of_labels_that_come_and_fade(half_life_da
 
 def test_shares_of_traffic_that_fails_and_meets_are_of_all_groups() -> None:
     many = [f"c{i:02d}" for i in range(38)] + ["cat", "dog"]
-    some = snapshot(300, classes=many, metric_groups=5, alerts={"min_accuracy": 0.8})
-    every = snapshot(300, classes=many, alerts={"min_accuracy": 0.8})
+    taken = snapshot(300, classes=many, alerts={"min_accuracy": 0.8})
+    some, every = registry_of(taken, group_limit=5), registry_of(taken)
     at = {"model": "m", "grouping": "class"}
     for name in ("failing", "meeting"):
         told = [
-            registry_of(taken).get_sample_value(f"credence_grouping_traffic_share_{name}_ratio", at)
-            for taken in (some, every)
+            registry.get_sample_value(f"credence_grouping_traffic_share_{name}_ratio", at)
+            for registry in (some, every)
         ]
         assert told[0] == told[1]
         assert told[0]
     scores = {"model": "m", "grouping": "score_bin"}
-    assert registry_of(some).get_sample_value("credence_grouping_traffic_share_failing_ratio", scores) is None
-
-
-def test_what_is_recalled_is_of_the_groups_that_are_told_now() -> None:
-    many = [f"c{i:02d}" for i in range(58)] + ["cat", "dog"]
-    times = (NOW - 3_000, NOW)
-    there, now = (
-        known(40, given=times, classes=many),
-        snapshot(40, given=times, classes=many, metric_groups=10),
-    )
-    moment = recalled(there, now, NOW - 2_000)
-    grouping = now.groupings["class"]
-    assert set(moment.groupings["class"].index) == {grouping.groups[g] for g in grouping.told}
+    assert some.get_sample_value("credence_grouping_traffic_share_failing_ratio", scores) is None
 
 
 def test_score_bins_are_not_measured_by_the_accuracy_that_groups_must_have() -> None:

@@ -114,9 +114,7 @@ def in_service(made: Stream) -> list[tuple[GroupingDrift, GroupingDrift] | None]
             index=index,
             probability_sums={},
             ledger=OutcomeLedger(space),
-            metric_groups=10,
             at=now,
-            told_before={},
         )
         drift = model_drift(
             index=index,

@@ -21,7 +21,7 @@ TAKEN = snapshot()
 
 def value(name: str, taken: ModelSnapshot = TAKEN, **labels: str) -> float | None:
     registry = CollectorRegistry()
-    registry.register(SnapshotCollector(lambda: [taken]))
+    registry.register(SnapshotCollector(lambda: [taken], group_limit=200))
     return registry.get_sample_value(name, {"model": "m", **labels})
 
 

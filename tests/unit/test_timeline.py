@@ -21,7 +21,7 @@ def grouping(*, low: bool) -> GroupingSnapshot:
 
 
 def believed(time: float, *, low: bool) -> Moment:
-    return moment(time, {"class": grouping(low=low)})
+    return moment(time, {"class": grouping(low=low)}, {"class": CLASS.groups})
 
 
 def since(*past: Moment, before: dict[Fault, Since] | None = None, low: bool = True) -> dict[Fault, Since]:
@@ -80,3 +80,18 @@ def test_memory_asks_for_the_latest_moment_that_it_lacks_and_for_none_before_the
         timeline.remember(believed(at, low=False))
     assert asked == [NOW - 10, NOW - 20, NOW - 30]
     assert timeline.missing(now=NOW, first_label_at=None) is None
+
+
+def test_only_the_named_groups_are_remembered() -> None:
+    kept = moment(NOW, {"class": CLASS}, {"class": ["owl", "dog", "gone"]}).groupings["class"]
+    assert kept.index == {"dog": 0, "owl": 1}
+    assert kept.accuracy.mean.tolist() == CLASS.accuracy_mean[[1, 2]].tolist()
+
+
+def test_the_latest_moment_is_known() -> None:
+    timeline = Timeline(span_seconds=POINTS * 10.0)
+    assert timeline.latest is None
+    timeline.remember(believed(NOW, low=False))
+    timeline.remember(believed(NOW - 50, low=False))
+    assert timeline.latest is not None
+    assert timeline.latest.time == NOW

@@ -1,0 +1,81 @@
+"""Which groups of a large grouping matter most: they have metrics and a history of their own (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from service.monitoring.drift import ModelDrift
+from service.monitoring.grouping_snapshot import GroupingSnapshot
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+
+OTHER = "other"
+"""Stands for all groups of a grouping that are not prominent."""
+
+_LOYALTY = 4
+"""A group that was prominent before is preferred by a quarter of the places, so that series do not flap."""
+
+
+def prominent_groups(
+    name: str, grouping: GroupingSnapshot, drift: ModelDrift | None, *, limit: int, before: Collection[str]
+) -> Indices:
+    """Prominent groups, ascending [chosen].
+
+    Those that alert come first, then, in turn, the least accurate and those with the widest intervals for
+    their traffic. A group that is named `OTHER` never is prominent where there are more than the limit.
+
+    Args:
+        name: of the grouping.
+        grouping: its estimates.
+        drift: of the model, where there is a reference.
+        limit: groups at most.
+        before: names of those that were prominent before.
+    """
+    if len(grouping.groups) <= limit:
+        return np.arange(len(grouping.groups))
+    alerts = grouping.low | grouping.miscalibrated
+    if grouping.evidence is not None:
+        alerts = alerts | grouping.evidence.alarming
+    if drift is not None and name in drift.groupings:
+        alerts = alerts | drift.groupings[name].drifted
+    width = grouping.accuracy_upper - grouping.accuracy_lower
+    return first_places(
+        grouping.groups,
+        mean=grouping.accuracy_mean,
+        uncertainty=grouping.beliefs.shares * width,
+        alerts=alerts,
+        limit=limit,
+        before=before,
+    )
+
+
+def first_places(
+    names: list[str], *, mean: Floats, uncertainty: Floats, alerts: Flags, limit: int, before: Collection[str]
+) -> Indices:
+    """Groups that come first, ascending [limit]; fewer where one of them is named `OTHER`.
+
+    Args:
+        names: of the groups, more than the limit [G].
+        mean: of accuracy [G].
+        uncertainty: width of its interval times share of traffic [G].
+        alerts: whether an alert would name it [G].
+        limit: groups at most.
+        before: names of those that came first before.
+    """
+    worst, unknown = _ranks(mean), _ranks(-uncertainty)
+    place = np.minimum(2 * worst, 2 * unknown + 1)
+    kept = set(before)
+    place -= np.array([name in kept for name in names]) * (limit / _LOYALTY)
+    nameless = np.array([name == OTHER for name in names])
+    order = np.lexsort((place, ~alerts, nameless))
+    return np.sort(order[: min(limit, len(names) - int(nameless.sum()))])
+
+
+def _ranks(values: Floats) -> Floats:
+    return np.asarray(stats.rankdata(values, method="ordinal"), dtype=np.float64)

@@ -1,0 +1,115 @@
+"""Which groups have metrics of their own, and what the metrics of the others together say.
+
+Thousands of groups, each with many metrics, are more than Prometheus should keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.monitoring.prominence import prominent_groups
+from service.monitoring.snapshot import ModelSnapshot
+from service.statistics import beta as betas
+
+Indices = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class OtherGroups:
+    """Groups without metrics of their own, together.
+
+    Attributes:
+        members: which they are.
+        share: of the traffic.
+        score_mean: over their traffic.
+        labels_correct: how many.
+        labels_incorrect: how many.
+        effective_labels: how many.
+        accuracy: lower end, mean and upper end over their traffic.
+        accuracy_below: the highest probability among those with labels enough; None without a threshold.
+        ece_above: likewise.
+    """
+
+    members: Indices
+    share: float
+    score_mean: float
+    labels_correct: int
+    labels_incorrect: int
+    effective_labels: float
+    accuracy: tuple[float, float, float]
+    accuracy_below: float | None
+    ece_above: float | None
+
+
+@dataclass(frozen=True)
+class ShownGroups:
+    """Groups of one grouping as metrics show them.
+
+    Attributes:
+        names: of the groups with metrics of their own [shown].
+        members: which they are [shown].
+        other: the others, if there are any.
+    """
+
+    names: list[str]
+    members: Indices
+    other: OtherGroups | None
+
+
+def shown_groups(
+    snapshot: ModelSnapshot, *, limit: int, before: Mapping[str, ShownGroups]
+) -> dict[str, ShownGroups]:
+    """The groups that metrics show, by grouping.
+
+    Args:
+        snapshot: of the model.
+        limit: groups of a grouping that have metrics of their own, at most.
+        before: what they showed before, so that the same groups keep their series.
+    """
+    shown = {}
+    for name, grouping in snapshot.groupings.items():
+        last = before[name].names if name in before else ()
+        members = prominent_groups(name, grouping, snapshot.drift, limit=limit, before=last)
+        rest = np.setdiff1d(np.arange(len(grouping.groups)), members)
+        other = other_groups(rest, grouping, interval=snapshot.settings.interval) if rest.size else None
+        shown[name] = ShownGroups([grouping.groups[g] for g in members], members, other)
+    return shown
+
+
+def other_groups(members: Indices, grouping: GroupingSnapshot, *, interval: float) -> OtherGroups:
+    """What metrics say of groups together.
+
+    Their accuracy is the mean by traffic. Its standard deviation is that of errors that are fully
+    correlated, an upper bound.
+
+    Args:
+        members: which groups.
+        grouping: estimates of all its groups.
+        interval: probability inside the interval.
+    """
+    beliefs = grouping.beliefs
+    shares, accuracy = beliefs.shares[members], beliefs.accuracy.part(members)
+    share = float(shares.sum())
+    parts = shares / share if share > 0 else np.full(len(members), 1 / len(members))
+    centre, spread = float(parts @ accuracy.mean()), float(parts @ np.sqrt(accuracy.variance()))
+    alpha, beta = betas.matching(np.array([centre]), np.array([spread**2]))
+    lower, upper = betas.interval(alpha, beta, interval)
+    below, above = grouping.accuracy_below, grouping.ece_above
+    return OtherGroups(
+        members=members,
+        share=share,
+        score_mean=float(parts @ beliefs.scores[members]),
+        labels_correct=int(beliefs.labels_correct[members].sum()),
+        labels_incorrect=int(beliefs.labels_incorrect[members].sum()),
+        effective_labels=float(beliefs.labels[members].sum()),
+        accuracy=(float(lower[0]), centre, float(upper[0])),
+        accuracy_below=None if below is None else float(np.where(grouping.enough, below, 0.0)[members].max()),
+        ece_above=None
+        if above is None
+        else float(np.where(grouping.enough_for_ece, above, 0.0)[members].max()),
+    )
