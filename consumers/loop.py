@@ -159,7 +159,7 @@ class ConsumerLoop:
             self._back_off(error)
         except DeadLetterFlood as error:
             self.state = "flooded"
-            self._metrics.consumer_flooded(self._step.topic_kind)
+            self._metrics.consumer_paused(self._step.topic_kind)
             log.critical("consuming stopped", extra={"topic": self._topic, "cause": str(error)})
         else:
             self._backoff = 0.0

@@ -13,8 +13,8 @@ from deploy.grafana.tables import Column, firing_alerts, grid
 
 _OVERALL = 'grouping="all"'
 _ANSWERED = 'event="answered"'
-_BELOW = "credence_group_accuracy_below_threshold_probability_ratio"
-_MISCALIBRATED = "credence_group_ece_above_threshold_probability_ratio"
+_BELOW = "credence_group_accuracy_below_threshold_probability"
+_MISCALIBRATED = "credence_group_ece_above_threshold_probability"
 _GROUPS_BELOW = crossed(_BELOW, promql.OF_PEOPLE)
 _GROUPS_MISCALIBRATED = crossed(_MISCALIBRATED, promql.NOT_ALL, times=2)
 

@@ -25,7 +25,7 @@ from deploy.grafana.tables import firing_alerts
 _MODEL = 'model="$model"'
 _OVERALL = (_MODEL, 'grouping="all"')
 _FIRING = promql.FIRING.replace("}", f",{_MODEL}}}")
-_BELOW = "credence_group_accuracy_below_threshold_probability_ratio"
+_BELOW = "credence_group_accuracy_below_threshold_probability"
 _MEAN = "credence_group_accuracy_mean_ratio"
 
 

@@ -51,7 +51,7 @@ def _numbers() -> list[tuple[Says, str]]:
             "Challenger is better",
             "The probability that the challenger is more accurate than the model over all traffic, by more "
             "than the margin.",
-            "credence_challenge_better_probability_ratio",
+            "credence_challenge_better_probability",
             _OVERALL,
         ),
         told(
@@ -93,8 +93,8 @@ def _groups() -> table.Panel:
         {"group": "Group"},
         [
             *(column(end.capitalize(), f"difference_{end}_ratio") for end in ("lower", "mean", "upper")),
-            column("Better", "better_probability_ratio"),
-            column("Worse", "worse_probability_ratio", steps=looks.PROBABILITY),
+            column("Better", "better_probability"),
+            column("Worse", "worse_probability", steps=looks.PROBABILITY),
             column("Disagree", "disagreement_ratio"),
             column("Labels", "labels", looks.COUNT),
         ],
@@ -129,7 +129,7 @@ def _probabilities() -> timeseries.Panel:
             nothing=_NOTHING,
             bounds=looks.PROBABLE,
         ),
-        Query(shown("credence_challenge_worse_probability_ratio", *_AT, by="group"), "{{group}}"),
+        Query(shown("credence_challenge_worse_probability", *_AT, by="group"), "{{group}}"),
     )
 
 

@@ -14,8 +14,8 @@ from deploy.grafana.tables import Column, grid
 _MODEL = 'model="$model"'
 _ALL_GROUPS = (_MODEL, 'grouping="$grouping"')
 _CHOSEN = (*_ALL_GROUPS, 'group=~"$group"')
-_SUSPICION = "credence_group_drift_suspicion_ratio"
-_DISTANCE = "credence_group_drift_distance_ratio"
+_SUSPICION = "credence_group_drift_score"
+_DISTANCE = "credence_group_drift_distance"
 _LIMIT = "credence_drift_max_distance_ratio"
 _NOTHING = "no reference yet"
 _REASONS = {"policy": looks.BLUE, "drift": looks.ORANGE}
@@ -100,12 +100,12 @@ def _groups() -> table.Panel:
         [
             column("Surely", _SUSPICION),
             column("Distance", _DISTANCE),
-            column("Scores differ", "credence_group_score_difference_ratio"),
+            column("Scores differ", "credence_group_ks_statistic"),
             column("Volume", "credence_group_volume_ratio"),
             column("Expected accuracy", "credence_group_expected_accuracy_ratio"),
             column(
                 "Less accurate than that",
-                "credence_group_below_expected_probability_ratio",
+                "credence_group_below_expected_probability",
                 steps=looks.PROBABILITY,
             ),
             column("Drifted", "credence_group_drifted", unit=looks.PLAIN),

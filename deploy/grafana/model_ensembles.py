@@ -15,7 +15,7 @@ from deploy.grafana.tables import Column, grid
 _MODEL = 'model="$model"'
 _AT = (_MODEL, 'assessment="$ensemble"')
 _MEAN = "credence_ensemble_member_precision_mean_ratio"
-_MISSED = "credence_ensemble_member_target_missed_probability_ratio"
+_MISSED = "credence_ensemble_member_target_missed_probability"
 _TARGET = "credence_ensemble_target_ratio"
 _NOTHING = "no assessment of an ensemble"
 

@@ -13,8 +13,8 @@ from deploy.grafana.tables import Column, grid
 
 _MODEL = 'model="$model"'
 _ALL_GROUPS = (_MODEL, 'grouping="$grouping"')
-_CHANGED = "credence_group_change_timestamp_seconds"
-_ANEW = "credence_group_relearned_timestamp_seconds"
+_CHANGED = "credence_group_confirmed_change_timestamp_seconds"
+_ANEW = "credence_group_change_point_timestamp_seconds"
 _NOTHING = "no assessment asks for labels by this grouping"
 _KINDS = {
     "below_threshold": "Below target",
@@ -100,7 +100,7 @@ def _bounds() -> timeseries.Panel:
         ),
         *(
             Query(
-                f"bottomk(5, {_group(f'credence_group_accuracy_always_{end}_ratio')})",
+                f"bottomk(5, {_group(f'credence_group_accuracy_confidence_sequence_{end}_ratio')})",
                 f"{end}: {{{{group}}}}",
             )
             for end in ("lower", "upper")

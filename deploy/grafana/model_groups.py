@@ -17,8 +17,8 @@ _CHOSEN = (*_ALL_GROUPS, 'group=~"$group"')
 _BINS = (_MODEL, 'grouping="score_bin"')
 _ENDS = ("lower", "mean", "upper")
 _END_COLOURS = {"Accuracy lower": looks.SKY, "Accuracy mean": looks.BLUE, "Accuracy upper": looks.SKY}
-_BELOW = "credence_group_accuracy_below_threshold_probability_ratio"
-_MISCALIBRATED = "credence_group_ece_above_threshold_probability_ratio"
+_BELOW = "credence_group_accuracy_below_threshold_probability"
+_MISCALIBRATED = "credence_group_ece_above_threshold_probability"
 
 
 def rows(board: build.Dashboard) -> build.Dashboard:
@@ -54,9 +54,9 @@ def _evidence() -> table.Panel:
             Column("ECE too high", _group(_MISCALIBRATED), looks.RATIO, 1, looks.PROBABILITY),
             Column("Traffic", _group("credence_group_traffic_share_ratio"), looks.RATIO, 1),
             Column("Effective labels", _group("credence_group_effective_labels"), looks.COUNT, 1),
-            Column("From own labels", _group("credence_group_own_share_ratio"), looks.RATIO, 0),
-            Column("Labels to a verdict", _group("credence_group_verdict_labels"), looks.COUNT, 0),
-            Column("Time to a verdict", _group("credence_group_verdict_seconds"), looks.SECONDS, 0),
+            Column("From own labels", _group("credence_group_own_labels_share"), looks.RATIO, 0),
+            Column("Labels to a verdict", _group("credence_group_labels_to_decision"), looks.COUNT, 0),
+            Column("Time to a verdict", _group("credence_group_time_to_decision_seconds"), looks.SECONDS, 0),
         ],
         links={"Group": link_to_group("Group")},
         sort="Below target",
@@ -306,7 +306,7 @@ def _labels(board: build.Dashboard) -> build.Dashboard:
                     0,
                     nothing="no alerts.min_accuracy is configured",
                 ),
-                Query(shown("credence_group_verdict_labels", *_CHOSEN, by="group"), "{{group}}"),
+                Query(shown("credence_group_labels_to_decision", *_CHOSEN, by="group"), "{{group}}"),
                 height=9,
             )
         )

@@ -14,7 +14,7 @@ from deploy.grafana.tables import Column, grid
 
 _MODEL = 'model="$model"'
 _AT = (_MODEL, 'assessment="$assessment"')
-_MISSED = "credence_performance_target_missed_probability_ratio"
+_MISSED = "credence_performance_target_missed_probability"
 _NOTHING = "no assessment of performance"
 _AGE: looks.Steps = ((None, looks.BLUE), (600, looks.ORANGE), (1_800, looks.VERMILLION))
 
@@ -61,7 +61,7 @@ def _numbers() -> list[tuple[Says, str]]:
                 1,
                 nothing=_NOTHING,
             ),
-            shown("credence_performance_best_threshold_probability_ratio", *_AT, by=""),
+            shown("credence_performance_best_threshold_probability", *_AT, by=""),
         ),
         (
             Says(
@@ -214,7 +214,7 @@ def _thresholds() -> timeseries.Panel:
         ),
         Query(shown("credence_performance_threshold_ratio", *_AT, by=""), "the model's threshold"),
         Query(shown(f"{best}_ratio", *_AT, by=""), "best threshold"),
-        Query(shown(f"{best}_probability_ratio", *_AT, by=""), "probability that it meets all targets"),
+        Query(shown(f"{best}_probability", *_AT, by=""), "probability that it meets all targets"),
         width=12,
         colours={
             "the model's threshold": looks.GREY,

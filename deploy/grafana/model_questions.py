@@ -27,7 +27,7 @@ def rows(board: build.Dashboard) -> build.Dashboard:
 
 
 def _answers(board: build.Dashboard) -> build.Dashboard:
-    compared = "credence_assessment_comparison_{}_probability_ratio"
+    compared = "credence_assessment_comparison_{}_probability"
     return (
         board.with_panel(
             bars(
@@ -41,7 +41,7 @@ def _answers(board: build.Dashboard) -> build.Dashboard:
                     bounds=looks.PROBABLE,
                 ),
                 Query(
-                    f"topk(20, {shown('credence_assessment_group_extreme_probability_ratio', _MODEL)})",
+                    f"topk(20, {shown('credence_assessment_group_extreme_probability', _MODEL)})",
                     "{{assessment}}: {{group}}",
                 ),
                 height=9,
@@ -59,7 +59,7 @@ def _answers(board: build.Dashboard) -> build.Dashboard:
                     bounds=looks.PROBABLE,
                 ),
                 Query(
-                    f"topk(20, {shown('credence_assessment_group_next_probability_ratio', _MODEL)})",
+                    f"topk(20, {shown('credence_assessment_group_next_probability', _MODEL)})",
                     "{{assessment}}: {{group}}",
                 ),
                 height=9,

@@ -92,7 +92,7 @@ def _numbers() -> list[tuple[Says, str]]:
                 0,
                 steps=looks.ANY_IS_BAD,
             ),
-            f"sum({series('credence_consumer_flooded')}) or vector(0)",
+            f"sum({series('credence_consumer_paused')}) or vector(0)",
         ),
         (
             Says(

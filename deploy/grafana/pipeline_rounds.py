@@ -204,7 +204,7 @@ def rounds(board: build.Dashboard) -> build.Dashboard:
                     0,
                     nothing="no snapshot yet",
                 ),
-                Query(shown("credence_grouping_groups_omitted"), "{{model}} {{grouping}}"),
+                Query(shown("credence_grouping_groups_in_other"), "{{model}} {{grouping}}"),
                 width=6,
             )
         )

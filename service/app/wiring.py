@@ -174,7 +174,7 @@ def dead_letters(settings: Settings, producer: Any, *, source_topic: str) -> Kaf
 def flood_gate(settings: Settings) -> FloodGate:
     """What tells a flood of bad messages from a few."""
     limits = settings.dead_letters
-    return FloodGate(ratio=limits.flood_ratio, window=limits.flood_window)
+    return FloodGate(ratio=limits.pause_ratio, window=limits.pause_window)
 
 
 def prediction_step(

@@ -255,8 +255,8 @@ class Bounds(Frozen):
 class DeadLetterSettings(Frozen):
     """When bad messages are discarded one by one, and when the consumer stops instead."""
 
-    flood_ratio: Probability = Field(default=0.5, description="stop above this share of bad messages …")
-    flood_window: int = Field(default=1_000, ge=1, description="… among the last so many messages")
+    pause_ratio: Probability = Field(default=0.5, description="stop above this share of bad messages …")
+    pause_window: int = Field(default=1_000, ge=1, description="… among the last so many messages")
 
 
 class Settings(Frozen):

@@ -39,21 +39,21 @@ def _grouping_rows(at: tuple[str, str], shown: ShownGroups, drift: GroupingDrift
     names, rest = shown.names, None if shown.other is None else shown.other.members
     yield "credence_grouping_groups_drifted", at, int(drift.drifted.sum())
     for metric, values in {
-        "credence_group_drift_suspicion_ratio": drift.suspicion,
+        "credence_group_drift_score": drift.suspicion,
         "credence_group_drifted": drift.drifted.astype(np.float64),
     }.items():
         yield from _told(metric, at, names, values[shown.members])
         if rest is not None:
             yield metric, (*at, OTHER), float(values[rest].max())
     for metric, values in {
-        "credence_group_score_difference_ratio": drift.score_difference,
+        "credence_group_ks_statistic": drift.score_difference,
         "credence_group_volume_ratio": drift.volume_ratio,
         "credence_group_expected_accuracy_ratio": drift.expected_accuracy,
-        "credence_group_below_expected_probability_ratio": drift.below_expected,
+        "credence_group_below_expected_probability": drift.below_expected,
     }.items():
         yield from _told(metric, at, names, values[shown.members])
     for mix, told in drift.mixes.items():
-        metric = "credence_group_drift_distance_ratio"
+        metric = "credence_group_drift_distance"
         yield from _told(metric, at, names, told.distance[shown.members], mix)
         if rest is not None and not np.isnan(told.distance[rest]).all():
             yield metric, (*at, OTHER, mix), float(np.nanmax(told.distance[rest]))

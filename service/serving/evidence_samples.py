@@ -32,9 +32,9 @@ def evidence_samples(grouping: GroupingSnapshot, shown: ShownGroups) -> Iterator
     for name, values in {
         "credence_group_evidence_labels": evidence.known.labels,
         "credence_group_evidence_reference_labels": evidence.known.reference_labels,
-        "credence_group_accuracy_always_lower_ratio": evidence.known.lower,
-        "credence_group_accuracy_always_upper_ratio": evidence.known.upper,
-        "credence_group_change_timestamp_seconds": changed_at,
+        "credence_group_accuracy_confidence_sequence_lower_ratio": evidence.known.lower,
+        "credence_group_accuracy_confidence_sequence_upper_ratio": evidence.known.upper,
+        "credence_group_confirmed_change_timestamp_seconds": changed_at,
     }.items():
         yield from _of_groups(name, shown.names, values[shown.members])
     for kind in KINDS:

@@ -146,7 +146,7 @@ def _grouping_samples(
         at,
         {
             "credence_grouping_groups": len(grouping.groups),
-            "credence_grouping_groups_omitted": omitted,
+            "credence_grouping_groups_in_other": omitted,
             "credence_grouping_traffic_share_failing_ratio": grouping.share_failing if watched else None,
             "credence_grouping_traffic_share_meeting_ratio": grouping.share_meeting if watched else None,
         },
@@ -164,11 +164,11 @@ def _columns(grouping: GroupingSnapshot) -> dict[str, Column]:
         "credence_group_accuracy_lower_ratio": grouping.accuracy_lower,
         "credence_group_accuracy_mean_ratio": grouping.accuracy_mean,
         "credence_group_accuracy_upper_ratio": grouping.accuracy_upper,
-        "credence_group_accuracy_below_threshold_probability_ratio": grouping.accuracy_below,
+        "credence_group_accuracy_below_threshold_probability": grouping.accuracy_below,
         "credence_group_ece_lower_ratio": grouping.ece_lower,
         "credence_group_ece_mean_ratio": grouping.ece_mean,
         "credence_group_ece_upper_ratio": grouping.ece_upper,
-        "credence_group_ece_above_threshold_probability_ratio": grouping.ece_above,
+        "credence_group_ece_above_threshold_probability": grouping.ece_above,
         "credence_group_calibration_gap_ratio": beliefs.scores - grouping.accuracy_mean,
         "credence_group_cost_lower": cost.lower if cost else None,
         "credence_group_cost_mean": cost.mean if cost else None,
@@ -177,10 +177,10 @@ def _columns(grouping: GroupingSnapshot) -> dict[str, Column]:
         "credence_group_traffic_share_ratio": beliefs.shares,
         "credence_group_missed_traffic_ratio": np.where(grouping.missed > 0, grouping.missed, np.nan),
         "credence_group_effective_labels": beliefs.labels,
-        "credence_group_own_share_ratio": grouping.own_share,
-        "credence_group_verdict_labels": grouping.verdict_labels,
-        "credence_group_verdict_seconds": grouping.verdict_seconds,
-        "credence_group_relearned_timestamp_seconds": _changes(grouping),
+        "credence_group_own_labels_share": grouping.own_share,
+        "credence_group_labels_to_decision": grouping.verdict_labels,
+        "credence_group_time_to_decision_seconds": grouping.verdict_seconds,
+        "credence_group_change_point_timestamp_seconds": _changes(grouping),
     }
 
 
@@ -204,8 +204,8 @@ def _other_samples(samples: Samples, at: tuple[str, str, str], other: OtherGroup
             "credence_group_accuracy_lower_ratio": lower,
             "credence_group_accuracy_mean_ratio": mean,
             "credence_group_accuracy_upper_ratio": upper,
-            "credence_group_accuracy_below_threshold_probability_ratio": other.accuracy_below,
-            "credence_group_ece_above_threshold_probability_ratio": other.ece_above,
+            "credence_group_accuracy_below_threshold_probability": other.accuracy_below,
+            "credence_group_ece_above_threshold_probability": other.ece_above,
             "credence_group_calibration_gap_ratio": other.score_mean - mean,
             "credence_group_score_mean_ratio": other.score_mean,
             "credence_group_traffic_share_ratio": other.share,
@@ -234,8 +234,8 @@ def _assessment_samples(
     )
     if shown is not None:
         for name, values in {
-            "credence_assessment_group_extreme_probability_ratio": state.extreme,
-            "credence_assessment_group_next_probability_ratio": state.next,
+            "credence_assessment_group_extreme_probability": state.extreme,
+            "credence_assessment_group_next_probability": state.next,
         }.items():
             _tell_groups(samples, name, at, shown.names, None if values is None else values[shown.members])
         if shown.other is not None:
@@ -244,10 +244,10 @@ def _assessment_samples(
                 samples,
                 (*at, OTHER),
                 {
-                    "credence_assessment_group_extreme_probability_ratio": None
+                    "credence_assessment_group_extreme_probability": None
                     if state.extreme is None
                     else float(state.extreme[rest].max()),
-                    "credence_assessment_group_next_probability_ratio": None
+                    "credence_assessment_group_next_probability": None
                     if state.next is None
                     else float(state.next[rest].sum()),
                 },
@@ -257,9 +257,9 @@ def _assessment_samples(
             samples,
             (*at, state.compared.first, state.compared.second),
             {
-                "credence_assessment_comparison_below_probability_ratio": state.compared.below,
-                "credence_assessment_comparison_within_probability_ratio": state.compared.within,
-                "credence_assessment_comparison_above_probability_ratio": state.compared.above,
+                "credence_assessment_comparison_below_probability": state.compared.below,
+                "credence_assessment_comparison_within_probability": state.compared.within,
+                "credence_assessment_comparison_above_probability": state.compared.above,
             },
         )
 
@@ -272,7 +272,7 @@ def _performance_samples(samples: Samples, at: tuple[str, str], performance: Per
         {
             "credence_performance_threshold_ratio": performance.threshold,
             "credence_performance_best_threshold_ratio": float(choice.thresholds[choice.best]),
-            "credence_performance_best_threshold_probability_ratio": float(choice.probability[choice.best]),
+            "credence_performance_best_threshold_probability": float(choice.probability[choice.best]),
             "credence_performance_labels": performance.effective_labels,
             "credence_performance_misfit": float(performance.misfit),
             "credence_performance_timestamp_seconds": performance.taken_at,
@@ -288,7 +288,7 @@ def _performance_samples(samples: Samples, at: tuple[str, str], performance: Per
             (*at, measure),
             {
                 "credence_performance_target_ratio": target,
-                "credence_performance_target_missed_probability_ratio": performance.missed.get(measure),
+                "credence_performance_target_missed_probability": performance.missed.get(measure),
             },
         )
 
@@ -299,7 +299,7 @@ def _ensemble_samples(samples: Samples, at: tuple[str, str], ensemble: EnsembleS
         "credence_ensemble_member_precision_lower_ratio": beliefs.lower,
         "credence_ensemble_member_precision_mean_ratio": beliefs.mean,
         "credence_ensemble_member_precision_upper_ratio": beliefs.upper,
-        "credence_ensemble_member_target_missed_probability_ratio": ensemble.missed,
+        "credence_ensemble_member_target_missed_probability": ensemble.missed,
         "credence_ensemble_member_positive_share_ratio": ensemble.shares,
         "credence_ensemble_member_labels": ensemble.labels,
     }.items():
@@ -336,8 +336,8 @@ def _challenge_samples(
         "credence_challenge_difference_lower_ratio": estimate.lower,
         "credence_challenge_difference_mean_ratio": estimate.mean,
         "credence_challenge_difference_upper_ratio": estimate.upper,
-        "credence_challenge_better_probability_ratio": challenge.better,
-        "credence_challenge_worse_probability_ratio": challenge.worse,
+        "credence_challenge_better_probability": challenge.better,
+        "credence_challenge_worse_probability": challenge.worse,
         "credence_challenge_better_evidence": challenge.evidence_better,
         "credence_challenge_worse_evidence": challenge.evidence_worse,
         "credence_challenge_disagreement_ratio": challenge.disagreement,

@@ -45,7 +45,7 @@ class PipelineMetrics:
         self._labels = _counter("credence_labels_consumed_total", registry)
         self._delay = _histogram("credence_label_delay_seconds", registry, _DELAYS)
         self._dead_letters = _counter("credence_dead_letters_total", registry)
-        self._flooded = _gauge("credence_consumer_flooded", registry)
+        self._flooded = _gauge("credence_consumer_paused", registry)
         self._lag = _gauge("credence_consumer_lag_records", registry)
         self._lag_time = _gauge("credence_consumer_lag_seconds", registry)
         self._record_time = _gauge("credence_consumer_record_timestamp_seconds", registry)
@@ -122,7 +122,7 @@ class PipelineMetrics:
         for reason, count in Tally(reasons).items():
             self._dead_letters.labels(topic, reason).inc(count)
 
-    def consumer_flooded(self, topic: str) -> None:
+    def consumer_paused(self, topic: str) -> None:
         """A flood of bad messages has stopped a consumer."""
         self._flooded.labels(topic).set(1)
 

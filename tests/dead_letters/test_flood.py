@@ -16,7 +16,7 @@ WINDOW = 200
 
 
 def limits(ratio: float = 0.5) -> str:
-    return f"dead_letters: {{flood_window: {WINDOW}, flood_ratio: {ratio}}}\n"
+    return f"dead_letters: {{pause_window: {WINDOW}, pause_ratio: {ratio}}}\n"
 
 
 def newcomer(number: int) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def send(deployment: Deployment, *messages: Any, partition: int = 0, kind: str =
 
 
 def flooded(process: Process, kind: str = "predictions") -> bool:
-    return process.metric(f'credence_consumer_flooded{{topic="{kind}"}}') == 1
+    return process.metric(f'credence_consumer_paused{{topic="{kind}"}}') == 1
 
 
 def stop(process: Process) -> None:

@@ -16,7 +16,7 @@ MODELS = {"m": {"classes": ["cat", "dog", "owl"], "assessments": {"ask": {"budge
 @pytest.fixture
 def site(connection: Connection) -> Site:
     """Requests for a and b are in flight; more than five bad messages of the last ten are a flood."""
-    made = Site(connection, MODELS, flood_window=10)
+    made = Site(connection, MODELS, pause_window=10)
     made.take_in([record(i, message(item)) for i, item in enumerate("ab")])
     issue(made, draws_of(made))
     return made
@@ -57,7 +57,7 @@ def test_labels_among_a_flood_that_redis_alone_can_tell_are_applied_once(site: S
     assert site.letters.kept == []
     assert step.flush(0, NOW) == 0
     # Whoever asked for z's is found, and the flood is over: read again, what was applied is recognised.
-    mended = Site(site.connection, MODELS, flood_window=1_000)
+    mended = Site(site.connection, MODELS, pause_window=1_000)
     again = mended.label_step()
     assert again.assign(0, 0) == 0
     again.process(0, batch, NOW)

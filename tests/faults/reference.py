@@ -66,7 +66,7 @@ def reference_of(connection: Connection, records: Mapping[int, Sequence[Any]]) -
         connection: to a Redis and prefix of its own.
         records: of every partition, from its first one.
     """
-    site = Site(connection, MODELS, bounds=BOUNDS, flood_window=10**9)
+    site = Site(connection, MODELS, bounds=BOUNDS, pause_window=10**9)
     step, now = site.prediction_step(), time.time()
     model = MODELS[MODEL]
     asked = {name: one | {"budget": {"labels": ALL_ITEMS}} for name, one in model["assessments"].items()}
@@ -74,7 +74,7 @@ def reference_of(connection: Connection, records: Mapping[int, Sequence[Any]]) -
         Connection(connection.client, f"{connection.prefix}-roomy"),
         {MODEL: model | {"assessments": asked}},
         bounds=BOUNDS | {"pool_items": 100 * ALL_ITEMS},
-        flood_window=10**9,
+        pause_window=10**9,
     )
     roomy_step = roomy.prediction_step()
     for partition, kept in sorted(records.items()):

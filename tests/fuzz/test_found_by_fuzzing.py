@@ -21,7 +21,7 @@ PLAIN = b'{"model":"m","item_id":"a","predicted_class":"cat","score":1'
 
 @pytest.fixture
 def site(connection: Connection) -> Site:
-    return Site(connection, MODELS, flood_window=10**9)
+    return Site(connection, MODELS, pause_window=10**9)
 
 
 @pytest.mark.parametrize("kind", [b"it's hunter2", b"hunter2\\n'", b"''hunter2"])
@@ -92,7 +92,7 @@ def test_the_dead_letter_of_a_prediction_has_the_time_and_headers_of_its_record(
 
 
 def test_a_batch_that_grows_while_it_waits_counts_what_was_admitted_once(connection: Connection) -> None:
-    site = Site(connection, MODELS, flood_window=100)
+    site = Site(connection, MODELS, pause_window=100)
     step = site.prediction_step()
     step.assign(0, 0)
     bad = [record(i, b"{") for i in range(30)]

@@ -19,7 +19,7 @@ from service.store.facts import FactReader
 
 MESSAGE_BYTES = 20_000
 MODELS = "  m: {classes: [cat, dog, owl]}\n  n: {classes: [cat, dog]}\n"
-LIMITS = f"bounds: {{message_bytes: {MESSAGE_BYTES}}}\ndead_letters: {{flood_ratio: 1}}\n"
+LIMITS = f"bounds: {{message_bytes: {MESSAGE_BYTES}}}\ndead_letters: {{pause_ratio: 1}}\n"
 
 
 def lenient(deploy: Deploy) -> Deployment:

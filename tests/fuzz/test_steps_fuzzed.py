@@ -56,7 +56,7 @@ NO_FLOOD = 10**9
 
 @pytest.fixture
 def site(connection: Connection) -> Site:
-    return Site(connection, MODELS, bounds=BOUNDS, flood_window=NO_FLOOD)
+    return Site(connection, MODELS, bounds=BOUNDS, pause_window=NO_FLOOD)
 
 
 def counted(site: Site) -> int:
@@ -95,7 +95,7 @@ quickly = settings(
 @given(script=st.binary(min_size=50, max_size=2_000))
 def test_every_message_is_counted_once_or_dead_lettered_once(connection: Connection, script: bytes) -> None:
     connection.client.delete(*(connection.client.keys(f"{connection.prefix}:*") or ["none"]))
-    site = Site(connection, MODELS, bounds=BOUNDS, flood_window=NO_FLOOD)
+    site = Site(connection, MODELS, bounds=BOUNDS, pause_window=NO_FLOOD)
     check_taken_in(site, records(mutators.Scripted(script), 10))
 
 
@@ -142,7 +142,7 @@ def poisoned(redis_server: EmbeddedRedis) -> Iterator[tuple[Site, list[ModelSnap
         Connection(client, f"test-{secrets.token_hex(6)}"),
         MODELS,
         bounds={"attribute_values": 100, "attribute_length": 20_000, "payload_bytes": 50_000},
-        flood_window=NO_FLOOD,
+        pause_window=NO_FLOOD,
     )
     names = [name for name in mutators.NAMES if name]
     stream = [
@@ -266,7 +266,7 @@ def test_the_terminal_shows_such_names_and_obeys_none(poisoned: Poisoned) -> Non
     ],
 )
 def test_times_of_any_kind_break_no_reader(connection: Connection, fields: Any, timestamp: int) -> None:
-    site = Site(connection, MODELS, flood_window=NO_FLOOD)
+    site = Site(connection, MODELS, pause_window=NO_FLOOD)
     site.take_in([record(i, message(i, **fields), timestamp=timestamp) for i in range(40)])
     monitor = site.monitor("m")
     for tick in range(3):

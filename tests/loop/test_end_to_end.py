@@ -64,7 +64,7 @@ def test_intervals_are_where_the_truth_of_both_regions_is(
 def test_the_weak_region_is_named(finished: tuple[Deployment, Process, Labeller]) -> None:
     _, process, _ = finished
     probability = process.metric(
-        'credence_assessment_group_extreme_probability_ratio{assessment="weakest",group="south",model="sorter"}'
+        'credence_assessment_group_extreme_probability{assessment="weakest",group="south",model="sorter"}'
     )
     assert probability is not None
     # How sure one is depends on which 120 of 1,000 items were drawn, and so on when rounds came.

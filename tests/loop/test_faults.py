@@ -144,14 +144,14 @@ def test_a_flood_of_bad_messages_stops_the_consumer(
 ) -> None:
     deployment = deploy()
     text = deployment.config.read_text()
-    deployment.config.write_text(text + "dead_letters: {flood_window: 100, flood_ratio: 0.5}\n")
+    deployment.config.write_text(text + "dead_letters: {pause_window: 100, pause_ratio: 0.5}\n")
     with deployment.process("consume", "predictions") as process:
         wait_for(process.ready, seconds=40, what="ready")
         for _ in range(1_000):
             deployment.send("predictions", b"{", "one-key")
         deployment.producer.flush()
         wait_for(
-            lambda: process.metric('credence_consumer_flooded{topic="predictions"}') == 1,
+            lambda: process.metric('credence_consumer_paused{topic="predictions"}') == 1,
             seconds=20,
             what="the flood is told",
         )

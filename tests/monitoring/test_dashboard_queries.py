@@ -60,8 +60,8 @@ RATES = (
 COMES_AND_GOES = (
     'ALERTS{alertstate="firing",alertname="CredenceGroupAccuracyLow",group="south"}',
     "credence_group_volume_ratio",
-    'credence_group_change_timestamp_seconds{group="south"}',
-    'credence_group_relearned_timestamp_seconds{group="south"}',
+    'credence_group_confirmed_change_timestamp_seconds{group="south"}',
+    'credence_group_change_point_timestamp_seconds{group="south"}',
     'credence_group_evidence_labels{group="north"}',
     'credence_requests_oldest_timestamp_seconds{model="sorter"}',
 )
@@ -74,10 +74,10 @@ ALL_IS_THERE = (
 OF_VENDORS = (
     "credence_performance_labels >= 20",
     "credence_performance_best_threshold_ratio",
-    'measure:credence_performance_target_missed_probability_ratio:evident{measure="recall"}',
+    'measure:credence_performance_target_missed_probability:evident{measure="recall"}',
     "model:credence_performance_age_seconds:max < 30",
     "model:credence_performance_failures:increase5m == 0",
-    'credence_ensemble_member_target_missed_probability_ratio{member="lenient"}',
+    'credence_ensemble_member_target_missed_probability{member="lenient"}',
     'credence_challenge_labels{grouping="site",group="east"} >= 3',
     "credence_vendor_api_waits",
     f"rate(credence_vendor_labels_total[{RATE_INTERVAL}])",
@@ -85,17 +85,17 @@ OF_VENDORS = (
 )
 
 OF_TARGETS = (
-    "credence_group_accuracy_below_threshold_probability_ratio",
-    "credence_group_verdict_labels",
-    "credence_group_verdict_seconds",
+    "credence_group_accuracy_below_threshold_probability",
+    "credence_group_labels_to_decision",
+    "credence_group_time_to_decision_seconds",
     "credence_grouping_traffic_share_",
 )
 
 OF_EVIDENCE = (
     "credence_group_evidence_",
-    "credence_group_change_",
-    "credence_group_accuracy_always_",
-    "credence_group_relearned_",
+    "credence_group_confirmed_change_",
+    "credence_group_accuracy_confidence_sequence_",
+    "credence_group_change_point_",
 )
 
 
@@ -361,7 +361,7 @@ def test_every_measure_of_performance_has_a_row_and_those_with_targets_say_how_l
         "mean_ratio": 5,
         "upper_ratio": 5,
         "target_ratio": 2,
-        "target_missed_probability_ratio": 2,
+        "target_missed_probability": 2,
     }
 
 

@@ -229,7 +229,7 @@ def _save_slowly(redis: Any) -> None:
 def test_of_an_emptied_redis_traffic_is_made_anew_and_refused_labels_answer_who_is_asked_again(
     deployment: Deployment,
 ) -> None:
-    deployment.configure("dead_letters", flood_window=40)
+    deployment.configure("dead_letters", pause_window=40)
     people = People(deployment)
     deployment.send_predictions(range(1_000))
     with ExitStack() as stack:
@@ -251,7 +251,7 @@ def test_of_an_emptied_redis_traffic_is_made_anew_and_refused_labels_answer_who_
 
         wait_until_stored(deployment, 1_000)
         assert pooled(deployment) == size
-        flooded = 'credence_consumer_flooded{topic="labels"}'
+        flooded = 'credence_consumer_paused{topic="labels"}'
         labels = start("consume", "labels")
         wait_for(lambda: labels.metric(flooded) == 1, seconds=60, what="the flood")
         end(labels)

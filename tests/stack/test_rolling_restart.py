@@ -56,9 +56,9 @@ troubles, such as a round that a busy machine is too slow for: a process has the
 WAXES_AND_WANES = {
     "credence_requests_oldest_timestamp_seconds",
     "model:credence_requests_oldest_timestamp_seconds:min",
-    "credence_group_change_timestamp_seconds",
-    "group:credence_group_change_timestamp_seconds:max",
-    "credence_group_relearned_timestamp_seconds",
+    "credence_group_confirmed_change_timestamp_seconds",
+    "group:credence_group_confirmed_change_timestamp_seconds:max",
+    "credence_group_change_point_timestamp_seconds",
 }
 """Absent while no request waits and while labels tell of no change, which people bring about."""
 

@@ -78,7 +78,7 @@ class Site:
         models: Mapping[str, Any],
         *,
         bounds: Mapping[str, Any] | None = None,
-        flood_window: int = 1_000,
+        pause_window: int = 1_000,
         vendors: Mapping[str, Any] | None = None,
     ) -> None:
         self.connection = connection
@@ -94,7 +94,7 @@ class Site:
         self.letters = Letters()
         self.registry = CollectorRegistry()
         self._metrics = PipelineMetrics(self.registry, lambda: NOW)
-        self._flood_window = flood_window
+        self._pause_window = pause_window
 
     def space(self, model: str) -> CellSpace:
         return self.settings.cell_space(model)
@@ -137,7 +137,7 @@ class Site:
             },
             responses=OpenInference({name: m.tensors for name, m in self.settings.models.items()}),
             dead_letters=self.letters,
-            flood_gate=FloodGate(ratio=0.5, window=self._flood_window),
+            flood_gate=FloodGate(ratio=0.5, window=self._pause_window),
             metrics=self._metrics,
             message_bytes=bounds.message_bytes,
             hash_key=HASH_KEY,
@@ -151,7 +151,7 @@ class Site:
             label_keys={name: vendor.label_key_bytes() for name, vendor in self.settings.vendors.items()},
             vendors={name: frozenset(self.settings.vendors_of(name)) for name in self.settings.models},
             dead_letters=self.letters,
-            flood_gate=FloodGate(ratio=0.5, window=self._flood_window),
+            flood_gate=FloodGate(ratio=0.5, window=self._pause_window),
             metrics=self._metrics,
             message_bytes=self.settings.bounds.message_bytes,
         )

@@ -117,7 +117,7 @@ def test_an_answer_is_revised_by_its_own_vendor_alone(site: Site, revision: dict
 
 
 def test_a_vendor_that_revises_one_request_over_and_over_stops_nobodys_labels(connection: Connection) -> None:
-    site = site_of(connection, flood_window=50)
+    site = site_of(connection, pause_window=50)
     mine, *_ = requests = list(asked(site, 30).values())
     theirs = next(request for request in requests if request.vendor == other(mine.vendor))
     apply(site, label(mine, mine.vendor))
@@ -130,7 +130,7 @@ def test_a_vendor_that_revises_one_request_over_and_over_stops_nobodys_labels(co
 
 
 def test_a_vendor_that_contradicts_itself_over_and_over_stops_nobodys_labels(connection: Connection) -> None:
-    site = site_of(connection, flood_window=50)
+    site = site_of(connection, pause_window=50)
     mine, *_ = requests = list(asked(site, 30).values())
     theirs = next(request for request in requests if request.vendor == other(mine.vendor))
     apply(site, label(mine, mine.vendor))
@@ -140,7 +140,7 @@ def test_a_vendor_that_contradicts_itself_over_and_over_stops_nobodys_labels(con
 
 
 def test_a_flood_of_labels_that_no_vendor_was_asked_for_stops_the_consumer(connection: Connection) -> None:
-    site = site_of(connection, flood_window=50)
+    site = site_of(connection, pause_window=50)
     request = one_of(site)
     with pytest.raises(DeadLetterFlood):
         apply(site, *[label(request, None) for _ in range(100)])

@@ -133,7 +133,7 @@ def test_rows_count_as_of_the_time_that_their_event_tells(site: Site) -> None:
 
 
 def test_bad_rows_count_one_by_one_towards_a_flood(connection: Connection) -> None:
-    site = Site(connection, MODELS, flood_window=10)
+    site = Site(connection, MODELS, pause_window=10)
     step = site.prediction_step()
     step.assign(0, 0)
     rows = [ROWS[0] | {"item_id": str(i), "score": 2.0 if i < 6 else 0.5} for i in range(10)]
@@ -143,7 +143,7 @@ def test_bad_rows_count_one_by_one_towards_a_flood(connection: Connection) -> No
 
 
 def test_very_many_bad_rows_are_written_out_in_linear_time(connection: Connection) -> None:
-    site = Site(connection, MODELS, flood_window=10**6)
+    site = Site(connection, MODELS, pause_window=10**6)
     rows = [ROWS[0] | {"item_id": str(i), "score": "high"} for i in range(5_000)]
     began = time.process_time()
     site.take_in([record(0, response(rows))])

@@ -148,7 +148,7 @@ def test_an_empty_array_is_nothing_at_all(site: Site, text: bytes) -> None:
 
 
 def test_an_array_with_very_many_bad_elements_is_refused_in_linear_time(connection: Connection) -> None:
-    site = Site(connection, MODELS, flood_window=10**6)
+    site = Site(connection, MODELS, pause_window=10**6)
     began = time.process_time()
     element = b'"%060d"' % 0
     site.take_in([record(0, b"[" + b",".join([element] * 10_000) + b"]")])
@@ -428,7 +428,7 @@ def test_models_that_could_not_all_be_stored_are_stored_later(
 def test_a_flood_of_bad_messages_stops_the_consumer_before_anything_is_discarded(
     connection: Connection,
 ) -> None:
-    site = Site(connection, MODELS, flood_window=10)
+    site = Site(connection, MODELS, pause_window=10)
     step = site.prediction_step()
     step.assign(0, 0)
     step.process(0, [record(i, message(i)) for i in range(4)], NOW)
@@ -443,7 +443,7 @@ def test_a_flood_of_bad_messages_stops_the_consumer_before_anything_is_discarded
 
 
 def test_waiting_for_a_server_does_not_turn_a_few_bad_messages_into_a_flood(connection: Connection) -> None:
-    site = Site(connection, MODELS, flood_window=50)
+    site = Site(connection, MODELS, pause_window=50)
     step = site.prediction_step()
     step.assign(0, 0)
     step.process(0, [record(i, message(i)) for i in range(40)], NOW)
@@ -653,7 +653,7 @@ def test_labels_after_a_lost_reply_are_read_again_and_then_go_on(
 def test_a_flood_of_bad_labels_stops_the_consumer_before_anything_is_discarded(
     connection: Connection,
 ) -> None:
-    site = Site(connection, MODELS, flood_window=10)
+    site = Site(connection, MODELS, pause_window=10)
     step = site.label_step()
     step.assign(0, 0)
     with pytest.raises(DeadLetterFlood):
@@ -663,7 +663,7 @@ def test_a_flood_of_bad_labels_stops_the_consumer_before_anything_is_discarded(
 
 
 def test_waiting_does_not_turn_a_few_bad_labels_into_a_flood(connection: Connection) -> None:
-    site = Site(connection, MODELS, flood_window=50)
+    site = Site(connection, MODELS, pause_window=50)
     step = site.label_step()
     step.assign(0, 0)
     site.letters.closed = True

@@ -37,11 +37,11 @@ def models(**fields: Any) -> dict[str, Any]:
 
 
 def site_of(
-    connection: Connection, vendors: dict[str, Any] | None = None, *, flood_window: int = 1_000, **fields: Any
+    connection: Connection, vendors: dict[str, Any] | None = None, *, pause_window: int = 1_000, **fields: Any
 ) -> Site:
     """The model, with both vendors unless it is said otherwise."""
     vendors = VENDORS if vendors is None else vendors
-    return Site(connection, models(**fields), vendors=vendors, flood_window=flood_window)
+    return Site(connection, models(**fields), vendors=vendors, pause_window=pause_window)
 
 
 def asked(site: Site, count: int, *, now: float = NOW) -> dict[str, LabelRequest]:

@@ -236,7 +236,7 @@ def test_changes_of_a_models_groups_are_annotations_at_their_own_time() -> None:
     found = BOARDS["credence-model"]["annotations"]["list"][1]
     assert found["name"] == "Changes"
     assert found["useValueForTime"] is True
-    assert "credence_group_change_timestamp_seconds" in found["expr"]
+    assert "credence_group_confirmed_change_timestamp_seconds" in found["expr"]
     assert found["expr"].endswith("* 1000")
 
 

@@ -231,7 +231,7 @@ def test_findings_name_the_moment_of_confirmation() -> None:
         ('credence_group_evidence_confirmed{{{},kind="below_threshold"}} 1', {("camera", "dock")}),
         ('credence_group_evidence_confirmed{{{},kind="below_threshold"}} 0', set()),
         ('credence_group_evidence_confirmed{{{},kind="miscalibrated"}} 1', set()),
-        ("credence_group_change_timestamp_seconds{{{}}} 1700000000", {("camera", "dock")}),
+        ("credence_group_confirmed_change_timestamp_seconds{{{}}} 1700000000", {("camera", "dock")}),
     ],
 )
 def test_what_evidence_confirms_is_read(sample: str, groups: set[tuple[str, str]]) -> None:
@@ -305,12 +305,12 @@ credence_group_accuracy_mean_ratio{model="digits",grouping="camera",group="dock"
 credence_group_accuracy_mean_ratio{model="other",grouping="camera",group="dock"} 0.1
 credence_group_accuracy_lower_ratio{model="digits",grouping="camera",group="dock"} 0.6
 credence_group_accuracy_upper_ratio{model="digits",grouping="camera",group="dock"} 0.8
-credence_assessment_group_extreme_probability_ratio{model="digits",assessment="a",group="dock"} 0.97
+credence_assessment_group_extreme_probability{model="digits",assessment="a",group="dock"} 0.97
 # TYPE credence_group_drifted gauge
 credence_group_drifted{model="digits",grouping="camera",group="dock"} 1.0
 credence_group_drifted{model="digits",grouping="camera",group="gate"} 0.0
-credence_group_drift_suspicion_ratio{model="digits",grouping="camera",group="dock"} 0.25
-credence_group_drift_suspicion_ratio{model="digits",grouping="camera",group="gate"} 0.02
+credence_group_drift_score{model="digits",grouping="camera",group="dock"} 0.25
+credence_group_drift_score{model="digits",grouping="camera",group="gate"} 0.02
 # TYPE credence_requests_total counter
 credence_requests_total{model="digits",assessment="weakest-camera",event="answered"} 3.0
 credence_requests_total{model="digits",assessment="accuracy-by-class",event="answered"} 4.0

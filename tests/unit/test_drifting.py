@@ -154,8 +154,8 @@ def test_the_series_of_a_group_tell_its_drift() -> None:
     taken, told = drifting(), by_class(drifting())
     at = {"grouping": "class", "group": "dog"}
     assert value(taken, "group_drifted", **at) == 1
-    assert value(taken, "group_drift_suspicion_ratio", **at) == pytest.approx(told.suspicion[DOGS])
-    distance = value(taken, "group_drift_distance_ratio", **at, mix="score")
+    assert value(taken, "group_drift_score", **at) == pytest.approx(told.suspicion[DOGS])
+    distance = value(taken, "group_drift_distance", **at, mix="score")
     assert distance == pytest.approx(told.mixes["score"].distance[DOGS])
     assert value(taken, "grouping_groups_drifted", grouping="class") == 1
 

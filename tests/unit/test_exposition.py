@@ -64,7 +64,7 @@ def registry_of(taken: ModelSnapshot, *, group_limit: int = 200) -> CollectorReg
     pipeline.labels_taken(applied=1, duplicate=1)
     pipeline.label_delayed("m", 30.0)
     pipeline.dead_lettered("predictions", ["malformed"])
-    pipeline.consumer_flooded("predictions")
+    pipeline.consumer_paused("predictions")
     pipeline.position("predictions", 0, offset=5, highwater=9, record_time=NOW - 7)
     pipeline.backed_off("predictions", "redis")
     pipeline.records_lost("predictions", 2)
@@ -129,7 +129,7 @@ def test_a_measure_of_performance_has_its_interval_and_its_target() -> None:
         assert sample("lower_ratio", measure=measure) == pytest.approx(float(estimate.lower))
         assert sample("upper_ratio", measure=measure) == pytest.approx(float(estimate.upper))
     assert sample("target_ratio", measure="recall") == 0.9
-    missed = sample("target_missed_probability_ratio", measure="recall")
+    missed = sample("target_missed_probability", measure="recall")
     assert missed == pytest.approx(LEARNED.missed["recall"])
     assert sample("best_threshold_ratio") == LEARNED.thresholds.thresholds[LEARNED.thresholds.best]
     assert sample("labels") == 100
@@ -145,7 +145,7 @@ def test_every_member_of_an_ensemble_has_its_precision_and_what_sharing_saved() 
     for position, member in enumerate(POOLED.members):
         mean = sample("member_precision_mean_ratio", member=member)
         assert mean == pytest.approx(POOLED.beliefs.mean[position])
-    assert sample("member_target_missed_probability_ratio", member="second") == 0.9
+    assert sample("member_target_missed_probability", member="second") == 0.9
     assert sample("saving_ratio") == pytest.approx(1 - 65 / 140)
     assert sample("needed_labels") == POOLED.plan.cost
     assert (sample("wanted_labels"), sample("labels")) == (50, 65)
@@ -162,8 +162,8 @@ def test_a_challenger_is_told_over_all_traffic_and_in_every_group() -> None:
     assert overall == pytest.approx(CHALLENGED.difference.mean[0])
     for position, group in enumerate(CHALLENGED.groups[1:], 1):
         for name, column in (
-            ("better_probability_ratio", CHALLENGED.better),
-            ("worse_probability_ratio", CHALLENGED.worse),
+            ("better_probability", CHALLENGED.better),
+            ("worse_probability", CHALLENGED.worse),
             ("better_evidence", CHALLENGED.evidence_better),
             ("worse_evidence", CHALLENGED.evidence_worse),
         ):
@@ -237,8 +237,8 @@ def test_a_time_that_never_comes_has_no_sample() -> None:
     )
     registry = registry_of(forgetful)
     group = {"model": "m", "grouping": "class", "group": "owl"}
-    assert registry.get_sample_value("credence_group_verdict_labels", group)
-    assert registry.get_sample_value("credence_group_verdict_seconds", group) is None
+    assert registry.get_sample_value("credence_group_labels_to_decision", group)
+    assert registry.get_sample_value("credence_group_time_to_decision_seconds", group) is None
 
 
 @pytest.mark.parametrize("half_life_days", [None, 10.0])
@@ -281,7 +281,7 @@ def test_shares_of_traffic_that_fails_and_meets_are_of_all_groups() -> None:
 
 
 def test_score_bins_are_not_measured_by_the_accuracy_that_groups_must_have() -> None:
-    name = "credence_group_accuracy_below_threshold_probability_ratio"
+    name = "credence_group_accuracy_below_threshold_probability"
     labels = {"model": "m", "grouping": "score_bin", "group": "[0,0.5)"}
     assert registry_of(TAKEN).get_sample_value(name, labels) is None
 
@@ -356,9 +356,9 @@ def test_what_a_process_counts_begins_at_zero_before_the_first_event() -> None:
 def test_a_group_that_changed_tells_since_when_it_is_learned_anew() -> None:
     registry = registry_of(TAKEN)
     group = {"model": "m", "grouping": "class", "group": "cat"}
-    assert registry.get_sample_value("credence_group_relearned_timestamp_seconds", group) == pytest.approx(
+    assert registry.get_sample_value("credence_group_change_point_timestamp_seconds", group) == pytest.approx(
         NOW - 9
     )
     assert registry.get_sample_value("credence_group_effective_labels", group) < 50
     other = {**group, "group": "owl"}
-    assert registry.get_sample_value("credence_group_relearned_timestamp_seconds", other) is None
+    assert registry.get_sample_value("credence_group_change_point_timestamp_seconds", other) is None

@@ -89,8 +89,8 @@ def test_never_more_are_told_than_the_bound(limit: int, seed: int) -> None:
 
 def test_what_was_left_out_is_a_metric() -> None:
     assert value(TAKEN, "grouping_groups", grouping="class") == 40
-    assert value(TAKEN, "grouping_groups_omitted", grouping="class") == 30
-    assert value(TAKEN, "grouping_groups_omitted", group_limit=40, grouping="class") == 0
+    assert value(TAKEN, "grouping_groups_in_other", grouping="class") == 30
+    assert value(TAKEN, "grouping_groups_in_other", group_limit=40, grouping="class") == 0
 
 
 @pytest.mark.parametrize("name", ["group_traffic_share_ratio", "group_effective_labels"])
@@ -104,7 +104,7 @@ def test_the_others_alert_when_one_of_them_would() -> None:
     below = TAKEN.groupings["class"].accuracy_below
     assert below is not None
     assert SHOWN.other is not None
-    name = "group_accuracy_below_threshold_probability_ratio"
+    name = "group_accuracy_below_threshold_probability"
     assert value(TAKEN, name, grouping="class", group=OTHER) == max(below[SHOWN.other.members])
 
 
@@ -113,7 +113,7 @@ def test_the_others_do_not_alert_for_scores_alone() -> None:
     grouping = unlabelled.groupings["class"]
     assert grouping.accuracy_below is not None
     assert grouping.accuracy_below.min() > 0.9
-    name = "group_accuracy_below_threshold_probability_ratio"
+    name = "group_accuracy_below_threshold_probability"
     assert value(unlabelled, name, grouping="class", group=OTHER) == 0
 
 

@@ -204,7 +204,7 @@ def test_a_missing_key_is_named_by_its_path(tmp_path: Path, text: str, path: str
         (MODEL + "bounds: {attribute_values: 0}\n", "bounds.attribute_values"),
         (MODEL + "bounds: {table_bytes: 0}\n", "bounds.table_bytes"),
         (MODEL + "bounds: {pool_items: 0}\n", "bounds.pool_items"),
-        (MODEL + "dead_letters: {flood_ratio: 1.5}\n", "dead_letters.flood_ratio"),
+        (MODEL + "dead_letters: {pause_ratio: 1.5}\n", "dead_letters.pause_ratio"),
         (MODEL + "log_level: loud\n", "log_level"),
         (MODEL + "seed: -1\n", "seed"),
         ("models: {}\n", "models"),

@@ -40,7 +40,7 @@ def test_the_extreme_group_is_found_by_every_metric(assessment: str, group: str)
     assert state.extreme is not None
     assert state.groups[int(state.extreme.argmax())] == group
     assert state.extreme.sum() == pytest.approx(1)
-    shown = value("credence_assessment_group_extreme_probability_ratio", assessment=assessment, group=group)
+    shown = value("credence_assessment_group_extreme_probability", assessment=assessment, group=group)
     assert shown == pytest.approx(state.extreme.max())
 
 
@@ -61,7 +61,7 @@ def test_a_comparison_tells_three_probabilities() -> None:
     assert found.below > 0.95
     assert found.below + found.within + found.above == pytest.approx(1)
     for name in ("below", "within", "above"):
-        metric = f"credence_assessment_comparison_{name}_probability_ratio"
+        metric = f"credence_assessment_comparison_{name}_probability"
         shown = value(metric, assessment="compare", first="dog", second="cat")
         assert shown == pytest.approx(getattr(found, name))
 
