@@ -255,8 +255,8 @@ def test_of_an_emptied_redis_traffic_is_made_anew_and_refused_labels_answer_who_
         labels = start("consume", "labels")
         wait_for(lambda: labels.metric(flooded) == 1, seconds=60, what="the flood")
         end(labels)
-        assert "CREDENCE_DEAD_LETTERS__FLOOD_RATIO=1 credence consume labels" in PAGE
-        labels = start("consume", "labels", CREDENCE_DEAD_LETTERS__FLOOD_RATIO="1")
+        assert "CREDENCE_DEAD_LETTERS__PAUSE_RATIO=1 credence consume labels" in PAGE
+        labels = start("consume", "labels", CREDENCE_DEAD_LETTERS__PAUSE_RATIO="1")
         refused = 'credence_dead_letters_total{reason="unknown_request",topic="labels"}'
         wait_for(lambda: labels.metric(refused) == BUDGET, seconds=60, what="all labels refused")
         end(labels)
