@@ -104,15 +104,14 @@ class Shard:
         self._noise = noise
         self._attributes = space.attributes
         self._bin_count = space.bin_count
+        class_groups = {pool_id: space.class_groups(name) for pool_id, name in pool_groupings.items()}
+        self._class_pools = {
+            pool_id: groups for pool_id, groups in class_groups.items() if groups is not None
+        }
         self._value_pools = {
             pool_id: space.groupings[name].attribute
             for pool_id, name in pool_groupings.items()
-            if space.class_groups(name) is None
-        }
-        self._class_pools = {
-            pool_id: groups
-            for pool_id, name in pool_groupings.items()
-            if (groups := space.class_groups(name)) is not None
+            if class_groups[pool_id] is None
         }
         self._generation = _NONE
         self._rows: list[Indices] = []
