@@ -13,18 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from service.domain.arrays import Floats, Indices, UInt64s
 from service.domain.cells import CHALLENGE, OTHER, CellSpace
 from service.domain.pool import Pools
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import CHALLENGE_COLUMNS, Columns
 from service.domain.value_book import ValueBook
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-UInt64s = npt.NDArray[np.uint64]
 
 MAX_EXPONENT = 300.0
 """The landmark moves before exp(lambda (t - landmark)) exceeds e^300; doubles overflow at e^709."""

@@ -8,16 +8,15 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.domain.cells import CHALLENGE, MISSING, OTHER, CellSpace
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts, rows_of
 from service.domain.traffic_tables import CHALLENGE_COLUMNS
-from service.domain.value_table import RESERVED, Block, Floats, Indices, Ints
+from service.domain.value_table import RESERVED, Block
 from service.monitoring.label_cells import LabelCells
 from service.monitoring.traffic_history import TrafficHistory
 from service.statistics.epochs import recent_weights
-
-Flags = npt.NDArray[np.bool_]
 
 _Number = TypeVar("_Number", np.int64, np.float64)
 

@@ -10,14 +10,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
+from service.domain.arrays import Flags, Floats, Indices
 from service.statistics import beta as betas
 from service.statistics.groups import GroupingBeliefs
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 OTHER = "other"
 
@@ -58,7 +55,7 @@ def told_groups(
     mean: Floats,
     width: Floats,
     shares: Floats,
-    crossed: npt.NDArray[np.bool_],
+    crossed: Flags,
     limit: int,
     before: Collection[str],
 ) -> Indices:

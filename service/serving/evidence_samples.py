@@ -6,13 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats
 from service.monitoring.anytime_tests import KINDS
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.metric_selection import OTHER
-
-Floats = npt.NDArray[np.float64]
 
 Sample = tuple[str, tuple[str, ...], float]
 """Name of the metric, labels behind those of the grouping, value."""

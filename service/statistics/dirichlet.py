@@ -7,12 +7,10 @@ ValueError.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Floats
 from service.statistics import beta as betas
-
-Floats = npt.NDArray[np.float64]
 
 
 def mean(alpha: Floats) -> Floats:

@@ -12,12 +12,9 @@ from itertools import product
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
+from service.domain.arrays import Flags, Floats, Indices
 
 _OFFSETS: Final = (-1.0, -0.5, 0.0, 0.5)
 _SLOPES: Final = (0.4, 0.7, 1.0, 1.5)

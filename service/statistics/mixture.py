@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Floats, Indices
 from service.statistics import beta as betas
 from service.statistics import ranking
 from service.statistics.quantiles import mixture_quantile
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class BetaMixture:
         components = rng.choice(len(self.weights), size=size, p=self.weights)
         return rng.beta(self.alpha[components], self.beta[components])
 
-    def part(self, groups: npt.NDArray[np.intp]) -> Self:
+    def part(self, groups: Indices) -> Self:
         """Beliefs about some of the groups."""
         return type(self)(self.weights, self.alpha[..., groups], self.beta[..., groups])
 

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Floats
 from service.statistics import beta as betas
 
-Floats = npt.NDArray[np.float64]
 Ranks = npt.NDArray[np.unsignedinteger[Any]]
 
 _TOLERANCE = 1e-11
