@@ -8,7 +8,7 @@ Perona measure it (CVPR 2013, section 4.3): by the area between the estimated an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -86,10 +86,6 @@ class Run:
 
     measures: Mapping[str, float]
     band: Band
-
-
-Runs = Mapping[int, Sequence[Run]]
-"""By number of labels."""
 
 
 @dataclass(frozen=True)

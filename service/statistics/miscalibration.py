@@ -27,21 +27,6 @@ _NEAR_END: Final = 1e-3
 """Scores nearer to 0 or 1 are taken for this: a single error of a model that is quite sure proves nothing."""
 
 
-def log_e_miscalibrated(scores: Floats, correct: Flags, groups: Indices, group_count: int) -> Floats:
-    """Logarithm of the evidence that a group's scores are not the probabilities to be right [G].
-
-    Args:
-        scores: of the predicted classes, in [0, 1] [n].
-        correct: whether these are the true ones [n].
-        groups: of every label [n].
-        group_count: G.
-
-    Raises:
-        ValueError: a score is not in [0, 1].
-    """
-    return log_wealth(log_gains(scores, correct, groups, group_count))
-
-
 def log_gains(scores: Floats, correct: Flags, groups: Indices, group_count: int) -> Floats:
     """What each of the bets has gained in every group, as logarithms [G, K].
 

@@ -73,20 +73,6 @@ class BetaMixture:
         """Beliefs about some of the groups."""
         return type(self)(self.weights, self.alpha[..., groups], self.beta[..., groups])
 
-    def component(self, rng: np.random.Generator) -> Self:
-        """A single component, drawn by its weight: one draw of the hyperparameters."""
-        j = rng.choice(len(self.weights), p=self.weights)
-        return type(self)(np.ones(1), self.alpha[j : j + 1], self.beta[j : j + 1])
-
-    def expecting(self, pending: Floats) -> Self:
-        """Beliefs as if labels in flight had come in as expected.
-
-        Args:
-            pending: labels in flight per group [G].
-        """
-        means = betas.mean(self.alpha, self.beta)
-        return type(self)(self.weights, self.alpha + pending * means, self.beta + pending * (1 - means))
-
     def extreme_probabilities(self, rng: np.random.Generator, *, top_m: int, draws: int) -> Floats:
         """P(group is among the `top_m` lowest) of every group [G], by joint draws.
 

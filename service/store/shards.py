@@ -274,13 +274,8 @@ def unpack_hash(packed: bytes) -> int:
     return int.from_bytes(packed, "little")
 
 
-def drawn_entry(field: bytes, item: int) -> bytes:
-    """Entry in the list of drawn items: field of the group's sketch, and the item's hash."""
-    return field + pack_hash(item)
-
-
 def split_drawn_entry(entry: bytes) -> tuple[str, str, int]:
-    """Pool id, group and hash of a drawn item from its entry."""
+    """Pool id, group and hash of a drawn item, from the field of its group's sketch and its packed hash."""
     return *split_pool_field(entry[:-_HASH_BYTES]), unpack_hash(entry[-_HASH_BYTES:])
 
 
