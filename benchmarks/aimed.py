@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
 from service.config.settings import Settings
+from service.domain.arrays import Floats
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts
 from service.domain.traffic_tables import tables
@@ -32,9 +32,6 @@ from service.statistics.e_processes import log_e_below
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 from service.store.traffic_checkpoints import MarkName
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 HOUR = 3_600.0
 BEGAN = 1_800_000_000.0

@@ -14,15 +14,13 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Flags, Floats
 from service.replay.tables import Table, print_tables
 from service.statistics.e_detector import log_e_changed
 from service.statistics.e_processes import discoveries, log_e_below
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 Rule = Callable[[Floats, Floats, float], Flags]
 
 ALPHA = 0.05

@@ -16,17 +16,14 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Indices
 from service.statistics.confusion import assess_confusion
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
 from service.statistics.policies import POLICIES, Situation
 from service.statistics.priors import PriorName
 from service.statistics.tasks import TASKS, Question
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 BINS = 10
 MASS = 0.95

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
@@ -21,11 +20,9 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
+from service.domain.arrays import Flags, Floats
 from service.replay.tables import Table, print_tables
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 MARGIN: Final = 0.0
 CONFIDENCE: Final = 0.95
@@ -92,7 +89,7 @@ class Needed(NamedTuple):
     """Labels until the winner is known, of every run, and whether the right one was named."""
 
     labels: Floats
-    right: npt.NDArray[np.bool_]
+    right: Flags
 
 
 def labels_needed(

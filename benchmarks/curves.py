@@ -15,16 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.scrape import facts_of, settings_of, snapshot_of
+from service.domain.arrays import Flags, Floats
 from service.statistics.binary.performance import performance
 from service.statistics.binary.score_bins import UNLABELLED, ScoreBins, bin_scores
 from service.statistics.binary.semi_supervised import ScorePosterior, learn_scores
 from service.statistics.estimate import Estimate
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 LABELS = 20
 GROUPS = 1_000

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Flags, Floats
 from service.replay.digits import VOTERS_TRAINING_IMAGES, digits_voters, logistic_regression, split_digits
 from service.replay.ensemble import VotedItems
 from service.statistics.vote_patterns import VotePatterns
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

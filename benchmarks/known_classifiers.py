@@ -7,14 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Flags, Floats, Indices
 from service.monitoring.binary_performance import RECALLS, PerformanceSnapshot
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
 
 KINDS = ("calibrated", "overconfident", "underconfident", "separated", "overlapping", "rare", "uneven")
 MEASURES = ("precision", "recall", "f1", "false_positive_rate", "prevalence")

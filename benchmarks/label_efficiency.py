@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats
 from service.replay.digits import digits_recordings
 from service.replay.engine import Method
 from service.replay.grouping import Binning, Grouper
@@ -23,8 +23,6 @@ from service.replay.pool import Pool
 from service.replay.recording import Recording, load_recording
 from service.replay.study import Study, Workers, workers
 from service.replay.tables import Table, print_tables
-
-Floats = npt.NDArray[np.float64]
 
 BINS = 10
 LABELS = (50, 100, 200, 500)

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from service.config.settings import Settings
+from service.domain.arrays import Flags, Floats
 from service.domain.grouping_fingerprints import definitions
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import tables
@@ -41,9 +41,6 @@ MARGIN = 0.03
 
 COMPARED_ON = range(20, DAYS + 1, 10)
 """Days on which intervals are compared with the truth."""
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 class Delays(NamedTuple):

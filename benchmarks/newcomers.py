@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from service.config.model import ModelSettings
+from service.domain.arrays import Flags, Floats, Indices
 from service.domain.request_order import request_places
 from service.monitoring.anytime_tests import GroupingEvidence, WatchedGroups, grouping_evidence
 from service.monitoring.label_columns import LabelSequence
@@ -28,10 +28,6 @@ from service.statistics.e_detector import log_e_changed
 from service.statistics.e_processes import discoveries, log_arrival_weights, log_e_below
 from service.statistics.grouped_e_processes import baselines
 from service.statistics.miscalibration import log_gains, log_wealth
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
 
 ALPHA = 0.05
 THRESHOLD = 0.92

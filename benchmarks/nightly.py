@@ -20,13 +20,13 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from prometheus_client import CollectorRegistry
 
 from benchmarks.flushes import NoLetters, Record
 from service.app.wiring import model_keys, model_monitor, prediction_step, request_store
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
+from service.domain.arrays import Flags, Indices
 from service.monitoring.snapshot import ModelSnapshot
 from service.statistics.policies import POLICIES
 from service.store.client import build_redis
@@ -42,9 +42,6 @@ TARGET = 0.88
 DAY = 86_400.0
 BEGAN = 1_800_000_000.0
 ROUNDS_A_DAY = 5
-
-Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)

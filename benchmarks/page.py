@@ -15,6 +15,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from service.app.docgen.generated_files import add_check_option, write_or_check
+
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 
@@ -416,24 +418,19 @@ def _ceil(number: float) -> int:
     return -int(-number // 1)
 
 
-def main() -> None:
-    """Write the page, check it, or measure first."""
+def main() -> int:
+    """Write the page, check it, or measure first; the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--run", nargs="*", choices=COMMANDS, help="measure these anew, or all, before")
-    parser.add_argument("--check", action="store_true", help="fail if the page is not what the results say")
+    add_check_option(parser)
     options = parser.parse_args()
     for name in COMMANDS if options.run == [] else options.run or ():
         print(f"measuring: {' '.join(COMMANDS[name])}", flush=True)
         run(name)
-    if options.check:
-        if PAGE.read_text(encoding="utf-8") != page():
-            raise SystemExit(f"{PAGE.name} is not what the results say; run: python -m benchmarks.page")
-        return
-    PAGE.write_text(page(), encoding="utf-8")
-    print(PAGE.relative_to(Path.cwd()) if PAGE.is_relative_to(Path.cwd()) else PAGE)
+    return write_or_check(PAGE.parent, {PAGE.name: page()}, check=options.check)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

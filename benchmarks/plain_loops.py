@@ -19,15 +19,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
+from service.domain.arrays import Flags, Floats, Ints
 from service.replay.digits import digits_recordings
 from service.replay.recording import Recording
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 Variance = Callable[[Floats, Floats], Floats]
 
 BETA_STRENGTH = 2.0
@@ -61,7 +58,7 @@ class Accuracies:
 
     alpha: Floats
     beta: Floats
-    items: Indices
+    items: Ints
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ class Confusions:
     """
 
     alpha: Floats
-    items: Indices
+    items: Ints
 
 
 class _Pool:
@@ -84,7 +81,7 @@ class _Pool:
         exhausted: whether a group has none left [G].
     """
 
-    def __init__(self, groups: Indices, count: int, rng: np.random.Generator) -> None:
+    def __init__(self, groups: Ints, count: int, rng: np.random.Generator) -> None:
         self._left: list[list[int]] = [
             rng.permutation(np.flatnonzero(groups == group)).tolist() for group in range(count)
         ]
@@ -97,7 +94,7 @@ class _Pool:
         return item
 
 
-def informed_prior(predicted: Indices, scores: Floats) -> tuple[Floats, Floats]:
+def informed_prior(predicted: Ints, scores: Floats) -> tuple[Floats, Floats]:
     """Beta(2 s_g, 2 (1 - s_g)), s_g the mean score; uniform for groups without items.
 
     Args:
@@ -114,7 +111,7 @@ def informed_prior(predicted: Indices, scores: Floats) -> tuple[Floats, Floats]:
     return BETA_STRENGTH * means, BETA_STRENGTH * (1 - means)
 
 
-def confusion_prior(predicted: Indices, probabilities: Floats) -> Floats:
+def confusion_prior(predicted: Ints, probabilities: Floats) -> Floats:
     """Mean probabilities of every predicted class [K, K]; uniform for classes without items.
 
     Args:
@@ -152,7 +149,7 @@ def dirichlet_variance(alpha: Floats) -> Floats:
 
 
 def estimate_accuracy(
-    predicted: Indices,
+    predicted: Ints,
     correct: Flags,
     scores: Floats,
     budget: int,
@@ -189,7 +186,7 @@ def estimate_accuracy(
 
 
 def least_accurate(
-    predicted: Indices,
+    predicted: Ints,
     correct: Flags,
     scores: Floats,
     budget: int,
@@ -225,8 +222,8 @@ def least_accurate(
 
 
 def estimate_confusion(
-    predicted: Indices,
-    labels: Indices,
+    predicted: Ints,
+    labels: Ints,
     probabilities: Floats,
     budget: int,
     rng: np.random.Generator,
@@ -266,7 +263,7 @@ def estimate_confusion(
 
 
 def compare_accuracy(
-    predicted: Indices,
+    predicted: Ints,
     correct: Flags,
     scores: Floats,
     budget: int,

@@ -14,16 +14,13 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import optimize, special
 
+from service.domain.arrays import Floats, Indices
 from service.replay.tables import Table, print_tables
 from service.statistics import beta as betas
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
 from service.statistics.priors import PriorName
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 GROUPS: Final = 100
 LABELS: Final = 5

@@ -17,10 +17,10 @@ import argparse
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.newcomers import ALPHA, LABELS, REFERENCE, THRESHOLD
 from service.config.settings import Settings
+from service.domain.arrays import Flags
 from service.domain.grouping_fingerprints import definitions
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import tables
@@ -32,8 +32,6 @@ from service.replay.tables import Cell, Table, print_tables
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
-
-Flags = npt.NDArray[np.bool_]
 
 EVER = (
     "one by one",

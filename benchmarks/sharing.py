@@ -12,16 +12,14 @@ from collections.abc import Sequence
 from typing import get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.ensembles import Items, Stream, digits, majority, overlapping
+from service.domain.arrays import Floats
 from service.replay.tables import Table, print_tables
 from service.statistics import beta
 from service.statistics.member_beliefs import member_beliefs, post_stratified
 from service.statistics.sample_sharing import Mixing, plan_sharing
 from service.statistics.vote_patterns import VotePatterns, allocate
-
-Floats = npt.NDArray[np.float64]
 
 MIXINGS: tuple[Mixing, ...] = get_args(Mixing)
 OVERLAPS = tuple(step / 10 for step in range(11))

@@ -10,9 +10,10 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
+
+from service.domain.arrays import Floats, Indices
 
 BEGAN = 1_800_000_000.0
 _CAMERAS = ("dock", "gate")
@@ -104,7 +105,7 @@ class Stream:
         ]
         return [",".join(row) for row in zip(*texts, strict=True)]
 
-    def drawn_values(self, count: int, rng: np.random.Generator) -> list[npt.NDArray[np.intp]]:
+    def drawn_values(self, count: int, rng: np.random.Generator) -> list[Indices]:
         """Values of every attribute, as numbers [count] each.
 
         Attributes go together as in a table of people or devices: a segment decides on all of them, and each
@@ -128,7 +129,7 @@ class Stream:
         return [f'"probabilities":{json.dumps([float(f"{p:.13f}") for p in row])}' for row in probabilities]
 
 
-def _zipf(size: int) -> npt.NDArray[np.float64]:
+def _zipf(size: int) -> Floats:
     law = 1 / np.arange(1, size + 1)
     return np.asarray(law / law.sum(), np.float64)
 

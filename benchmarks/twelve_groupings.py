@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from prometheus_client import CollectorRegistry
 from scipy import special
 
@@ -34,6 +33,7 @@ from benchmarks.streams import WIDE
 from service.app.wiring import model_keys, model_monitor, prediction_step, request_store
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
+from service.domain.arrays import Indices
 from service.domain.cells import ALL
 from service.monitoring.snapshot import ModelSnapshot
 from service.replay.tables import Cell, Table, print_tables
@@ -59,9 +59,6 @@ BURST = 400
 DAY = 86_400.0
 BEGAN = 1_800_000_000.0
 NOMINAL = 0.95
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from service.config.model import ModelSettings
+from service.domain.arrays import Flags, Floats, Indices
 from service.domain.request_order import request_places
 from service.monitoring.anytime_tests import GroupingEvidence, WatchedGroups, grouping_evidence
 from service.monitoring.label_columns import LabelSequence
@@ -25,10 +25,6 @@ from service.statistics.beliefs import AccuracyBeliefs, Outcomes
 from service.statistics.laplace import Cells
 from service.statistics.policies import Situation, ThompsonPolicy
 from service.statistics.tasks import IdentifyByAccuracy, Question
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
 
 THRESHOLD = 0.92
 PRIOR = (9.0, 1.0)

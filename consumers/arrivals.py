@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from consumers.validation import Floats
+from service.domain.arrays import Floats
 
 FUTURE_SECONDS = 300.0
 """A record's time may be so far ahead of the consumer's clock, and a prediction's of its record's."""

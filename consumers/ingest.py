@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import repeat
 
 import numpy as np
-import numpy.typing as npt
 
 from consumers.formats.attributes import AttributeDecoder, Values
 from consumers.formats.native import WirePrediction, decode_attributes
-from consumers.validation import Checked, Floats, Indices, PredictionChecks, payload_text
+from consumers.validation import Checked, PredictionChecks, payload_text
+from service.domain.arrays import Floats, Indices, UInt64s
 from service.domain.cells import MISSING, OTHER, CellSpace, Challenge, Ensemble, escape_reserved
 from service.domain.errors import BadMessage
 from service.domain.pool_key import PoolKey
@@ -19,8 +19,6 @@ from service.domain.shard import Candidates, Shard
 from service.domain.value_book import ValueBook
 from service.store.records import PoolRecord, encode_pool_record
 from service.store.shards import ShardStore
-
-UInt64s = npt.NDArray[np.uint64]
 
 _NONE = -1
 

@@ -17,7 +17,6 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from consumers.arrivals import FUTURE_SECONDS, arrival_times
 from consumers.dead_letters import DeadLetterSink, FloodGate, Rejected
@@ -25,12 +24,10 @@ from consumers.formats.native import WirePrediction, event_time
 from consumers.formats.open_inference import OpenInference
 from consumers.formats.records import DecodedRecords, decode_records, texts_of
 from consumers.ingest import ModelIngest, Resolved
-from consumers.validation import Floats, Indices
+from service.domain.arrays import Flags, Floats, Indices
 from service.domain.errors import BadMessage
 from service.domain.siphash import siphash24
 from service.telemetry.instruments import PipelineMetrics
-
-Flags = npt.NDArray[np.bool_]
 
 Error = tuple[int, int | None, BadMessage]
 """Which record of the batch, which element of its array, and what is wrong with it."""

@@ -13,15 +13,12 @@ from struct import Struct
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from pydantic_core import from_json
 
 from consumers.formats.native import NOTHING, WirePrediction, decode_attributes
+from service.domain.arrays import Floats, Indices
 from service.domain.errors import BadMessage
 from service.domain.messages import PROBABILITY_SUM_TOLERANCE, SCORE_TOLERANCE
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 _EMPTY_PAYLOADS = (b"", b"null")
 _UNKNOWN = -1

@@ -11,6 +11,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+from service.app.docgen.generated_files import add_check_option, write_or_check
+
 ROOT = Path(__file__).parents[1]
 PAGE = Path(__file__).parent / "architecture.md"
 BEGIN, END = "<!-- rooms: python -m docs.house -->\n", "<!-- end of rooms -->\n"
@@ -83,19 +85,12 @@ def rooms_section() -> str:
 def main() -> int:
     """Write the section, or check that it is current."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--check", action="store_true", help="change nothing; fail if the page is not current"
-    )
+    add_check_option(parser)
     check = parser.parse_args().check
     page = PAGE.read_text(encoding="utf-8")
     before, rest = page.split(BEGIN)
     current = before + BEGIN + rooms_section() + END + rest.split(END)[1]
-    if check and current != page:
-        print(f"{PAGE.relative_to(ROOT)} is not current: run python -m docs.house", file=sys.stderr)
-        return 1
-    if not check:
-        PAGE.write_text(current, encoding="utf-8")
-    return 0
+    return write_or_check(PAGE.parent, {PAGE.name: current}, check=check)
 
 
 if __name__ == "__main__":

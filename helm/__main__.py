@@ -6,26 +6,14 @@ import argparse
 import sys
 
 from helm.pages import CHART, chart_files
+from service.app.docgen.generated_files import add_check_option, write_or_check
 
 
 def main() -> int:
     """Write or check; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m helm", description="Write the chart's generated files.")
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; fail if the files are not what would be written"
-    )
-    check = parser.parse_args().check
-    stale = []
-    for name, text in chart_files().items():
-        path = CHART / name
-        if not check:
-            path.write_text(text, encoding="utf-8")
-            print(path)
-        elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            stale.append(path)
-    for path in stale:
-        print(f"{path} is not current; write it again without --check", file=sys.stderr)
-    return 1 if stale else 0
+    add_check_option(parser)
+    return write_or_check(CHART, chart_files(), check=parser.parse_args().check)
 
 
 if __name__ == "__main__":

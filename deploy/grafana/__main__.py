@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from deploy.grafana.render import dashboard_files
+from service.app.docgen.generated_files import add_check_option, write_or_check
 
 DIRECTORY = Path(__file__).parent / "dashboards"
 
@@ -16,23 +17,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m deploy.grafana", description="Write the dashboards' JSON."
     )
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; fail if the files are not what would be written"
-    )
+    add_check_option(parser)
     check = parser.parse_args().check
-    files = dashboard_files()
-    strange = {path.name for path in DIRECTORY.glob("*.json")} - set(files)
-    stale = sorted(strange)
-    for name, text in files.items():
-        path = DIRECTORY / name
-        if not check:
-            path.write_text(text, encoding="utf-8")
-            print(path)
-        elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            stale.append(name)
-    for name in stale:
-        print(f"{DIRECTORY / name} is not current; write it again without --check", file=sys.stderr)
-    return 1 if stale else 0
+    on_disk = [path.name for path in DIRECTORY.glob("*.json")]
+    return write_or_check(DIRECTORY, dashboard_files(), check=check, others=on_disk)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from service import __version__
 from service.app.dead_letters_command import add_parser as add_dead_letters_parser
 from service.app.docgen.configuration import configuration_page
 from service.app.docgen.contract import contract_files
+from service.app.docgen.generated_files import add_check_option, write_or_check
 from service.app.docgen.metrics import metrics_page
 from service.app.docgen.rights import rights_page
 from service.app.docgen.tables import table_lines
@@ -139,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Write JSON Schemas, the AsyncAPI document and the page of all messages.",
     )
     contract.add_argument("directory", nargs="?", type=Path, default=Path("docs/contract"), metavar="DIR")
-    _add_check_option(contract)
+    add_check_option(contract)
     contract.set_defaults(command=_contract)
     describe = commands.add_parser(
         "describe",
@@ -148,7 +149,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     describe.add_argument("page", choices=sorted(_PAGES))
     describe.add_argument("directory", nargs="?", type=Path, default=Path("docs"), metavar="DIR")
-    _add_check_option(describe)
+    add_check_option(describe)
     describe.set_defaults(command=_describe)
     demo = commands.add_parser(
         "demo",
@@ -178,12 +179,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.set_defaults(command=_demo)
     return parser
-
-
-def _add_check_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; fail if the files are not what would be written"
-    )
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -339,29 +334,13 @@ _PAGES: dict[str, Callable[[], str]] = {
 
 
 def _contract(options: argparse.Namespace) -> int:
-    return _write_or_check(options.directory, contract_files(), check=options.check)
+    return write_or_check(options.directory, contract_files(), check=options.check)
 
 
 def _describe(options: argparse.Namespace) -> int:
-    return _write_or_check(
+    return write_or_check(
         options.directory, {f"{options.page}.md": _PAGES[options.page]()}, check=options.check
     )
-
-
-def _write_or_check(directory: Path, files: dict[str, str], *, check: bool) -> int:
-    stale = []
-    for name, text in files.items():
-        path = directory / name
-        if check:
-            if not path.exists() or path.read_text(encoding="utf-8") != text:
-                stale.append(path)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-            print(path)
-    for path in stale:
-        print(f"{path} is not current; write it again without --check", file=sys.stderr)
-    return EXIT_FAILED if stale else 0
 
 
 def _demo(options: argparse.Namespace) -> int:

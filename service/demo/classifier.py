@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from service.demo.world import BRIGHTEST, Floats, Indices
+from service.demo.world import BRIGHTEST
+from service.domain.arrays import Floats, Indices
 
 _DECIMALS = 6
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.demo.journal import DEGRADED, READY, STREAMING, Answered, Asked, Entry, Mark, Produced
-from service.demo.world import CAMERAS, CLASSES, Booleans, Floats, Indices
+from service.demo.world import CAMERAS, CLASSES
+from service.domain.arrays import Flags, Floats, Indices
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Stream:
     cameras: Indices
     predicted: Indices
     scores: Floats
-    correct: Booleans
+    correct: Flags
 
     def __len__(self) -> int:
         return len(self.times)
@@ -67,7 +68,7 @@ class Stream:
             correct=self.correct[:end],
         )
 
-    def members(self, grouping: str, group: str) -> Booleans | None:
+    def members(self, grouping: str, group: str) -> Flags | None:
         """Which predictions are in a group, or None for a grouping that the demo does not follow."""
         if grouping == "all":
             return np.ones(len(self), dtype=np.bool_)
@@ -96,8 +97,8 @@ class Stream:
         return float(self.correct[chosen].mean()) if chosen.any() else None
 
 
-def _equal(codes: Indices, code: int) -> Booleans:
-    same: Booleans = codes == code
+def _equal(codes: Indices, code: int) -> Flags:
+    same: Flags = codes == code
     return same
 
 

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from service.demo.classifier import Classifier, Predictions
 from service.demo.journal import DEGRADED, STREAMING, Journal, Mark, Produced
 from service.demo.process import Record
-from service.demo.world import CLASSES, MODEL, RATE, Floats, World, item_id
+from service.demo.world import CLASSES, MODEL, RATE, World, item_id
+from service.domain.arrays import Floats
 from service.domain.messages import PREDICTION_TYPE, Prediction, cloudevents_headers
 
 _PERIOD_SECONDS = 0.1

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from service.demo.configuration import SCORE_BINS
 from service.demo.history import Stream
-from service.demo.world import CAMERAS, DEGRADED_CAMERA, Floats, Indices
+from service.demo.world import CAMERAS, DEGRADED_CAMERA
+from service.domain.arrays import Flags, Floats, Indices
 from service.statistics.balance_heuristic import sums
 from service.statistics.groups import CellTraffic, Labels, assess_grouping
 
@@ -103,7 +103,7 @@ def _labels_needed(recording: Recording, rng: np.random.Generator) -> int | None
     return enough
 
 
-def _outdated(recording: Recording) -> npt.NDArray[np.bool_]:
+def _outdated(recording: Recording) -> Flags:
     """Which predictions tell nothing of now: those of the weakest camera before it got worse [n].
 
     Credence has to find out; random sampling is told.
@@ -111,7 +111,7 @@ def _outdated(recording: Recording) -> npt.NDArray[np.bool_]:
     stream = recording.stream
     weakest = stream.cameras == CAMERAS.index(DEGRADED_CAMERA)
     since = -np.inf if recording.degraded_at is None else recording.degraded_at
-    outdated: npt.NDArray[np.bool_] = weakest & (stream.times < since)
+    outdated: Flags = weakest & (stream.times < since)
     return outdated
 
 

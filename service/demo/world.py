@@ -12,12 +12,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import ndimage
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-Booleans = npt.NDArray[np.bool_]
+from service.domain.arrays import Flags, Floats, Indices
 
 MODEL = "digits"
 CLASSES = tuple(str(digit) for digit in range(10))
@@ -87,7 +84,7 @@ def item_number(identifier: str) -> int:
 @dataclass(frozen=True)
 class _Block:
     image: Indices
-    degraded_camera: Booleans
+    degraded_camera: Flags
     shift: Floats
     axis: Indices
     noise: Floats

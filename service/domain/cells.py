@@ -16,7 +16,8 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
+
+from service.domain.arrays import Floats, Indices
 
 OTHER = "__other__"
 """Value that stands for all attribute values beyond the configured bounds."""
@@ -209,7 +210,7 @@ class CellSpace:
         """Whether cells are split by predicted class."""
         return any(g.kind in _BY_CLASS for g in self.groupings.values())
 
-    def bins(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
+    def bins(self, scores: Floats) -> Indices:
         """Score bin of each score [n]; bins are closed on the left, the last one on both sides."""
         return np.searchsorted(np.asarray(self.score_edges), scores, side="right").astype(np.intp)
 
@@ -244,7 +245,7 @@ class CellSpace:
             for name in self.attributes
         )
 
-    def class_groups(self, grouping: str) -> tuple[list[str], npt.NDArray[np.intp]] | None:
+    def class_groups(self, grouping: str) -> tuple[list[str], Indices] | None:
         """Groups of a grouping that is by predicted class and score bin alone.
 
         Args:

@@ -13,13 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats, Indices, UInt64s
 from service.domain.sketch import EMPTY_SKETCH, Sketch
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-UInt64s = npt.NDArray[np.uint64]
 
 
 class Moves(NamedTuple):

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from service.domain.arrays import Floats, Indices, UInt64s
 from service.domain.cells import OTHER
-from service.domain.grouping_pool import Floats, GroupingPool, Indices, UInt64s
+from service.domain.grouping_pool import GroupingPool
 from service.domain.sketch import Sketch
 
 

@@ -10,13 +10,10 @@ import hashlib
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats, UInt64s
 from service.domain.cells import CellSpace
 from service.domain.grouping_fingerprints import definitions
-
-Floats = npt.NDArray[np.float64]
-UInt64s = npt.NDArray[np.uint64]
 
 _BETWEEN = b"\0"
 """Between the parts of a name that a key is derived for."""

@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-Places = npt.NDArray[np.uint64]
+from service.domain.arrays import UInt64s
+
+Places = UInt64s
 
 _TIE_BITS: Final = 22
 _LATEST: Final = (1 << (64 - _TIE_BITS)) - 1

@@ -13,18 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from service.domain.arrays import Floats, Indices, UInt64s
 from service.domain.cells import CHALLENGE, OTHER, CellSpace
 from service.domain.pool import Pools
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import CHALLENGE_COLUMNS, Columns
 from service.domain.value_book import ValueBook
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-UInt64s = npt.NDArray[np.uint64]
 
 MAX_EXPONENT = 300.0
 """The landmark moves before exp(lambda (t - landmark)) exceeds e^300; doubles overflow at e^709."""
@@ -104,15 +100,14 @@ class Shard:
         self._noise = noise
         self._attributes = space.attributes
         self._bin_count = space.bin_count
+        class_groups = {pool_id: space.class_groups(name) for pool_id, name in pool_groupings.items()}
+        self._class_pools = {
+            pool_id: groups for pool_id, groups in class_groups.items() if groups is not None
+        }
         self._value_pools = {
             pool_id: space.groupings[name].attribute
             for pool_id, name in pool_groupings.items()
-            if space.class_groups(name) is None
-        }
-        self._class_pools = {
-            pool_id: groups
-            for pool_id, name in pool_groupings.items()
-            if (groups := space.class_groups(name)) is not None
+            if class_groups[pool_id] is None
         }
         self._generation = _NONE
         self._rows: list[Indices] = []

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-UInt64s = npt.NDArray[np.uint64]
+from service.domain.arrays import Ints, UInt64s
 
 _WORD = 8
 
@@ -45,9 +44,7 @@ def siphash24(messages: Sequence[bytes], key: bytes) -> UInt64s:
     return hashes
 
 
-def _hash_block(
-    messages: Sequence[bytes], lengths: npt.NDArray[np.int64], word_count: int, key: bytes
-) -> UInt64s:
+def _hash_block(messages: Sequence[bytes], lengths: Ints, word_count: int, key: bytes) -> UInt64s:
     # An array of byte strings pads them with zeros, which is what the algorithm asks for.
     padded = np.array(messages, dtype=f"S{word_count * _WORD}")
     words = padded.view("<u8").reshape(len(messages), word_count)

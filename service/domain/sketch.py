@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-UInt64s = npt.NDArray[np.uint64]
+from service.domain.arrays import Floats, UInt64s
 
 _ENTRY = np.dtype([("priority", "<f8"), ("hash", "<u8")])
 HEADER_BYTES = 8

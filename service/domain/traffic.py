@@ -11,8 +11,9 @@ from itertools import groupby
 
 import numpy as np
 
+from service.domain.arrays import Floats
 from service.domain.traffic_tables import ALL_TRAFFIC, TableSpec
-from service.domain.value_table import Block, Floats, ValueTable, merge_tables
+from service.domain.value_table import Block, ValueTable, merge_tables
 
 
 class Traffic:

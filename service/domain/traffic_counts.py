@@ -16,10 +16,11 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.domain.cells import OTHER
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import ALL_TRAFFIC
-from service.domain.value_table import Flags, Floats, Indices, Ints, ValueTable
+from service.domain.value_table import ValueTable
 
 TableKey = tuple[str, str]
 """Attribute and columns of a table (`service/domain/traffic_tables.py`)."""

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 
 import numpy as np
-import numpy.typing as npt
 
-Indices = npt.NDArray[np.intp]
+from service.domain.arrays import Indices
 
 _NEW = -1
 

@@ -16,15 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.domain.cells import MISSING, OTHER
 from service.domain.traffic_tables import Columns, TableSpec
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
 
 RESERVED = frozenset({OTHER, MISSING})
 """Values that keep their rows, beyond the bound."""

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from service.config.assessments import AssessmentSettings
+from service.domain.arrays import Flags, Floats
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.statistics.policies import NONE, POLICIES, Policy, Situation
 from service.statistics.tasks import TASKS, Question, Task
-
-Floats = npt.NDArray[np.float64]
 
 _MOST_DECISIONS = 100
 """Decisions behind the probability of being asked next: standard errors of 0.05 at most."""
@@ -67,7 +65,7 @@ def standing(settings: AssessmentSettings, grouping: GroupingSnapshot, in_flight
 
 
 def named_groups(
-    stands: Standing, beliefs: Any, available: npt.NDArray[np.bool_], count: int, rng: np.random.Generator
+    stands: Standing, beliefs: Any, available: Flags, count: int, rng: np.random.Generator
 ) -> list[int]:
     """Groups that the policy names, step by step; fewer than wanted where none is available.
 
@@ -106,7 +104,7 @@ class Aim:
     shares: Floats
     label_share: float
 
-    def groups(self, available: npt.NDArray[np.bool_], wanted: int, rng: np.random.Generator) -> list[int]:
+    def groups(self, available: Flags, wanted: int, rng: np.random.Generator) -> list[int]:
         """Groups that suspicion asks for, one a label; each of the labels that are wanted may be its.
 
         Args:
@@ -121,7 +119,7 @@ class Aim:
         named: list[int] = rng.choice(len(shares), size=count, p=shares).tolist()
         return named
 
-    def among(self, available: npt.NDArray[np.bool_]) -> Floats | None:
+    def among(self, available: Flags) -> Floats | None:
         """The same shares, of groups that can be asked alone [G]; None where none of them has drifted.
 
         Args:

@@ -20,9 +20,9 @@ from functools import partial
 from typing import Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from service.config.model import ModelSettings
+from service.domain.arrays import Flags, Floats, Indices, UInt64s
 from service.domain.cells import OTHER, GroupingKind
 from service.domain.request_order import NO_PLACE, Places, requested_at
 from service.monitoring.evidence_base import (
@@ -38,7 +38,7 @@ from service.monitoring.evidence_base import (
 )
 from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.label_columns import LabelSequence
-from service.monitoring.outcome_aggregates import Marks, SumTallies
+from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.e_detector import change_point
 from service.statistics.e_processes import discoveries, log_arrival_weights
@@ -46,10 +46,6 @@ from service.statistics.grouped_e_processes import GroupedLabels, GroupEvidence,
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
 
 EvidenceKind = Literal["below_threshold", "declined", "miscalibrated", "changed"]
 """What evidence says of a group."""
@@ -556,14 +552,14 @@ def _threshold(kind: GroupingKind, settings: ModelSettings) -> float | None:
     return least if least is not None and 0 < least < 1 and kind not in EXPECTED_TO_DIFFER else None
 
 
-def _tallies(groups: Indices, marks: Marks, count: int) -> SumTallies:
+def _tallies(groups: Indices, marks: UInt64s, count: int) -> SumTallies:
     """How many labels there are of every group, and which [G]."""
     found = SumTallies(count)
     found.add(groups, marks)
     return found
 
 
-def _seen_before(groups: Indices, marks: Marks, before: GroupingEvidence | None) -> Flags:
+def _seen_before(groups: Indices, marks: UInt64s, before: GroupingEvidence | None) -> Flags:
     """Which labels, group by group, are known: the first ones of a group, if all of them are left [n]."""
     if before is None:
         return np.zeros(len(groups), dtype=np.bool_)

@@ -6,17 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from service.config.assessments import AssessmentSettings
+from service.domain.arrays import Floats
 from service.monitoring import acquisition as asking
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.statistics import ranking
 from service.statistics.comparison import mixture_rope_probabilities
 from service.statistics.estimate import Estimate
 from service.store.facts import RequestFacts
-
-Floats = npt.NDArray[np.float64]
 
 MOST_DRAWS = 2_000
 """Joint draws behind probabilities of ranks: standard errors of 0.011 at most."""

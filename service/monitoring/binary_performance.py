@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from service.config.assessments import AssessmentSettings
+from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.domain.cells import POSITIVE_SCORE, CellSpace
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.label_weights import select_counting, weighed
@@ -26,10 +26,6 @@ from service.statistics.binary.thresholds import Costs, Target, ThresholdChoice,
 from service.statistics.estimate import Band, Estimate
 from service.statistics.recalibration import FORMS, Form, RecalibrationMap, recalibrate
 from service.store.records import PoolRecord
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.intp]
 
 RECALLS = np.linspace(0.01, 1.0, 100)
 FALSE_POSITIVE_RATES = np.linspace(0.0, 1.0, 101)
@@ -51,7 +47,7 @@ class PerformanceFacts:
 
     scores: Floats
     weights: Floats
-    labels: Integers
+    labels: Ints
     label_weights: Floats
 
 
@@ -110,7 +106,7 @@ class PerformanceSnapshot:
 class _Traffic:
     """All traffic by predicted class and score bin, class by class; arrays are [classes * bins]."""
 
-    counts: Integers
+    counts: Ints
     weights: Floats
     score_sums: Floats
 
@@ -199,7 +195,7 @@ def _cells_alone(traffic: _Traffic, cells: Indices) -> Indices:
     return np.flatnonzero((np.bincount(cells, minlength=len(weights)) == 0) & (weights > 0))
 
 
-def _positive(scores: Floats, called: npt.NDArray[np.bool_]) -> Floats:
+def _positive(scores: Floats, called: Flags) -> Floats:
     return np.where(called, scores, 1 - scores)
 
 

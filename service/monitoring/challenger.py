@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from service.config.assessments import AssessmentSettings
+from service.domain.arrays import Flags, Floats, Indices
 from service.domain.cells import AGREE, ALL, CHALLENGE, DISAGREE
 from service.domain.traffic_tables import CHALLENGE_COLUMNS
 from service.monitoring.group_index import GroupIndex
@@ -21,10 +21,6 @@ from service.statistics.balance_heuristic import effective_counts, sums
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
 from service.statistics.estimate import Estimate
 from service.statistics.groups import Labels
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

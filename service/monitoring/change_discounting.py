@@ -11,17 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Codes, Flags, Floats, Indices
 from service.monitoring.outcome_aggregates import SumTallies, counting_in
 from service.statistics.change_points import FEWEST, SUSPECTED, what_remains
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
 
 _Print = tuple[float, int, int]
 
@@ -42,7 +37,7 @@ class PlacedOutcomes:
         tallies: how many outcomes count in each, and which [s].
     """
 
-    sums: npt.NDArray[np.signedinteger[Any]]
+    sums: Codes
     predicted_at: Floats
     cells: Indices
     sources: Indices

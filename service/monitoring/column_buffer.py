@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from service.domain.arrays import Indices
+
 _FEWEST = 64
 _GROWTH = 1.25
 
@@ -48,7 +50,7 @@ class GrowingColumns:
         """Drop so many rows from the beginning."""
         self._begin += count
 
-    def drop(self, rows: npt.NDArray[np.intp]) -> None:
+    def drop(self, rows: Indices) -> None:
         """Drop some rows, wherever they stand."""
         kept = np.delete(np.arange(len(self)), rows)
         for name in self._columns:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import compress
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Codes, Flags
 from service.domain.grouping_fingerprints import grouping_key
 from service.domain.request_order import NO_PLACE, Places
 from service.store.records import Fact
-
-Codes = npt.NDArray[np.signedinteger[Any]]
-Flags = npt.NDArray[np.bool_]
 
 GroupKey = tuple[str, str]
 """What a grouping is known by, as `grouping_key` makes it, and the name of one of its groups."""

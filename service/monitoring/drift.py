@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from service.config.drift import DriftSettings
+from service.domain.arrays import Flags, Floats, Ints
 from service.domain.cells import CHALLENGE, SCORE_BIN, CellSpace, bin_names
 from service.domain.traffic_counts import TrafficCounts
-from service.domain.value_table import Ints
 from service.monitoring.checkpoint_schedule import ComparedTraffic, Stretch, compared_traffic
 from service.monitoring.drift_mixes import CLASSES, SCORES, GroupedTraffic
 from service.monitoring.group_index import GroupIndex
@@ -28,9 +27,6 @@ from service.statistics.drift import (
 )
 from service.store.references import ReferenceWindow
 from service.store.traffic_checkpoints import Marks
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

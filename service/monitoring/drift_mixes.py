@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from service.domain.arrays import Flags, Indices, Ints
 from service.domain.cells import CHALLENGE, OTHER, VOTES, CellSpace, Grouping
 from service.domain.traffic_counts import TableCounts, TrafficCounts, rows_of
 from service.domain.traffic_tables import Columns
-from service.domain.value_table import Flags, Indices, Ints
 from service.statistics.drift import mix_counts
 
 SCORES = "score"

@@ -10,18 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from service.config.assessments import AssessmentSettings
+from service.domain.arrays import Floats
 from service.domain.cells import VOTES
 from service.monitoring.group_index import GroupIndex, Groups
 from service.statistics.balance_heuristic import effective_counts
 from service.statistics.groups import Labels
 from service.statistics.member_beliefs import MemberBeliefs, member_beliefs
 from service.statistics.vote_patterns import Allocation, PatternPlan, VotePatterns, allocate
-
-Floats = npt.NDArray[np.float64]
 
 ITSELF = "ensemble"
 """Name of the ensemble's own decision among its members."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from service.config.model import ModelSettings
+from service.domain.arrays import Indices
 from service.domain.cells import CellSpace
 from service.domain.grouping_fingerprints import definitions, grouping_key
 from service.domain.request_order import NO_PLACE, Places, request_place
@@ -17,8 +17,6 @@ from service.statistics.grouped_e_processes import STATE, GroupEvidence
 from service.store.checkpoints import DatedChange, EvidenceCheckpoint, GroupingState
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
-
-Indices = npt.NDArray[np.intp]
 
 GroupKey = tuple[str, str]
 """What a grouping is known by, as `grouping_key` makes it, and the name of one of its groups."""

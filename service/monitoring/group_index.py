@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.domain.cells import CHALLENGE, MISSING, OTHER, CellSpace
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts, rows_of
 from service.domain.traffic_tables import CHALLENGE_COLUMNS
-from service.domain.value_table import RESERVED, Block, Floats, Indices, Ints
+from service.domain.value_table import RESERVED, Block
 from service.monitoring.label_cells import LabelCells
 from service.monitoring.traffic_history import TrafficHistory
 from service.statistics.epochs import recent_weights
 
-Flags = npt.NDArray[np.bool_]
+_Number = TypeVar("_Number", np.int64, np.float64)
 
 
 @dataclass(frozen=True)
@@ -127,9 +129,7 @@ class GroupIndex:
         bins, by_class = self.space.bin_count, self.space.class_groups(grouping)
         if by_class is not None:
             found, groups = tuple(by_class[0]), by_class[1]
-            summed = np.zeros((len(found), bins))
-            places = groups.ravel() * bins + np.tile(np.arange(bins), len(groups))
-            np.add.at(summed.reshape(-1), places, counts.whole.counts[0])
+            summed = _sum_groups(counts.whole.counts[0].astype(np.float64), groups, len(found))
         else:
             attribute = self.space.groupings[grouping].attribute
             table = counts.tables.get((attribute, "bins")) or counts.tables.get((attribute, "class_bins"))
@@ -142,17 +142,13 @@ class GroupIndex:
 
     def _by_class(self, names: list[str], groups: Indices) -> Groups:
         """Groups that are told apart by class and score bin; `groups` is [classes, bins]."""
-        bins, size = np.tile(np.arange(groups.shape[1]), len(groups)), (len(names), groups.shape[1])
         whole = self.traffic.whole
-        summed = Block(np.zeros(size, np.int64), np.zeros(size), np.zeros(size))
-        for into, column in (
-            (summed.counts, whole.counts),
-            (summed.weights, whole.weights),
-            (summed.score_sums, whole.score_sums),
-        ):
-            np.add.at(into, (groups.ravel(), bins), column[0])
+        counts, weights, score_sums = (
+            _sum_groups(column[0], groups, len(names))
+            for column in (whole.counts, whole.weights, whole.score_sums)
+        )
         of_cells = groups[self.cells.classes, self.cells.bins]
-        return _present(names, summed, np.zeros(len(names)), of_cells)
+        return _present(names, Block(counts, weights, score_sums), np.zeros(len(names)), of_cells)
 
     def _by_value(self, attribute: str) -> Groups:
         table = self.traffic.tables[attribute]
@@ -220,6 +216,19 @@ def has_voteless_traffic(space: CellSpace, traffic: Traffic) -> bool:
     table = traffic.tables[space.voters[0]]
     row = table.rows.get(MISSING)
     return row is not None and bool(table.block("class_bins").counts[row].any())
+
+
+def _sum_groups(values: npt.NDArray[_Number], groups: Indices, count: int) -> npt.NDArray[_Number]:
+    """Sums by group and score bin [count, B].
+
+    Args:
+        values: of every class and score bin [classes * B].
+        groups: of every class and score bin [classes, B].
+        count: how many groups there are.
+    """
+    summed = np.zeros((count, groups.shape[1]), values.dtype)
+    np.add.at(summed, (groups.ravel(), np.tile(np.arange(groups.shape[1]), len(groups))), values)
+    return summed
 
 
 def _present(names: list[str], block: Block, missed: Floats, of_cells: Indices) -> Groups:

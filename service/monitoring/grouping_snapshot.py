@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from service.config.model import CONFUSION_CLASSES, CostSettings, ModelSettings
+from service.domain.arrays import Flags, Floats
 from service.domain.cells import GroupingKind
 from service.monitoring.anytime_tests import EXPECTED_TO_DIFFER, GroupingEvidence
 from service.monitoring.change_discounting import Relearned
@@ -21,9 +21,6 @@ from service.statistics.groups import GroupingBeliefs, Labels
 from service.statistics.labels_needed import labels_to_verdict
 from service.statistics.mixture import BetaMixture
 from service.statistics.shrinkage import own_rate, own_share
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 ECE_LABELS = 2
 """An ECE, which is never believed to be 0, needs so many times the labels that accuracy needs."""

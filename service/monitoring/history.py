@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from service.config.model import ModelSettings
+from service.domain.arrays import Flags, Floats, Ints
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import believed_groupings
 from service.statistics.estimate import Estimate
-
-Floats = npt.NDArray[np.float64]
 
 Kind = Literal["accuracy_low", "miscalibrated"]
 """What can be wrong with a group."""
@@ -39,9 +37,9 @@ class PastGrouping:
     index: Mapping[str, int]
     accuracy: Estimate
     ece: Estimate
-    low: npt.NDArray[np.bool_]
-    miscalibrated: npt.NDArray[np.bool_]
-    labels: npt.NDArray[np.int64]
+    low: Flags
+    miscalibrated: Flags
+    labels: Ints
 
 
 @dataclass(frozen=True)
@@ -144,7 +142,7 @@ def faults_since(
     """
     told: dict[Fault, Since] = {}
     for name, grouping in groupings.items():
-        crossed: dict[Kind, npt.NDArray[np.bool_]] = {
+        crossed: dict[Kind, Flags] = {
             "accuracy_low": grouping.low,
             "miscalibrated": grouping.miscalibrated,
         }

@@ -8,16 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import compress
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Codes, Flags, Indices, Ints
 from service.domain.cells import MISSING, CellSpace, Combination
-
-Indices = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
-Codes = npt.NDArray[np.signedinteger[Any]]
 
 
 class LabelCells:
@@ -36,7 +31,7 @@ class LabelCells:
         self._combinations: dict[Combination, int] = {}
         self.voteless: Flags = np.zeros(0, np.bool_)
         self._cells: dict[int, int] = {}
-        self._keys: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._keys: Ints = np.zeros(0, np.int64)
         self._values: dict[str, tuple[list[str], Indices]] = {}
 
     def __len__(self) -> int:
@@ -121,7 +116,7 @@ class LabelCells:
         self._keys = np.zeros(0, np.int64)
         self._values.clear()
 
-    def _known_keys(self) -> npt.NDArray[np.int64]:
+    def _known_keys(self) -> Ints:
         if len(self._keys) < len(self._cells):
             self._keys = np.fromiter(self._cells, np.int64, len(self._cells))
         return self._keys

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
+from service.domain.arrays import Flags, Floats, Indices, UInt64s
 from service.domain.request_order import Places
-from service.monitoring.outcome_aggregates import Marks
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -60,7 +53,7 @@ class LabelSequence:
         places: of their requests among all requests, as `service/domain/request_order.py` gives them.
     """
 
-    marks: Marks
+    marks: UInt64s
     cells: Indices
     scores: Floats
     correct: Flags

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Flags
 from service.domain.cells import FORMER_GROUPING, MISSING, OTHER, CellSpace
 from service.domain.grouping_fingerprints import definitions
 from service.store.records import Fact
-
-Flags = npt.NDArray[np.bool_]
 
 
 class Source(NamedTuple):

@@ -5,18 +5,9 @@ from __future__ import annotations
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
-from service.monitoring.outcome_aggregates import (
-    Keys,
-    SumTallies,
-    cells_and_sources,
-    says_correct,
-    with_cells,
-)
-
-Indices = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
+from service.domain.arrays import Flags, Indices, Ints
+from service.monitoring.outcome_aggregates import SumTallies, cells_and_sources, says_correct, with_cells
 
 
 class LabelSums:
@@ -28,14 +19,14 @@ class LabelSums:
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
-        self._keys: Keys = np.zeros(0, np.int64)
+        self._keys: Ints = np.zeros(0, np.int64)
         self.tallies = SumTallies()
 
     def __len__(self) -> int:
         return len(self._numbers)
 
     @property
-    def keys(self) -> Keys:
+    def keys(self) -> Ints:
         """Keys of all sums, in the order of their numbers [sums]."""
         if more := len(self._numbers) - len(self._keys):
             fresh = np.fromiter(islice(self._numbers, len(self._keys), None), np.int64, more)
@@ -57,7 +48,7 @@ class LabelSums:
         """Of every sum, whether its predictions are right [sums]."""
         return says_correct(self.keys)
 
-    def numbers(self, keys: Keys) -> Indices:
+    def numbers(self, keys: Ints) -> Indices:
         """Numbers of the sums with these keys [n]; of new ones, the next numbers."""
         found, inverse = np.unique(keys, return_inverse=True)
         numbers = [self._numbers.setdefault(key, len(self._numbers)) for key in found.tolist()]

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Flags, Floats, Indices
 from service.domain.cells import ALL, MISSING
 from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.outcome_table import OutcomeLedger
@@ -34,10 +34,6 @@ from service.statistics.epochs import (
     left_by_region,
     share_ratios,
 )
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

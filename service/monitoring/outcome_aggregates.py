@@ -12,11 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
-Keys = npt.NDArray[np.int64]
-Marks = npt.NDArray[np.uint64]
+from service.domain.arrays import Codes, Flags, Floats, Indices, Ints, UInt64s
 
 NO_CLASS = -1
 """Index of a class that the model does not have."""
@@ -54,7 +50,7 @@ class OutcomeSums(NamedTuple):
     whole: Floats
 
     @classmethod
-    def of(cls, keys: Keys, counts: Indices, freshness: Floats, whole: Floats) -> Self:
+    def of(cls, keys: Ints, counts: Indices, freshness: Floats, whole: Floats) -> Self:
         """From keys and what was summed up [s]."""
         said = keys & _FIELD
         alone = said & ((1 << _CHALLENGER_BIT) - 1)
@@ -96,7 +92,7 @@ class SumTallies:
         self.counts = np.zeros(length, dtype=np.int64)
         self.marks = np.zeros(length, dtype=np.uint64)
 
-    def add(self, sums: Indices, marks: Marks) -> None:
+    def add(self, sums: Indices, marks: UInt64s) -> None:
         """Count some outcomes.
 
         Args:
@@ -110,7 +106,7 @@ class SumTallies:
         np.add.at(self.counts, sums, 1)
         np.add.at(self.marks, sums, marks)
 
-    def remove(self, sums: Indices, marks: Marks) -> None:
+    def remove(self, sums: Indices, marks: UInt64s) -> None:
         """Count some no more; arguments as of `add`."""
         np.subtract.at(self.counts, sums, 1)
         np.subtract.at(self.marks, sums, marks)
@@ -142,7 +138,7 @@ class SumTallies:
         return found
 
 
-def mixed(numbers: npt.NDArray[np.integer[Any]]) -> Marks:
+def mixed(numbers: npt.NDArray[np.integer[Any]]) -> UInt64s:
     """Marks of numbers, as good as random: the finalizer of splitmix64 (Steele, Lea and Flood, 2014) [n]."""
     marks = numbers.astype(np.uint64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -152,19 +148,19 @@ def mixed(numbers: npt.NDArray[np.integer[Any]]) -> Marks:
 
 def sum_keys(
     *, cells: Indices, sources: Indices, true_classes: Indices, correct: Flags, challenger: Flags
-) -> Keys:
+) -> Ints:
     """Key of the sum that each outcome counts in [n]; arguments as the columns of `OutcomeSums`."""
     said = (true_classes.astype(np.int64) - NO_CLASS) << 1 | correct
     said |= challenger.astype(np.int64) << _CHALLENGER_BIT
     return (cells.astype(np.int64) << _FIELD_BITS | sources) << _FIELD_BITS | said
 
 
-def says_correct(keys: Keys) -> Flags:
+def says_correct(keys: Ints) -> Flags:
     """Of every sum, whether its outcomes' predictions are right [s]."""
     return (keys & 1).astype(np.bool_)
 
 
-def counting_in(which: Flags, sums: npt.NDArray[np.signedinteger[Any]]) -> Indices:
+def counting_in(which: Flags, sums: Codes) -> Indices:
     """Which outcomes count in some of the sums, ascending.
 
     Args:
@@ -174,12 +170,12 @@ def counting_in(which: Flags, sums: npt.NDArray[np.signedinteger[Any]]) -> Indic
     return np.flatnonzero(np.append(which, False)[sums])
 
 
-def cells_and_sources(keys: Keys) -> tuple[Indices, Indices]:
+def cells_and_sources(keys: Ints) -> tuple[Indices, Indices]:
     """Cell of every sum, and code of who asked [s]."""
     return (keys >> 2 * _FIELD_BITS).astype(np.intp), (keys >> _FIELD_BITS & _FIELD).astype(np.intp)
 
 
-def with_cells(keys: Keys, cells: npt.NDArray[np.int64]) -> Keys:
+def with_cells(keys: Ints, cells: Ints) -> Ints:
     """The same keys with other cells [s]."""
     rest = (1 << 2 * _FIELD_BITS) - 1
     return cells << 2 * _FIELD_BITS | keys & rest

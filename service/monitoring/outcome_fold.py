@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from service.domain.arrays import Codes, Indices
 from service.domain.cells import CellSpace
 from service.domain.request_order import request_place, request_places
 from service.monitoring.drawn_groups import DrawnGroups, drawn_group
@@ -20,8 +21,6 @@ from service.monitoring.outcome_rows import NONE, OutcomeRows
 from service.monitoring.shared_draws import SharedDraws
 from service.store.facts import OutcomeEntry, Position, SharedDraw
 from service.store.records import Fact, Given
-
-Indices = npt.NDArray[np.intp]
 
 RECENT = 50
 """Outcomes that are kept as they came, for people to look at."""
@@ -222,9 +221,9 @@ class OutcomeFold:
         voted = ~self.cells.voteless[self._rows["combination"]]
         return float(self._rows["predicted_at"][voted].min(initial=np.inf))
 
-    def _asked_by(self, rows: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.signedinteger[Any]]:
+    def _asked_by(self, rows: Mapping[str, npt.NDArray[Any]]) -> Codes:
         """Codes of who asked; labels of any vote have codes of their own [n]."""
-        sources: npt.NDArray[np.signedinteger[Any]] = rows["source"]
+        sources: Codes = rows["source"]
         if self._space.voters is None:
             return sources
         any_vote = self.cells.voteless[rows["combination"]]

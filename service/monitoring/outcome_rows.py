@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Flags, Indices, Ints, UInt64s
 from service.monitoring.column_buffer import GrowingColumns
-from service.monitoring.outcome_aggregates import Keys, Marks, mixed
+from service.monitoring.outcome_aggregates import mixed
 from service.monitoring.shared_draws import outcome_keys
 from service.store.facts import Position
-
-Indices = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
 
 NONE = -1
 """No predicted class, no sum."""
@@ -63,11 +60,11 @@ class OutcomeRows(GrowingColumns):
         begin, end = (int(np.searchsorted(column, milliseconds, side)) for side in ("left", "right"))
         return begin + int(np.searchsorted(self["sequence"][begin:end], sequence))
 
-    def outcome_keys(self, rows: slice = slice(None)) -> Keys:
+    def outcome_keys(self, rows: slice = slice(None)) -> Ints:
         """Positions as one number each, in the same order [n]."""
         return outcome_keys(self["milliseconds"][rows], self["sequence"][rows])
 
-    def marks(self, rows: Indices) -> Marks:
+    def marks(self, rows: Indices) -> UInt64s:
         """Which outcome each is, and whether it is right, as a number as good as random [n]."""
         places = self["milliseconds"][rows] << _SEQUENCE_BITS | self["sequence"][rows]
         return mixed(places << 1 | self["correct"][rows])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Codes, Flags, Floats, Indices
 from service.domain.cells import FORMER_GROUPING, CellSpace
 from service.domain.request_order import Places
 from service.monitoring.change_discounting import ChangeMemory, PlacedOutcomes
@@ -16,10 +14,6 @@ from service.monitoring.outcome_aggregates import NO_CLASS, OutcomeSums, SumTall
 from service.monitoring.outcome_fold import OutcomeFold
 from service.monitoring.outcome_rows import NONE
 from service.store.facts import OutcomeEntry
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
 
 
 class OutcomeLedger(OutcomeFold):
@@ -173,7 +167,7 @@ class OutcomeLedger(OutcomeFold):
         Returns:
             Views, good until the ledger changes.
         """
-        sums: npt.NDArray[np.signedinteger[Any]] = self._rows["sum"]
+        sums: Codes = self._rows["sum"]
         tallies = self._sums.tallies
         if (self.last_label_at or 0.0) > at:
             sums = np.where(self._rows["given_at"] > at, NONE, sums)

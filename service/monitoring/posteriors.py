@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from service.config.model import ModelSettings
+from service.domain.arrays import Floats, Indices
 from service.domain.cells import ALL, POSITIVE_SCORE
 from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.change_discounting import AskedGrouping, Forgotten, Relearned, forgotten
@@ -22,9 +22,6 @@ from service.monitoring.outcome_aggregates import OutcomeSums
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
 from service.statistics.priors import PriorName
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 _LEAST_KEPT = 1e-6
 """Of labels that a change left nothing of; they must not weigh without end."""

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
+from service.domain.arrays import Flags, Floats, Indices
 from service.monitoring.drift import ModelDrift
 from service.monitoring.grouping_snapshot import GroupingSnapshot
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
 
 OTHER = "other"
 """Stands for all groups of a grouping that are not prominent."""

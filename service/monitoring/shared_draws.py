@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from service.domain.arrays import Flags, Indices, Ints
 from service.domain.request_order import Places
 from service.monitoring.column_buffer import GrowingColumns
-
-Keys = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.intp]
 
 GroupKey = tuple[str, str]
 """What a grouping is known by, and the name of a group."""
@@ -20,7 +18,7 @@ _SEQUENCE_BITS = 20
 """Of a key, for the sequence number: a million entries a millisecond."""
 
 
-def outcome_keys(milliseconds: npt.NDArray[Any], sequence: npt.NDArray[Any]) -> Keys:
+def outcome_keys(milliseconds: npt.NDArray[Any], sequence: npt.NDArray[Any]) -> Ints:
     """Positions of outcomes in their stream as one number each, in the same order [n]."""
     return milliseconds.astype(np.int64) << _SEQUENCE_BITS | sequence.astype(np.int64)
 
@@ -54,7 +52,7 @@ class SharedDraws:
             group=[self._groups.setdefault(group, len(self._groups))],
         )
 
-    def places(self, grouping: str, outcomes: Keys, places: Places) -> Places:
+    def places(self, grouping: str, outcomes: Ints, places: Places) -> Places:
         """Places of outcomes in the sample of one grouping [n].
 
         Args:
@@ -71,7 +69,7 @@ class SharedDraws:
         own[rows[found]] = self._columns["place"][chosen[found]]
         return own
 
-    def first_places(self, outcomes: Keys) -> dict[GroupKey, int]:
+    def first_places(self, outcomes: Ints) -> dict[GroupKey, int]:
         """Of every group that such draws were made for, the place of the first one.
 
         Args:
@@ -83,7 +81,7 @@ class SharedDraws:
         told = zip(self._groups, firsts.tolist(), strict=True)
         return {group: place for group, place in told if place != np.iinfo(np.uint64).max}
 
-    def last_place(self, outcomes: Keys) -> int:
+    def last_place(self, outcomes: Ints) -> int:
         """The highest place of draws that share the labels of some outcomes; 0 of none.
 
         Args:
@@ -92,7 +90,7 @@ class SharedDraws:
         _, found = _rows(outcomes, self._columns["outcome"])
         return int(self._columns["place"][found].max(initial=0))
 
-    def keep(self, outcomes: Keys) -> None:
+    def keep(self, outcomes: Ints) -> None:
         """Let go of draws whose outcome is gone.
 
         Args:
@@ -104,7 +102,7 @@ class SharedDraws:
         self._columns.extend(**kept)
 
 
-def _rows(outcomes: Keys, sought: Keys) -> tuple[Indices, npt.NDArray[np.bool_]]:
+def _rows(outcomes: Ints, sought: Ints) -> tuple[Indices, Flags]:
     """Row of each outcome that is sought, and whether it is there [m]."""
     rows = np.searchsorted(outcomes, sought)
     found = np.zeros(len(sought), np.bool_)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from service.config.model import ModelSettings
+from service.domain.arrays import Floats, Ints
 from service.monitoring.acquisition import Aim
 from service.monitoring.anytime_tests import model_evidence
 from service.monitoring.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
@@ -30,9 +30,6 @@ from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-
 FLOW_BINS = 48
 """Stretches of time that the flow of labels is told by."""
 
@@ -48,8 +45,8 @@ class LabelFlow:
     """
 
     edges: Floats
-    correct: npt.NDArray[np.int64]
-    incorrect: npt.NDArray[np.int64]
+    correct: Ints
+    incorrect: Ints
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats, Indices
 from service.domain.traffic_counts import TrafficCounts
 from service.store.traffic_checkpoints import Marks
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 GROWTH = 1.5
 """Of marks older than recent traffic, the next older one is hardly more than so many times as old."""

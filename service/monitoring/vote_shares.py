@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from service.domain.arrays import Floats
 from service.domain.cells import CHALLENGE
 from service.domain.traffic_tables import CHALLENGE_COLUMNS
-from service.domain.value_table import Floats
 from service.monitoring.group_index import GroupIndex
 
 _TINY = np.finfo(float).tiny

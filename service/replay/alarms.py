@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Flags, Indices
 from service.replay.drift import DRIFTING, FIRST, HEALTHY, NO_DRIFT, DriftStudy, Scenario
 from service.replay.study import Workers
 from service.replay.tables import Cell, Table
@@ -22,10 +22,6 @@ from service.statistics.decline import log_e_declined
 from service.statistics.e_detector import log_e_changed
 from service.statistics.e_processes import log_e_below
 from service.statistics.grouped_e_processes import baselines
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
 
 RULES: Final = ("posterior", "below", "declined", "change")
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Flags, Indices
 from service.domain.errors import RecordingError
 from service.replay.arguments import INTERVAL
 from service.replay.ensemble_command import same_items
@@ -17,10 +17,6 @@ from service.replay.progress import Advance
 from service.replay.recording import Recording
 from service.replay.tables import Cell, Table
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
 
 TASK: Final = "challenge"
 MARGIN: Final = 0.01

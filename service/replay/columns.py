@@ -9,10 +9,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from service.domain.arrays import Flags, Floats, Ints
 from service.domain.errors import RecordingError
-
-Floats = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
 
 _OUTSIDE = 1e-4
 """Rounding carries published probabilities this far below 0 or above 1; logits and percentages go farther."""
@@ -41,7 +39,7 @@ class Columns:
     predicted: npt.NDArray[Any] | None = None
     lines: Sequence[int] | None = None
 
-    def checked(self) -> tuple[Floats, Labels, Labels | None]:
+    def checked(self) -> tuple[Floats, Ints, Ints | None]:
         """Probabilities [N, K] within [0, 1], true classes [N], and predicted classes [N] if there are any.
 
         Raises:
@@ -103,7 +101,7 @@ class Columns:
             return np.clip(probabilities, 0.0, 1.0)
         return probabilities
 
-    def _checked_classes(self, name: str, column: npt.NDArray[Any], classes: int) -> Labels:
+    def _checked_classes(self, name: str, column: npt.NDArray[Any], classes: int) -> Ints:
         self._check_kind(name, column)
         self._refuse_any(
             ~np.isfinite(column), f"{name} hold a NaN, an infinity or nothing; leave the row out"
@@ -128,7 +126,7 @@ class Columns:
         if column.dtype.kind not in "fiub":
             self._refuse(f"{name} are not numbers (their type is {column.dtype}); save them as numbers")
 
-    def _refuse_any(self, wrong: npt.NDArray[np.bool_], problem: str) -> None:
+    def _refuse_any(self, wrong: Flags, problem: str) -> None:
         if wrong.any():
             row = int(wrong.argmax())
             place = f"row {row} (counted from 0)" if self.lines is None else f"line {self.lines[row]}"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats
 from service.domain.errors import RecordingError
 from service.replay import (
     challenge_command,
@@ -38,8 +38,6 @@ from service.replay.taken import ESTIMATION, refuse_what_is_not_taken
 from service.statistics.policies import POLICIES
 from service.statistics.priors import FIXED_PRIORS
 from service.statistics.tasks import TASKS
-
-Floats = npt.NDArray[np.float64]
 
 DESCRIPTION = """\
 Assess recorded predictions offline: label them one by one as a policy wishes, in many independent runs, and

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import ndimage
 
-Floats = npt.NDArray[np.float64]
+from service.domain.arrays import Floats
 
 _NOISE = 0.3
 _BLUR_PIXELS = 0.7

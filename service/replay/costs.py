@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats
 from service.domain.errors import RecordingError
-
-Floats = npt.NDArray[np.float64]
 
 
 def load_costs(path: Path, classes: int) -> Floats:

@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats, Indices, Ints
 from service.domain.errors import RecordingError
 from service.replay.corruption import CORRUPTIONS
 from service.replay.recording import Recording
-
-Floats = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.intp]
 
 DIGITS = "digits"
 """Stands for these recordings where a file would be named."""
@@ -33,7 +29,7 @@ class Split(NamedTuple):
     """All images, and which of them are for training."""
 
     images: Floats
-    labels: Labels
+    labels: Ints
     training: Indices
     rest: Indices
 

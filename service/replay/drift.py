@@ -13,16 +13,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Flags, Floats, Indices
 from service.replay.pool import Pool
 from service.replay.study import Workers
 from service.statistics import beta as betas
 from service.statistics.change_points import what_remains
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
 
 HEALTHY: Final = 300
 """Labels before a drift."""

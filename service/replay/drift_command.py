@@ -8,9 +8,9 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from service.config.forgetting import ForgettingSettings
+from service.domain.arrays import Flags
 from service.domain.errors import RecordingError
 from service.replay import plots
 from service.replay.alarms import AlarmStudy, alarm_summary
@@ -31,9 +31,6 @@ from service.replay.pool import Pool
 from service.replay.progress import Advance
 from service.replay.study import Workers
 from service.replay.tables import Cell, Table
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 TASK = "drift"
 

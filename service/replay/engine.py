@@ -12,15 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Indices, Ints
 from service.replay.pool import Pool, Shuffled
 from service.statistics.beliefs import Beliefs
 from service.statistics.policies import NONE, POLICIES, Policy, Situation
 from service.statistics.tasks import Task
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,7 @@ class _Plays:
         self._cursor = np.zeros(runs, dtype=np.intp)
         self._every = np.arange(runs)
 
-    def next(self, beliefs: Any, left: npt.NDArray[np.int64], rng: np.random.Generator) -> Indices:
+    def next(self, beliefs: Any, left: Ints, rng: np.random.Generator) -> Indices:
         """The next group of every run [R]; `NONE` where no item is left."""
         width = self._named.shape[1]
         wanting = self._cursor >= width

@@ -17,18 +17,14 @@ from functools import cached_property
 from typing import get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Flags, Floats, Indices
 from service.monitoring.ensembles import ITSELF
 from service.replay.study import Workers
 from service.statistics import beta as betas
 from service.statistics.member_beliefs import member_beliefs
 from service.statistics.sample_sharing import Mixing, pattern_masks, plan_sharing
 from service.statistics.vote_patterns import Allocation, VotePatterns, allocate
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
 
 SEPARATE = "separate"
 """A random sample of every member's own."""

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats
 from service.replay import plots
 from service.replay.ensemble import METHODS, MIXINGS, SEPARATE, SHARED, EnsembleStudy, Run
 from service.replay.tables import Cell, Table
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats
 from service.replay import plots
 from service.replay.grouping import Grouper
 from service.replay.measures import IDENTIFIED
@@ -22,8 +22,6 @@ from service.statistics.curves import LearnedCurve
 from service.statistics.mixture import BetaMixture
 from service.statistics.prior_posterior import single
 from service.statistics.ranking import mean_rank, ranks
-
-Floats = npt.NDArray[np.float64]
 
 _DRAWS = 10_000
 _RELIABILITY_BINS = 10

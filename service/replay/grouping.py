@@ -8,13 +8,11 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats, Indices, Ints
 from service.domain.errors import RecordingError
 from service.replay.recording import Recording
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 Binning = Literal["equal_width", "equal_size"]
 
 
@@ -159,7 +157,7 @@ def equal_size_bins(scores: Floats, count: int) -> Indices:
     return bins[positions].astype(np.intp)
 
 
-def _fair_share(ties: npt.NDArray[np.int64], count: int) -> tuple[int, int]:
+def _fair_share(ties: Ints, count: int) -> tuple[int, int]:
     """Share and scale such that B shares are the sum of all min(ties * scale, share)."""
     descending = np.sort(ties)[::-1]
     heaviest = np.concatenate([[0], np.cumsum(descending[: count - 1])])

@@ -13,16 +13,12 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Flags, Floats, Indices
 from service.domain.errors import RecordingError
 from service.replay.grouping import Binning, equal_width_bins, score_bins
 from service.replay.recording import Recording
 from service.statistics.balance_heuristic import sums
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
 
 NO_CHANGE: Final = "no change"
 CLASSES_SHIFT: Final = "classes shift"

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Flags, Floats, Indices
 from service.monitoring.acquisition import Aim
 from service.replay.inputs import Change, Items
 from service.replay.inputs_watched import CHANGED, CHANGING, DRIFT, HEALTHY, ROUND, WINDOW, Watched
@@ -26,10 +26,6 @@ from service.statistics.e_processes import discoveries, log_e_below
 from service.statistics.laplace import Cells, Modes
 from service.statistics.policies import POLICIES, Situation
 from service.statistics.tasks import TASKS, Question
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
 
 _TRAFFIC_HALF_LIFE = 7 * WINDOW
 """Predictions after which one counts half: as many windows as the service's half-life has days."""

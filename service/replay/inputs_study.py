@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from service.replay.inputs import Change, Items
 from service.replay.inputs_labelled import WAYS, Labelled, LabelStream, Way
 from service.replay.inputs_watched import Stream, Watched, watch
 from service.replay.study import Workers
-
-Floats = npt.NDArray[np.float64]
 
 _RUNS_AT_ONCE = 20
 _SHORTEST = 4

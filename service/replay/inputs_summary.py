@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Flags, Floats, Ints
 from service.replay import plots
 from service.replay.inputs import NO_CHANGE, Change
 from service.replay.inputs_labelled import WAYS, Labelled
@@ -15,10 +15,6 @@ from service.replay.inputs_study import InputsStudy, Seen
 from service.replay.inputs_watched import CHANGED, CHANGING, DRIFT, HEALTHY, MEASURES, ROUND
 from service.replay.tables import Cell, Table
 from service.statistics.drift import kolmogorov_smirnov, mix_drift
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 ALL_TRAFFIC = "all traffic"
 _PREDICTIONS = 10**9

@@ -13,17 +13,12 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from service.config.drift import DriftSettings
+from service.domain.arrays import Flags, Floats, Ints
 from service.monitoring.checkpoint_schedule import MARKS_PER_WINDOW
 from service.replay.inputs import Change, Items
 from service.statistics.drift import MixDrift, expected_accuracy, mix_drift, suspicion
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
-Ints = npt.NDArray[np.int64]
 
 DRIFT: Final = DriftSettings()
 WINDOW: Final = DRIFT.reference_predictions

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats, Indices
 from service.replay.pool import Pool
 from service.statistics import beta as betas
 from service.statistics.beliefs import AccuracyBeliefs, LearnedAccuracy
@@ -21,9 +21,6 @@ from service.statistics.bin_beliefs import BinBeliefs
 from service.statistics.comparison import rope_probabilities
 from service.statistics.confusion_beliefs import ConfusionBeliefs
 from service.statistics.mixture import BetaMixture
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 IDENTIFIED = 0.99
 """Groups count as identified while the mean reciprocal rank is above this."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from math import ceil, sqrt
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Flags, Floats
 from service.replay.engine import Method
 from service.replay.grouping import Grouper
 from service.replay.measures import Result
@@ -20,8 +20,6 @@ from service.replay.recording import Recording
 from service.replay.study import Progress, Study, Workers
 from service.replay.summary import comparison, estimation, identification
 from service.replay.tables import Table
-
-Floats = npt.NDArray[np.float64]
 
 UPRIOR, IPRIOR = Method("uniform", "random"), Method("informed", "random")
 PAPERS = {"UPrior": UPRIOR, "IPrior": IPRIOR, "IPrior+TS": Method("informed", "thompson")}
@@ -158,14 +156,14 @@ def experiments(
         yield Experiment("Table 7", pairs, (*three, OURS[1]))
 
 
-def _dear_class(recording: Recording) -> npt.NDArray[np.bool_]:
+def _dear_class(recording: Recording) -> Flags:
     """Whether a mistake is dear [true, predicted]: of an item that truly is of class 0."""
     dear = np.zeros((recording.classes, recording.classes), dtype=np.bool_)
     dear[0] = True
     return dear
 
 
-def _across(recording: Recording, superclasses: Sequence[Sequence[int]] | None) -> npt.NDArray[np.bool_]:
+def _across(recording: Recording, superclasses: Sequence[Sequence[int]] | None) -> Flags:
     """Whether a mistake is dear [true, predicted]: across superclasses."""
     classes = recording.classes
     of_class = np.arange(classes) // ceil(sqrt(classes))

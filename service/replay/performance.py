@@ -8,13 +8,13 @@ Perona measure it (CVPR 2013, section 4.3): by the area between the estimated an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Flags, Floats
 from service.replay.study import Workers
 from service.statistics.binary.performance import Performance, performance
 from service.statistics.binary.score_bins import UNLABELLED, bin_scores
@@ -22,9 +22,6 @@ from service.statistics.binary.score_mixture import UnlabelledFit, fit_unlabelle
 from service.statistics.binary.semi_supervised import MIXTURE_DRAWS, ScorePosterior, learn_scores
 from service.statistics.binary.thresholds import Target, choose_threshold
 from service.statistics.estimate import Band, Estimate
-
-Floats = npt.NDArray[np.float64]
-Truths = npt.NDArray[np.bool_]
 
 RECALLS: Floats = np.linspace(0.005, 0.995, 199)
 """Where curves are compared."""
@@ -49,7 +46,7 @@ class BinaryScores:
 
     positive_class: int
     scores: Floats
-    positive: Truths
+    positive: Flags
     unit: bool = True
 
     @property
@@ -89,10 +86,6 @@ class Run:
 
     measures: Mapping[str, float]
     band: Band
-
-
-Runs = Mapping[int, Sequence[Run]]
-"""By number of labels."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +162,7 @@ def run_once(study: PerformanceStudy, unlabelled: UnlabelledFit, labels: int, nu
     return Run(measures, band)
 
 
-def label_only_precision(scores: Floats, positive: Truths, recalls: Floats) -> Floats:
+def label_only_precision(scores: Floats, positive: Flags, recalls: Floats) -> Floats:
     """Precision at every recall, as labelled items alone tell it: steps from one score to the next.
 
     Each recall takes the highest threshold that reaches it. Without a positive item the precision is 0
@@ -195,9 +188,9 @@ def area(estimated: Floats, true: Floats) -> float:
     return float(np.abs(estimated - true).mean())
 
 
-def _held(interval: Estimate | Band, truth: Floats) -> Truths:
+def _held(interval: Estimate | Band, truth: Floats) -> Flags:
     """Where the interval holds the truth."""
-    held: Truths = (interval.lower - _ROUNDING <= truth) & (truth <= interval.upper + _ROUNDING)
+    held: Flags = (interval.lower - _ROUNDING <= truth) & (truth <= interval.upper + _ROUNDING)
     return held
 
 

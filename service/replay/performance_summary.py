@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from service.replay import plots
 from service.replay.performance import RECALLS, PerformanceStudy, Run
 from service.replay.tables import Cell, Table
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats, Indices, Ints
 from service.replay.grouping import Grouped
 from service.replay.recording import Recording
 from service.statistics.balance_heuristic import sums
 from service.statistics.beliefs import Outcomes
 from service.statistics.laplace import Cells
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class Pool:
         return self.grouped.names
 
     @cached_property
-    def sizes(self) -> npt.NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """Items of every group [G]."""
         return np.bincount(self.grouped.groups, minlength=len(self.names)).astype(np.int64)
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from service.replay.pool import Pool
 from service.statistics.beliefs import AccuracyBeliefs, LearnedAccuracy
@@ -15,8 +14,6 @@ from service.statistics.confusion_beliefs import ConfusionBeliefs, LearnedConfus
 from service.statistics.curves import LearnedCurve
 from service.statistics.priors import FIXED_PRIORS
 from service.statistics.tasks import Kind
-
-Floats = npt.NDArray[np.float64]
 
 
 def beliefs_before(prior: str, kind: Kind, pool: Pool, runs: int) -> Any:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from service.domain.arrays import Flags, Floats, Ints
 from service.domain.errors import RecordingError
-from service.replay.columns import Columns, Floats, Labels
+from service.replay.columns import Columns
 from service.replay.parquet import read_parquet
 from service.replay.plain import read_decision_values, read_npz, read_text
 
@@ -40,8 +41,8 @@ class Recording:
 
     name: str
     probabilities: Floats
-    labels: Labels
-    own_predicted: Labels | None = None
+    labels: Ints
+    own_predicted: Ints | None = None
     decision_values: Floats | None = None
 
     @property
@@ -56,11 +57,11 @@ class Recording:
         return classes
 
     @cached_property
-    def predicted(self) -> Labels:
+    def predicted(self) -> Ints:
         """Predicted class of every item [N]; among equally probable ones the first."""
         if self.own_predicted is not None:
             return self.own_predicted
-        predicted: Labels = self.probabilities.argmax(axis=1).astype(np.int64, copy=False)
+        predicted: Ints = self.probabilities.argmax(axis=1).astype(np.int64, copy=False)
         return predicted
 
     @cached_property
@@ -70,9 +71,9 @@ class Recording:
         return scores
 
     @cached_property
-    def correct(self) -> npt.NDArray[np.bool_]:
+    def correct(self) -> Flags:
         """Whether the predicted class is the true one [N]."""
-        correct: npt.NDArray[np.bool_] = self.predicted == self.labels
+        correct: Flags = self.predicted == self.labels
         return correct
 
 

@@ -10,8 +10,8 @@ from itertools import combinations
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats, Indices
 from service.replay import engine
 from service.replay.engine import Method
 from service.replay.measures import (
@@ -28,9 +28,6 @@ from service.replay.priors import beliefs_before
 from service.statistics.bin_beliefs import BinBeliefs
 from service.statistics.priors import FIXED_PRIORS
 from service.statistics.tasks import TASKS, Question, Task
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 RUNS_AT_ONCE = 100
 """Runs of one batch: enough that numpy's overhead is shared, few enough that arrays stay in the cache."""

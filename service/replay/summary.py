@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from math import isnan
 
 import numpy as np
-import numpy.typing as npt
 
 from service.config.assessments import QUALITIES
+from service.domain.arrays import Floats
 from service.replay.engine import Method
 from service.replay.measures import IDENTIFIED, Result
 from service.replay.study import Study
 from service.replay.tables import Table
 
-Floats = npt.NDArray[np.float64]
 Results = Mapping[Method, Result]
 
 _ESTIMATES = {

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats
 from service.monitoring.drift import GroupingDrift
 from service.monitoring.prominence import OTHER
 from service.monitoring.snapshot import ModelSnapshot
@@ -59,9 +59,7 @@ def _grouping_rows(at: tuple[str, str], shown: ShownGroups, drift: GroupingDrift
             yield metric, (*at, OTHER, mix), float(np.nanmax(told.distance[rest]))
 
 
-def _told(
-    metric: str, at: tuple[str, str], groups: list[str], values: npt.NDArray[np.float64], *more: str
-) -> Iterator[Row]:
+def _told(metric: str, at: tuple[str, str], groups: list[str], values: Floats, *more: str) -> Iterator[Row]:
     for group, value in zip(groups, values.tolist(), strict=True):
         if math.isfinite(value):
             yield metric, (*at, group, *more), value

@@ -6,14 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats
 from service.monitoring.anytime_tests import KINDS
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.prominence import OTHER
 from service.serving.metric_selection import ShownGroups
-
-Floats = npt.NDArray[np.float64]
 
 Sample = tuple[str, tuple[str, ...], float]
 """Name of the metric, labels behind those of the grouping, value."""

@@ -9,14 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Indices
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.prominence import prominent_groups
 from service.monitoring.snapshot import ModelSnapshot
 from service.statistics import beta as betas
-
-Indices = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)

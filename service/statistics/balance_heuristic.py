@@ -13,10 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
+from service.domain.arrays import Floats, Indices
 
 
 def sums(groups: Indices, values: Floats, count: int) -> Floats:

@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats, Indices
 from service.statistics import beta as betas
 from service.statistics.curves import LearnedCurve
 from service.statistics.laplace import Cells
 from service.statistics.mixture import BetaMixture
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 _REFIT_GROWTH = 1.25
 """The learned prior is fitted anew whenever there are so many times more labels; until then, what it says of

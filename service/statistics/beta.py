@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-Floats = npt.NDArray[np.float64]
+from service.domain.arrays import Floats
 
 _DENSITY_STEPS = 80
 """Newton finds a highest-density interval in about ten steps; bisection, where it strays, in so many."""

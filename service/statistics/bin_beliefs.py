@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Floats, Indices
 from service.statistics import beta as betas
 from service.statistics.beliefs import GrowingCurve, Outcomes, components
 from service.statistics.curve_fit import CENTRE_MARGIN, CurveFit
 from service.statistics.curves import LearnedCurve
 from service.statistics.laplace import Cells
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 
 class BinBeliefs:

@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Floats
 from service.statistics import beta as betas
 from service.statistics.mixture import BetaMixture
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Floats
 from service.statistics import beta as betas
-
-Floats = npt.NDArray[np.float64]
 
 _JEFFREYS: Final = 0.5
 _OUTCOMES: Final = 3

@@ -19,12 +19,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
+from service.domain.arrays import Flags, Floats, Indices
 
 SUSPECTED: Final = 0.2
 """Probability from which a change holds for all labels of its group, whoever asked for them."""

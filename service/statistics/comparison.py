@@ -16,12 +16,11 @@ from functools import cache
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Flags, Floats
 from service.statistics import beta as betas
 
-Floats = npt.NDArray[np.float64]
 Belief = tuple[Floats, Floats]
 
 NODES = 64
@@ -55,8 +54,8 @@ class _Span:
     start: Floats
     rest: Floats
     width: Floats
-    rough_start: npt.NDArray[np.bool_]
-    rough_end: npt.NDArray[np.bool_]
+    rough_start: Flags
+    rough_end: Flags
 
     @classmethod
     def of(cls, first: Belief, second: Belief, region: Floats) -> Self:
@@ -65,7 +64,7 @@ class _Span:
         rest = np.clip(np.maximum(_low(b1, a1), _low(b2, a2) - region), 0.0, 1 - region - start)
         width = 1 - region - rest - start
 
-        def rough(parameter: Floats, distance: Floats) -> npt.NDArray[np.bool_]:
+        def rough(parameter: Floats, distance: Floats) -> Flags:
             return np.asarray((parameter < _SMOOTH_FROM) & (distance < width), np.bool_)
 
         return cls(

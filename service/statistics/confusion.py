@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Floats, Indices
 from service.statistics import beta as betas
 from service.statistics import dirichlet
 from service.statistics.balance_heuristic import sums
@@ -29,8 +29,6 @@ from service.statistics.groups import GroupingBeliefs, Labels
 from service.statistics.mixture import BetaMixture
 from service.statistics.priors import FIXED_PRIORS, PriorName
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 IntervalKind = Literal["equal_tailed", "highest_density"]
 
 _LEAST = 1e-9

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats, Indices
 from service.statistics import beta as betas
 from service.statistics import dirichlet
 from service.statistics.beliefs import LearnedAccuracy, Outcomes
 from service.statistics.curves import LearnedCurve
 from service.statistics.laplace import Cells
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 STRENGTHS = (0.5, 2.0, 8.0, 32.0, 128.0)
 """Grid of N1: in how many wrong predictions the model's own probabilities are worth."""

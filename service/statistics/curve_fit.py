@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats
 from service.statistics import beta as betas
 from service.statistics.laplace import Cells, Curvature, Modes, expit
 from service.statistics.mixture import BetaMixture
-
-Floats = npt.NDArray[np.float64]
 
 CENTRE_MARGIN = 1e-7
 """Centres m are kept this far from 0 and 1, where Beta(N0 m, N0 (1 - m)) would not exist."""

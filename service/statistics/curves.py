@@ -23,14 +23,11 @@ from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Floats, Indices
 from service.statistics.curve_fit import CENTRE_MARGIN, POINTS, CurveFit
 from service.statistics.laplace import COEFFICIENT_MEANS, Cells, Curvature, Modes, Regressors, expit
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 _LONGEST_STEP = 2.0
 """Newton steps are cut so that eta of no cell moves farther: from far away a full one would overshoot."""

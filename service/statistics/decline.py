@@ -12,11 +12,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats
 from service.statistics.e_processes import log_e_below, log_e_is_not
-
-Floats = npt.NDArray[np.float64]
 
 _OF_REFERENCE: Final = 0.2
 """Weight of the evidence against what the reference is taken for."""

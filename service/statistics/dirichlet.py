@@ -7,25 +7,16 @@ ValueError.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Floats
 from service.statistics import beta as betas
-
-Floats = npt.NDArray[np.float64]
 
 
 def mean(alpha: Floats) -> Floats:
     """Mean of every class [..., K]."""
     betas.require_positive(alpha)
     return np.asarray(alpha / alpha.sum(axis=-1, keepdims=True), np.float64)
-
-
-def variance_sum(alpha: Floats) -> Floats:
-    """Sum of the variances of the classes [...]: (1 - sum_k (a_k / A)^2) / (A + 1), with A = sum_k a_k."""
-    betas.require_positive(alpha)
-    total = alpha.sum(axis=-1)
-    return np.asarray((1 - _square(alpha) / total**2) / (total + 1), np.float64)
 
 
 def expected_variance_drop(alpha: Floats, probabilities: Floats) -> Floats:
@@ -36,7 +27,7 @@ def expected_variance_drop(alpha: Floats, probabilities: Floats) -> Floats:
     is (1 - (Q + 2 c + 1) / (A + 1)^2) / (A + 2): no sum over pairs of classes.
 
     Returns:
-        The drop [...]; at the mean it is variance_sum / (A + 1).
+        The drop [...]; at the mean it is the sum of the variances / (A + 1).
     """
     betas.require_positive(alpha)
     total, square = alpha.sum(axis=-1), _square(alpha)
@@ -69,19 +60,6 @@ def cost_moments(alpha: Floats, costs: Floats) -> tuple[Floats, Floats]:
     expected = np.einsum("...k,...k->...", shares, costs)
     spread = np.einsum("...k,...k->...", shares, (costs - expected[..., None]) ** 2)
     return expected, spread / (alpha.sum(axis=-1) + 1)
-
-
-def log_marginal(alpha: Floats, counts: Floats) -> Floats:
-    """Log-probability [...] of labels in one given order, of which `counts` [..., K] are of each class.
-
-    Dirichlet-multinomial, without the multinomial coefficient.
-    """
-    betas.require_positive(alpha)
-    total = alpha.sum(axis=-1)
-    classes = (special.gammaln(alpha + counts) - special.gammaln(alpha)).sum(axis=-1)
-    return np.asarray(
-        classes + special.gammaln(total) - special.gammaln(total + counts.sum(axis=-1)), np.float64
-    )
 
 
 def _square(alpha: Floats) -> Floats:

@@ -18,12 +18,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-Ints = npt.NDArray[np.int64]
+from service.domain.arrays import Flags, Floats, Indices, Ints
 
 FALSE_SHARE: Final = 0.001
 """Looks at a model at which any distance may come out higher than it is, of all groups and mixes together."""
@@ -144,7 +141,7 @@ def expected_accuracy(recent: Ints, accuracies: Floats) -> Floats:
     return accuracy
 
 
-def aimed_shares(suspicion: Floats, drifted: npt.NDArray[np.bool_]) -> Floats | None:
+def aimed_shares(suspicion: Floats, drifted: Flags) -> Floats | None:
     """Shares of the labels that suspicion asks for [G]: of groups that have drifted, by how far they have.
 
     None where no group has. Within a group its items are drawn as ever, so beliefs need not know why it was

@@ -17,12 +17,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
+from service.domain.arrays import Flags, Floats, Indices
 
 _MORE_ERRORS: Final[Floats] = np.array([1.6, 2.5, 4.0, 8.0])
 """By so much the odds of an error may have grown; equally probable."""

@@ -15,12 +15,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
+from service.domain.arrays import Flags, Floats, Indices
 
 _STRENGTH: Final = 36.0
 """As many labels the accuracy that is expected after a decline counts."""

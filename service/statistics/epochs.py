@@ -22,10 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
+from service.domain.arrays import Flags, Floats, Indices
 
 ENOUGH = 1_000.0
 """Predictions of a group from which its score bins are known."""
@@ -62,7 +60,7 @@ def recent_weights(epochs: Floats, enough: float = ENOUGH) -> Floats:
     return np.asarray(own * np.divide(shares, sizes, out=np.zeros(len(groups)), where=sizes > 0)[:, None])
 
 
-def _first(found: npt.NDArray[np.bool_]) -> Indices:
+def _first(found: Flags) -> Indices:
     """The first epoch that has enough of every column, or else the last one."""
     return np.where(found.any(axis=0), found.argmax(axis=0), len(found) - 1)
 

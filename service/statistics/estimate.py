@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
+from service.domain.arrays import Flags, Floats, Indices
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ class Band:
         )
 
 
-def _kept(draws: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+def _kept(draws: Floats) -> tuple[Floats, Flags]:
     """Draws [S, ...] with a number where none exists, and where some do [...]."""
     some = np.asarray(~np.isnan(draws).all(axis=0))
     return np.where(some, draws, 0.0), some

@@ -12,17 +12,13 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Flags, Floats, Indices
 from service.statistics.decline import log_e_declined
 from service.statistics.e_detector import advance_bets, log_wealth_of_bets, no_bets
 from service.statistics.e_processes import confidence_sequence, log_e_below
 from service.statistics.miscalibration import log_gains, log_wealth
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
 
 _CONCLUDED: Final = ("below", "declined", "miscalibrated", "lower", "upper", "changed")
 """What follows from sums of a group that has labels, and is not known of others."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.statistics import beta as betas
 from service.statistics.balance_heuristic import effective_counts, sums
 from service.statistics.beliefs import AccuracyBeliefs
@@ -18,9 +18,6 @@ from service.statistics.laplace import Cells
 from service.statistics.mixture import BetaMixture
 from service.statistics.prior_posterior import binwise, plausible_fit, single
 from service.statistics.priors import FIXED_PRIORS, FixedPrior, PriorName
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ class Labels:
     counts: Indices | None = None
     challenger: Floats | None = None
 
-    def counted(self, groups: Indices, group_count: int) -> npt.NDArray[np.int64]:
+    def counted(self, groups: Indices, group_count: int) -> Ints:
         """How many labels every group has [group_count].
 
         Args:
@@ -64,12 +61,12 @@ class Labels:
         """
         return np.bincount(groups, weights=self.counts, minlength=group_count).astype(np.int64)
 
-    def counted_correct(self, groups: Indices, group_count: int) -> npt.NDArray[np.int64]:
+    def counted_correct(self, groups: Indices, group_count: int) -> Ints:
         """How many of them say that the prediction is right, likewise."""
         right = self.correct if self.counts is None else self.correct * self.counts
         return np.bincount(groups, weights=right, minlength=group_count).astype(np.int64)
 
-    def part(self, which: npt.NDArray[np.bool_], weights: Floats) -> Labels:
+    def part(self, which: Flags, weights: Floats) -> Labels:
         """Some of them, weighted otherwise.
 
         Args:
@@ -111,8 +108,8 @@ class GroupingBeliefs:
     scores: Floats
     labels: Floats
     correct: Floats
-    labels_counted: npt.NDArray[np.int64]
-    labels_correct: npt.NDArray[np.int64]
+    labels_counted: Ints
+    labels_correct: Ints
     accuracy: BetaMixture
     overall: BetaMixture
     bins: BetaMixture
@@ -120,7 +117,7 @@ class GroupingBeliefs:
     fit: CurveFit | None
 
     @property
-    def labels_incorrect(self) -> npt.NDArray[np.int64]:
+    def labels_incorrect(self) -> Ints:
         """How many labels say that the prediction is wrong [G]."""
         return self.labels_counted - self.labels_correct
 

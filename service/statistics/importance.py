@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg, optimize, special
 
-Floats = npt.NDArray[np.float64]
+from service.domain.arrays import Floats
+
 LogDensity = Callable[[Floats], Floats]
 
 _FREEDOM = 5.0

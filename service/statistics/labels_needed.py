@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-Floats = npt.NDArray[np.float64]
+from service.domain.arrays import Floats
 
 _NODES = special.ndtri((np.arange(31) + 0.5) / 31)
 _MARGIN = 1e-4

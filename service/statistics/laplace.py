@@ -11,11 +11,9 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
+from service.domain.arrays import Floats, Indices
 
 _SCORE_MARGIN = 1e-4
 """Scores are kept this far from 0 and 1, where their logits would not exist."""

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats
 from service.statistics import beta as betas
 from service.statistics.vote_patterns import Allocation
-
-Floats = npt.NDArray[np.float64]
 
 _ROUNDING = 1e-9
 """By how much sums of forgotten labels may be off."""

@@ -12,12 +12,9 @@ from itertools import product
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
+from service.domain.arrays import Flags, Floats, Indices
 
 _OFFSETS: Final = (-1.0, -0.5, 0.0, 0.5)
 _SLOPES: Final = (0.4, 0.7, 1.0, 1.5)
@@ -28,21 +25,6 @@ _CORRECTIONS: Final[Floats] = np.array([each for each in product(_OFFSETS, _SLOP
 
 _NEAR_END: Final = 1e-3
 """Scores nearer to 0 or 1 are taken for this: a single error of a model that is quite sure proves nothing."""
-
-
-def log_e_miscalibrated(scores: Floats, correct: Flags, groups: Indices, group_count: int) -> Floats:
-    """Logarithm of the evidence that a group's scores are not the probabilities to be right [G].
-
-    Args:
-        scores: of the predicted classes, in [0, 1] [n].
-        correct: whether these are the true ones [n].
-        groups: of every label [n].
-        group_count: G.
-
-    Raises:
-        ValueError: a score is not in [0, 1].
-    """
-    return log_wealth(log_gains(scores, correct, groups, group_count))
 
 
 def log_gains(scores: Floats, correct: Flags, groups: Indices, group_count: int) -> Floats:

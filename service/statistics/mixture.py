@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Floats, Indices
 from service.statistics import beta as betas
 from service.statistics import ranking
 from service.statistics.quantiles import mixture_quantile
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -71,23 +69,9 @@ class BetaMixture:
         components = rng.choice(len(self.weights), size=size, p=self.weights)
         return rng.beta(self.alpha[components], self.beta[components])
 
-    def part(self, groups: npt.NDArray[np.intp]) -> Self:
+    def part(self, groups: Indices) -> Self:
         """Beliefs about some of the groups."""
         return type(self)(self.weights, self.alpha[..., groups], self.beta[..., groups])
-
-    def component(self, rng: np.random.Generator) -> Self:
-        """A single component, drawn by its weight: one draw of the hyperparameters."""
-        j = rng.choice(len(self.weights), p=self.weights)
-        return type(self)(np.ones(1), self.alpha[j : j + 1], self.beta[j : j + 1])
-
-    def expecting(self, pending: Floats) -> Self:
-        """Beliefs as if labels in flight had come in as expected.
-
-        Args:
-            pending: labels in flight per group [G].
-        """
-        means = betas.mean(self.alpha, self.beta)
-        return type(self)(self.weights, self.alpha + pending * means, self.beta + pending * (1 - means))
 
     def extreme_probabilities(self, rng: np.random.Generator, *, top_m: int, draws: int) -> Floats:
         """P(group is among the `top_m` lowest) of every group [G], by joint draws.

@@ -11,13 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Flags, Floats, Indices
 from service.statistics.tasks import Task
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
 
 NONE = -1
 """Stands where a run has no group left to name."""

@@ -9,15 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats
 from service.statistics import beta as betas
 from service.statistics.curve_fit import CENTRE_MARGIN, POINTS, CurveFit
 from service.statistics.curves import LearnedCurve, Search
 from service.statistics.laplace import Cells, expit
 from service.statistics.mixture import BetaMixture
-
-Floats = npt.NDArray[np.float64]
 
 NEGLIGIBLE = 1e-3
 """Grid points that weigh less than this part of the best are dropped."""

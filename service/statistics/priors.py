@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from service.domain.arrays import Floats
+
 PriorName = Literal["learned", "informed", "informed_jeffreys", "uniform", "vague"]
 
 _SCORE_MARGIN = 1e-3

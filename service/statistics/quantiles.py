@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import count
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-Floats = npt.NDArray[np.float64]
+from service.domain.arrays import Floats
 
 _MASS = 1e-6
 """Probability by which a quantile may miss its mass."""

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 from scipy import optimize, special
 
+from service.domain.arrays import Floats
 from service.statistics.binary.score_logistic import projected
 from service.statistics.binary.semi_supervised import ScorePosterior
 from service.statistics.estimate import Estimate
-
-Floats = npt.NDArray[np.float64]
 
 Form = Literal["platt", "beta", "isotonic"]
 FORMS: tuple[Form, ...] = get_args(Form)

@@ -36,12 +36,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
-Masks = npt.NDArray[np.int64]
+from service.domain.arrays import Flags, Floats, Indices, Ints
+
 Mixing = Literal["reshuffle", "resample", "patterns"]
 
 MOST_MEMBERS = 63
@@ -86,7 +83,7 @@ class SharingPlan:
         return np.array([outcomes[used].mean() if used.size else np.nan for used in self.items])
 
 
-def pattern_masks(votes: Flags) -> Masks:
+def pattern_masks(votes: Flags) -> Ints:
     """Vote pattern of every item [N]: bit m is set where member m calls it positive.
 
     Args:
@@ -159,7 +156,7 @@ def plan_sharing(
     return SharingPlan(items, np.flatnonzero(used & ~known), separate)
 
 
-def _random_order(patterns: Masks, known: Flags, rng: np.random.Generator) -> Indices:
+def _random_order(patterns: Ints, known: Flags, rng: np.random.Generator) -> Indices:
     """All items in one random order [N], labelled ones ahead of the others of their pattern.
 
     Which pattern stands where stays as it was drawn: so the order of all items is uniform, if those labelled
@@ -224,7 +221,7 @@ def _from_both(shared: int, both: int, alone: int, n: int, rng: np.random.Genera
     return shared + int(rng.hypergeometric(both - shared, alone - minus, remain))
 
 
-def _by_patterns(called: Flags, patterns: Masks, n: int, rng: np.random.Generator) -> list[Indices]:
+def _by_patterns(called: Flags, patterns: Ints, n: int, rng: np.random.Generator) -> list[Indices]:
     """Places in the random order of every member's sample: its share of every pattern.
 
     Rounded by systematic sampling, with one start for all members: each pattern gives as many as is fair on

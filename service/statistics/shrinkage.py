@@ -15,11 +15,9 @@ n over that number is the share then. It is also how far the mean moves where th
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats
 from service.statistics import beta as betas
-
-Floats = npt.NDArray[np.float64]
 
 
 def own_share(*, labels: Floats, mean: Floats, variance: Floats) -> Floats:

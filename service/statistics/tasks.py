@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Flags, Floats, Indices
 from service.statistics import beta as betas
 from service.statistics import dirichlet
 from service.statistics.beliefs import AccuracyBeliefs
@@ -24,7 +24,6 @@ from service.statistics.comparison import expected_confidence
 from service.statistics.confusion_beliefs import ConfusionBeliefs
 from service.statistics.laplace import Cells
 
-Floats = npt.NDArray[np.float64]
 Kind = Literal["accuracy", "bins", "confusion"]
 Believed_contra = TypeVar("Believed_contra", contravariant=True)
 
@@ -53,7 +52,7 @@ class Question:
     top_m: int = 1
     extreme: Literal["lowest", "highest"] = "lowest"
     costs: Floats | None = None
-    pair: npt.NDArray[np.intp] = field(default_factory=lambda: np.array([0, 1]))
+    pair: Indices = field(default_factory=lambda: np.array([0, 1]))
     region: float = 0.05
     positive: Floats | None = None
 
@@ -78,7 +77,7 @@ class Task(Protocol[Believed_contra]):
     def upper(self, beliefs: Believed_contra, probability: float) -> Floats:
         """Its quantile [R, G]."""
 
-    def relevant(self, runs: int) -> npt.NDArray[np.bool_] | None:
+    def relevant(self, runs: int) -> Flags | None:
         """Groups worth a label at all [R, G]; None for all of them."""
 
 
@@ -88,7 +87,7 @@ class _EveryGroup:
 
     question: Question
 
-    def relevant(self, runs: int) -> npt.NDArray[np.bool_] | None:  # noqa: ARG002 - one signature for all tasks
+    def relevant(self, runs: int) -> Flags | None:  # noqa: ARG002 - one signature for all tasks
         """All groups."""
         return None
 
@@ -320,13 +319,13 @@ class CompareAccuracy(_EveryGroup):
         alpha, beta = beliefs.matched()
         return np.maximum(*(self._reward(alpha, beta, end) for end in _ends(alpha, beta, probability)))
 
-    def relevant(self, runs: int) -> npt.NDArray[np.bool_]:
+    def relevant(self, runs: int) -> Flags:
         """The two groups of every run [R, G]."""
         asked = np.zeros((runs, len(self.question.cells.group_shares)), dtype=np.bool_)
         asked[np.arange(runs)[:, None], self._pairs(runs)] = True
         return asked
 
-    def _pairs(self, runs: int) -> npt.NDArray[np.intp]:
+    def _pairs(self, runs: int) -> Indices:
         return np.broadcast_to(self.question.pair, (runs, 2))
 
     def _reward(self, alpha: Floats, beta: Floats, theta: Floats) -> Floats:

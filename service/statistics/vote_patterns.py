@@ -33,14 +33,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.statistics.sample_sharing import MOST_MEMBERS, pattern_masks
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
-Masks = npt.NDArray[np.int64]
 
 _ROUNDING = 1e-9
 """A need that is so little above an integer is the integer: it stems from floating point."""
@@ -62,7 +57,7 @@ class VotePatterns:
             there; traffic is negative or not finite; there are no members, or more than `MOST_MEMBERS`.
     """
 
-    masks: Masks
+    masks: Ints
     traffic: Floats
     members: int
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from service.domain.arrays import Floats
 from service.domain.cells import CellSpace
-from service.domain.shard import Floats
 from service.domain.traffic import Traffic, merge_probability_sums, merge_traffic
 from service.domain.traffic_tables import tables
 from service.store.connection import Connection, unavailable_when_away

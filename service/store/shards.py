@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from service.domain.arrays import Floats
 from service.domain.cells import CellSpace
 from service.domain.errors import FlushRefused
 from service.domain.grouping_pool import GroupingPool
 from service.domain.pool import Pools
 from service.domain.pool_key import PoolKey
-from service.domain.shard import Floats, Shard
+from service.domain.shard import Shard
 from service.domain.sketch import Sketch
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import TableSpec, tables
@@ -273,13 +274,8 @@ def unpack_hash(packed: bytes) -> int:
     return int.from_bytes(packed, "little")
 
 
-def drawn_entry(field: bytes, item: int) -> bytes:
-    """Entry in the list of drawn items: field of the group's sketch, and the item's hash."""
-    return field + pack_hash(item)
-
-
 def split_drawn_entry(entry: bytes) -> tuple[str, str, int]:
-    """Pool id, group and hash of a drawn item from its entry."""
+    """Pool id, group and hash of a drawn item, from the field of its group's sketch and its packed hash."""
     return *split_pool_field(entry[:-_HASH_BYTES]), unpack_hash(entry[-_HASH_BYTES:])
 
 

@@ -22,7 +22,7 @@ from benchmarks.alarms import (
 )
 from service.statistics.decline import log_e_declined
 from service.statistics.e_processes import confidence_sequence
-from service.statistics.miscalibration import log_e_miscalibrated
+from service.statistics.miscalibration import log_gains, log_wealth
 
 GROUPS = 1_000
 
@@ -103,5 +103,5 @@ def test_few_groups_whose_scores_are_right_ever_seem_miscalibrated() -> None:
     for count in range(5, labels + 1, 5):
         seen = slice(0, count)
         told = scores[seen].ravel(), correct[seen].ravel(), which[seen].ravel()
-        alarmed |= log_e_miscalibrated(*told, groups) >= -np.log(ALPHA)
+        alarmed |= log_wealth(log_gains(*told, groups)) >= -np.log(ALPHA)
     assert alarmed.mean() <= ALPHA

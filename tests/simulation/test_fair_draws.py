@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy import stats
 
+from service.domain.arrays import Ints
 from service.domain.grouping_pool import GroupingPool
 from service.domain.pool_key import PoolKey
 from service.domain.siphash import siphash24
@@ -21,8 +21,6 @@ RUNS = 4_000
 DECAY = 0.2
 LAG = 1.0
 """Time between two batches, so that a later item weighs e^0.2 times as much."""
-
-Counts = npt.NDArray[np.int64]
 
 
 def drawn(*, depth: int, shards: int, draws_a_batch: int, run: int) -> list[tuple[str, int, int]]:
@@ -61,7 +59,7 @@ def drawn(*, depth: int, shards: int, draws_a_batch: int, run: int) -> list[tupl
 def test_items_of_a_group_that_came_together_are_drawn_equally_often(
     depth: int, shards: int, draws_a_batch: int
 ) -> None:
-    counts: dict[tuple[str, int], Counts] = {
+    counts: dict[tuple[str, int], Ints] = {
         (group, batch): np.zeros(size, np.int64)
         for group, size in zip(GROUPS, SIZES, strict=True)
         for batch in range(BATCHES)
@@ -76,7 +74,7 @@ def test_items_of_a_group_that_came_together_are_drawn_equally_often(
 
 
 def test_the_first_draw_is_weighted_by_recency() -> None:
-    found: Counts = np.zeros(BATCHES, np.int64)
+    found: Ints = np.zeros(BATCHES, np.int64)
     for run in range(RUNS):
         key = PoolKey(run.to_bytes(16, "little"), "m")
         pool = GroupingPool(1, 10_000)

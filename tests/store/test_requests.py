@@ -20,7 +20,7 @@ from service.store.facts import SharedDraw
 from service.store.records import decode_fact, decode_pool_record
 from service.store.request_registry import BUCKETS, place_of
 from service.store.requests import Draw, Due, ExpiryStatus, LabelEvent, Renewal, RequestStore
-from service.store.shards import drawn_entry
+from service.store.shards import pack_hash
 
 ASK = {"ask": {"budget": {"labels": 1_000}}}
 MODELS = {"m": {"classes": ["cat", "dog"], "score_bins": 1, "assessments": ASK}}
@@ -50,7 +50,7 @@ def test_an_issued_request_is_listed_as_drawn_and_waits_to_be_published(site: Si
     first, *_ = draws_of(site)
     assert issue(site, [first]) == ["issued"]
     client, keys = site.connection.client, site.keys("m")
-    assert client.lrange(keys.drawn(0), 0, -1) == [drawn_entry(first.field, first.item_hash)]
+    assert client.lrange(keys.drawn(0), 0, -1) == [first.field + pack_hash(first.item_hash)]
     assert site.requests("m").outbox() == {"r-a/1": first.message}
     facts = site.reader("m").requests()
     assert facts.open == {"r-a": first.open}
@@ -63,7 +63,7 @@ def test_the_owner_of_the_pool_gets_group_and_whole_hash_of_what_was_drawn(site:
     draws = draws_of(site)
     issue(site, draws)
     told = site.connection.client.lrange(site.keys("m").drawn(0), 0, -1)
-    assert told == [drawn_entry(draw.field, draw.item_hash) for draw in draws]
+    assert told == [draw.field + pack_hash(draw.item_hash) for draw in draws]
     assert max(draw.item_hash for draw in draws) > 2**53, "so that a rounded hash would show"
 
 

@@ -38,7 +38,7 @@ from service.domain.value_book import ValueBook
 from service.monitoring.pool_sampler import Drawer
 from service.store.connection import Connection
 from service.store.records import PoolRecord, decode_pool_record, encode_pool_record
-from service.store.shards import ShardStore, drawn_entry, pool_field, unpack_hash
+from service.store.shards import ShardStore, pack_hash, pool_field, unpack_hash
 
 CLASSES = ["cat", "dog", "owl"]
 REGION = {"by": "attribute", "attribute": "region"}
@@ -513,7 +513,7 @@ def draw(connection: Connection, site: Site, item: str) -> None:
     """What issuing a label request for a pooled item does to the pool."""
     item_hash = int.from_bytes(pooled(connection, site)[item], "little")
     field = pool_field(asked_pools(site.settings, "m", site.space("m"))["all"], "all")
-    connection.client.rpush(site.keys("m").drawn(0), drawn_entry(field, item_hash))
+    connection.client.rpush(site.keys("m").drawn(0), field + pack_hash(item_hash))
 
 
 def in_memory(shard: Shard) -> int:
@@ -607,7 +607,7 @@ def test_an_item_that_was_drawn_for_a_value_is_not_drawn_again_where_the_value_l
     step.process(0, [record(0, message("old", attributes={"region": "r0"}))], NOW)
     step.flush(0, NOW)
     (item,) = map(unpack_hash, pooled(connection, site).values())
-    connection.client.rpush(site.keys("m").drawn(0), drawn_entry(pool_field(pool_id, "r0"), item))
+    connection.client.rpush(site.keys("m").drawn(0), pool_field(pool_id, "r0") + pack_hash(item))
     step.process(0, [record(1, *(message(i, attributes={"region": "r1"}) for i in range(3)))], NOW)
     step.flush(0, NOW)
     assert Drawer(site.requests("m"), [0], pool_id).draw([OTHER]) == [None]

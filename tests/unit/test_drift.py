@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
+from service.domain.arrays import Floats, Ints
 from service.statistics.drift import (
     FALSE_SHARE,
     MixDrift,
@@ -22,7 +22,6 @@ from service.statistics.drift import (
     volume_ratio,
 )
 
-Ints = npt.NDArray[np.int64]
 COUNTS = arrays(np.int64, (2, 5), elements=st.integers(0, 10_000))
 
 
@@ -60,7 +59,7 @@ def test_binned_scores_differ_by_no_more_than_the_scores_themselves() -> None:
     assert kolmogorov_smirnov(*binned)[0] <= stats.ks_2samp(first, second).statistic
 
 
-def mixes_that_stay(rng: np.random.Generator, groups: int, kinds: int) -> npt.NDArray[np.float64]:
+def mixes_that_stay(rng: np.random.Generator, groups: int, kinds: int) -> Floats:
     """Of every group a mix, some with kinds that hardly ever come."""
     return rng.dirichlet(np.geomspace(3, 0.05, kinds), size=groups)
 

@@ -319,13 +319,6 @@ def test_probability_below_a_threshold_is_exact() -> None:
     np.testing.assert_allclose(MIXTURE.probability_below(0.7), expected, rtol=1e-9)
 
 
-def test_labels_in_flight_leave_the_mean_and_narrow_the_belief() -> None:
-    one = MIXTURE.component(np.random.default_rng(1))
-    expecting = one.expecting(counts(0, 5, 50, 500))
-    np.testing.assert_allclose(expecting.mean(), one.mean(), rtol=1e-9)
-    assert (np.diff(expecting.variance() / one.variance()) < 0).all()
-
-
 def test_probabilities_of_being_lowest_add_up() -> None:
     for top_m in (1, 2, 3):
         found = MIXTURE.extreme_probabilities(np.random.default_rng(4), top_m=top_m, draws=4_000)

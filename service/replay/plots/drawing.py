@@ -10,16 +10,13 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
+from service.domain.arrays import Floats
 from service.domain.errors import RecordingError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Floats = npt.NDArray[np.float64]
 Intervals = tuple[Floats, Floats, Floats]
 """Lower end, mean and upper end, of the same shape; the mean need not lie between the ends."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from service.domain.arrays import Floats
 from service.replay.plots.drawing import (
     BLACK,
     BLUE,
@@ -17,7 +18,6 @@ from service.replay.plots.drawing import (
     PLAIN,
     SMALL,
     VERMILLION,
-    Floats,
     Intervals,
     blank,
     dressed,

@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from service.replay.plots.drawing import (
-    BLACK,
-    NORMAL,
-    PALE,
-    PLAIN,
-    SMALL,
-    Floats,
-    blank,
-    dressed,
-    scaled,
-    short,
-)
+from service.domain.arrays import Floats
+from service.replay.plots.drawing import BLACK, NORMAL, PALE, PLAIN, SMALL, blank, dressed, scaled, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

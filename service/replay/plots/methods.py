@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import optimize
 
+from service.domain.arrays import Floats
 from service.replay.plots.drawing import (
     BLACK,
     BLUE,
@@ -18,7 +19,6 @@ from service.replay.plots.drawing import (
     PURPLE,
     SKY,
     VERMILLION,
-    Floats,
     blank,
     dressed,
     scaled,

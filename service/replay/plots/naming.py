@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from service.replay.plots.drawing import BLACK, PLAIN, Floats, short
+from service.domain.arrays import Flags, Floats
+from service.replay.plots.drawing import BLACK, PLAIN, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,7 +122,7 @@ class _Room:
         )
 
 
-def _meet(boxes: Floats, low: Floats, high: Floats) -> npt.NDArray[np.bool_]:
+def _meet(boxes: Floats, low: Floats, high: Floats) -> Flags:
     """Which boxes [M, 2, 2], from their lower to their upper corner, meet another one."""
     return np.asarray(np.all((boxes[:, 0] < high) & (boxes[:, 1] > low), axis=1), np.bool_)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from service.replay.plots.drawing import BLACK, BLUE, PLAIN, Floats, Intervals, blank, dressed, scaled
+from service.domain.arrays import Floats
+from service.replay.plots.drawing import BLACK, BLUE, PLAIN, Intervals, blank, dressed, scaled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

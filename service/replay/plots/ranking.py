@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats, Indices
 from service.replay.plots.drawing import (
     BLUE,
     PALE,
     PLAIN,
     VERMILLION,
-    Floats,
     Intervals,
     blank,
     dressed,
@@ -45,13 +44,13 @@ class _Rows:
         free: the height of that row.
     """
 
-    groups: npt.NDArray[np.intp]
+    groups: Indices
     heights: Floats
     note: str = ""
     free: int = 0
 
     @classmethod
-    def ends(cls, order: npt.NDArray[np.intp]) -> _Rows:
+    def ends(cls, order: Indices) -> _Rows:
         """The first and the last groups."""
         if len(order) <= MOST_SHOWN:
             return cls(order, np.arange(len(order), dtype=np.float64))
@@ -61,7 +60,7 @@ class _Rows:
         return cls(np.concatenate([order[:half], order[-half:]]), heights, note, half)
 
     @classmethod
-    def head(cls, order: npt.NDArray[np.intp], bound: float) -> _Rows:
+    def head(cls, order: Indices, bound: float) -> _Rows:
         """The first groups; the probabilities of all others are within the bound."""
         heights = np.arange(min(len(order), MOST_SHOWN), dtype=np.float64)
         if len(order) <= MOST_SHOWN:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats, Ints
 from service.domain.errors import NotKnown
 from service.monitoring.drift import GroupingDrift, ModelDrift
 from service.monitoring.drift_mixes import CLASSES, SCORES
@@ -16,8 +16,6 @@ from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
 from service.serving.documents.drift_documents import GroupDrift, MixState, ScoreBinTraffic
 from service.serving.documents.schemas import DriftSummary
-
-Floats = npt.NDArray[np.float64]
 
 _MOST_NAMED = 5
 """Of the groups that have drifted, by name; how many more there are is told."""
@@ -156,7 +154,7 @@ def _mix(name: str) -> str:
     return plain.get(name) or f"{name.removeprefix('attribute:')} values"
 
 
-def _shares(counts: npt.NDArray[np.int64]) -> Floats:
+def _shares(counts: Ints) -> Floats:
     return counts / max(1, int(counts.sum()))
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from service.config.model import AlertSettings
+from service.domain.arrays import Flags, Floats
 from service.domain.cells import ALL
 from service.monitoring.anytime_tests import EvidenceKind
 from service.monitoring.grouping_snapshot import GroupingSnapshot
@@ -19,8 +19,6 @@ from service.serving.documents.evidence import is_confirmed
 from service.serving.documents.schemas import Finding, Interval, Verdict
 from service.statistics.estimate import Estimate
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 MOST_FINDINGS = 50
 
 _CONFIRMED: dict[Kind, str] = {

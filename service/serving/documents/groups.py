@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from service.domain.arrays import Floats, Indices
 from service.domain.errors import NotKnown
 from service.monitoring.drift import GroupingDrift
 from service.monitoring.grouping_snapshot import GroupingSnapshot
@@ -31,8 +32,6 @@ from service.serving.documents.schemas import Interval
 from service.statistics.confusion import Confusion
 from service.statistics.estimate import Estimate
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 Order = Literal["asc", "desc"]
 
 _MOST_MISTAKES = 20

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from service.config.assessments import AssessmentSettings, ErrorCosts
 from service.config.model import AlertSettings
+from service.domain.arrays import Indices
 from service.domain.errors import NotKnown
 from service.monitoring.binary_performance import FALSE_POSITIVE_RATES, RECALLS, PerformanceSnapshot
 from service.monitoring.snapshot import ModelSnapshot
@@ -27,9 +27,6 @@ from service.serving.documents.performance_documents import (
 )
 from service.serving.documents.schemas import Interval, Measure, MeasureState, PerformanceSummary, Verdict
 from service.statistics.recalibration import FORMS, Form
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 MOST_THRESHOLDS = 101
 

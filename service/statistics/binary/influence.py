@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from service.domain.arrays import Floats
 
 _LEAST_PREVALENCE = 1e-6
 """Where next to nothing is positive, there is no recall to know."""

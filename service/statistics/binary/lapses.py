@@ -12,9 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from service.domain.arrays import Floats
 
 _COUNT, _STRIDE = 16, 7
 _LEAST: Final = (1e-4, 1e-4)

@@ -12,11 +12,9 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Floats
 from service.statistics.binary.semi_supervised import ScorePosterior
-
-Floats = npt.NDArray[np.float64]
 
 Scope = Literal["sample", "population"]
 

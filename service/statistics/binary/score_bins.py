@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.intp]
+from service.domain.arrays import Floats, Indices, Ints
 
 UNLABELLED, NEGATIVE, POSITIVE = -1, 0, 1
 
@@ -131,7 +128,7 @@ class ScoreBins:
         kept = (edges > least) & (edges < 1 - least) & (np.diff(edges, prepend=0.0) > 0)
         return self._joined(np.append(0, np.flatnonzero(kept) + 1))
 
-    def _joined(self, starts: Integers) -> ScoreBins:
+    def _joined(self, starts: Ints) -> ScoreBins:
         def sums(values: Floats) -> Floats:
             joined: Floats = np.add.reduceat(values, starts)
             return joined
@@ -153,7 +150,7 @@ class ScoreBins:
 
 def bin_scores(
     scores: Floats,
-    labels: Integers | None = None,
+    labels: Ints | None = None,
     *,
     weights: Floats | None = None,
     label_weights: Floats | None = None,
@@ -215,7 +212,7 @@ def bin_scores(
     )
 
 
-def _starts(ordered: Floats, mass: Floats, thresholds: Sequence[float], most: int) -> Integers:
+def _starts(ordered: Floats, mass: Floats, thresholds: Sequence[float], most: int) -> Ints:
     """Where bins start among the items, the highest score first."""
     count = len(ordered)
     distinct = np.flatnonzero(np.diff(ordered, prepend=np.inf))

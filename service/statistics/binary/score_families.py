@@ -13,10 +13,9 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-Floats = npt.NDArray[np.float64]
+from service.domain.arrays import Floats
 
 _NORMAL_CONSTANT = 0.5 * np.log(2 * np.pi)
 _TINY = 1e-300

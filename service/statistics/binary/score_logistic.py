@@ -11,13 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Floats
 from service.statistics.binary.lapses import LAPSES, LOG_PRIOR, with_lapses
 from service.statistics.binary.score_bins import ScoreBins
-
-Floats = npt.NDArray[np.float64]
 
 Transform = Callable[[ScoreBins], Floats]
 """g: from the scores of bins to what the slope multiplies [B]."""

@@ -20,16 +20,14 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Floats, Indices
 from service.statistics.binary.lapses import with_lapses
 from service.statistics.binary.score_bins import ScoreBins
 from service.statistics.binary.score_families import OF_PROBABILITIES, OF_REAL_SCORES, Family
 from service.statistics.binary.score_mixture_posterior import ScoreMixture
 from service.statistics.importance import Draws, Mode, laplace_evidence
-
-Floats = npt.NDArray[np.float64]
 
 _BINS, _SCREENING_BINS = 72, 36
 _RESOLUTION = 1e-12
@@ -254,7 +252,7 @@ def _highest(mixture: ScoreMixture, modes: Sequence[Mode]) -> float:
     return max(laplace_evidence(mixture.log_densities, mode) for mode in modes)
 
 
-def _places(coarse: ScoreBins, fine: ScoreBins) -> npt.NDArray[np.intp]:
+def _places(coarse: ScoreBins, fine: ScoreBins) -> Indices:
     """Which bin of the coarse ones every fine one is part of [B]."""
     return np.searchsorted(coarse.edges, np.append(-np.inf, fine.edges), side="right")
 

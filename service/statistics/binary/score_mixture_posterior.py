@@ -11,15 +11,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Floats
 from service.statistics.binary.lapses import LAPSES, LOG_PRIOR, lapsing_below, with_lapses
 from service.statistics.binary.score_bins import ScoreBins
 from service.statistics.binary.score_families import Family
 from service.statistics.importance import Draws, Mode, draw, find_modes
-
-Floats = npt.NDArray[np.float64]
 
 _LAPSE = 0.01
 """Share of the items of either kind that lapse, while draws are made that are then weighed anew."""

@@ -19,14 +19,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from service.domain.arrays import Floats
 from service.statistics.binary.score_bins import ScoreBins
 from service.statistics.binary.score_logistic import LogisticPrior, Transform, fit_logistic, projected
 from service.statistics.binary.score_mixture import MixtureFit, UnlabelledFit, fit_mixture, fit_unlabelled
-
-Floats = npt.NDArray[np.float64]
 
 _WEIGHTS: Mapping[str, float] = {"calibrated": 0.35, "informed": 0.35, "mixture": 0.15, "ranked": 0.15}
 """Before any label, for classes that are separated; `ranked` keeps intervals honest where all else errs."""

@@ -10,12 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from service.domain.arrays import Flags, Floats
 from service.statistics.binary.performance import Performance
 from service.statistics.estimate import Estimate
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class Target:
     f1: float | None = None
     false_positive_rate: float | None = None
 
-    def met(self, performance: Performance) -> npt.NDArray[np.bool_]:
+    def met(self, performance: Performance) -> Flags:
         """In which draws, at which thresholds [S, T]. What does not exist in a draw is not reached in it."""
         met = np.ones(performance.called.shape, np.bool_)
         for name in ("precision", "recall", "f1"):

@@ -1,0 +1,48 @@
+"""Write generated files, or check that those on disk are current."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+
+def add_check_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--check` to a command that writes files."""
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if the files are not what would be written"
+    )
+
+
+def write_or_check(
+    directory: Path, files: Mapping[str, str], *, check: bool, others: Iterable[str] = ()
+) -> int:
+    """Write the files and print their paths, or with `check` name those that differ; the exit code.
+
+    Args:
+        directory: where the files belong.
+        files: their texts, by path in the directory.
+        check: write nothing, and fail if a file is missing or differs.
+        others: files that are in the directory; one that is not among `files` fails in any case.
+    """
+    stale = sorted(set(others) - files.keys())
+    for name, text in files.items():
+        path = directory / name
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            print(_shown(path))
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            stale.append(name)
+    for name in stale:
+        print(
+            f"{_shown(directory / name)} is not current; write it again without --check",
+            file=sys.stderr,
+        )
+    return 1 if stale else 0
+
+
+def _shown(path: Path) -> Path:
+    """The path as people type it: relative where it is below the current directory."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
