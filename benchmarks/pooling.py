@@ -20,7 +20,7 @@ from scipy import optimize, special
 from service.replay.tables import Table, print_tables
 from service.statistics import beta as betas
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
-from service.statistics.priors import PriorName
+from service.statistics.names import PriorName
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

@@ -20,16 +20,11 @@ from starlette.types import ASGIApp
 
 from consumers.loop import ConsumerLoop, Step
 from consumers.supervisor import LoopKeeper
+from service.app.consumer_wiring import dead_letters, label_step, prediction_step, reading_consumer
 from service.app.memory_tuning import collect_rarely, keep_freed_memory
 from service.app.round_running import RoundRunner
 from service.app.vendor_listener import VendorServing
-from service.app.wiring import (
-    dead_letters,
-    label_step,
-    prediction_step,
-    reading_consumer,
-    topic_progress,
-)
+from service.app.wiring import topic_progress
 from service.config.settings import HttpSettings, MonitoringSettings, Settings
 from service.config.vendors import VendorApiSettings
 from service.domain.errors import HashKeyChanged, Unavailable

@@ -9,7 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
-from service.app.wiring import vendor_desk
+from service.app.vendor_wiring import vendor_desk
 from service.config.settings import Settings
 from service.kafka.clients import build_producer
 from service.serving.vendor_api.app import vendor_app

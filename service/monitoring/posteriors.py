@@ -21,7 +21,7 @@ from service.monitoring.label_weights import LabelEpochs, select_counting, weigh
 from service.monitoring.outcome_aggregates import OutcomeSums
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
-from service.statistics.priors import PriorName
+from service.statistics.names import PriorName
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from service.domain.errors import RecordingError
-from service.replay.arguments import INTERVAL
 from service.replay.ensemble_command import same_items
+from service.replay.options.arguments import INTERVAL
+from service.replay.options.challenge import MARGIN, TASK
 from service.replay.progress import Advance
 from service.replay.recording import Recording
 from service.replay.tables import Cell, Table
@@ -22,8 +23,6 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
 
-TASK: Final = "challenge"
-MARGIN: Final = 0.01
 AIMED: Final = 0.8
 """Share of labels that go to disagreements, as in the service."""
 

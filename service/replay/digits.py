@@ -15,9 +15,6 @@ Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.intp]
 
-DIGITS = "digits"
-"""Stands for these recordings where a file would be named."""
-
 _SEED = 0
 _TRAINING_IMAGES = 150
 """So few that both classifiers err often enough to tell their groups apart."""

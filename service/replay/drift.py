@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from service.replay.options.drift import HEALTHY
 from service.replay.pool import Pool
 from service.replay.study import Workers
 from service.statistics import beta as betas
@@ -23,9 +24,6 @@ from service.statistics.change_points import what_remains
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.intp]
-
-HEALTHY: Final = 300
-"""Labels before a drift."""
 
 DRIFTING: Final = 600
 """Labels from its beginning to the end of the stream."""
@@ -63,9 +61,6 @@ def _severity(shape: str) -> Floats:
         NO_DRIFT: np.zeros(len(since)),
     }
     return np.where(since > 0, shapes[shape], 0.0)
-
-
-SHAPES: Final = ("abrupt", "ramp", "recurring")
 
 
 @dataclass(frozen=True)

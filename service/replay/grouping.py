@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from service.domain.errors import RecordingError
+from service.replay.options.recordings import Binning
 from service.replay.recording import Recording
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
-Binning = Literal["equal_width", "equal_size"]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from service.domain.errors import RecordingError
-from service.replay.grouping import Binning, equal_width_bins, score_bins
+from service.replay.grouping import equal_width_bins, score_bins
+from service.replay.options.recordings import Binning
 from service.replay.recording import Recording
 from service.statistics.balance_heuristic import sums
 
@@ -27,7 +28,6 @@ Indices = npt.NDArray[np.intp]
 NO_CHANGE: Final = "no change"
 CLASSES_SHIFT: Final = "classes shift"
 LABELS_ALONE: Final = "labels alone"
-HARD: Final = "hard"
 
 _NOTHING = 1e-9
 

@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry
 from redis_cluster import EmbeddedRedisCluster
 from store_site import NOW, Site, message, outcomes, record, redis_settings
 
-from service.app.wiring import vendor_desk
+from service.app.vendor_wiring import vendor_desk
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.messages import LabelRequest
