@@ -24,8 +24,9 @@ from prometheus_client import CollectorRegistry
 
 from benchmarks.flushes import NoLetters, Record
 from benchmarks.streams import BEGAN, STREAMS, Stream
+from service.app.consumer_wiring import prediction_step
 from service.app.memory_tuning import collect_rarely
-from service.app.wiring import model_keys, prediction_step
+from service.app.wiring import model_keys
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.traffic_tables import most_table_bytes

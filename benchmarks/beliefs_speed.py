@@ -21,8 +21,8 @@ from scipy import special
 from service.domain.arrays import Indices
 from service.statistics.confusion import assess_confusion
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
+from service.statistics.names import PriorName
 from service.statistics.policies import POLICIES, Situation
-from service.statistics.priors import PriorName
 from service.statistics.tasks import TASKS, Question
 
 BINS = 10

@@ -20,8 +20,8 @@ from prometheus_client import CollectorRegistry
 
 from benchmarks.streams import BEGAN
 from consumers.dead_letters import Rejected
+from service.app.consumer_wiring import prediction_step
 from service.app.memory_tuning import collect_rarely
-from service.app.wiring import prediction_step
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
 from service.store.client import build_redis

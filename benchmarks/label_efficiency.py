@@ -17,7 +17,8 @@ import numpy as np
 from service.domain.arrays import Floats
 from service.replay.digits import digits_recordings
 from service.replay.engine import Method
-from service.replay.grouping import Binning, Grouper
+from service.replay.grouping import Grouper
+from service.replay.options.recordings import Binning
 from service.replay.paper import OURS, PAPERS
 from service.replay.pool import Pool
 from service.replay.recording import Recording, load_recording

@@ -23,7 +23,9 @@ import numpy as np
 from prometheus_client import CollectorRegistry
 
 from benchmarks.flushes import NoLetters, Record
-from service.app.wiring import model_keys, model_monitor, prediction_step, request_store
+from service.app.consumer_wiring import prediction_step
+from service.app.monitor_wiring import model_monitor
+from service.app.wiring import model_keys, request_store
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.arrays import Flags, Indices

@@ -20,7 +20,7 @@ from service.domain.arrays import Floats, Indices
 from service.replay.tables import Table, print_tables
 from service.statistics import beta as betas
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
-from service.statistics.priors import PriorName
+from service.statistics.names import PriorName
 
 GROUPS: Final = 100
 LABELS: Final = 5

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.known_classifiers import Classifier
-from service.app.wiring import asked_pools
+from service.app.pool_sizing import asked_pools
 from service.config.settings import Settings
 from service.domain.grouping_pool import GroupingPool
 from service.domain.pool import Pools

@@ -12,8 +12,9 @@ import numpy as np
 from apscheduler.schedulers.background import BackgroundScheduler
 from prometheus_client import CollectorRegistry
 
+from service.app.monitor_wiring import model_monitor
 from service.app.scheduler import RequestPublisher, Rounds, start_schedule
-from service.app.wiring import model_monitor, request_stores
+from service.app.wiring import request_stores
 from service.config.settings import Settings
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.prometheus import SnapshotCollector

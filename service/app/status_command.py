@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
+import os
+import secrets
+import time
 from datetime import UTC, datetime
 from typing import Any
 from unicodedata import category
 
+import numpy as np
 from rich.box import SIMPLE_HEAD
-from rich.console import Group
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from service.app.monitor_wiring import model_monitor
+from service.config.loader import load_settings
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.group_documents import GroupState, GroupTable
 from service.serving.documents.groups import group_table
@@ -25,6 +32,9 @@ from service.serving.documents.schemas import (
 )
 from service.serving.documents.states import model_state
 from service.serving.documents.words import percent, probability
+from service.store.client import build_redis
+from service.store.connection import Connection
+from service.store.lease import shared_hash_key
 
 _MOST_GROUPS = 20
 _MOST_FINDINGS = 10
@@ -43,6 +53,20 @@ _STYLE: dict[str, Any] = {
 }
 _VERDICTS = {"meets": " meets", "fails": " FAILS", "open": "", "none": ""}
 _FAILED = "bold red"
+
+
+def status(options: argparse.Namespace) -> int:
+    """Print what is believed now."""
+    settings = load_settings(options.config, os.environ)
+    connection = Connection(build_redis(settings.redis), settings.redis.prefix)
+    hash_key = settings.hash_key_bytes() or shared_hash_key(connection)
+    rng = np.random.default_rng(secrets.randbits(128))
+    snapshots = [
+        model_monitor(settings, name, connection, hash_key=hash_key, rng=rng).refresh(time.time())
+        for name in settings.models
+    ]
+    Console().print(status_view(snapshots))
+    return 0
 
 
 def shown(name: str) -> str:

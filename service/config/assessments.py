@@ -7,24 +7,10 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from service.config.types import ClassName, Frozen, Name, PositiveSeconds, Probability
+from service.domain.assessments import METRICS, Metric, Policy, Task
 from service.domain.cells import ALL, CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES
 
-Task = Literal["estimation", "identification", "comparison", "performance", "ensemble", "challenge"]
-Metric = Literal[
-    "accuracy", "overall_accuracy", "calibration", "confusion", "cost", "precision_recall", "precision"
-]
 Extreme = Literal["lowest", "highest"]
-Policy = Literal["thompson", "random", "multiple_play", "top_two", "epsilon_greedy", "bayes_ucb"]
-
-METRICS: dict[Task, tuple[Metric, ...]] = {
-    "estimation": ("accuracy", "overall_accuracy", "calibration", "confusion"),
-    "identification": ("accuracy", "calibration", "cost"),
-    "comparison": ("accuracy",),
-    "performance": ("precision_recall",),
-    "ensemble": ("precision",),
-    "challenge": ("accuracy",),
-}
-"""What every task can be about."""
 
 QUALITIES: dict[tuple[str, str], str] = {
     ("accuracy", "lowest"): "least accurate",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from service.config.defaults import REFERENCE_PREDICTIONS
 from service.config.types import Frozen, Probability
 
 
@@ -17,7 +18,7 @@ class DriftSettings(Frozen):
         description="how far back traffic is recent; whole days leave out differences of day and night",
     )
     reference_predictions: int = Field(
-        default=10_000,
+        default=REFERENCE_PREDICTIONS,
         ge=1,
         description="recent traffic is compared with the first so many predictions, and no fewer than come "
         "in window_hours, unless `credence reference set` has set a window of time",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from service.config.defaults import RUN_LENGTH
 from service.config.types import Frozen
 
 
@@ -15,7 +16,7 @@ class ForgettingSettings(Frozen):
         description="whether they are down-weighted by the probability that the accuracy has changed since",
     )
     run_length: int = Field(
-        default=500,
+        default=RUN_LENGTH,
         ge=100,
         description="expected labels of a group between two changes of its accuracy; the shorter, the sooner "
         "intervals allow for a change, and the wider they are while nothing changes",

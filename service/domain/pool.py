@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -122,3 +122,26 @@ class Pools:
             del self.holders[item]
             self.added.pop(item, None)
             self.removed.add(item)
+
+
+@dataclass(frozen=True)
+class PoolSizes:
+    """How many items the pools of one shard keep.
+
+    Attributes:
+        wanted: items of one group, by pool id.
+        capacity: items of all groupings together.
+    """
+
+    wanted: Mapping[str, int]
+    capacity: int
+
+    def pools(self, stored: Mapping[str, Mapping[str, Sketch]]) -> Pools:
+        """Pools of all groupings that ask, with what was stored, by pool id and group."""
+        share = self.capacity // max(len(self.wanted), 1)
+        return Pools(
+            {
+                pool_id: GroupingPool(wanted, share, stored.get(pool_id))
+                for pool_id, wanted in self.wanted.items()
+            }
+        )

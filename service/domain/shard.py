@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from service.domain.arrays import Floats, Indices, UInt64s
 from service.domain.cells import CHALLENGE, OTHER, CellSpace
@@ -212,6 +211,8 @@ class Shard:
     def _add_probabilities(self, batch: Candidates, weights: Floats) -> None:
         if batch.probabilities is None:
             return
+        from scipy import sparse  # noqa: PLC0415 - slow to import, and needed where probabilities are summed
+
         rows, probabilities = batch.probabilities
         classes = batch.classes[rows]
         present, where = np.unique(classes, return_inverse=True)

@@ -21,7 +21,7 @@ from service.monitoring.label_weights import LabelEpochs, select_counting, weigh
 from service.monitoring.outcome_aggregates import OutcomeSums
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
-from service.statistics.priors import PriorName
+from service.statistics.names import PriorName
 
 _LEAST_KEPT = 1e-6
 """Of labels that a change left nothing of; they must not weigh without end."""

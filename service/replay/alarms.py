@@ -15,7 +15,8 @@ import numpy as np
 from scipy import special
 
 from service.domain.arrays import Flags, Indices
-from service.replay.drift import DRIFTING, FIRST, HEALTHY, NO_DRIFT, DriftStudy, Scenario
+from service.replay.drift import DRIFTING, FIRST, NO_DRIFT, DriftStudy, Scenario
+from service.replay.options.drift import HEALTHY
 from service.replay.study import Workers
 from service.replay.tables import Cell, Table
 from service.statistics.decline import log_e_declined

@@ -11,15 +11,14 @@ import numpy as np
 
 from service.domain.arrays import Flags, Indices
 from service.domain.errors import RecordingError
-from service.replay.arguments import INTERVAL
 from service.replay.ensemble_command import same_items
+from service.replay.options.arguments import INTERVAL
+from service.replay.options.challenge import MARGIN, TASK
 from service.replay.progress import Advance
 from service.replay.recording import Recording
 from service.replay.tables import Cell, Table
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
 
-TASK: Final = "challenge"
-MARGIN: Final = 0.01
 AIMED: Final = 0.8
 """Share of labels that go to disagreements, as in the service."""
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +17,17 @@ from service.replay import (
     drift_command,
     ensemble_command,
     inputs_command,
-    one_class,
     performance_command,
 )
-from service.replay.arguments import INTERVAL, natural, positive, share
 from service.replay.costs import load_costs
-from service.replay.digits import DIGITS, digits_recordings, digits_voters
+from service.replay.digits import digits_recordings, digits_voters
 from service.replay.engine import Method
 from service.replay.figures import draw_pool, draw_results
 from service.replay.grouping import Grouper
+from service.replay.options import challenge, drift, ensemble, performance
+from service.replay.options.arguments import INTERVAL
+from service.replay.options.parser import BINNING, BINS, ESTIMATION, GROUPING, REGION, TOP_M, TOP_M_OF_PAPER
+from service.replay.options.recordings import DIGITS
 from service.replay.paper import OURS, PAPERS, experiments
 from service.replay.pool import Pool
 from service.replay.progress import Advance, progress
@@ -34,128 +36,11 @@ from service.replay.study import Study, Workers, workers
 from service.replay.summary import Results, summary
 from service.replay.superclasses import load_superclasses
 from service.replay.tables import Table, print_tables
-from service.replay.taken import ESTIMATION, refuse_what_is_not_taken
-from service.statistics.policies import POLICIES
-from service.statistics.priors import FIXED_PRIORS
+from service.replay.taken import refuse_what_is_not_taken
 from service.statistics.tasks import TASKS
-
-DESCRIPTION = """\
-Assess recorded predictions offline: label them one by one as a policy wishes, in many independent runs, and
-measure how well the method knows the truth after so many labels. Nothing is needed but the file.
-
-FILE is .npz (probabilities [N, K], labels [N]), .csv or .txt (true_class score_0 ... score_K-1 a row), or
-.parquet; or the word `digits`: two classifiers of the handwritten digits that scikit-learn brings along, with
---task ensemble three. With --task ensemble all files are members of one ensemble, with --task challenge there
-are two, the champion first; else each is by itself.
-"""
-
-EPILOG = """\
-Methods are PRIOR+POLICY. Without --prior and --policy these are compared: the paper's UPrior
-(uniform+random), IPrior (informed+random) and IPrior+TS (informed+thompson), and Credence's own
-(learned+random, learned+thompson). Otherwise all combinations of the priors and policies given.
-
-examples:
-  credence replay digits                                   groupwise accuracy, by number of labels
-  credence replay digits --task identification --runs 50   labels until the least accurate class is found
-  credence replay FILE --task identification --metric calibration --top-m 3 --plots figures
-  credence replay FILE --task performance --jobs 4         precision-recall curves from few labels
-  credence replay digits --task drift --runs 10            how well beliefs follow an accuracy that falls
-  credence replay digits --task drift --after noise        how soon changed inputs show, with few labels
-  credence replay A.npz B.npz C.npz --task ensemble        members of an ensemble, with labels that they share
-  credence replay OLD.npz NEW.npz --task challenge         labels until it is known which is better
-  credence replay --paper FILE                             the paper's tables, with your predictions
-"""
 
 _LABELS = (50, 100, 200, 500)
 """Numbers of labels after which estimates are looked at, beside 2, 5 and 10 per group."""
-
-# Of options that some task refuses, so that argparse must not fill them in.
-_GROUPING = "predicted_class"
-_BINS = 10
-_BINNING: Literal["equal_width", "equal_size"] = "equal_size"
-_TOP_M, _TOP_M_OF_PAPER = 1, 3
-_REGION = 0.05
-
-
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "replay",
-        help="assess recorded predictions offline, and compare methods",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="recorded predictions, or `digits`")
-    parser.add_argument(
-        "--paper", action="store_true", help="make the paper's Tables 3 to 7 and the supplement's 1 to 4"
-    )
-    question = parser.add_argument_group("what is asked")
-    question.add_argument(
-        "--task",
-        default=ESTIMATION,
-        choices=sorted(
-            {
-                *(task for task, _ in TASKS),
-                *(performance_command.TASK, ensemble_command.TASK, drift_command.TASK),
-                challenge_command.TASK,
-            }
-        ),
-    )
-    question.add_argument("--metric", default=None, choices=sorted({metric for _, metric in TASKS}))
-    question.add_argument(
-        "--grouping",
-        choices=["predicted_class", "superclass", "score_bin", "all"],
-        help=f"what tells groups apart (default: {_GROUPING})",
-    )
-    question.add_argument("--superclasses", type=Path, metavar="JSON", help="classes of every superclass")
-    question.add_argument("--score-bins", type=positive, metavar="B", help=f"default: {_BINS}")
-    question.add_argument(
-        "--binning",
-        choices=["equal_width", "equal_size"],
-        help=f"default: {_BINNING}; with --after {inputs_command.BINNING}, as in the service",
-    )
-    question.add_argument(
-        "--top-m",
-        type=positive,
-        metavar="M",
-        help=f"groups to find (default: {_TOP_M}; with --paper {_TOP_M_OF_PAPER})",
-    )
-    question.add_argument("--extreme", choices=["lowest", "highest"], help="default: the worse end")
-    question.add_argument(
-        "--costs", type=Path, metavar="CSV", help="K rows: cost by true and predicted class"
-    )
-    question.add_argument(
-        "--region",
-        type=share,
-        help=f"difference that does not matter (default: {_REGION}; "
-        f"{challenge_command.MARGIN} of a challenge)",
-    )
-    one_class.add_arguments(
-        parser,
-        {
-            performance_command.TASK: performance_command.LABELS,
-            ensemble_command.TASK: ensemble_command.LABELS,
-        },
-    )
-    performance_command.add_arguments(parser)
-    ensemble_command.add_arguments(parser)
-    drift_command.add_arguments(parser)
-    inputs_command.add_arguments(parser)
-    methods = parser.add_argument_group("who answers")
-    methods.add_argument("--prior", action="append", choices=["learned", *FIXED_PRIORS], help="repeatable")
-    methods.add_argument("--policy", action="append", choices=list(POLICIES), help="repeatable")
-    size = parser.add_argument_group("how much")
-    size.add_argument("--runs", type=positive, default=100, help="independent runs (default: 100)")
-    size.add_argument("--budget", type=positive, help="labels of a run (default: by task)")
-    size.add_argument("--interval", type=share, help=f"probability inside intervals (default: {INTERVAL})")
-    size.add_argument("--seed", type=natural, default=0, help="the same seed gives the same figures")
-    size.add_argument("--jobs", type=positive, default=1, help="processes (default: 1)")
-    output = parser.add_argument_group("output")
-    output.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    output.add_argument("--markdown", action="store_true", help="print Markdown instead of tables")
-    output.add_argument("--plots", type=Path, metavar="DIR", help="draw figures (needs credence[replay])")
-    parser.set_defaults(command=replay)
 
 
 def replay(options: argparse.Namespace) -> int:
@@ -166,10 +51,10 @@ def replay(options: argparse.Namespace) -> int:
     recordings = [recording for name in options.files for recording in _recordings(name, options)]
     tables: list[Table] = []
     with workers(options.jobs) as crew, progress(for_programs=options.json) as advance:
-        if options.task == ensemble_command.TASK:
+        if options.task == ensemble.TASK:
             tables += ensemble_command.ensemble_tables(recordings, options, crew, advance)
             recordings = []
-        if options.task == challenge_command.TASK:
+        if options.task == challenge.TASK:
             tables += challenge_command.challenge_tables(recordings, options, advance)
             recordings = []
         if options.after:
@@ -178,9 +63,9 @@ def replay(options: argparse.Namespace) -> int:
         for recording in recordings:
             if options.paper:
                 tables += _paper(recording, options, crew, advance)
-            elif options.task == performance_command.TASK:
+            elif options.task == performance.TASK:
                 tables += performance_command.performance_tables(recording, options, crew, advance)
-            elif options.task == drift_command.TASK:
+            elif options.task == drift.TASK:
                 pool = _pool(recording, options, "accuracy")
                 tables += drift_command.drift_tables(pool, options, crew, advance)
             else:
@@ -206,7 +91,7 @@ def _make(directory: Path) -> None:
 
 def _recordings(name: str, options: argparse.Namespace) -> list[Recording]:
     if name == DIGITS:
-        return digits_voters() if options.task == ensemble_command.TASK else digits_recordings()
+        return digits_voters() if options.task == ensemble.TASK else digits_recordings()
     return [load_recording(Path(name), decision_values=options.decision_values)]
 
 
@@ -224,7 +109,7 @@ def _study(recording: Recording, options: argparse.Namespace) -> Study:
         raise RecordingError("--metric", f"{options.task} knows {known}; choose one of them")
     pool = _pool(recording, options, metric)
     groups = len(pool.names)
-    top_m = options.top_m or _TOP_M
+    top_m = options.top_m or TOP_M
     if options.task == "identification" and top_m >= groups:
         raise RecordingError(
             "--top-m", f"there are {groups} groups with items; look for fewer than that, or group otherwise"
@@ -253,7 +138,7 @@ def _study(recording: Recording, options: argparse.Namespace) -> Study:
         top_m=top_m,
         extreme=options.extreme or ("lowest" if metric == "accuracy" else "highest"),
         costs=_costs(pool, options) if metric == "cost" else None,
-        region=options.region or _REGION,
+        region=options.region or REGION,
         mass=options.interval or INTERVAL,
         seed=options.seed,
     )
@@ -265,8 +150,8 @@ def _whole(pool: Pool, task: str) -> int:
 
 
 def _pool(recording: Recording, options: argparse.Namespace, metric: str) -> Pool:
-    grouper = Grouper(options.score_bins or _BINS, options.binning or _BINNING)
-    grouping = options.grouping or _GROUPING
+    grouper = Grouper(options.score_bins or BINS, options.binning or BINNING)
+    grouping = options.grouping or GROUPING
     if metric == "calibration" and options.task == ESTIMATION:
         return Pool(recording, grouper.bins_alone(recording))
     if metric in {"confusion", "cost"} and grouping != "predicted_class":
@@ -305,7 +190,7 @@ def _paper(
     superclasses = None
     if options.superclasses is not None:
         superclasses = list(load_superclasses(options.superclasses, recording).values())
-    top_m = options.top_m or _TOP_M_OF_PAPER
+    top_m = options.top_m or TOP_M_OF_PAPER
     for experiment in experiments(
         recording, runs=options.runs, seed=options.seed, top_m=top_m, superclasses=superclasses
     ):

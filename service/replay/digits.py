@@ -11,9 +11,6 @@ from service.domain.errors import RecordingError
 from service.replay.corruption import CORRUPTIONS
 from service.replay.recording import Recording
 
-DIGITS = "digits"
-"""Stands for these recordings where a file would be named."""
-
 _SEED = 0
 _TRAINING_IMAGES = 150
 """So few that both classifiers err often enough to tell their groups apart."""

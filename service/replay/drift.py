@@ -15,13 +15,11 @@ from typing import Final
 import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices
+from service.replay.options.drift import HEALTHY
 from service.replay.pool import Pool
 from service.replay.study import Workers
 from service.statistics import beta as betas
 from service.statistics.change_points import what_remains
-
-HEALTHY: Final = 300
-"""Labels before a drift."""
 
 DRIFTING: Final = 600
 """Labels from its beginning to the end of the stream."""
@@ -59,9 +57,6 @@ def _severity(shape: str) -> Floats:
         NO_DRIFT: np.zeros(len(since)),
     }
     return np.where(since > 0, shapes[shape], 0.0)
-
-
-SHAPES: Final = ("abrupt", "ramp", "recurring")
 
 
 @dataclass(frozen=True)

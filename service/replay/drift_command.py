@@ -9,85 +9,40 @@ from pathlib import Path
 
 import numpy as np
 
-from service.config.forgetting import ForgettingSettings
 from service.domain.arrays import Flags
 from service.domain.errors import RecordingError
 from service.replay import plots
 from service.replay.alarms import AlarmStudy, alarm_summary
-from service.replay.arguments import INTERVAL, counts, positive, share
 from service.replay.drift import (
     CHANGE,
     DRIFTING,
     EVERY,
-    HEALTHY,
     LOOKS,
     NO_DRIFT,
-    SHAPES,
     DriftStudy,
     Followed,
     Scenario,
+)
+from service.replay.options.arguments import INTERVAL
+from service.replay.options.drift import (
+    ALPHA,
+    HALF_LIFE,
+    HEALTHY,
+    POINTS,
+    REFERENCE,
+    RUN_LENGTH,
+    SHAPES,
+    WINDOW,
 )
 from service.replay.pool import Pool
 from service.replay.progress import Advance
 from service.replay.study import Workers
 from service.replay.tables import Cell, Table
 
-TASK = "drift"
-
-POINTS = (5, 10, 20)
-WINDOW = 200
-HALF_LIFE = 100
-RUN_LENGTH = ForgettingSettings().run_length
-ALPHA = 0.05
-REFERENCE = 100
-
 _PER = 10_000
 """Labels that false alarms are told for."""
 
 Found = Mapping[Scenario, Mapping[str, Followed]]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of this task alone."""
-    group = parser.add_argument_group(
-        "of the task drift",
-        f"Streams of labels of every group, whose accuracy falls after {HEALTHY} of them: how well beliefs\n"
-        "follow, without forgetting, with a window or a half-life, and with forgetting after changes; and\n"
-        "how soon the posterior and evidence tell a decline, and how often they tell one that is none.",
-    )
-    group.add_argument(
-        "--drift", action="append", choices=SHAPES, help="repeatable (default: all of them, in turn)"
-    )
-    group.add_argument(
-        "--points",
-        type=counts,
-        metavar="N,...",
-        help=f"by how much the accuracy falls (default: {','.join(map(str, POINTS))})",
-    )
-    group.add_argument(
-        "--window", type=positive, metavar="N", help=f"labels that the window holds (default: {WINDOW})"
-    )
-    group.add_argument("--half-life", type=positive, metavar="N", help=f"in labels (default: {HALF_LIFE})")
-    group.add_argument(
-        "--run-length",
-        type=positive,
-        metavar="N",
-        help="labels from one change to the next, of forgetting; and until a false one is announced "
-        f"(default: {RUN_LENGTH})",
-    )
-    group.add_argument(
-        "--alpha",
-        type=share,
-        metavar="SHARE",
-        help="of groups that have not declined, those that evidence may ever tell of; the posterior has to "
-        f"be as sure as 1 less this (default: {ALPHA})",
-    )
-    group.add_argument(
-        "--reference",
-        type=positive,
-        metavar="N",
-        help=f"first labels that a decline is told from, up to {HEALTHY} (default: {REFERENCE})",
-    )
 
 
 def drift_tables(pool: Pool, options: argparse.Namespace, crew: Workers, advance: Advance) -> list[Table]:

@@ -4,41 +4,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from service.domain.errors import RecordingError
 from service.monitoring.ensembles import ITSELF
-from service.replay.arguments import INTERVAL
 from service.replay.ensemble import EnsembleStudy, VotedItems
 from service.replay.ensemble_summary import Found, draw_ensemble, ensemble_summary
 from service.replay.one_class import chosen_class, positive_classes
+from service.replay.options.arguments import INTERVAL
+from service.replay.options.ensemble import LABELS, TASK
 from service.replay.progress import Advance
 from service.replay.recording import Recording, load_recording
 from service.replay.study import Workers
 from service.replay.tables import Table
 from service.statistics.sample_sharing import MOST_MEMBERS
-
-TASK = "ensemble"
-
-LABELS = (20, 50, 100)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of this task alone."""
-    group = parser.add_argument_group(
-        "of the task ensemble",
-        "Precision of an ensemble and its members on one class, with labels that they share. Each FILE is a\n"
-        "member, recorded on the same items in the same order; `digits` are three.",
-    )
-    group.add_argument(
-        "--ensemble",
-        type=Path,
-        metavar="FILE",
-        help="recording of the ensemble's own decision (default: positive is what more than half of the "
-        "members call so)",
-    )
 
 
 def ensemble_tables(

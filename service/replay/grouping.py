@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 
 from service.domain.arrays import Floats, Indices, Ints
 from service.domain.errors import RecordingError
+from service.replay.options.recordings import Binning
 from service.replay.recording import Recording
-
-Binning = Literal["equal_width", "equal_size"]
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,14 @@ import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices
 from service.domain.errors import RecordingError
-from service.replay.grouping import Binning, equal_width_bins, score_bins
+from service.replay.grouping import equal_width_bins, score_bins
+from service.replay.options.recordings import Binning
 from service.replay.recording import Recording
 from service.statistics.balance_heuristic import sums
 
 NO_CHANGE: Final = "no change"
 CLASSES_SHIFT: Final = "classes shift"
 LABELS_ALONE: Final = "labels alone"
-HARD: Final = "hard"
 
 _NOTHING = 1e-9
 

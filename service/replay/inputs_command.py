@@ -8,56 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from service.domain.errors import RecordingError
-from service.replay.arguments import part, positive
 from service.replay.corruption import CORRUPTIONS
-from service.replay.digits import DIGITS, digits_recordings
-from service.replay.grouping import Binning
-from service.replay.inputs import CLASSES_SHIFT, HARD, LABELS_ALONE, NO_CHANGE, Change, Items
+from service.replay.digits import digits_recordings
+from service.replay.inputs import CLASSES_SHIFT, LABELS_ALONE, NO_CHANGE, Change, Items
 from service.replay.inputs_study import InputsStudy
 from service.replay.inputs_summary import draw_inputs, inputs_summary
-from service.replay.inputs_watched import HEALTHY, ROUND
+from service.replay.options.inputs import ALPHA, BINNING, BINS, GROUPS, HARD, PREDICTIONS
+from service.replay.options.recordings import DIGITS
 from service.replay.progress import Advance
 from service.replay.recording import Recording, load_recording
 from service.replay.study import Workers
 from service.replay.tables import Table
-
-BINS = 10
-BINNING: Binning = "equal_width"
-"""As the service's score bins are, unless told."""
-
-GROUPS = 10
-PREDICTIONS = 100
-ALPHA = 0.05
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of changing inputs alone."""
-    group = parser.add_argument_group(
-        "of the task drift, with --after",
-        f"Streams of predictions of groups, one of which changes after {HEALTHY * ROUND:,} of them, so that\n"
-        "scores, predicted classes and labels change together: how soon that is told without labels, what\n"
-        "scores promise then, and how soon labels confirm it, with a share of them aimed and without.",
-    )
-    group.add_argument(
-        "--after",
-        action="append",
-        metavar="AFTER",
-        help="what the group's inputs become, repeatable: a second recording of the same classes by the same "
-        f"model; of `{DIGITS}` {', '.join(CORRUPTIONS)}: its images with that done to them; of any FILE "
-        f"{HARD}: the half of its own items with the lowest scores",
-    )
-    group.add_argument(
-        "--mixed", type=part, metavar="SHARE", help="of the group's items, those that are (default: all)"
-    )
-    group.add_argument(
-        "--groups", type=positive, metavar="N", help=f"that share the traffic alike (default: {GROUPS})"
-    )
-    group.add_argument(
-        "--per-label",
-        type=positive,
-        metavar="N",
-        help=f"predictions of all groups for each of which a label comes (default: {PREDICTIONS})",
-    )
 
 
 def inputs_tables(

@@ -1,41 +1,16 @@
-"""Options of the tasks that hold one class against all others."""
+"""Which class the tasks that hold one class against all others take for positive."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 
 import numpy as np
 
 from service.domain.errors import RecordingError
-from service.replay.arguments import class_or_all, counts
 from service.replay.recording import Recording
 
 TWO_CLASSES = 2
 SECOND = 1
-
-
-def add_arguments(parser: argparse.ArgumentParser, labels: Mapping[str, tuple[int, ...]]) -> None:
-    """Add the options that these tasks share.
-
-    Args:
-        parser: of the command.
-        labels: how many are asked for unless told, by task.
-    """
-    group = parser.add_argument_group(f"of the tasks {' and '.join(labels)}")
-    group.add_argument(
-        "--positive-class",
-        type=class_or_all,
-        metavar="K|all",
-        help="default: the second of two classes; of more, all in turn",
-    )
-    defaults = "; ".join(f"{task} {','.join(map(str, numbers))}" for task, numbers in labels.items())
-    group.add_argument(
-        "--labels",
-        type=counts,
-        metavar="N,...",
-        help=f"how many to ask for, with ensemble for each member (default: {defaults})",
-    )
 
 
 def chosen_class(options: argparse.Namespace, classes: int) -> int | None:

@@ -6,39 +6,15 @@ import argparse
 from collections.abc import Iterator
 
 from service.domain.errors import RecordingError
-from service.replay.arguments import INTERVAL, real, target
 from service.replay.one_class import SECOND, TWO_CLASSES, positive_classes
+from service.replay.options.arguments import INTERVAL
+from service.replay.options.performance import LABELS
 from service.replay.performance import BinaryScores, PerformanceStudy
 from service.replay.performance_summary import Found, draw_performance, performance_summary
 from service.replay.progress import Advance
 from service.replay.recording import Recording
 from service.replay.study import Workers
 from service.replay.tables import Table
-
-TASK = "performance"
-
-LABELS = (10, 20, 50, 100)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of this task alone."""
-    group = parser.add_argument_group(
-        "of the task performance",
-        "Precision, recall and F1 of one class against all others: from few random labels and all scores,\n"
-        "and from the labels alone; both are held against all labels of the pool.",
-    )
-    group.add_argument(
-        "--threshold", type=real, help="operating threshold (default: 0.5; of decision values 0)"
-    )
-    group.add_argument(
-        "--target",
-        type=target,
-        metavar="NAME=SHARE,...",
-        help="choose a threshold, as precision=0.8,recall=0.9",
-    )
-    group.add_argument(
-        "--decision-values", action="store_true", help="take decision_values of an .npz for the scores"
-    )
 
 
 def performance_tables(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 
 from service.domain.errors import RecordingError
-from service.replay import challenge_command, drift_command, ensemble_command, performance_command
-
-ESTIMATION = "estimation"
+from service.replay.options import challenge, drift, ensemble, performance
+from service.replay.options.parser import ESTIMATION
 
 _OF_GROUPS = (
     *("metric", "grouping", "superclasses", "score_bins", "binning"),
@@ -19,10 +18,10 @@ _TAKEN = {
     ESTIMATION: _OF_GROUPS,
     "identification": (*_OF_GROUPS, "top_m", "extreme", "costs"),
     "comparison": _OF_GROUPS,
-    performance_command.TASK: (*_OF_ONE_CLASS, "threshold", "target", "decision_values"),
-    ensemble_command.TASK: (*_OF_ONE_CLASS, "ensemble"),
-    challenge_command.TASK: ("region", "interval"),
-    drift_command.TASK: (
+    performance.TASK: (*_OF_ONE_CLASS, "threshold", "target", "decision_values"),
+    ensemble.TASK: (*_OF_ONE_CLASS, "ensemble"),
+    challenge.TASK: ("region", "interval"),
+    drift.TASK: (
         *("grouping", "superclasses", "score_bins", "binning", "interval"),
         *("drift", "points", "window", "half_life", "run_length", "alpha", "reference"),
     ),
@@ -48,7 +47,7 @@ def refuse_what_is_not_taken(options: argparse.Namespace) -> None:
     what, taken = f"the task {options.task}", _TAKEN[options.task]
     if options.paper and options.task == ESTIMATION:
         what, taken = "--paper", _BY_THE_PAPER
-    if options.task == drift_command.TASK:
+    if options.task == drift.TASK:
         what = f"{what} {'with' if options.after else 'without'} --after"
         taken = _OF_INPUTS if options.after else taken
     for name in dict.fromkeys(

@@ -27,7 +27,8 @@ from service.statistics.confusion_beliefs import DOUBTS, STRENGTHS, ConfusionBel
 from service.statistics.estimate import Estimate
 from service.statistics.groups import GroupingBeliefs, Labels
 from service.statistics.mixture import BetaMixture
-from service.statistics.priors import FIXED_PRIORS, PriorName
+from service.statistics.names import PriorName
+from service.statistics.priors import FIXED_PRIORS
 
 IntervalKind = Literal["equal_tailed", "highest_density"]
 

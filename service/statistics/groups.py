@@ -16,8 +16,9 @@ from service.statistics.curve_fit import CurveFit
 from service.statistics.curves import LearnedCurve
 from service.statistics.laplace import Cells
 from service.statistics.mixture import BetaMixture
+from service.statistics.names import PriorName
 from service.statistics.prior_posterior import binwise, plausible_fit, single
-from service.statistics.priors import FIXED_PRIORS, FixedPrior, PriorName
+from service.statistics.priors import FIXED_PRIORS, FixedPrior
 
 
 @dataclass(frozen=True)

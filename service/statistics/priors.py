@@ -6,13 +6,10 @@ Sources: Ji, Logan, Smyth, Steyvers (AAAI 2021), "Priors"; the floor is that of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from service.domain.arrays import Floats
-
-PriorName = Literal["learned", "informed", "informed_jeffreys", "uniform", "vague"]
 
 _SCORE_MARGIN = 1e-3
 """Mean scores are kept this far from 0 and 1, where Beta(N0 s, N0 (1 - s)) would not exist."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
 
@@ -13,8 +12,7 @@ import numpy as np
 from service.domain.arrays import Floats
 from service.domain.cells import CellSpace
 from service.domain.errors import FlushRefused
-from service.domain.grouping_pool import GroupingPool
-from service.domain.pool import Pools
+from service.domain.pool import Pools, PoolSizes
 from service.domain.pool_key import PoolKey
 from service.domain.shard import Shard
 from service.domain.sketch import Sketch
@@ -58,29 +56,6 @@ def split_pool_field(field: bytes) -> tuple[str, str]:
     """Pool id and group that a field is of."""
     pool_id, _, group = field.decode().partition("\0")
     return pool_id, group
-
-
-@dataclass(frozen=True)
-class PoolSizes:
-    """How many items the pools of one shard keep.
-
-    Attributes:
-        wanted: items of one group, by pool id.
-        capacity: items of all groupings together.
-    """
-
-    wanted: Mapping[str, int]
-    capacity: int
-
-    def pools(self, stored: Mapping[str, Mapping[str, Sketch]]) -> Pools:
-        """Pools of all groupings that ask, with what was stored, by pool id and group."""
-        share = self.capacity // max(len(self.wanted), 1)
-        return Pools(
-            {
-                pool_id: GroupingPool(wanted, share, stored.get(pool_id))
-                for pool_id, wanted in self.wanted.items()
-            }
-        )
 
 
 class ShardStore:

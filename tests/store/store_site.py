@@ -20,7 +20,10 @@ from consumers.formats.open_inference import OpenInference
 from consumers.ingest import ModelIngest
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
-from service.app.wiring import asked_pools, model_keys, model_monitor, request_store, shard_store
+from service.app.consumer_wiring import shard_store
+from service.app.monitor_wiring import model_monitor
+from service.app.pool_sizing import asked_pools
+from service.app.wiring import model_keys, request_store
 from service.config.settings import RedisSettings, Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.cells import CellSpace

@@ -15,7 +15,7 @@ from redis_cluster import node_port
 from scipy.stats import chisquare
 from store_site import HASH_KEY, NOW, Record, Site, message, outcomes, page, record, restore, save
 
-from service.app.wiring import asked_pools
+from service.app.pool_sizing import asked_pools
 from service.config.settings import RedisSettings
 from service.demo.servers import Child, EmbeddedRedis, _redis_binary
 from service.domain.errors import FenceRefused

@@ -27,7 +27,7 @@ from store_site import (
     wired,
 )
 
-from service.app.wiring import asked_pools
+from service.app.pool_sizing import asked_pools
 from service.demo.servers import EmbeddedRedis
 from service.domain.cells import OTHER
 from service.domain.errors import FlushRefused, Unavailable

@@ -5,11 +5,12 @@ from __future__ import annotations
 from consumers.ingest import ModelIngest
 from service.config.settings import RedisSettings
 from service.domain.cells import CellSpace, Grouping
+from service.domain.pool import PoolSizes
 from service.domain.pool_key import PoolKey
 from service.store.client import build_redis
 from service.store.connection import Connection
 from service.store.keys import ModelKeys
-from service.store.shards import PoolSizes, ShardStore
+from service.store.shards import ShardStore
 
 CLASSES = ("7", "1", "ü", "x" * 256)
 

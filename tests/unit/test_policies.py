@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from service.config.assessments import METRICS
-from service.config.assessments import Policy as PolicyName
+from service.domain.assessments import METRICS
+from service.domain.assessments import Policy as PolicyName
 from service.statistics.beliefs import AccuracyBeliefs
 from service.statistics.bin_beliefs import BinBeliefs
 from service.statistics.confusion_beliefs import ConfusionBeliefs

@@ -14,7 +14,8 @@ from replay_examples import recording
 
 from service.domain.errors import RecordingError
 from service.replay.challenge_command import Contest
-from service.replay.command import add_parser
+from service.replay.command import replay
+from service.replay.options.parser import add_parser
 from service.replay.recording import Recording
 
 CHAMPION = recording([300, 300, 200], name="champion")
@@ -37,7 +38,7 @@ def run(folder: Path, made: list[Recording], *words: object) -> int:
     add_parser(parser.add_subparsers())
     files = [str(folder / f"{each.name}.npz") for each in made]
     options = parser.parse_args(["replay", *files, "--task", "challenge", *map(str, words)])
-    code: int = options.command(options)
+    code: int = replay(options)
     return code
 
 

@@ -13,7 +13,8 @@ import pytest
 from replay_examples import recording
 
 from service.domain.errors import RecordingError
-from service.replay.command import _study, add_parser
+from service.replay.command import _study, replay
+from service.replay.options.parser import add_parser
 from service.replay.study import true_metric
 
 EXAMPLE = recording([90, 80, 70, 60])
@@ -28,7 +29,7 @@ def parsed(*words: object) -> argparse.Namespace:
 
 def run(*words: object) -> int:
     options = parsed(*words)
-    code: int = options.command(options)
+    code: int = replay(options)
     return code
 
 

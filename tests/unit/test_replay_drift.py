@@ -10,17 +10,16 @@ from replay_examples import plain_pool
 
 from service.replay.drift import (
     CHANGE,
-    HEALTHY,
     LOOKS,
     NO_DRIFT,
     RAMP,
-    SHAPES,
     TURN,
     DriftStudy,
     Followed,
     Scenario,
     streams,
 )
+from service.replay.options.drift import HEALTHY, SHAPES
 from service.replay.study import Workers, workers
 from service.statistics.change_points import what_remains
 

@@ -14,12 +14,11 @@ from replay_examples import plain_pool, recording
 
 from service.domain.errors import RecordingError
 from service.replay.alarms import RULES
-from service.replay.command import add_parser
+from service.replay.command import replay
 from service.replay.drift import (
     CHANGE,
     DRIFTING,
     EVERY,
-    HEALTHY,
     LOOKS,
     NO_DRIFT,
     DriftStudy,
@@ -27,6 +26,8 @@ from service.replay.drift import (
     Scenario,
 )
 from service.replay.drift_command import drift_summary
+from service.replay.options.drift import HEALTHY
+from service.replay.options.parser import add_parser
 
 TOLD = "model, drift: labels until a decline is told, mean"
 POOL = plain_pool([9, 9], [1, 1])
@@ -39,7 +40,7 @@ def run(folder: Path, *words: object) -> int:
     parser = argparse.ArgumentParser()
     add_parser(parser.add_subparsers())
     options = parser.parse_args(["replay", str(path), "--task", "drift", "--runs", "1", *map(str, words)])
-    code: int = options.command(options)
+    code: int = replay(options)
     return code
 
 

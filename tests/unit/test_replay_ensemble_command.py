@@ -14,11 +14,12 @@ from replay_examples import recording
 from rich.console import Console
 
 from service.domain.errors import RecordingError
-from service.replay.command import add_parser
+from service.replay.command import replay
 from service.replay.digits import digits_voters
 from service.replay.ensemble import METHODS, SEPARATE, SHARED, EnsembleStudy, Told, VotedItems
 from service.replay.ensemble_command import _studies
 from service.replay.ensemble_summary import Found, draw_ensemble, ensemble_summary
+from service.replay.options.parser import add_parser
 from service.replay.recording import Recording
 
 
@@ -46,7 +47,7 @@ def parsed(*words: object) -> argparse.Namespace:
 
 def run(*words: object) -> int:
     options = parsed(*words)
-    code: int = options.command(options)
+    code: int = replay(options)
     return code
 
 

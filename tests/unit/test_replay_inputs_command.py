@@ -13,13 +13,14 @@ import pytest
 from replay_examples import plain_pool, recording
 
 from service.domain.errors import RecordingError
-from service.replay.command import add_parser
+from service.replay.command import replay
 from service.replay.inputs import NO_CHANGE, Change, Items
 from service.replay.inputs_command import changes
 from service.replay.inputs_labelled import WAYS, Labelled
 from service.replay.inputs_study import InputsStudy, Seen
 from service.replay.inputs_summary import inputs_summary
 from service.replay.inputs_watched import CHANGED, CHANGING, HEALTHY, ROUND, Watched
+from service.replay.options.parser import add_parser
 from service.replay.recording import Recording
 
 ACCURACY = "accuracy of the group, and what it is told by"
@@ -42,7 +43,7 @@ def run(*words: object) -> int:
     parser = argparse.ArgumentParser()
     add_parser(parser.add_subparsers())
     options = parser.parse_args(["replay", *map(str, words), "--task", "drift", "--runs", "1"])
-    code: int = options.command(options)
+    code: int = replay(options)
     return code
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import pytest
 
 from service.domain.errors import RecordingError
-from service.replay.command import add_parser
+from service.replay.command import replay
+from service.replay.options.parser import add_parser
 from service.replay.taken import refuse_what_is_not_taken
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
@@ -123,7 +124,7 @@ def test_an_option_that_a_task_takes_is_taken(asked: tuple[str, ...], option: st
 def test_the_paper_is_no_other_task(capsys: pytest.CaptureFixture[str]) -> None:
     options = parsed(["--paper", "--task", "performance"])
     with pytest.raises(RecordingError, match="--paper: the task performance does not take it"):
-        options.command(options)
+        replay(options)
     assert not capsys.readouterr().out
 
 

@@ -14,7 +14,8 @@ import pytest
 from replay_examples import recording
 
 from service.domain.errors import RecordingError
-from service.replay.command import add_parser
+from service.replay.command import replay
+from service.replay.options.parser import add_parser
 from service.replay.performance import RECALLS, BinaryScores, PerformanceStudy, Run
 from service.replay.performance_command import _studies
 from service.replay.performance_summary import Found, draw_performance, performance_summary
@@ -35,7 +36,7 @@ def parsed(*words: object) -> argparse.Namespace:
 
 def run(*words: object) -> int:
     options = parsed(*words)
-    code: int = options.command(options)
+    code: int = replay(options)
     return code
 
 

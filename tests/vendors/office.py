@@ -21,14 +21,14 @@ from prometheus_client import CollectorRegistry
 from redis_cluster import EmbeddedRedisCluster
 from store_site import NOW, Site, message, outcomes, record, redis_settings
 
-from service.app.wiring import vendor_desk
+from service.app.vendor_wiring import vendor_desk
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.messages import LabelRequest
 from service.kafka.clients import build_producer
 from service.serving.vendor_api.app import vendor_app
 from service.serving.vendor_api.desk import VendorDesk
-from service.serving.web.app import WebServer
+from service.serving.web.server import WebServer
 from service.store.client import build_redis
 from service.store.connection import Connection
 from service.telemetry.instruments import VendorMetrics

@@ -10,7 +10,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.config.assessments import Task
+from service.domain.assessments import Task
 from service.domain.cells import GroupingKind
 from service.statistics.estimate import Estimate
 

@@ -14,7 +14,7 @@ from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
-from service.serving.documents import words
+from service.serving.documents import questions, words
 from service.serving.documents.drifts import drift_summary
 from service.serving.documents.evidence import changes
 from service.serving.documents.findings import finding_count, findings
@@ -223,8 +223,8 @@ def _assessment_state(name: str, state: AssessmentSnapshot, snapshot: ModelSnaps
         task=settings.task,
         metric=settings.metric,
         grouping=state.grouping,
-        policy=words.chooser(settings),
-        question=words.question(settings),
+        policy=questions.chooser(settings),
+        question=questions.question(settings),
         found=words.found(state, grouping, snapshot.performances.get(name), ensemble, challenge),
         budget=BudgetState(
             labels=settings.budget.labels, remaining=state.budget_remaining, renews_at=state.renews_at

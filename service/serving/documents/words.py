@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from service.config.assessments import QUALITIES, AssessmentSettings
+from service.config.assessments import AssessmentSettings
 from service.monitoring.assessment_snapshot import AssessmentSnapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.serving.documents.questions import quality
 from service.serving.documents.schemas import Interval
 from service.statistics.estimate import Estimate
-
-_ESTIMATED = {
-    "accuracy": "How accurate is the model in every {grouping}?",
-    "overall_accuracy": "How accurate is the model over all traffic?",
-    "calibration": "How well calibrated is the model in every {grouping}?",
-    "confusion": "What is each predicted class really?",
-}
 
 NOTHING_LEARNED = "Nothing was learned yet: there is no traffic, or the first look is still under way."
 
@@ -48,41 +42,6 @@ def percent_interval(told: Interval) -> str:
 def place(grouping: str, group: str) -> str:
     """A group as people name it; of grouping `all`, all traffic."""
     return "all traffic" if grouping == "all" else f"{grouping} {group}"
-
-
-def quality(settings: AssessmentSettings) -> str:
-    """What an identification looks for."""
-    return QUALITIES[settings.metric, settings.end]
-
-
-def question(settings: AssessmentSettings) -> str:
-    """What an assessment asks."""
-    if settings.task == "comparison" and settings.between:
-        first, second = settings.between
-        rivals = f"{settings.grouping} {first} less or more accurate than {second}"
-        return f"Is {rivals}, by more than {100 * settings.region:g} points?"
-    if settings.task == "identification":
-        if settings.top_m == 1:
-            return f"Which {settings.grouping} is the {quality(settings)}?"
-        return f"Which {settings.top_m} groups by {settings.grouping} are the {quality(settings)}?"
-    if settings.task == "performance":
-        return f"What are precision and recall on class {settings.positive_class}, at every threshold?"
-    if settings.task in ("ensemble", "challenge"):
-        return _asked_of_others(settings)
-    return _ESTIMATED[settings.metric].format(grouping=settings.asked_grouping.replace("_", " "))
-
-
-def _asked_of_others(settings: AssessmentSettings) -> str:
-    """What is asked about other classifiers of the same items."""
-    if settings.task == "ensemble":
-        return f"How precise are the ensemble and its members on class {settings.positive_class}?"
-    by = f"{100 * settings.least_margin:g} percentage points"
-    return f"Is {settings.challenger} better than the model, by more than {by}?"
-
-
-def chooser(settings: AssessmentSettings) -> str:
-    """Who chooses what is labelled next: a policy, or the plan of an ensemble or a challenge."""
-    return "planned" if settings.task in ("ensemble", "challenge") else settings.policy
 
 
 def found(

@@ -5,13 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from dataclasses import fields
 from math import isfinite
-
-from service.statistics.binary.thresholds import Target
+from typing import Any
 
 INTERVAL = 0.95
 """Probability inside intervals, unless told."""
-
-_TARGETS = tuple(field.name for field in fields(Target))
 
 
 def positive(text: str) -> int:
@@ -63,15 +60,19 @@ def class_or_all(text: str) -> int | str:
         raise ArgumentTypeError(f"'{text}' is neither the number of a class nor 'all'") from error
 
 
-def target(text: str) -> Target:
+def target(text: str) -> Any:
     """What a threshold has to reach, as in `precision=0.8,recall=0.9`."""
+    # With numpy, which other options do not need.
+    from service.statistics.binary.thresholds import Target  # noqa: PLC0415
+
+    names = [field.name for field in fields(Target)]
     wanted: dict[str, float] = {}
     for part in text.split(","):
         name, _, value = part.partition("=")
         number = _number(value)
-        if name not in _TARGETS or number is None or not 0 <= number <= 1:
+        if name not in names or number is None or not 0 <= number <= 1:
             raise ArgumentTypeError(
-                f"'{part}' is no target; write NAME=SHARE, with one of {', '.join(_TARGETS)}"
+                f"'{part}' is no target; write NAME=SHARE, with one of {', '.join(names)}"
             )
         if name in wanted:
             raise ArgumentTypeError(f"{name} is given twice")

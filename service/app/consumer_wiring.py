@@ -1,0 +1,123 @@
+"""Makes the consumers of a process from its settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from consumers.bounded_records import bound_batches
+from consumers.dead_letter_producer import KafkaDeadLetters
+from consumers.dead_letters import DeadLetterSink, FloodGate
+from consumers.fast_fetch import use_fast_fetch
+from consumers.formats.open_inference import OpenInference
+from consumers.ingest import ModelIngest
+from consumers.labels import LabelStep
+from consumers.predictions import PredictionStep
+from service.app.pool_sizing import asked_pools, pool_sizes
+from service.app.wiring import model_keys, request_stores
+from service.config.settings import Settings
+from service.domain.cells import CellSpace
+from service.domain.pool_key import PoolKey
+from service.kafka.clients import build_consumer
+from service.store.connection import Connection
+from service.store.shards import ShardStore
+from service.telemetry.instruments import PipelineMetrics
+
+
+def shard_store(
+    settings: Settings, connection: Connection, model: str, *, space: CellSpace, hash_key: bytes
+) -> ShardStore:
+    """The shards of one model."""
+    pools = asked_pools(settings, model, space)
+    return ShardStore(
+        connection,
+        model_keys(settings, model, space),
+        space,
+        pool_ids=pools,
+        pool_sizes=pool_sizes(settings, model, pools),
+        pool_key=PoolKey(hash_key, model),
+        decay=settings.models[model].traffic_decay_per_second,
+        draw_decay=settings.models[model].draw_decay_per_second,
+    )
+
+
+def reading_consumer(settings: Settings, *, group: str) -> Any:
+    """A consumer of bytes that fetches and bounds as configured.
+
+    Args:
+        settings: of the process.
+        group: suffix of the consumer group's name.
+
+    Raises:
+        ConfigurationError: a file of the settings cannot be used.
+        Unavailable: no broker can be reached, or they refuse.
+    """
+    consumer = build_consumer(settings.kafka, group=group)
+    if settings.kafka.fast_fetch:
+        use_fast_fetch(consumer)
+    bounds = settings.bounds
+    if bounds.batch_bytes is not None:
+        bound_batches(consumer, batch_bytes=bounds.batch_bytes, message_bytes=bounds.message_bytes)
+    return consumer
+
+
+def dead_letters(settings: Settings, producer: Any, *, source_topic: str) -> KafkaDeadLetters:
+    """Where what cannot be used of a topic is kept."""
+    return KafkaDeadLetters(
+        producer,
+        settings.kafka.topics.dead_letters,
+        source_topic=source_topic,
+        message_bytes=settings.bounds.message_bytes,
+    )
+
+
+def flood_gate(settings: Settings) -> FloodGate:
+    """What tells a flood of bad messages from a few."""
+    limits = settings.dead_letters
+    return FloodGate(ratio=limits.pause_ratio, window=limits.pause_window)
+
+
+def prediction_step(
+    settings: Settings,
+    connection: Connection,
+    *,
+    hash_key: bytes,
+    dead_letters: DeadLetterSink,
+    metrics: PipelineMetrics,
+) -> PredictionStep:
+    """What takes in the predictions of all models."""
+    models = {}
+    for name, model in settings.models.items():
+        space = settings.cell_space(name)
+        models[name] = ModelIngest(
+            space,
+            shards=shard_store(settings, connection, name, space=space, hash_key=hash_key),
+            pool_key=PoolKey(hash_key, name),
+            payload_bytes=settings.bounds.payload_bytes,
+            keep_probabilities=len(model.classes) <= settings.bounds.probability_classes,
+        )
+    return PredictionStep(
+        models,
+        responses=OpenInference({name: model.tensors for name, model in settings.models.items()}),
+        dead_letters=dead_letters,
+        flood_gate=flood_gate(settings),
+        metrics=metrics,
+        message_bytes=settings.bounds.message_bytes,
+        hash_key=hash_key,
+        lateness_seconds=settings.bounds.lateness_seconds,
+    )
+
+
+def label_step(
+    settings: Settings, connection: Connection, *, dead_letters: DeadLetterSink, metrics: PipelineMetrics
+) -> LabelStep:
+    """What takes in the labels of all models."""
+    return LabelStep(
+        request_stores(settings, connection),
+        {name: frozenset(model.classes) for name, model in settings.models.items()},
+        label_keys={name: vendor.label_key_bytes() for name, vendor in settings.vendors.items()},
+        vendors={name: frozenset(settings.vendors_of(name)) for name in settings.models},
+        dead_letters=dead_letters,
+        flood_gate=flood_gate(settings),
+        metrics=metrics,
+        message_bytes=settings.bounds.message_bytes,
+    )

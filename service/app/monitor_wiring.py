@@ -1,0 +1,70 @@
+"""Makes the monitor of a model from the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+
+import numpy as np
+
+from service.app.pool_sizing import asked_pools
+from service.app.wiring import model_keys, request_store
+from service.config.settings import Settings
+from service.monitoring.background_performance import InPlace, PerformanceWatch
+from service.monitoring.monitor import ModelMonitor
+from service.monitoring.vendor_routing import VendorAssignment
+from service.store.checkpoints import CheckpointStore
+from service.store.connection import Connection
+from service.store.facts import FactReader
+from service.store.traffic_checkpoints import MarkStore
+
+
+def model_monitor(
+    settings: Settings,
+    model: str,
+    connection: Connection,
+    *,
+    hash_key: bytes,
+    rng: np.random.Generator,
+    executor: Executor | None = None,
+    performance_failed: Callable[[], None] = lambda: None,
+) -> ModelMonitor:
+    """The monitor of one model.
+
+    Args:
+        settings: of the process.
+        model: its name.
+        connection: to Redis.
+        hash_key: of the deployment.
+        rng: random numbers.
+        executor: where performance is learned; within the round if absent.
+        performance_failed: called when that failed.
+    """
+    space = settings.cell_space(model)
+    keys = model_keys(settings, model, space)
+    model_settings = settings.models[model]
+    return ModelMonitor(
+        model,
+        model_settings,
+        space,
+        reader=FactReader(connection, keys, space, decay=model_settings.traffic_decay_per_second),
+        requests=request_store(settings, connection, keys),
+        mark_store=MarkStore(connection, keys),
+        pool_ids=asked_pools(settings, model, space),
+        checkpoints=CheckpointStore(connection, keys),
+        outcome_limit=settings.bounds.outcomes,
+        rng=rng,
+        history_groups=settings.bounds.metric_groups,
+        history_seconds=settings.http.history_hours * 3_600,
+        assignment=VendorAssignment(
+            {name: vendor.share for name, vendor in settings.vendors_of(model).items()}, hash_key
+        ),
+        performance=PerformanceWatch(
+            model,
+            model_settings,
+            executor or InPlace(),
+            rng.spawn(1)[0],
+            rest_seconds=settings.schedule.performance_seconds,
+            failed=performance_failed,
+        ),
+    )

@@ -1,0 +1,1 @@
+"""What the command line takes. Light: it imports no library, and names commands as `module:function`."""

@@ -1,0 +1,44 @@
+"""`credence topics`: the topics that Credence reads and writes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from kafka.admin import NewTopic
+from kafka.errors import AuthorizationError, KafkaError, TopicAlreadyExistsError
+
+from service.config.loader import load_settings
+from service.domain.errors import Refused, Unavailable
+from service.kafka.clients import build_admin
+
+
+def topics(options: argparse.Namespace) -> int:
+    """Create those that do not exist."""
+    settings = load_settings(options.config, os.environ)
+    kafka = settings.kafka
+    names = [
+        kafka.topics.predictions,
+        kafka.topics.label_requests,
+        kafka.topics.labels,
+        kafka.topics.dead_letters,
+        *(vendor.topic for vendor in settings.vendors.values() if vendor.topic is not None),
+    ]
+    try:
+        admin = build_admin(kafka)
+        for name in names:
+            topic = NewTopic(
+                name, num_partitions=kafka.partitions, replication_factor=kafka.replication_factor
+            )
+            try:
+                admin.create_topics([topic])
+            except TopicAlreadyExistsError:
+                print(f"{name}: exists")
+            except AuthorizationError as error:
+                raise Refused("kafka", error, "grant CREATE on the topics") from error
+            else:
+                print(f"{name}: created with {kafka.partitions} partitions")
+        admin.close()
+    except KafkaError as error:
+        raise Unavailable("kafka", error) from error
+    return 0

@@ -1,0 +1,171 @@
+"""The command line imports what a command needs, and nothing for help."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import get_args
+
+import pytest
+
+from service.app.options.parser import PAGES, RIGHTS, build_parser
+from service.config.drift import DriftSettings
+from service.config.forgetting import ForgettingSettings
+from service.replay.corruption import CORRUPTIONS
+from service.replay.inputs_watched import HEALTHY, ROUND
+from service.replay.options import drift, inputs
+from service.replay.options.recordings import CORRUPTION_NAMES
+from service.statistics.names import PriorName
+from service.statistics.priors import FIXED_PRIORS
+
+LIBRARIES = {
+    "numpy",
+    "scipy",
+    "sklearn",
+    "kafka",
+    "redis",
+    "fastapi",
+    "pydantic",
+    "rich",
+    "prometheus_client",
+}
+
+IMPORTED_BY = """
+import sys
+from contextlib import suppress
+
+from service.app.cli import main
+
+with suppress(SystemExit):
+    main(sys.argv[1:])
+print("\\nimported:", *sys.modules)
+"""
+
+
+STARTED_PROCESS = """
+import sys
+from pathlib import Path
+
+from service.app.process import Application
+from service.config.loader import load_settings
+
+Application(load_settings(Path(sys.argv[1]), {}), {sys.argv[2]})
+print("\\nimported:", *sys.modules)
+"""
+
+
+def imported_by(*arguments: str) -> set[str]:
+    """Modules of a process that runs a command."""
+    return printed_by(IMPORTED_BY, *arguments)
+
+
+def printed_by(program: str, *arguments: str) -> set[str]:
+    """Modules that a process prints in the end."""
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    _, marked, names = done.stdout.rpartition("\nimported: ")
+    assert marked
+    return set(names.split())
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """A parser, and those of its commands."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for sub in action.choices.values():
+                yield from parsers(sub)
+
+
+COMMANDS = sorted(
+    {str(command) for each in parsers(build_parser()) if (command := each.get_default("command"))}
+)
+
+
+@pytest.mark.parametrize(
+    "arguments", ["--help", "--version", "run --help", "replay --help", "reference set --help"]
+)
+def test_help_and_version_import_no_library(arguments: str) -> None:
+    assert not imported_by(*arguments.split()) & LIBRARIES
+
+
+def test_a_mistake_on_the_command_line_imports_no_library() -> None:
+    assert not imported_by("replay", "digits", "--task", "none") & LIBRARIES
+
+
+def test_options_of_a_replay_are_parsed_without_any_library() -> None:
+    given = (
+        "--policy",
+        "thompson",
+        "--prior",
+        "learned",
+        "--labels",
+        "5,10",
+        "--after",
+        "noise",
+        "--jobs",
+        "0",
+    )
+    assert not imported_by("replay", "digits", *given) & LIBRARIES
+
+
+def test_check_imports_neither_servers_nor_clients_nor_statistics(tmp_path: Path) -> None:
+    config = tmp_path / "credence.yaml"
+    asked = "{asked: {grouping: score_bin, budget: {labels: 50}}}"
+    config.write_text(f"models: {{mail: {{classes: [ham, spam], assessments: {asked}}}}}", encoding="utf-8")
+    imported = imported_by("check", "--config", str(config))
+    assert not imported & {
+        "scipy",
+        "sklearn",
+        "fastapi",
+        "uvicorn",
+        "kafka",
+        "redis",
+        "rich",
+        "prometheus_client",
+    }
+
+
+@pytest.mark.parametrize("role", ["predictions", "labels"])
+def test_a_consumer_imports_neither_statistics_nor_the_page(role: str, tmp_path: Path) -> None:
+    config = tmp_path / "credence.yaml"
+    config.write_text("models: {mail: {classes: [ham, spam]}}", encoding="utf-8")
+    imported = printed_by(STARTED_PROCESS, str(config), role)
+    assert not imported & {
+        "scipy",
+        "sklearn",
+        "fastapi",
+        "rich",
+        "service.monitoring",
+        "service.statistics.beta",
+    }
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_its_function(command: str) -> None:
+    assert callable(resolve_name(command))
+
+
+@pytest.mark.parametrize("name", [*PAGES.values(), *RIGHTS.values()])
+def test_every_page_and_list_of_rights_has_its_function(name: str) -> None:
+    assert callable(resolve_name(name))
+
+
+def test_names_of_priors_are_those_there_are() -> None:
+    assert get_args(PriorName) == ("learned", *FIXED_PRIORS)
+
+
+def test_names_of_corruptions_are_those_there_are() -> None:
+    assert tuple(CORRUPTIONS) == CORRUPTION_NAMES
+
+
+def test_a_replay_of_forgetting_has_the_run_length_of_the_service() -> None:
+    assert ForgettingSettings().run_length == drift.RUN_LENGTH
+
+
+def test_a_replay_of_inputs_has_as_many_healthy_predictions_as_its_help_says() -> None:
+    assert inputs.HEALTHY_WINDOWS * DriftSettings().reference_predictions == HEALTHY * ROUND
