@@ -24,8 +24,8 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.snapshot import ModelSnapshot, take_snapshot
 from service.serving.prometheus import SnapshotCollector
-from service.serving.web.app import WebServer
 from service.serving.web.monitoring import monitoring_app
+from service.serving.web.server import WebServer
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.records import Fact, Given
 from service.telemetry.health import Health

@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from queue import SimpleQueue
 from typing import Any, Literal, TypeVar
 
@@ -22,25 +22,21 @@ from consumers.loop import ConsumerLoop, Step
 from consumers.supervisor import LoopKeeper
 from service.app.consumer_wiring import dead_letters, label_step, prediction_step, reading_consumer
 from service.app.memory_tuning import collect_rarely, keep_freed_memory
-from service.app.round_running import RoundRunner
-from service.app.vendor_listener import VendorServing
 from service.app.wiring import topic_progress
 from service.config.settings import HttpSettings, MonitoringSettings, Settings
 from service.config.vendors import VendorApiSettings
 from service.domain.errors import HashKeyChanged, Unavailable
 from service.kafka.clients import build_producer
 from service.kafka.topic_metadata import told
-from service.monitoring.snapshot import ModelSnapshot
-from service.serving.web.api import SnapshotView
-from service.serving.web.app import WebServer, page_app
 from service.serving.web.monitoring import monitoring_app
+from service.serving.web.server import WebServer
 from service.store.client import build_redis
 from service.store.connection import Connection
 from service.store.keys import ModelKeys
 from service.store.lease import keep_hash_key, shared_hash_key
 from service.store.topics import TopicProgress
 from service.telemetry.health import Health
-from service.telemetry.instruments import PipelineMetrics
+from service.telemetry.instruments import PipelineMetrics, VendorMetrics
 
 log = logging.getLogger(__name__)
 
@@ -76,14 +72,26 @@ class Application:
         self._stopping = threading.Event()
         self._asked_to_stop: SimpleQueue[None] = SimpleQueue()
         self._failed = False
-        self._board: dict[str, ModelSnapshot] = {}
         self._registry = CollectorRegistry()
         self._metrics = PipelineMetrics(self._registry, clock)
         self._health = Health()
-        self._vendors = VendorServing(
-            settings, registry=self._registry, clock=clock, stopping=self._stopping.is_set
-        )
         self._connection: Connection
+        vendor_metrics = VendorMetrics(self._registry)
+        # With statistics and FastAPI, which take a second to import: consumers need neither.
+        self._snapshots = None
+        if self._roles & {"schedule", "serve"}:
+            from service.app.snapshot_serving import SnapshotServing  # noqa: PLC0415
+
+            self._snapshots = SnapshotServing(
+                settings, registry=self._registry, metrics=self._metrics, clock=clock
+            )
+        self._vendors = None
+        if "serve" in self._roles and any(vendor.token_sha256 for vendor in settings.vendors.values()):
+            from service.app.vendor_listener import VendorServing  # noqa: PLC0415
+
+            self._vendors = VendorServing(
+                settings, metrics=vendor_metrics, clock=clock, stopping=self._stopping.is_set
+            )
 
     def stop(self) -> None:
         """Ask the process to stop; callable from a signal handler.
@@ -130,31 +138,19 @@ class Application:
         """Name, application and address of each. The first is closed last: scrapes go on till the end."""
         settings = self._settings
         yield "monitoring", monitoring_app(self._registry, self._health), settings.monitoring
-        if self._takes_snapshots:
-            yield "page", page_app(self._view(), allowed_hosts=settings.http.allowed_hosts), settings.http
-        if self._serves_vendors:
+        if self._snapshots is not None:
+            yield "page", self._snapshots.page(), settings.http
+        if self._vendors is not None:
             yield "vendor_api", self._vendors.app(), settings.vendor_api
-
-    def _view(self) -> SnapshotView:
-        return SnapshotView(
-            models=list(self._settings.models),
-            board=self._board,
-            tick_seconds=self._settings.schedule.tick_seconds,
-            clock=self._clock,
-        )
-
-    @property
-    def _takes_snapshots(self) -> bool:
-        return bool(self._roles & {"schedule", "serve"})
-
-    @property
-    def _serves_vendors(self) -> bool:
-        return "serve" in self._roles and self._vendors.wanted
 
     @contextmanager
     def _vendors_served(self) -> Iterator[None]:
-        producer = self._patiently(self._vendors.producer) if self._serves_vendors else None
-        with nullcontext() if producer is None else self._vendors.open(self._connection, producer):
+        vendors = self._vendors
+        producer = None if vendors is None else self._patiently(vendors.producer)
+        if vendors is None or producer is None:
+            yield
+            return
+        with vendors.open(self._connection, producer):
             yield
 
     def _play(self, hash_key: bytes, producer: Any, letters: Any) -> None:
@@ -163,8 +159,10 @@ class Application:
             keep_freed_memory()
         for keeper in keepers:
             keeper.start()
-        runner = self._runner(hash_key, producer)
-        if runner is not None:
+        runner = None
+        if self._snapshots is not None:
+            runner = self._snapshots.runner(self._connection, hash_key=hash_key, producer=producer)
+            self._health.add(runner.check)
             runner.start(on_failure=self._fail)
         with self._vendors_served():
             self._health.started()
@@ -265,22 +263,6 @@ class Application:
             flush_records=settings.kafka.flush_records,
             stopping=self._stopping,
         )
-
-    def _runner(self, hash_key: bytes, producer: Any) -> RoundRunner | None:
-        if not self._takes_snapshots:
-            return None
-        runner = RoundRunner(
-            self._settings,
-            self._connection,
-            hash_key=hash_key,
-            producer=producer,
-            board=self._board,
-            registry=self._registry,
-            metrics=self._metrics,
-            clock=self._clock,
-        )
-        self._health.add(runner.check)
-        return runner
 
 
 def _listen(name: str, app: ASGIApp, at: Address) -> WebServer:

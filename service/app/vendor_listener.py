@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
 from service.app.vendor_wiring import vendor_desk
@@ -26,7 +25,7 @@ class VendorServing:
 
     Args:
         settings: of the process.
-        registry: of its metrics.
+        metrics: of the vendor API.
         clock: seconds since the epoch.
         stopping: whether the process ends.
     """
@@ -35,20 +34,15 @@ class VendorServing:
         self,
         settings: Settings,
         *,
-        registry: CollectorRegistry,
+        metrics: VendorMetrics,
         clock: Callable[[], float],
         stopping: Callable[[], bool],
     ) -> None:
         self._settings = settings
-        self._metrics = VendorMetrics(registry)
+        self._metrics = metrics
         self._clock = clock
         self._stopping = stopping
         self._desk: VendorDesk | None = None
-
-    @property
-    def wanted(self) -> bool:
-        """Whether any vendor can log in."""
-        return any(vendor.token_sha256 for vendor in self._settings.vendors.values())
 
     def app(self) -> ASGIApp:
         """The application of the listener."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy import stats
+from scipy import special
 
 from service.demo.findings import CERTAIN, Findings, is_weakest, weakest_probability
 from service.demo.history import Stream
@@ -82,4 +82,4 @@ def failures(reading: Reading, results: Sequence[GroupResult], found_at: Finding
 def chance_of_misses(results: Sequence[GroupResult]) -> float:
     """Probability that as many 95% intervals or more miss the truth by chance, were they independent."""
     misses = sum(not result.is_inside for result in results)
-    return float(stats.binom.sf(misses - 1, len(results), NOMINAL_MISS))
+    return float(special.bdtrc(misses - 1, len(results), NOMINAL_MISS))

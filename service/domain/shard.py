@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from service.domain.cells import CHALLENGE, OTHER, CellSpace
 from service.domain.pool import Pools
@@ -217,6 +216,8 @@ class Shard:
     def _add_probabilities(self, batch: Candidates, weights: Floats) -> None:
         if batch.probabilities is None:
             return
+        from scipy import sparse  # noqa: PLC0415 - slow to import, and needed where probabilities are summed
+
         rows, probabilities = batch.probabilities
         classes = batch.classes[rows]
         present, where = np.unique(classes, return_inverse=True)

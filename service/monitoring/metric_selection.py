@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from service.statistics import beta as betas
 from service.statistics.groups import GroupingBeliefs
@@ -128,4 +127,7 @@ def other_groups(
 
 
 def _ranks(values: Floats) -> Floats:
-    return np.asarray(stats.rankdata(values, method="ordinal"), dtype=np.float64)
+    """Places of values, counted from 1 at the lowest; of equal ones the first comes first."""
+    ranks = np.empty(len(values))
+    ranks[values.argsort(kind="stable")] = np.arange(1, len(values) + 1)
+    return ranks

@@ -18,7 +18,8 @@ from snapshots import NOW
 from service.demo.servers import EmbeddedRedis
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.web.api import SnapshotView
-from service.serving.web.app import WebServer, page_app
+from service.serving.web.app import page_app
+from service.serving.web.server import WebServer
 
 ASSESSMENTS = (
     "{weakest: {task: identification, grouping: region, budget: {labels: 300}, max_in_flight: 50}, "

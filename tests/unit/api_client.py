@@ -14,7 +14,8 @@ from snapshots import NOW
 
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.web.api import SnapshotView
-from service.serving.web.app import WebServer, page_app
+from service.serving.web.app import page_app
+from service.serving.web.server import WebServer
 
 
 class Client:

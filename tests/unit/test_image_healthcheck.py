@@ -16,8 +16,8 @@ from prometheus_client import CollectorRegistry
 from service.config.settings import HttpSettings, MonitoringSettings
 from service.config.vendors import VendorApiSettings
 from service.demo.servers import free_port
-from service.serving.web.app import WebServer
 from service.serving.web.monitoring import monitoring_app
+from service.serving.web.server import WebServer
 from service.telemetry.health import Check, Health
 
 ROOT = Path(__file__).parents[2]

@@ -15,8 +15,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from service.serving.web import timely
-from service.serving.web.app import WebServer
 from service.serving.web.monitoring import monitoring_app
+from service.serving.web.server import WebServer
 from service.telemetry.health import Check, Health
 
 

@@ -11,9 +11,9 @@ from importlib.resources import files
 import pytest
 from starlette.applications import Starlette
 
-from service.serving.web.app import WebServer
 from service.serving.web.pages import page_routes
 from service.serving.web.runbooks import runbook_index, runbook_page
+from service.serving.web.server import WebServer
 
 Answer = tuple[int, Message, str]
 

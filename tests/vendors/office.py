@@ -28,7 +28,7 @@ from service.domain.messages import LabelRequest
 from service.kafka.clients import build_producer
 from service.serving.vendor_api.app import vendor_app
 from service.serving.vendor_api.desk import VendorDesk
-from service.serving.web.app import WebServer
+from service.serving.web.server import WebServer
 from service.store.client import build_redis
 from service.store.connection import Connection
 from service.telemetry.instruments import VendorMetrics

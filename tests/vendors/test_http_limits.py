@@ -26,7 +26,7 @@ from office import TOKENS, V1, Caller, Office, Open
 from service.domain.errors import ConfigurationError
 from service.serving.vendor_api.rate_limits import Buckets
 from service.serving.web import timely
-from service.serving.web.app import WebServer
+from service.serving.web.server import WebServer
 
 HEAD = f"POST {V1}/claims HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKENS['acme']}\r\n"
 JSON = "Content-Type: application/json\r\n"
@@ -299,7 +299,7 @@ def test_a_key_that_is_encrypted_is_told_and_no_terminal_is_asked(tmp_path: Path
         plain.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"of-the-key"))
     )
     serve = (
-        "from service.serving.web.app import WebServer\n"
+        "from service.serving.web.server import WebServer\n"
         f"files = {str(certificate)!r}, {str(key)!r}\n"
         "WebServer(None, name='vendor_api', host='127.0.0.1', port=0, certificate=files)\n"
     )

@@ -92,21 +92,21 @@ def _add_operations(commands: Any, configured: argparse.ArgumentParser) -> None:
         return sub
 
     add("check", "service.app.check_command:check", "validate the configuration and say what it would do")
-    add("run", "service.app.role_commands:run", "run everything in one process")
+    add("run", "service.app.role_command:run", "run everything in one process")
     consume = add(
         "consume",
-        "service.app.role_commands:consume",
+        "service.app.role_command:consume",
         "run one consumer alone; as many processes as partitions share the work",
     )
     consume.add_argument("what", choices=["predictions", "labels"], help="what is consumed")
     add(
         "schedule",
-        "service.app.role_commands:schedule",
+        "service.app.role_command:schedule",
         "run the rounds alone; of any number of replicas one asks for labels",
     )
     add(
         "serve",
-        "service.app.role_commands:serve",
+        "service.app.role_command:serve",
         "serve the status page and its API alone, without asking for labels",
     )
     topics = add("topics", "service.app.topics_command:topics", "create the Kafka topics")
@@ -147,7 +147,7 @@ def _add_contract(commands: Any) -> None:
     )
     contract.add_argument("directory", nargs="?", type=Path, default=Path("docs/contract"), metavar="DIR")
     _add_check_option(contract)
-    contract.set_defaults(command="service.app.docs_commands:contract")
+    contract.set_defaults(command="service.app.contract_command:contract")
 
 
 def _add_describe(commands: Any) -> None:
@@ -159,7 +159,7 @@ def _add_describe(commands: Any) -> None:
     describe.add_argument("page", choices=sorted(PAGES))
     describe.add_argument("directory", nargs="?", type=Path, default=Path("docs"), metavar="DIR")
     _add_check_option(describe)
-    describe.set_defaults(command="service.app.docs_commands:describe")
+    describe.set_defaults(command="service.app.describe_command:describe")
 
 
 def _add_check_option(parser: argparse.ArgumentParser) -> None:
