@@ -31,6 +31,7 @@ STOP_SECONDS, DEMO_SECONDS = 10.0, 180.0
 COMPILERS = {"as", "c++", "cc", "clang", "g++", "gcc", "ld", "make"}
 
 CALLS_A_SHELL = "import os; os.system('true')"
+IMPORTS_ALL_ROLES = "from service.app import role_command, snapshot_serving, vendor_listener"
 IS_CONFINED = """
 import errno, os, pathlib
 status = dict(line.split(":", 1) for line in pathlib.Path("/proc/self/status").read_text().splitlines())
@@ -88,7 +89,7 @@ def check_it_is_confined(site: Site, image: Image) -> None:
 
 def check_modules_are_compiled(site: Site, image: Image) -> None:
     """No module is compiled anew at every start, as what comes of it could not be kept."""
-    code, said = site.finish(image, "/opt/credence/bin/python", "-v", "-c", "import service.app.cli")
+    code, said = site.finish(image, "/opt/credence/bin/python", "-v", "-c", IMPORTS_ALL_ROLES)
     expect(code == 0, said)
     lines = [line for line in said.splitlines() if line.startswith("# code object from ")]
     compiled = [line for line in lines if not line.endswith(".pyc'")]

@@ -26,6 +26,7 @@ COMMANDS: dict[str, list[str]] = {
     "attributes": ["benchmarks.attributes"],
     "memory": ["benchmarks.memory"],
     "recovery": ["benchmarks.recovery"],
+    "startup": ["benchmarks.startup"],
     "rounds": ["benchmarks.rounds"],
     "rounds_stream": ["benchmarks.rounds", "--stream", "classes"],
 }
@@ -83,6 +84,7 @@ def page(results: Path = RESULTS) -> str:
         _attributes(told["attributes"]),
         _memory(told["memory"]),
         _recovery(told["recovery"]),
+        _startup(told["startup"]),
         _rounds(told["rounds"], told["rounds_stream"]),
         _sizing(told),
     ]
@@ -247,6 +249,25 @@ def _recovery(told: Figures) -> str:
 `kafka.session_timeout_seconds`.
 
 {table(("", "measured"), rows)}"""
+
+
+def startup_table(told: Sequence[Figures]) -> str:
+    """Wall and CPU time of commands, in Markdown.
+
+    Args:
+        told: figures of every command.
+    """
+    rows = [(f"`{row['command']}`", f"{row['wall_s']:.2f}", f"{row['cpu_s']:.2f}") for row in told]
+    return table(("command", "wall time, s", "CPU time, s"), rows)
+
+
+def _startup(told: Sequence[Figures]) -> str:
+    return f"""## Commands
+
+{_command("startup")}: commands that need no server, from start to end, beside Python alone. By the clock it is the median, CPU is
+the least. `check` reads `deploy/compose/credence.yaml`.
+
+{startup_table(told)}"""
 
 
 def _rounds(told: Sequence[Figures], of_stream: Sequence[Figures]) -> str:

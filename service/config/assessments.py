@@ -7,8 +7,8 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from service.config.types import ClassName, Frozen, Name, PositiveSeconds, Probability
+from service.domain.assessments import METRICS, Metric, Policy, Task
 from service.domain.cells import ALL, CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES
-from service.statistics.names import METRICS, Metric, Policy, Task
 
 Extreme = Literal["lowest", "highest"]
 

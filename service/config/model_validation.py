@@ -7,8 +7,8 @@ import numpy as np
 from service.config.assessments import AssessmentSettings
 from service.config.model import CONFUSION_CLASSES, CostSettings, GroupingSettings, ModelSettings
 from service.config.security_validation import Problems
+from service.domain.assessments import METRICS
 from service.domain.cells import ALL, CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES, bin_names
-from service.statistics.names import METRICS
 
 _TAKEN_BY: dict[str, tuple[str, ...]] = {
     "positive_class": ("performance", "ensemble"),

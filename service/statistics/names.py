@@ -1,26 +1,7 @@
-"""Names of tasks, metrics, policies and priors: light, for settings and command lines.
-
-`service.statistics.tasks`, `policies` and `priors` have the code behind every name.
-"""
+"""Names of priors: light, for command lines. `service.statistics.priors` has the code behind them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Literal
 
-Task = Literal["estimation", "identification", "comparison", "performance", "ensemble", "challenge"]
-Metric = Literal[
-    "accuracy", "overall_accuracy", "calibration", "confusion", "cost", "precision_recall", "precision"
-]
-Policy = Literal["thompson", "random", "multiple_play", "top_two", "epsilon_greedy", "bayes_ucb"]
 PriorName = Literal["learned", "informed", "informed_jeffreys", "uniform", "vague"]
-
-METRICS: Final[Mapping[Task, tuple[Metric, ...]]] = {
-    "estimation": ("accuracy", "overall_accuracy", "calibration", "confusion"),
-    "identification": ("accuracy", "calibration", "cost"),
-    "comparison": ("accuracy",),
-    "performance": ("precision_recall",),
-    "ensemble": ("precision",),
-    "challenge": ("accuracy",),
-}
-"""What every task can be about."""

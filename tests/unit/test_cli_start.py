@@ -46,18 +46,30 @@ print("\\nimported:", *sys.modules)
 """
 
 
+STARTED_PROCESS = """
+import sys
+from pathlib import Path
+
+from service.app.process import Application
+from service.config.loader import load_settings
+
+Application(load_settings(Path(sys.argv[1]), {}), {sys.argv[2]})
+print("\\nimported:", *sys.modules)
+"""
+
+
 def imported_by(*arguments: str) -> set[str]:
     """Modules of a process that runs a command."""
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORTED_BY, *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    names = done.stdout.rpartition("\nimported: ")[2].split()
-    assert "service.app.cli" in names
-    return set(names)
+    return printed_by(IMPORTED_BY, *arguments)
+
+
+def printed_by(program: str, *arguments: str) -> set[str]:
+    """Modules that a process prints in the end."""
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    _, marked, names = done.stdout.rpartition("\nimported: ")
+    assert marked
+    return set(names.split())
 
 
 def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
@@ -115,6 +127,21 @@ def test_check_imports_neither_servers_nor_clients_nor_statistics(tmp_path: Path
         "redis",
         "rich",
         "prometheus_client",
+    }
+
+
+@pytest.mark.parametrize("role", ["predictions", "labels"])
+def test_a_consumer_imports_neither_statistics_nor_the_page(role: str, tmp_path: Path) -> None:
+    config = tmp_path / "credence.yaml"
+    config.write_text("models: {mail: {classes: [ham, spam]}}", encoding="utf-8")
+    imported = printed_by(STARTED_PROCESS, str(config), role)
+    assert not imported & {
+        "scipy",
+        "sklearn",
+        "fastapi",
+        "rich",
+        "service.monitoring",
+        "service.statistics.beta",
     }
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from service.domain.assessments import METRICS
+from service.domain.assessments import Policy as PolicyName
 from service.statistics.beliefs import AccuracyBeliefs
 from service.statistics.bin_beliefs import BinBeliefs
 from service.statistics.confusion_beliefs import ConfusionBeliefs
 from service.statistics.laplace import Cells
 from service.statistics.mixture import BetaMixture
-from service.statistics.names import METRICS
-from service.statistics.names import Policy as PolicyName
 from service.statistics.policies import (
     NONE,
     POLICIES,

@@ -6,10 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from service.domain.assessments import METRICS, Policy
 from service.replay.options import challenge, drift, ensemble, inputs, one_class, performance
 from service.replay.options.arguments import INTERVAL, natural, positive, share
 from service.replay.options.recordings import Binning
-from service.statistics.names import METRICS, Policy, PriorName
+from service.statistics.names import PriorName
 
 DESCRIPTION = """\
 Assess recorded predictions offline: label them one by one as a policy wishes, in many independent runs, and

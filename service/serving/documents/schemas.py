@@ -10,9 +10,9 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from service.domain.assessments import Task
 from service.domain.cells import GroupingKind
 from service.statistics.estimate import Estimate
-from service.statistics.names import Task
 
 Seconds = float
 

@@ -1,0 +1,25 @@
+"""Names of what assessments can be about: light, for settings and command lines.
+
+`service.statistics.tasks` and `service.statistics.policies` have the code behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+Task = Literal["estimation", "identification", "comparison", "performance", "ensemble", "challenge"]
+Metric = Literal[
+    "accuracy", "overall_accuracy", "calibration", "confusion", "cost", "precision_recall", "precision"
+]
+Policy = Literal["thompson", "random", "multiple_play", "top_two", "epsilon_greedy", "bayes_ucb"]
+
+METRICS: Final[Mapping[Task, tuple[Metric, ...]]] = {
+    "estimation": ("accuracy", "overall_accuracy", "calibration", "confusion"),
+    "identification": ("accuracy", "calibration", "cost"),
+    "comparison": ("accuracy",),
+    "performance": ("precision_recall",),
+    "ensemble": ("precision",),
+    "challenge": ("accuracy",),
+}
+"""What every task can be about."""
