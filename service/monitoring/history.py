@@ -197,6 +197,10 @@ class Timeline:
         """The latest moment that is remembered."""
         return self._moments[max(self._moments)] if self._moments else None
 
+    def lacks(self, time: float) -> bool:
+        """Whether no moment of this time's step is remembered."""
+        return int(time // self._step) not in self._moments
+
     def remember(self, remembered: Moment) -> None:
         """Keep a moment, the first one of its step, and forget what is too old."""
         number = int(remembered.time // self._step)

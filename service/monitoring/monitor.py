@@ -120,7 +120,8 @@ class ModelMonitor:
             rng=self._rng,
         )
         self._facts, self._snapshot = facts, snapshot
-        self._timeline.remember(moment(now, snapshot.groupings, self._remembered(snapshot)))
+        if self._timeline.lacks(now):
+            self._timeline.remember(moment(now, snapshot.groupings, self._remembered(snapshot)))
         return snapshot
 
     def _read(self, now: float) -> Facts:

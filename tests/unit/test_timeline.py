@@ -95,3 +95,11 @@ def test_the_latest_moment_is_known() -> None:
     timeline.remember(believed(NOW - 50, low=False))
     assert timeline.latest is not None
     assert timeline.latest.time == NOW
+
+
+def test_a_step_with_a_moment_lacks_no_other() -> None:
+    timeline = Timeline(span_seconds=POINTS * 10.0)
+    assert timeline.lacks(NOW)
+    timeline.remember(believed(NOW, low=False))
+    assert not timeline.lacks(NOW + 1)
+    assert timeline.lacks(NOW + 10)

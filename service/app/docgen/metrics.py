@@ -12,7 +12,7 @@ hand.
 Probabilities, shares and accuracies are ratios between 0 and 1, times are seconds since the epoch.
 `lower` and `upper` are the ends of the credible interval that the model's `interval` asks for.
 Metrics of a model come from the latest snapshot, so every replica that takes snapshots shows them: aggregate
-over replicas with `max`, not with `sum`; never average ratios. A scrape computes nothing.
+over replicas with `max`, not with `sum`; never average ratios. A scrape computes no estimates.
 
 Of a grouping with more groups than `bounds.metric_groups`, those that alert, the least accurate and the least
 known for their traffic have series of their own; group `other` stands for the rest. `/metrics` speaks
