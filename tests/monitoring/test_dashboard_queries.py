@@ -43,6 +43,8 @@ ALERTS = """alerts: {min_accuracy: 0.9, max_ece: 0.01}
     reference: {labels: 5}
     evidence: {alpha: 0.5}
     forgetting: {run_length: 100}
+    # The newest items are drawn, so that a change is one in the order of predictions as in that of requests.
+    draw_half_life_hours: 0.002
     costs: {default: 1, mistakes: [{true: owl, predicted: cat, cost: 5}]}
     # More than is sent at first, so that it takes a time that is known.
     drift: {reference_predictions: 1000, window_hours: 0.005}"""
@@ -50,8 +52,8 @@ ALERTS = """alerts: {min_accuracy: 0.9, max_ece: 0.01}
 RATE_INTERVAL = "10s"
 # A counter that appears between two scrapes has no rate before it grows, and an alert wants labels enough, so
 # these are waited for under way.
-GOOD_TIME = 'credence_group_evidence_reference_labels{group="south"} >= 5'
-"""As long as that takes the model is always right, so that it has something to decline from."""
+GOOD_TIME = 'credence_group_evidence_labels{group="south"} >= 30'
+"""As long as that takes the model is always right, so that its decline is clear when it is not."""
 
 RATES = (
     f"sum(rate(credence_label_delay_seconds_count[{RATE_INTERVAL}])) > 0",
