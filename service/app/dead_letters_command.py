@@ -1,4 +1,4 @@
-"""`credence dead-letters`: look at refused messages, and send them back once the cause is mended."""
+"""`credence dead-letters`: list dead letters, and redrive them after the fix."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ Messages that could not be used, from the dead-letter topic.
 
 `list` shows them with the reason and where each stood; never their content, which may be private, unless
 --values asks for it. `replay` sends their messages back to the topic, partition and time that they came from,
-each once: it remembers in Redis what it sent. It only tells what it would do unless --yes is given.
+each once: Redis holds what was sent. Without --yes, it only shows what it would do.
 """
 
 EPILOG = f"""\
@@ -35,7 +35,7 @@ def add_parser(commands: Any, configured: argparse.ArgumentParser) -> None:
     """
     parser = commands.add_parser(
         "dead-letters",
-        help="look at refused messages, and send them back once the cause is mended",
+        help="list dead letters, and redrive them after the fix",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -54,7 +54,7 @@ def add_parser(commands: Any, configured: argparse.ArgumentParser) -> None:
 
     again = actions.add_parser("replay", help="send them back", parents=[configured, chosen])
     really = again.add_mutually_exclusive_group()
-    really.add_argument("--dry-run", action="store_true", help="tell what would be sent (the default)")
+    really.add_argument("--dry-run", action="store_true", help="show what would be sent (the default)")
     really.add_argument("--yes", action="store_true", help="send")
     again.add_argument(
         "--retry-unfinished",
@@ -64,8 +64,8 @@ def add_parser(commands: Any, configured: argparse.ArgumentParser) -> None:
     again.add_argument(
         "--not-read-again",
         action="store_true",
-        help="send predictions too that a change of classes would have mended, as the topic no longer held "
-        "them when it was read again; those that it held would count twice",
+        help="send also predictions that a change of classes made valid, because the topic no longer held "
+        "them when it was read again; predictions that it still held would count twice",
     )
     again.set_defaults(command="service.app.dead_letters_command:replay_letters")
 

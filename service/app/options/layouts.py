@@ -11,9 +11,9 @@ traffic. Change one of these and a new layout begins; the old one stays, so that
 until it is removed here.
 
 `list` shows all layouts. `remove` removes those that this configuration does not use; with --in-use those
-that it does use instead: end all predictions consumers before, and start them afterwards, and they make
-traffic and pool anew from what Kafka retains. Requests and labels are no part of a layout. It only tells what
-it would do unless --yes is given.
+that it does use instead: stop all predictions consumers before, and start them afterwards; they rebuild
+traffic and pool from what Kafka retains. Requests and labels are no part of a layout. Without --yes,
+it only shows what it would do.
 """
 
 
@@ -26,7 +26,7 @@ def add_parser(commands: Any, configured: argparse.ArgumentParser) -> None:
     """
     parser = commands.add_parser(
         "layouts",
-        help="look at stored traffic and pools, and remove what is not used",
+        help="list stored traffic and pools, and remove those that are not used",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -38,9 +38,9 @@ def add_parser(commands: Any, configured: argparse.ArgumentParser) -> None:
     removing.add_argument(
         "--in-use",
         action="store_true",
-        help="those that this configuration uses, to have traffic and pool made anew from Kafka",
+        help="layouts that this configuration uses, to rebuild traffic and pools from Kafka",
     )
     really = removing.add_mutually_exclusive_group()
-    really.add_argument("--dry-run", action="store_true", help="tell what would be removed (the default)")
+    really.add_argument("--dry-run", action="store_true", help="show what would be removed (the default)")
     really.add_argument("--yes", action="store_true", help="remove")
     removing.set_defaults(command="service.app.layouts_command:remove_layouts")

@@ -14,7 +14,7 @@ every group (models.<name>.reference.labels), and for the drift of unlabelled tr
 (models.<name>.drift.reference_predictions).
 
 `set` makes it the predictions of a window of time. Those that are made after it are "now", and evidence
-begins anew with them: set it after a repair, or when a new version is deployed. Choose it by when something
+starts again with them: set it after a repair, or when a new version is deployed. Choose it by when something
 was deployed, never by what its labels say: compared with a time that was chosen because it looks good, what
 follows looks worse than it is. `clear` takes the window back. Nothing else is changed; every process follows
 with its next look.

@@ -62,5 +62,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--reference",
         type=positive,
         metavar="N",
-        help=f"first labels that a decline is told from, up to {HEALTHY} (default: {REFERENCE})",
+        help=f"first labels that a decline is measured from, up to {HEALTHY} (default: {REFERENCE})",
     )

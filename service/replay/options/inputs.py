@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "of the task drift, with --after",
         f"Streams of predictions of groups, one of which changes after {_HEALTHY:,} of them, so that\n"
-        "scores, predicted classes and labels change together: how soon that is told without labels, what\n"
-        "scores promise then, and how soon labels confirm it, with a share of them aimed and without.",
+        "scores, predicted classes and labels change together: how soon that is detected without labels,\n"
+        "what scores promise then, and how soon labels confirm it, with a share of them aimed and without.",
     )
     group.add_argument(
         "--after",

@@ -27,7 +27,7 @@ class WebServer:
         host: address to listen on.
         port: to listen on; 0 takes a free one.
         certificate: files of a certificate and its key, PEM, to serve HTTPS; HTTP, if absent.
-        connections: that may be open at the same time; those beyond are told to come later.
+        connections: that may be open at the same time; more are answered with 503.
 
     Raises:
         ConfigurationError: the certificate cannot be used.
