@@ -85,9 +85,8 @@ def _numbers() -> list[tuple[Says, str]]:
         ),
         (
             Says(
-                "Consumers stopped",
-                "Consumers that a flood of bad messages has stopped. They go on after a restart; mend the "
-                "producer first.",
+                "Consumers paused",
+                "Consumers paused because too many messages are bad. Fix the producer, then restart them.",
                 looks.COUNT,
                 0,
                 steps=looks.ANY_IS_BAD,

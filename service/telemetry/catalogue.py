@@ -165,7 +165,7 @@ CATALOGUE: tuple[MetricSpec, ...] = (
     MetricSpec("credence_labels_consumed_total", "counter", "labels", ("result",), "Labels taken in by this process: applied or duplicate."),
     MetricSpec("credence_label_delay_seconds", "histogram", "seconds", ("model",), "Time from the first issue of a label request to the label that closed it."),
     MetricSpec("credence_dead_letters_total", "counter", "messages", ("topic", "reason"), "Messages sent to the dead-letter topic by this process."),
-    MetricSpec("credence_consumer_paused", "gauge", "", ("topic",), "1 when a flood of bad messages has stopped the consumer."),
+    MetricSpec("credence_consumer_paused", "gauge", "", ("topic",), "1 when the consumer is paused because too many messages are bad."),
     MetricSpec("credence_consumer_lag_records", "gauge", "records", _PARTITION, "Records behind the partition's end when last read; of partitions that this process owns."),
     MetricSpec("credence_consumer_lag_seconds", "gauge", "seconds", _PARTITION, "Age of the last record that was taken in, while others wait behind it; 0 while none waits."),
     MetricSpec("credence_consumer_record_timestamp_seconds", "gauge", "seconds", _PARTITION, "Time of the last record read."),

@@ -157,7 +157,8 @@ Rules for everything that Credence reads:
 - Times are RFC 3339 with their offset from UTC. Without `time`, `ce_time` counts; without both, the record's
   own time. A time in the future is not believed.
 - Longest value and payload are configured: `bounds.message_bytes`, `bounds.payload_bytes`.
-- What cannot be used goes to the dead-letter topic and stops nothing. A flood of it stops the consumer.
+- A message that cannot be used goes to the dead-letter topic and stops nothing. If too many are
+  bad, the consumer pauses.
 
 For those who read label requests with kafka-python 3.0: a consumer whose first poll comes before it knows
 the topic may be given nothing, for ever and without an error. `service/kafka/membership.py` tells why, and
