@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from service.domain.errors import BadMessage, DeadLetterFlood
+from service.domain.errors import BadMessage, TooManyBadMessages
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,15 @@ class DeadLetterSink(Protocol):
         """
 
 
-class FloodGate:
-    """Tells a flood of bad messages from a few.
+class BadMessageLimit:
+    """Limit on the share of bad messages among the last `window` messages.
 
-    It looks at the last `window` messages, whatever their offsets: a topic with gaps (compaction,
-    transactions) counts no differently. It is a flood as soon as more than `ratio` of a whole window is bad,
-    though the window may not be full yet: good messages that are still to come could not mend that.
+    Offsets do not count, so gaps in a topic (compaction, transactions) change nothing. The limit is
+    exceeded once more than `ratio` of a whole window is bad, even if the window is not full yet: later good
+    messages could not change that.
 
-    A batch counts as a whole. One that is larger than the window is judged by itself and what is left
-    of the window before it, so bad messages at its end are diluted by good ones at its beginning.
+    A batch counts as a whole. A batch larger than the window is judged with what is left of the window
+    before it, so good messages at its beginning dilute bad ones at its end.
     """
 
     def __init__(self, *, ratio: float, window: int) -> None:
@@ -66,24 +66,24 @@ class FloodGate:
         self._bad = 0
 
     def check(self, *, messages: int, bad: int) -> None:
-        """Tell whether a batch would be admitted, without counting it.
+        """Check whether a batch would be admitted, without counting it.
 
         Raises:
-            DeadLetterFlood: it would not.
+            TooManyBadMessages: it would exceed the limit.
         """
         total, total_bad = self._messages + messages, self._bad + bad
         if bad and total_bad > self._ratio * max(total, self._window):
-            raise DeadLetterFlood(
-                f"{total_bad} of the last {total} messages cannot be used: consuming stops, and nothing more "
-                "is discarded; mend the producer or the configuration, then restart"
+            raise TooManyBadMessages(
+                f"{total_bad} of the last {total} messages cannot be used; the consumer pauses and discards "
+                "nothing more. Fix the producer or the configuration, then restart"
             )
 
     def admit(self, *, messages: int, bad: int) -> None:
         """Count one batch; call it before anything of the batch is discarded.
 
         Raises:
-            DeadLetterFlood: with it, more than `ratio` of the window is bad. The batch is not counted
-                then, so that asking again gives the same answer.
+            TooManyBadMessages: more than `ratio` of the window would be bad. The batch is not counted, so
+                a second attempt gives the same answer.
         """
         self.check(messages=messages, bad=bad)
         if not messages:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from consumers.dead_letters import DeadLetterSink, FloodGate, Rejected
+from consumers.dead_letters import BadMessageLimit, DeadLetterSink, Rejected
 from consumers.formats.native import WireLabel, check_event, decode_label, event_time
 from service.domain.errors import BadMessage, FlushRefused
 from service.domain.label_signatures import verify
@@ -45,7 +45,7 @@ class LabelStep:
         label_keys: by vendor; where there are any, a label must be signed with one of them.
         vendors: those that may be asked, by model.
         dead_letters: takes what is refused.
-        flood_gate: tells a flood of bad labels.
+        bad_message_limit: limit on the share of bad labels.
         metrics: of the pipeline.
         message_bytes: longest value that is taken.
         idle_checkpoint_seconds: progress is stored that often though there is none.
@@ -61,7 +61,7 @@ class LabelStep:
         label_keys: Mapping[str, Sequence[bytes]] | None = None,
         vendors: Mapping[str, Collection[str]] | None = None,
         dead_letters: DeadLetterSink,
-        flood_gate: FloodGate,
+        bad_message_limit: BadMessageLimit,
         metrics: PipelineMetrics,
         message_bytes: int,
         idle_checkpoint_seconds: float = 10.0,
@@ -71,7 +71,7 @@ class LabelStep:
         self._label_keys = label_keys or {}
         self._vendors = vendors or {}
         self._dead_letters = dead_letters
-        self._flood_gate = flood_gate
+        self._bad_message_limit = bad_message_limit
         self._metrics = metrics
         self._message_bytes = message_bytes
         self._positions: dict[int, int] = {}
@@ -105,14 +105,14 @@ class LabelStep:
 
         Raises:
             Unavailable: Redis or Kafka cannot answer now; give the same batch again later.
-            DeadLetterFlood: too many messages are bad; nothing of the batch was discarded. If it takes Redis
-                to tell that labels are bad (they answer no request), good ones among them may have been
-                applied; they are recognised when the batch is read again.
+            TooManyBadMessages: nothing of the batch was discarded. If only Redis shows that labels are bad
+                (they answer no request), good ones among them may have been applied; they are recognised
+                when the batch is read again.
         """
         events: dict[str, list[tuple[Any, LabelEvent]]] = {}
         rejected: list[Rejected] = []
         # What was admitted is not counted again when it is given again, alone or with more behind it:
-        # waiting must not turn a few bad messages into a flood.
+        # waiting must not count a bad message twice.
         admitted = self._admitted.get(partition, -1)
         messages = sum(record.offset > admitted for record in records)
         for record in records:
@@ -123,7 +123,7 @@ class LabelStep:
             else:
                 events.setdefault(label.model, []).append((record, _event(label, vendor, record, now)))
         # Before anything is applied, as far as that can be told then.
-        self._flood_gate.check(messages=messages, bad=self._bad_beyond(admitted, rejected))
+        self._bad_message_limit.check(messages=messages, bad=self._bad_beyond(admitted, rejected))
 
         counts = {"duplicate": 0, "applied": 0}
         for model, pairs in events.items():
@@ -142,7 +142,7 @@ class LabelStep:
                 counts[status] += 1
                 if done.closed is not None:
                     self._metrics.label_delayed(model, max(0.0, event.time - done.closed.requested_at))
-        self._flood_gate.admit(messages=messages, bad=self._bad_beyond(admitted, rejected))
+        self._bad_message_limit.admit(messages=messages, bad=self._bad_beyond(admitted, rejected))
         self._admitted[partition] = records[-1].offset
         self._dead_letters.send(rejected)
         self._positions[partition] = records[-1].offset + 1
@@ -151,7 +151,7 @@ class LabelStep:
             self._metrics.dead_lettered(self.topic_kind, [r.error.reason for r in rejected])
 
     def _bad_beyond(self, offset: int, rejected: Sequence[Rejected]) -> int:
-        """Bad labels behind an offset, as the flood gate counts them.
+        """Bad labels behind an offset, as the limit counts them.
 
         What a vendor repeats about its own request tells nothing of others, and must not stop theirs.
         """

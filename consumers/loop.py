@@ -19,7 +19,7 @@ from kafka.errors import KafkaError
 
 from consumers.continuity import Continuity, Progress
 from consumers.polling import POLL_MS, Poller, Rebalances
-from service.domain.errors import DeadLetterFlood, FlushRefused, Refused, Unavailable, Unreadable
+from service.domain.errors import FlushRefused, Refused, TooManyBadMessages, Unavailable, Unreadable
 from service.kafka.topic_metadata import TopicLog
 from service.telemetry.instruments import PipelineMetrics
 
@@ -29,7 +29,7 @@ _FIRST_BACKOFF_SECONDS = 0.1
 _LONGEST_BACKOFF_SECONDS = 10.0
 _PROBE_SECONDS = 3.0
 
-State = Literal["starting", "running", "waiting", "refused", "flooded", "unreadable", "stopped"]
+State = Literal["starting", "running", "waiting", "refused", "paused", "unreadable", "stopped"]
 
 
 class Step(Protocol):
@@ -135,7 +135,7 @@ class ConsumerLoop:
             self._flush_before_leaving()
             raise
         finally:
-            self.state = self.state if self.state in ("flooded", "unreadable") else "stopped"
+            self.state = self.state if self.state in ("paused", "unreadable") else "stopped"
             for tp in self._owned | self._pending:
                 self._release(tp)
             self._consumer.close(autocommit=False)
@@ -143,7 +143,7 @@ class ConsumerLoop:
     def _turn(self) -> None:
         now = self.last_turn = self._stopwatch()
         self._note_rebalances()
-        if now < self._resume_at or self.state == "flooded":
+        if now < self._resume_at or self.state == "paused":
             self._keep_membership()
             return
         try:
@@ -157,10 +157,12 @@ class ConsumerLoop:
                 self._flush()
         except Unavailable as error:
             self._back_off(error)
-        except DeadLetterFlood as error:
-            self.state = "flooded"
+        except TooManyBadMessages as error:
+            self.state = "paused"
             self._metrics.consumer_paused(self._step.topic_kind)
-            log.critical("consuming stopped", extra={"topic": self._topic, "cause": str(error)})
+            log.critical(
+                "consumer paused: too many bad messages", extra={"topic": self._topic, "cause": str(error)}
+            )
         else:
             self._backoff = 0.0
             if self._joined and not self._pending:
@@ -322,10 +324,10 @@ class ConsumerLoop:
 
     def _flush_before_leaving(self) -> None:
         try:
-            if self.state not in ("flooded", "unreadable"):
+            if self.state not in ("paused", "unreadable"):
                 self._process(dict(self._held))
             self._flush()
-        except (Unavailable, DeadLetterFlood) as error:
+        except (Unavailable, TooManyBadMessages) as error:
             log.warning(
                 "not everything was flushed; it is read again after the restart", extra={"cause": str(error)}
             )

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from consumers.arrivals import FUTURE_SECONDS, arrival_times
-from consumers.dead_letters import DeadLetterSink, FloodGate, Rejected
+from consumers.dead_letters import BadMessageLimit, DeadLetterSink, Rejected
 from consumers.formats.native import WirePrediction, event_time
 from consumers.formats.open_inference import OpenInference
 from consumers.formats.records import DecodedRecords, decode_records, texts_of
@@ -79,7 +79,7 @@ class PredictionStep:
         *,
         responses: OpenInference,
         dead_letters: DeadLetterSink,
-        flood_gate: FloodGate,
+        bad_message_limit: BadMessageLimit,
         metrics: PipelineMetrics,
         message_bytes: int,
         hash_key: bytes,
@@ -89,7 +89,7 @@ class PredictionStep:
         self._models = models
         self._responses = responses
         self._dead_letters = dead_letters
-        self._flood_gate = flood_gate
+        self._bad_message_limit = bad_message_limit
         self._metrics = metrics
         self._message_bytes = message_bytes
         self._hash_key = hash_key
@@ -140,7 +140,7 @@ class PredictionStep:
 
         Raises:
             Unavailable: Redis or Kafka cannot answer now; give the same batch again later.
-            DeadLetterFlood: too many messages are bad; nothing of the batch was discarded.
+            TooManyBadMessages: too many messages are bad; nothing of the batch was discarded.
         """
         decoded = decode_records(records, message_bytes=self._message_bytes, responses=self._responses)
         parts, errors = self._checked(partition, records, decoded)
@@ -183,14 +183,14 @@ class PredictionStep:
     def _admit(
         self, partition: int, records: Sequence[Any], decoded: DecodedRecords, errors: Sequence[Error]
     ) -> None:
-        """Count what was not counted yet: waiting must not turn a few bad messages into a flood.
+        """Count what was not counted yet: waiting must not count a bad message twice.
 
         A batch that is given again may have grown meanwhile.
         """
         seen = self._admitted.get(partition, -1)
         first = bisect_right(records, seen, key=attrgetter("offset"))
         places = [*decoded.places, *(place for place, _, _ in decoded.errors)]
-        self._flood_gate.admit(
+        self._bad_message_limit.admit(
             messages=sum(place >= first for place in places) if first else len(places),
             bad=sum(place >= first for place, _, _ in errors),
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 from consumers.bounded_records import bound_batches
 from consumers.dead_letter_producer import KafkaDeadLetters
-from consumers.dead_letters import DeadLetterSink, FloodGate
+from consumers.dead_letters import BadMessageLimit, DeadLetterSink
 from consumers.fast_fetch import use_fast_fetch
 from consumers.formats.open_inference import OpenInference
 from consumers.ingest import ModelIngest
@@ -70,10 +70,10 @@ def dead_letters(settings: Settings, producer: Any, *, source_topic: str) -> Kaf
     )
 
 
-def flood_gate(settings: Settings) -> FloodGate:
-    """What tells a flood of bad messages from a few."""
+def bad_message_limit(settings: Settings) -> BadMessageLimit:
+    """Limit on the share of bad messages, as configured."""
     limits = settings.dead_letters
-    return FloodGate(ratio=limits.pause_ratio, window=limits.pause_window)
+    return BadMessageLimit(ratio=limits.pause_ratio, window=limits.pause_window)
 
 
 def prediction_step(
@@ -99,7 +99,7 @@ def prediction_step(
         models,
         responses=OpenInference({name: model.tensors for name, model in settings.models.items()}),
         dead_letters=dead_letters,
-        flood_gate=flood_gate(settings),
+        bad_message_limit=bad_message_limit(settings),
         metrics=metrics,
         message_bytes=settings.bounds.message_bytes,
         hash_key=hash_key,
@@ -117,7 +117,7 @@ def label_step(
         label_keys={name: vendor.label_key_bytes() for name, vendor in settings.vendors.items()},
         vendors={name: frozenset(settings.vendors_of(name)) for name in settings.models},
         dead_letters=dead_letters,
-        flood_gate=flood_gate(settings),
+        bad_message_limit=bad_message_limit(settings),
         metrics=metrics,
         message_bytes=settings.bounds.message_bytes,
     )

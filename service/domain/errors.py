@@ -67,8 +67,8 @@ class BadMessage(CredenceError):
         super().__init__(f"{reason}: {detail}")
 
 
-class DeadLetterFlood(CredenceError):
-    """So many messages are bad that the producer is at fault; consuming stops instead of discarding them."""
+class TooManyBadMessages(CredenceError):
+    """Too many messages are bad; the consumer pauses instead of discarding them."""
 
 
 class FlushRefused(CredenceError):

@@ -45,7 +45,7 @@ class PipelineMetrics:
         self._labels = _counter("credence_labels_consumed_total", registry)
         self._delay = _histogram("credence_label_delay_seconds", registry, _DELAYS)
         self._dead_letters = _counter("credence_dead_letters_total", registry)
-        self._flooded = _gauge("credence_consumer_paused", registry)
+        self._paused = _gauge("credence_consumer_paused", registry)
         self._lag = _gauge("credence_consumer_lag_records", registry)
         self._lag_time = _gauge("credence_consumer_lag_seconds", registry)
         self._record_time = _gauge("credence_consumer_record_timestamp_seconds", registry)
@@ -123,8 +123,8 @@ class PipelineMetrics:
             self._dead_letters.labels(topic, reason).inc(count)
 
     def consumer_paused(self, topic: str) -> None:
-        """A flood of bad messages has stopped a consumer."""
-        self._flooded.labels(topic).set(1)
+        """A consumer is paused because too many messages are bad."""
+        self._paused.labels(topic).set(1)
 
     def position(
         self, topic: str, partition: int, *, offset: int, highwater: int, record_time: float

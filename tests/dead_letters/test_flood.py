@@ -31,7 +31,7 @@ def send(deployment: Deployment, *messages: Any, partition: int = 0, kind: str =
     deployment.producer.flush()
 
 
-def flooded(process: Process, kind: str = "predictions") -> bool:
+def paused(process: Process, kind: str = "predictions") -> bool:
     return process.metric(f'credence_consumer_paused{{topic="{kind}"}}') == 1
 
 
@@ -74,10 +74,10 @@ def test_a_flood_that_begins_in_the_middle_of_a_batch_larger_than_the_window(dep
     send(deployment, *map(newcomer, range(300, 800)))
     send(deployment, *map(prediction, range(800, 900)))
     with deployment.process("consume", "predictions") as process:
-        wait_for(lambda: flooded(process), seconds=60, what="the flood is told")
+        wait_for(lambda: paused(process), seconds=60, what="too many bad messages")
         status, body = process.get("/readyz")
         assert status == 503
-        assert "flooded" in body
+        assert "paused" in body
         assert process.get("/healthz")[0] == 200
         stop(process)
     # Whatever batches the records came in: what is stored and committed ends before the flood was told, and
@@ -93,7 +93,7 @@ def test_a_flood_that_begins_in_the_middle_of_a_batch_larger_than_the_window(dep
 def test_a_flood_right_at_the_start_discards_no_window_of_it(deployment: Deployment) -> None:
     send(deployment, *map(newcomer, range(WINDOW - 10)))
     with deployment.process("consume", "predictions") as process:
-        wait_for(lambda: flooded(process), seconds=60, what="the flood is told")
+        wait_for(lambda: paused(process), seconds=60, what="too many bad messages")
         stop(process)
     stored = deployment.facts().traffic().offsets.get(0, 0)
     assert committed(deployment) <= stored <= WINDOW // 2
@@ -108,7 +108,7 @@ def test_a_flood_in_one_partition_stops_the_others_and_they_lose_nothing(deploym
         send(deployment, *map(prediction, range(50)), partition=0)
         wait_for(lambda: deployment.predictions_stored() == 50, seconds=60, what="50 stored")
         send(deployment, *map(newcomer, range(100, 600)), partition=1)
-        wait_for(lambda: flooded(process), seconds=60, what="the flood is told")
+        wait_for(lambda: paused(process), seconds=60, what="too many bad messages")
         send(deployment, *map(prediction, range(600, 700)), partition=2)
         stop(process)
     discarded = deployment.facts().traffic().offsets.get(1, 0)
@@ -124,7 +124,7 @@ def test_one_record_with_thousands_of_bad_elements_is_a_flood_and_is_discarded_o
 ) -> None:
     send(deployment, prediction(0), ["no prediction" * 5] * 3_000, prediction(1))
     with deployment.process("consume", "predictions") as process:
-        wait_for(lambda: flooded(process), seconds=60, what="the flood is told")
+        wait_for(lambda: paused(process), seconds=60, what="too many bad messages")
         assert (
             process.metric('credence_dead_letters_total{reason="invalid_field",topic="predictions"}') is None
         )
@@ -145,7 +145,7 @@ def test_a_flood_of_labels_stops_their_consumer_and_is_read_again_after_the_rest
     label = {"request_id": "r", "item_id": "a", "true_class": "cat"}
     send(deployment, *[label | {"model": "newcomer"}] * 300, kind="labels")
     with deployment.process("consume", "labels") as process:
-        wait_for(lambda: flooded(process, "labels"), seconds=60, what="the flood is told")
+        wait_for(lambda: paused(process, "labels"), seconds=60, what="too many bad messages")
         stop(process)
     assert committed(deployment, kind="labels") <= WINDOW // 2
     mended(deployment)

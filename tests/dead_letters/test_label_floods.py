@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from store_site import NOW, Record, Site, draws_of, issue, message, outcomes, record
 
-from service.domain.errors import DeadLetterFlood, Unavailable
+from service.domain.errors import TooManyBadMessages, Unavailable
 from service.store.connection import Connection
 
 MODELS = {"m": {"classes": ["cat", "dog", "owl"], "assessments": {"ask": {"budget": {"labels": 9}}}}}
@@ -40,7 +40,7 @@ def test_nothing_of_a_batch_that_is_a_flood_is_applied(site: Site) -> None:
     step.assign(0, 0)
     batch = [label(0), *[record(1 + i, b"{") for i in range(6)], label(7, "b")]
     for _ in range(3):
-        with pytest.raises(DeadLetterFlood):
+        with pytest.raises(TooManyBadMessages):
             step.process(0, batch, NOW)
     assert answered(site) == []
     assert site.letters.kept == []
@@ -52,7 +52,7 @@ def test_labels_among_a_flood_that_redis_alone_can_tell_are_applied_once(site: S
     step = site.label_step()
     step.assign(0, 0)
     batch = [label(0), *[label(1 + i, "z") for i in range(6)], label(7, "b")]
-    with pytest.raises(DeadLetterFlood):
+    with pytest.raises(TooManyBadMessages):
         step.process(0, batch, NOW)
     assert site.letters.kept == []
     assert step.flush(0, NOW) == 0
@@ -77,7 +77,7 @@ def test_a_batch_that_grows_while_it_waits_counts_what_was_admitted_once(site: S
     site.letters.closed = False
     step.process(0, [*batch, label(4), label(5), label(6)], NOW)
     assert site.letters.reasons == ["malformed_json"] * 4
-    with pytest.raises(DeadLetterFlood):
+    with pytest.raises(TooManyBadMessages):
         step.process(0, [record(7, b"{"), record(8, b"{")], NOW)
 
 

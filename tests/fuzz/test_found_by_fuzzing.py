@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from store_site import NOW, Record, Site, message, record
 
 from consumers.formats.native import WirePrediction, decode_label, decode_predictions
-from service.domain.errors import BadMessage, DeadLetterFlood, Unavailable
+from service.domain.errors import BadMessage, TooManyBadMessages, Unavailable
 from service.domain.messages import Prediction
 from service.store.connection import Connection
 
@@ -103,5 +103,5 @@ def test_a_batch_that_grows_while_it_waits_counts_what_was_admitted_once(connect
     grown = [*bad, *[record(30 + i, message(i)) for i in range(10)]]
     try:
         step.process(0, grown, NOW)
-    except DeadLetterFlood:
+    except TooManyBadMessages:
         pytest.fail("30 of 40 messages are bad, and the window of 100 may have 50")

@@ -251,9 +251,9 @@ def test_of_an_emptied_redis_traffic_is_made_anew_and_refused_labels_answer_who_
 
         wait_until_stored(deployment, 1_000)
         assert pooled(deployment) == size
-        flooded = 'credence_consumer_paused{topic="labels"}'
+        paused = 'credence_consumer_paused{topic="labels"}'
         labels = start("consume", "labels")
-        wait_for(lambda: labels.metric(flooded) == 1, seconds=60, what="the flood")
+        wait_for(lambda: labels.metric(paused) == 1, seconds=60, what="the flood")
         end(labels)
         assert "CREDENCE_DEAD_LETTERS__PAUSE_RATIO=1 credence consume labels" in PAGE
         labels = start("consume", "labels", CREDENCE_DEAD_LETTERS__PAUSE_RATIO="1")

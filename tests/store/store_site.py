@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from redis_cluster import EmbeddedRedisCluster
 from wires import Wires
 
-from consumers.dead_letters import FloodGate, Rejected
+from consumers.dead_letters import BadMessageLimit, Rejected
 from consumers.formats.open_inference import OpenInference
 from consumers.ingest import ModelIngest
 from consumers.labels import LabelStep
@@ -140,7 +140,7 @@ class Site:
             },
             responses=OpenInference({name: m.tensors for name, m in self.settings.models.items()}),
             dead_letters=self.letters,
-            flood_gate=FloodGate(ratio=0.5, window=self._pause_window),
+            bad_message_limit=BadMessageLimit(ratio=0.5, window=self._pause_window),
             metrics=self._metrics,
             message_bytes=bounds.message_bytes,
             hash_key=HASH_KEY,
@@ -154,7 +154,7 @@ class Site:
             label_keys={name: vendor.label_key_bytes() for name, vendor in self.settings.vendors.items()},
             vendors={name: frozenset(self.settings.vendors_of(name)) for name in self.settings.models},
             dead_letters=self.letters,
-            flood_gate=FloodGate(ratio=0.5, window=self._pause_window),
+            bad_message_limit=BadMessageLimit(ratio=0.5, window=self._pause_window),
             metrics=self._metrics,
             message_bytes=self.settings.bounds.message_bytes,
         )

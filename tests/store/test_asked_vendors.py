@@ -24,7 +24,7 @@ from vendor_site import (
 )
 
 from consumers.dead_letter_format import letter_headers, read_letter
-from service.domain.errors import DeadLetterFlood
+from service.domain.errors import TooManyBadMessages
 from service.domain.label_signatures import sign
 from service.domain.messages import LabelRequest
 from service.monitoring.vendor_routing import VendorAssignment
@@ -142,7 +142,7 @@ def test_a_vendor_that_contradicts_itself_over_and_over_stops_nobodys_labels(con
 def test_a_flood_of_labels_that_no_vendor_was_asked_for_stops_the_consumer(connection: Connection) -> None:
     site = site_of(connection, pause_window=50)
     request = one_of(site)
-    with pytest.raises(DeadLetterFlood):
+    with pytest.raises(TooManyBadMessages):
         apply(site, *[label(request, None) for _ in range(100)])
 
 

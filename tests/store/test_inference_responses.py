@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from store_site import NOW, Site, assert_same_facts, message, record
 
-from service.domain.errors import DeadLetterFlood
+from service.domain.errors import TooManyBadMessages
 from service.store.connection import Connection
 from service.store.records import PoolRecord, decode_pool_record
 
@@ -137,7 +137,7 @@ def test_bad_rows_count_one_by_one_towards_a_flood(connection: Connection) -> No
     step = site.prediction_step()
     step.assign(0, 0)
     rows = [ROWS[0] | {"item_id": str(i), "score": 2.0 if i < 6 else 0.5} for i in range(10)]
-    with pytest.raises(DeadLetterFlood, match="6 of the last 10"):
+    with pytest.raises(TooManyBadMessages, match="6 of the last 10"):
         step.process(0, [record(0, response(rows))], NOW)
     assert site.letters.kept == []
 

@@ -26,7 +26,7 @@ from store_site import (
 
 from consumers.arrivals import FUTURE_SECONDS
 from service.demo.servers import EmbeddedRedis
-from service.domain.errors import DeadLetterFlood, FlushRefused, Unavailable
+from service.domain.errors import FlushRefused, TooManyBadMessages, Unavailable
 from service.domain.messages import LABEL_TYPE, PREDICTION_TYPE
 from service.store.connection import Connection
 from service.store.records import PoolRecord, decode_pool_record
@@ -435,7 +435,7 @@ def test_a_flood_of_bad_messages_stops_the_consumer_before_anything_is_discarded
     step.flush(0, NOW)
     flood = [record(4 + i, b"{") for i in range(6)]
     for _ in range(2):
-        with pytest.raises(DeadLetterFlood):
+        with pytest.raises(TooManyBadMessages):
             step.process(0, flood, NOW)
     assert site.letters.kept == []
     step.flush(0, NOW + 100)
@@ -656,7 +656,7 @@ def test_a_flood_of_bad_labels_stops_the_consumer_before_anything_is_discarded(
     site = Site(connection, MODELS, pause_window=10)
     step = site.label_step()
     step.assign(0, 0)
-    with pytest.raises(DeadLetterFlood):
+    with pytest.raises(TooManyBadMessages):
         step.process(0, [record(i, b"{") for i in range(10)], NOW)
     assert site.letters.kept == []
     assert step.flush(0, NOW) == 0
