@@ -140,7 +140,7 @@ class PredictionStep:
 
         Raises:
             Unavailable: Redis or Kafka cannot answer now; give the same batch again later.
-            TooManyBadMessages: too many messages are bad; nothing of the batch was discarded.
+            TooManyBadMessages: nothing of the batch was discarded.
         """
         decoded = decode_records(records, message_bytes=self._message_bytes, responses=self._responses)
         parts, errors = self._checked(partition, records, decoded)

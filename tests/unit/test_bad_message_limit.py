@@ -13,16 +13,16 @@ from consumers.dead_letters import BadMessageLimit
 from service.domain.errors import TooManyBadMessages
 
 
-def fed(gate: BadMessageLimit, *batches: tuple[int, int]) -> BadMessageLimit:
-    """A gate that has admitted batches of (messages, bad)."""
+def fed(limit: BadMessageLimit, *batches: tuple[int, int]) -> BadMessageLimit:
+    """A limit that has admitted batches of (messages, bad)."""
     for messages, bad in batches:
-        gate.admit(messages=messages, bad=bad)
-    return gate
+        limit.admit(messages=messages, bad=bad)
+    return limit
 
 
 def test_good_messages_always_pass() -> None:
-    gate = BadMessageLimit(ratio=0.0, window=10)
-    fed(gate, *[(7, 0)] * 100)
+    limit = BadMessageLimit(ratio=0.0, window=10)
+    fed(limit, *[(7, 0)] * 100)
 
 
 def test_bad_messages_pass_up_to_the_ratio() -> None:
@@ -39,43 +39,43 @@ def test_few_bad_messages_at_the_start_are_no_flood_though_there_are_no_others_y
 
 
 def test_a_flood_at_the_start_is_told_as_soon_as_no_good_message_could_mend_it() -> None:
-    gate = fed(BadMessageLimit(ratio=0.5, window=10), (5, 5))
+    limit = fed(BadMessageLimit(ratio=0.5, window=10), (5, 5))
     with pytest.raises(TooManyBadMessages, match="6 of the last 6 messages"):
-        gate.admit(messages=1, bad=1)
+        limit.admit(messages=1, bad=1)
 
 
 def test_a_good_message_is_never_a_flood() -> None:
-    gate = fed(BadMessageLimit(ratio=0.0, window=10), (10, 0))
+    limit = fed(BadMessageLimit(ratio=0.0, window=10), (10, 0))
     with pytest.raises(TooManyBadMessages):
-        gate.admit(messages=1, bad=1)
-    gate.admit(messages=1, bad=0)
+        limit.admit(messages=1, bad=1)
+    limit.admit(messages=1, bad=0)
 
 
 def test_one_record_with_very_many_bad_elements_is_a_flood() -> None:
-    gate = fed(BadMessageLimit(ratio=0.5, window=1_000), *[(1, 0)] * 1_000)
+    limit = fed(BadMessageLimit(ratio=0.5, window=1_000), *[(1, 0)] * 1_000)
     with pytest.raises(TooManyBadMessages, match="500000 of the last 501000 messages"):
-        gate.admit(messages=500_000, bad=500_000)
+        limit.admit(messages=500_000, bad=500_000)
 
 
 def test_a_batch_larger_than_the_window_is_judged_as_a_whole() -> None:
-    gate = BadMessageLimit(ratio=0.5, window=10)
-    fed(gate, (100, 50))
+    limit = BadMessageLimit(ratio=0.5, window=10)
+    fed(limit, (100, 50))
     with pytest.raises(TooManyBadMessages, match="150 of the last 200 messages"):
-        gate.admit(messages=100, bad=100)
+        limit.admit(messages=100, bad=100)
 
 
 def test_looking_counts_nothing() -> None:
-    gate = BadMessageLimit(ratio=0.5, window=10)
+    limit = BadMessageLimit(ratio=0.5, window=10)
     for _ in range(100):
-        gate.check(messages=1, bad=1)
+        limit.check(messages=1, bad=1)
     with pytest.raises(TooManyBadMessages):
-        gate.check(messages=6, bad=6)
-    fed(gate, (5, 5))
+        limit.check(messages=6, bad=6)
+    fed(limit, (5, 5))
 
 
 def test_batches_without_messages_leave_nothing_behind() -> None:
-    gate = fed(BadMessageLimit(ratio=0.5, window=10), *[(0, 0)] * 1_000, (3, 1), *[(0, 0)] * 1_000)
-    assert len(gate._batches) == 1
+    limit = fed(BadMessageLimit(ratio=0.5, window=10), *[(0, 0)] * 1_000, (3, 1), *[(0, 0)] * 1_000)
+    assert len(limit._batches) == 1
 
 
 @settings(derandomize=True)
@@ -89,38 +89,38 @@ def test_batches_without_messages_leave_nothing_behind() -> None:
 def test_memory_is_bounded_by_the_window_and_what_is_left_of_it_is_less_than_one(
     batches: list[tuple[int, int]], window: int, ratio: float
 ) -> None:
-    gate = BadMessageLimit(ratio=ratio, window=window)
+    limit = BadMessageLimit(ratio=ratio, window=window)
     for messages, bad in batches:
         with suppress(TooManyBadMessages):
-            gate.admit(messages=messages, bad=bad)
-        assert len(gate._batches) <= window
-        assert gate._messages == sum(kept for kept, _ in gate._batches)
-        assert gate._messages - (gate._batches[0][0] if gate._batches else 0) < window
+            limit.admit(messages=messages, bad=bad)
+        assert len(limit._batches) <= window
+        assert limit._messages == sum(kept for kept, _ in limit._batches)
+        assert limit._messages - (limit._batches[0][0] if limit._batches else 0) < window
 
 
 def test_a_flood_in_many_small_batches_is_seen_like_one_in_a_large_batch() -> None:
-    gate = fed(BadMessageLimit(ratio=0.5, window=100), *[(1, 0)] * 100)
+    limit = fed(BadMessageLimit(ratio=0.5, window=100), *[(1, 0)] * 100)
     with pytest.raises(TooManyBadMessages):
-        fed(gate, *[(1, 1)] * 60)
+        fed(limit, *[(1, 1)] * 60)
 
 
 def test_what_lies_behind_the_window_is_forgotten() -> None:
-    gate = fed(BadMessageLimit(ratio=0.5, window=10), (5, 4), *[(5, 0)] * 4)
-    fed(gate, (5, 4))
+    limit = fed(BadMessageLimit(ratio=0.5, window=10), (5, 4), *[(5, 0)] * 4)
+    fed(limit, (5, 4))
 
 
 def test_a_long_good_past_does_not_excuse_a_flood() -> None:
-    gate = fed(BadMessageLimit(ratio=0.5, window=10), *[(1, 0)] * 10_000)
+    limit = fed(BadMessageLimit(ratio=0.5, window=10), *[(1, 0)] * 10_000)
     with pytest.raises(TooManyBadMessages):
-        fed(gate, *[(1, 1)] * 10)
+        fed(limit, *[(1, 1)] * 10)
 
 
 def test_a_batch_that_was_refused_is_not_counted_and_refused_again() -> None:
-    gate = fed(BadMessageLimit(ratio=0.5, window=10), (10, 0))
+    limit = fed(BadMessageLimit(ratio=0.5, window=10), (10, 0))
     for _ in range(3):
         with pytest.raises(TooManyBadMessages, match="30 of the last 40 messages"):
-            gate.admit(messages=30, bad=30)
-    fed(gate, (10, 5))
+            limit.admit(messages=30, bad=30)
+    fed(limit, (10, 5))
 
 
 def test_with_a_ratio_of_1_everything_passes() -> None:
@@ -134,7 +134,7 @@ def test_with_a_ratio_of_0_one_bad_message_among_enough_stops() -> None:
 
 def test_the_window_and_what_is_asked_about_decide_and_nothing_older() -> None:
     rng = random.Random(5)
-    gate = BadMessageLimit(ratio=0.3, window=50)
+    limit = BadMessageLimit(ratio=0.3, window=50)
     admitted: list[bool] = []
     refusals = 0
     for _ in range(2_000):
@@ -143,8 +143,8 @@ def test_the_window_and_what_is_asked_about_decide_and_nothing_older() -> None:
         if bad and sum(last) > 0.3 * max(50, len(last)):
             refusals += 1
             with pytest.raises(TooManyBadMessages):
-                gate.admit(messages=1, bad=1)
+                limit.admit(messages=1, bad=1)
         else:
-            gate.admit(messages=1, bad=int(bad))
+            limit.admit(messages=1, bad=int(bad))
             admitted.append(bad)
     assert refusals > 20
