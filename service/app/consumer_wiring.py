@@ -13,7 +13,7 @@ from consumers.ingest import ModelIngest
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
 from service.app.pool_sizing import asked_pools, pool_sizes
-from service.app.wiring import model_keys, request_stores
+from service.app.wiring import label_store, model_keys
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
 from service.domain.pool_key import PoolKey
@@ -30,7 +30,7 @@ def shard_store(
     pools = asked_pools(settings, model, space)
     return ShardStore(
         connection,
-        model_keys(settings, model, space),
+        model_keys(settings, model),
         space,
         pool_ids=pools,
         pool_sizes=pool_sizes(settings, model, pools),
@@ -112,7 +112,7 @@ def label_step(
 ) -> LabelStep:
     """What takes in the labels of all models."""
     return LabelStep(
-        request_stores(settings, connection),
+        {name: label_store(settings, connection, name) for name in settings.models},
         {name: frozenset(model.classes) for name, model in settings.models.items()},
         label_keys={name: vendor.label_key_bytes() for name, vendor in settings.vendors.items()},
         vendors={name: frozenset(settings.vendors_of(name)) for name in settings.models},

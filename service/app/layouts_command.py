@@ -22,7 +22,7 @@ def _store(settings: Settings) -> LayoutStore:
 
 def _used(settings: Settings) -> set[tuple[str, str]]:
     """Model and layout of all that this configuration uses."""
-    return {(name, model_keys(settings, name, settings.cell_space(name)).layout) for name in settings.models}
+    return {(name, model_keys(settings, name).layout) for name in settings.models}
 
 
 def _rows(layouts: list[StoredLayout], used: set[tuple[str, str]]) -> Iterator[str]:

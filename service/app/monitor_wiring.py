@@ -41,14 +41,14 @@ def model_monitor(
         performance_failed: called when that failed.
     """
     space = settings.cell_space(model)
-    keys = model_keys(settings, model, space)
+    keys = model_keys(settings, model)
     model_settings = settings.models[model]
     return ModelMonitor(
         model,
         model_settings,
         space,
         reader=FactReader(connection, keys, space, decay=model_settings.traffic_decay_per_second),
-        requests=request_store(settings, connection, keys),
+        requests=request_store(settings, connection, model),
         mark_store=MarkStore(connection, keys),
         pool_ids=asked_pools(settings, model, space),
         checkpoints=CheckpointStore(connection, keys),

@@ -28,7 +28,7 @@ def _stores(options: argparse.Namespace) -> Iterator[tuple[str, ReferenceStore, 
         raise ConfigurationError([(options.model, f"is no model; there are: {known}")], _COMMAND_LINE)
     connection = Connection(build_redis(settings.redis), settings.redis.prefix)
     for name in settings.models if options.model is None else [options.model]:
-        keys = model_keys(settings, name, settings.cell_space(name))
+        keys = model_keys(settings, name)
         yield name, ReferenceStore(connection, keys), settings
 
 

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from service.app.monitor_wiring import model_monitor
 from service.app.scheduler import RequestPublisher, Rounds, start_schedule
-from service.app.wiring import request_stores
+from service.app.wiring import request_store
 from service.config.settings import Settings
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.prometheus import SnapshotCollector
@@ -76,7 +76,7 @@ class RoundRunner:
             publisher = RequestPublisher(
                 producer,
                 settings.kafka.topics.label_requests,
-                request_stores(settings, connection),
+                {name: request_store(settings, connection, name) for name in settings.models},
                 metrics,
                 vendor_topics={name: v.topic for name, v in settings.vendors.items() if v.topic is not None},
             )

@@ -19,10 +19,7 @@ from service.telemetry.instruments import VendorMetrics
 
 def claim_stores(settings: Settings, connection: Connection) -> dict[str, ClaimStore]:
     """The claims of every model's requests."""
-    return {
-        name: ClaimStore(connection, model_keys(settings, name, settings.cell_space(name)))
-        for name in settings.models
-    }
+    return {name: ClaimStore(connection, model_keys(settings, name)) for name in settings.models}
 
 
 def vendor_desk(
@@ -43,7 +40,7 @@ def vendor_desk(
             claims=claims[name],
             asked=AskedRequests(
                 connection,
-                model_keys(settings, name, settings.cell_space(name)),
+                model_keys(settings, name),
                 remembered_seconds=int(settings.bounds.correction_days * 86_400),
             ),
         )

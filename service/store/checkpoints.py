@@ -10,8 +10,7 @@ import hashlib
 
 import msgspec
 
-from service.domain.errors import FenceRefused
-from service.store.connection import Connection, unavailable_when_away
+from service.store.connection import Connection, ModelStore, unavailable_when_away
 from service.store.keys import ModelKeys
 from service.store.references import ReferenceWindow
 
@@ -77,26 +76,16 @@ class EvidenceCheckpoint(msgspec.Struct, frozen=True, array_like=True):
 _decode = msgspec.msgpack.Decoder(EvidenceCheckpoint).decode
 
 
-class CheckpointStore:
-    """The checkpoint of one model, as one process knows it.
-
-    Args:
-        connection: to Redis.
-        keys: of the model.
-    """
+class CheckpointStore(ModelStore):
+    """The checkpoint of one model, as one process knows it."""
 
     def __init__(self, connection: Connection, keys: ModelKeys) -> None:
-        self._connection = connection
-        self._keys = keys
+        super().__init__(connection, keys)
         self._digest: bytes | None = None
         self._known: EvidenceCheckpoint | None = None
 
     def checkpoint(self) -> EvidenceCheckpoint | None:
-        """The checkpoint, if there is one. It is read again only where it has changed.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """The checkpoint, if there is one. It is read again only where it has changed."""
         client, key = self._connection.client, self._keys.evidence
         with unavailable_when_away():
             if client.hget(key, "digest") == self._digest:
@@ -107,18 +96,11 @@ class CheckpointStore:
         return self._known
 
     def keep(self, checkpoint: EvidenceCheckpoint, *, epoch: int) -> None:
-        """Keep a checkpoint in place of the one before.
-
-        Args:
-            checkpoint: it has seen more than the one before.
-            epoch: the leader's.
+        """Keep a checkpoint of more labels in place of the one before; `epoch` is the leader's.
 
         Raises:
             FenceRefused: a newer leader has written.
-            Unavailable: Redis cannot answer now. Keeping the same again is harmless.
         """
         state = msgspec.msgpack.encode(checkpoint)
         digest = hashlib.blake2b(state, digest_size=12).hexdigest()
-        keys = [self._keys.fence, self._keys.evidence]
-        if self._connection.run("keep_checkpoint", keys, [epoch, digest, state]) == b"fenced":
-            raise FenceRefused("a newer leader has taken over; this one keeps no evidence")
+        self._run_fenced("keep_checkpoint", [self._keys.evidence], [epoch, digest, state])

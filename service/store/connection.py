@@ -1,4 +1,4 @@
-"""What every part of the store shares: the client, its scripts, and how its failures are told."""
+"""The connection to Redis: the client, its scripts, and the translation of its errors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Any
 import redis
 from redis.cluster import RedisCluster
 
-from service.domain.errors import Unavailable
+from service.domain.errors import FenceRefused, Unavailable
 from service.store.errors import redis_refusal
+from service.store.keys import ModelKeys
 
 _PASSING_REPLIES = re.compile(
     r"(?:^|: -|caused error: )"
@@ -59,6 +60,9 @@ def unavailable_when_away() -> Iterator[None]:
             raise Unavailable("redis", error) from error
         raise
 
+
+Argument = str | bytes | int | float
+"""An argument of a script, as the client encodes it."""
 
 _CALL = re.compile(r"redis\.call\('([A-Z]+)'")
 
@@ -106,7 +110,7 @@ class Connection:
         """Whether keys of several models may be on several servers."""
         return isinstance(self.client, RedisCluster)
 
-    def run(self, script: str, keys: Sequence[str], arguments: Sequence[str | bytes | int | float]) -> Any:
+    def run(self, script: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
         """Run one of the scripts in `lua/` by its file's name.
 
         Raises:
@@ -125,6 +129,16 @@ class Connection:
                 self._look_elsewhere(error)
                 raise
 
+    @contextmanager
+    def pipeline(self, *, transaction: bool) -> Iterator[Any]:
+        """A pipeline of the client, which is executed within the block.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        with unavailable_when_away():
+            yield self.client.pipeline(transaction=transaction)
+
     def _script(self, name: str) -> tuple[str, str]:
         if name not in self._scripts:
             text = _guarded(name)
@@ -139,3 +153,30 @@ class Connection:
                 self.client.nodes_manager.startup_nodes.setdefault(node.name, node)
         elif isinstance(error, redis.ReadOnlyError) or _READ_ONLY.search(str(error)):
             self.client.connection_pool.disconnect(inuse_connections=False)
+
+
+class ModelStore:
+    """Base of the stores of one model.
+
+    Every method raises `Unavailable` while Redis cannot answer, and may then be called again with the same
+    arguments: what was applied already is not applied twice.
+
+    Args:
+        connection: to Redis.
+        keys: of the model.
+    """
+
+    def __init__(self, connection: Connection, keys: ModelKeys) -> None:
+        self._connection = connection
+        self._keys = keys
+
+    def _run_fenced(self, script: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
+        """Run a script of the leader, which refuses an epoch older than that of the last write.
+
+        Raises:
+            FenceRefused: a newer leader has written.
+        """
+        reply = self._connection.run(script, [self._keys.fence, *keys], arguments)
+        if reply in (b"fenced", [b"fenced"]):
+            raise FenceRefused("a newer leader has taken over; this process no longer leads")
+        return reply

@@ -12,7 +12,7 @@ from service.domain.arrays import Floats
 from service.domain.cells import CellSpace
 from service.domain.traffic import Traffic, merge_probability_sums, merge_traffic
 from service.domain.traffic_tables import tables
-from service.store.connection import Connection, unavailable_when_away
+from service.store.connection import Connection, ModelStore, unavailable_when_away
 from service.store.keys import ModelKeys
 from service.store.records import (
     Fact,
@@ -142,7 +142,7 @@ class RequestFacts:
     tallies: dict[tuple[str, str], int]
 
 
-class FactReader:
+class FactReader(ModelStore):
     """Reads one model's facts.
 
     Args:
@@ -153,18 +153,13 @@ class FactReader:
     """
 
     def __init__(self, connection: Connection, keys: ModelKeys, space: CellSpace, *, decay: float) -> None:
-        self._connection = connection
-        self._keys = keys
+        super().__init__(connection, keys)
         self._decay = decay
         self._specs = tables(space)
         self._marks = MarkStore(connection, keys)
 
     def traffic(self) -> TrafficFacts:
-        """Traffic of all shards together.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """Traffic of all shards together."""
         client, keys = self._connection.client, self._keys
         with unavailable_when_away():
             partitions = sorted(int(p) for p in client.smembers(keys.partitions))
@@ -202,9 +197,6 @@ class FactReader:
 
         Args:
             most: items to read, of all shards together.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
         """
         client, keys = self._connection.client, self._keys
         found: dict[tuple[int, bytes], PoolRecord] = {}
@@ -222,14 +214,9 @@ class FactReader:
         return list(found.values())
 
     def requests(self) -> RequestFacts:
-        """Requests in flight, the outbox's size, budgets and tallies.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """Requests in flight, the outbox's size, budgets and tallies."""
         keys = self._keys
-        with unavailable_when_away():
-            pipeline = self._connection.client.pipeline(transaction=True)
+        with self._connection.pipeline(transaction=True) as pipeline:
             pipeline.hgetall(keys.open)
             pipeline.hlen(keys.outbox)
             pipeline.hgetall(keys.budget)
@@ -243,19 +230,11 @@ class FactReader:
         )
 
     def marks(self) -> Marks:
-        """Traffic by earlier times; read before the traffic, which then is no less than by any mark.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """Traffic by earlier times; read before the traffic, which then is no less than by any mark."""
         return self._marks.marks()
 
     def reference(self) -> ReferenceWindow | None:
-        """What "now" is compared with, if a window was set.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """What "now" is compared with, if a window was set."""
         return ReferenceStore(self._connection, self._keys).window()
 
     def outcomes(self, after: Position) -> OutcomePage | None:
@@ -267,13 +246,9 @@ class FactReader:
         Returns:
             A page. None when the stream does not hold `after` any more (it was restored from an older state,
             or has been trimmed so far): then the caller starts anew.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
         """
         key = self._keys.outcomes
-        with unavailable_when_away():
-            pipeline = self._connection.client.pipeline(transaction=True)
+        with self._connection.pipeline(transaction=True) as pipeline:
             pipeline.xrange(key, min=_entry_id(after), max=_entry_id(after))
             pipeline.xrange(key, count=1)
             pipeline.xrange(key, min=f"({_entry_id(after)}", count=_PAGE)

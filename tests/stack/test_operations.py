@@ -309,7 +309,7 @@ def test_traffic_and_pool_of_all_models_are_made_anew_and_the_rest_stays(deploym
 
 def counted(deployment: Deployment, model: str) -> int:
     """Predictions that the layout in use counts, as `credence layouts list` tells."""
-    keys = model_keys(deployment.settings, model, deployment.settings.cell_space(model))
+    keys = model_keys(deployment.settings, model)
     printed = deployment.run_command("layouts", "list").stdout
     found = re.search(rf"^{model} +{keys.layout} +in use +\d+ +(\d+)", printed, re.MULTILINE)
     return 0 if found is None else int(found[1])
