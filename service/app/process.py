@@ -32,7 +32,6 @@ from service.serving.web.monitoring import monitoring_app
 from service.serving.web.server import WebServer
 from service.store.client import build_redis
 from service.store.connection import Connection
-from service.store.keys import ModelKeys
 from service.store.lease import keep_hash_key, shared_hash_key
 from service.store.topics import TopicProgress
 from service.telemetry.health import Health
@@ -222,7 +221,7 @@ class Application:
                 dead_letters=dead_letters(settings, producer, source_topic=topics.predictions),
                 metrics=self._metrics,
             )
-            progress = topic_progress(settings, connection, ModelKeys.shard)
+            progress = topic_progress(settings, connection, lambda keys: keys.shard)
             yield self._keeper(step, topics.predictions, progress)
         if "labels" in self._roles:
             self._metrics.takes_labels(settings.models)
@@ -232,7 +231,9 @@ class Application:
                 dead_letters=dead_letters(settings, producer, source_topic=topics.labels),
                 metrics=self._metrics,
             )
-            yield self._keeper(labels, topics.labels, topic_progress(settings, connection, ModelKeys.labels))
+            yield self._keeper(
+                labels, topics.labels, topic_progress(settings, connection, lambda keys: keys.labels)
+            )
 
     def _keeper(self, step: Step, topic: str, progress: TopicProgress) -> LoopKeeper:
         keeper = LoopKeeper(

@@ -67,8 +67,8 @@ def correction_seconds(settings: Settings) -> int:
 
 
 def topic_progress(
-    settings: Settings, connection: Connection, key: Callable[[ModelKeys, int], str]
+    settings: Settings, connection: Connection, hashes: Callable[[ModelKeys], Callable[[int], str]]
 ) -> TopicProgress:
-    """Progress of all models in a topic; `key` names the hash with a model's progress in a partition."""
-    keys = [model_keys(settings, name) for name in settings.models]
-    return TopicProgress(connection, lambda partition: [key(each, partition) for each in keys])
+    """Progress of all models in a topic; `hashes` gives a model's keys that hold it, by partition."""
+    keys = [hashes(model_keys(settings, name)) for name in settings.models]
+    return TopicProgress(connection, lambda partition: [key(partition) for key in keys])

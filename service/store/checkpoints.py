@@ -1,7 +1,7 @@
-"""Checkpoints of evidence: what labels said that the outcome stream has let go of, or soon will.
+"""Checkpoints of evidence from labels that the outcome stream trims.
 
 Evidence is a running product over all labels ever. The stream keeps a bounded number of them, so the leader
-writes down what the oldest ones said before they go. Every process continues from there.
+stores the evidence of the oldest ones before they are trimmed. Every process continues from there.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from service.store.references import ReferenceWindow
 
 
 class DatedChange(msgspec.Struct, frozen=True, array_like=True):
-    """A change that was confirmed by the checkpoint; times in seconds since the epoch.
+    """A change that the checkpoint has confirmed; times in seconds since the epoch.
 
     Attributes:
         at: when the first label after it was requested.
-        earliest: the same, of the lower end of its interval.
-        latest: of the upper end.
-        predicted_at: when that label's item was predicted.
-        labels: since then, by the checkpoint.
+        earliest: the same for the lower end of its interval.
+        latest: the same for the upper end.
+        predicted_at: when the item of the first label was predicted.
+        labels: since the change, up to the checkpoint.
     """
 
     at: float
@@ -34,14 +34,13 @@ class DatedChange(msgspec.Struct, frozen=True, array_like=True):
 
 
 class GroupingState(msgspec.Struct, frozen=True, array_like=True):
-    """Evidence about the groups of one grouping, as far as it is needed to continue.
+    """Evidence about the groups of one grouping, as needed to continue.
 
     Attributes:
-        grouping: its name then.
-        key: what it is known by, as `grouping_key` of `service/domain/grouping_fingerprints.py` makes it.
+        key: of the grouping, from `grouping_key` of `service/domain/grouping_fingerprints.py`.
         groups: names of the groups [G].
         columns: by name, little-endian 8-byte numbers, [G] or [G, K].
-        changes: those that were confirmed, by group.
+        changes: confirmed ones, by group.
     """
 
     grouping: str
@@ -52,14 +51,12 @@ class GroupingState(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EvidenceCheckpoint(msgspec.Struct, frozen=True, array_like=True):
-    """What all labels said whose requests have a place up to `place`.
+    """Evidence from all labels whose requests have a place up to `place` (`service/domain/request_order.py`).
 
     Attributes:
-        place: of the last request that it knows, as `service/domain/request_order.py` gives it.
-        reference: `since`, `until` and `set_at` of the window that it was made with, if one was set.
+        reference: `since`, `until` and `set_at` of the reference window, if one was set.
         arrivals: groups in the order in which labels were first requested for them: the key of the grouping,
             and the name of the group.
-        groupings: their evidence.
     """
 
     place: int
@@ -69,7 +66,7 @@ class EvidenceCheckpoint(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def window(self) -> ReferenceWindow | None:
-        """The window that it was made with."""
+        """The reference window that it was made with."""
         return None if self.reference is None else ReferenceWindow(*self.reference)
 
 

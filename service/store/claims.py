@@ -27,19 +27,18 @@ from service.store.keys import ModelKeys
 ClaimStatus = Literal["ok", "unknown", "lost", "expired", "submitted"]
 ClaimState = Literal["claimable", "claimed", "submitted"]
 
-_LOOKED_THROUGH = 1_000
-"""Of so many claimable requests the most urgent ones are given."""
+_SEARCHED_REQUESTS = 1_000
+"""Claimable requests among which the most urgent ones are chosen."""
 
 _STATES: dict[bytes, ClaimState] = {b"c": "claimed", b"s": "submitted"}
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A request that is held.
+    """A request that is held under a claim.
 
     Attributes:
-        request_id: of the label request.
-        claim_id: as the claimer made it.
+        claim_id: made by the claimer.
         message: the label request, JSON as on Kafka.
         leased_until: end of the lease, seconds since the epoch; never after the request's deadline.
         state: `claimed`, or `submitted` while its answer is on its way.
@@ -54,14 +53,14 @@ class Claim:
 
 @dataclass(frozen=True)
 class Changed:
-    """What became of a claim.
+    """Result of a change to a claim.
 
     Attributes:
-        status: `ok`; or `unknown`: the request is not open, or not this vendor's, which are not told apart;
+        status: `ok`; or `unknown`: the request is not open, or not this vendor's;
             `lost`: it is not held under this claim id: somebody else has claimed it, or it was released;
             `expired`: the lease has ended, and nobody has claimed the request since;
             `submitted`: its answer is on its way, so it can be neither renewed nor released.
-        leased_until: end of the lease by now, seconds since the epoch; 0 unless the status is `ok`.
+        leased_until: new end of the lease, seconds since the epoch; 0 unless the status is `ok`.
     """
 
     status: ClaimStatus
@@ -73,11 +72,11 @@ class Looked:
     """An open request of this vendor.
 
     Attributes:
-        state: `claimable`, also where a lease has ended; `claimed`; or `submitted`.
-        claim_id: that holds it; empty while it is claimable.
+        state: `claimable`, also after a lease has ended; `claimed`; or `submitted`.
+        claim_id: empty while it is claimable.
         message: the label request, JSON as on Kafka.
         leased_until: end of the lease, seconds since the epoch; 0 while it is claimable.
-        deadline: when the request ends, seconds since the epoch.
+        deadline: of the request, seconds since the epoch.
     """
 
     state: ClaimState
@@ -115,7 +114,7 @@ class ClaimStore(ModelStore):
         reply: list[bytes] = self._connection.run(
             "claim_requests",
             [keys.claimable(vendor), keys.claims, keys.deadlines],
-            [now, now + lease_seconds, _LOOKED_THROUGH, *claim_ids],
+            [now, now + lease_seconds, _SEARCHED_REQUESTS, *claim_ids],
         )
         ids = [request_id.decode() for request_id in reply[::2]]
         return self._claims(vendor, ids, reply[1::2])
@@ -185,8 +184,6 @@ class ClaimStore(ModelStore):
 
     def _claims(self, vendor: str, ids: Sequence[str], records: Sequence[bytes]) -> list[Claim]:
         """Claims with their messages; without those that were closed, or issued to others, meanwhile."""
-        if not ids:
-            return []
         with self._connection.pipeline(transaction=False) as pipeline:
             for request_id in ids:
                 pipeline.hget(self._keys.request(request_id), "message")
@@ -200,12 +197,7 @@ class ClaimStore(ModelStore):
 
 
 class ClaimableSets:
-    """The claimable sets that a script touches, each named once, behind its other keys.
-
-    Args:
-        keys: of the model.
-        behind: how many keys the script has besides.
-    """
+    """The claimable sets that a script touches, each named once, after its `behind` other keys."""
 
     def __init__(self, keys: ModelKeys, *, behind: int) -> None:
         self._keys = keys
@@ -213,7 +205,7 @@ class ClaimableSets:
         self._positions: dict[str, int] = {}
 
     def position(self, vendor: str) -> int:
-        """Where a vendor's set stands among the script's keys, from 1; 0 without a vendor."""
+        """Position of a vendor's set among the script's keys, from 1; 0 without a vendor."""
         if not vendor:
             return 0
         return self._positions.setdefault(vendor, self._behind + len(self._positions) + 1)

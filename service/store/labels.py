@@ -24,7 +24,7 @@ class LabelEvent:
         digest: 16 hexadecimal digits that differ between different labels for one request.
         true_class: empty for a skip and a retraction.
         time: seconds since the epoch.
-        vendor: who signed it; empty where vendors are not configured.
+        vendor: who signed it; empty if no vendors are configured.
     """
 
     request_id: str
@@ -68,21 +68,14 @@ class LabelStore(ModelStore):
         self._outcome_limit = outcome_limit
 
     def apply(self, partition: int, labels: Sequence[LabelEvent], *, now: float) -> list[Applied]:
-        """Apply a batch of labels, each at most once; order matters within one request alone.
+        """Apply at least one label of a partition, each at most once.
 
-        Args:
-            partition: of the labels topic.
-            labels: at least one.
-            now: seconds since the epoch.
-
-        Returns:
-            What became of every label.
+        Their order matters only within one request.
         """
         keys = self._keys
-        names = [keys.open, keys.deadlines, keys.outbox, keys.outcomes, keys.tallies, keys.labels(partition)]
-        names.append(keys.claims)
-        arguments: list[Argument] = [self._outcome_limit, self._closed_seconds, now]
-        arguments.append(len(labels))
+        names = [keys.open, keys.deadlines, keys.outbox, keys.outcomes, keys.tallies]
+        names += [keys.labels(partition), keys.claims]
+        arguments: list[Argument] = [self._outcome_limit, self._closed_seconds, now, len(labels)]
         claimable = ClaimableSets(keys, behind=len(names) + 2 * len(labels))
         for label in labels:
             place = place_of(label.request_id)
@@ -105,15 +98,11 @@ class LabelStore(ModelStore):
         return None if offset is None else int(offset), int(batches or 0)
 
     def store_offset(self, partition: int, offset: int, *, batches: int) -> None:
-        """Remember how far labels are applied.
-
-        Args:
-            partition: of the labels topic.
-            offset: of the first label that is not applied yet.
-            batches: applied ever, as far as the caller knows.
+        """Store the offset of the first label that is not applied yet.
 
         Raises:
-            FlushRefused: Redis has lost batches, or somebody else applies some too.
+            FlushRefused: Redis knows another number of applied batches: it lost some, or another consumer
+                applies labels of this partition too.
         """
         reply = self._connection.run("store_labels_offset", [self._keys.labels(partition)], [offset, batches])
         if reply != b"ok":

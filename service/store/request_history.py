@@ -38,9 +38,8 @@ class Closed:
     """A request that was asked of a vendor.
 
     Attributes:
-        state: what became of it.
-        class_digest: of the true class; 0 where there is none.
-        labels: that it remembers.
+        class_digest: of the true class; 0 if there is none.
+        labels: number of labels that it remembers.
     """
 
     state: ClosedState

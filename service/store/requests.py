@@ -18,22 +18,19 @@ IssueStatus = Literal["issued", "gone", "shared", "budget"]
 ExpiryStatus = Literal["expired", "reissued", "changed", "submitted"]
 
 _ON_ITS_WAY_SECONDS = 60.0
-"""So long behind the end of its lease an answer is waited for that a vendor was told is taken."""
+"""How long a request waits, after its deadline, for an answer that the vendor API has accepted."""
 
 
 class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known of a request in flight without its item.
+    """A request in flight, without its item.
 
     Attributes:
-        assessment: who asked.
-        group: name of the group that it was drawn for.
-        attributes: by name.
-        predicted_class: by name.
+        group: the group that the item was drawn for.
         score: probability of the predicted class.
         attempt: counts from 1.
         requested_at: when the first attempt was issued, seconds since the epoch.
-        vendor: who was asked last; empty where vendors were not configured then.
-        shared: what further draws of the item know of themselves.
+        vendor: the vendor that was asked last; empty if no vendors were configured.
+        shared: further draws of the same item.
     """
 
     assessment: str
@@ -52,14 +49,12 @@ class Draw:
     """One pooled item to be turned into a label request.
 
     Attributes:
-        partition: whose shard pools it.
+        partition: of the shard that pools it.
         field: of its group's sketch.
         item_hash: as sketches hold it.
-        item_id: the producer's id.
-        request_id: of the one request that there can be for the item.
-        fact: what its outcome will keep.
+        request_id: of the only request that the item can have.
+        fact: the packed `Fact` of its outcome.
         message: for the labeller.
-        open: what is known of it while it is open.
         deadline: of the first attempt, seconds since the epoch.
     """
 
@@ -85,14 +80,13 @@ class Due:
 
 @dataclass(frozen=True)
 class Renewal:
-    """What becomes of a due request: another attempt, or, without a deadline, its end.
+    """Another attempt of a due request, or its end if there is no deadline.
 
     Attributes:
-        due: the request.
         deadline: of the next attempt, seconds since the epoch.
         message: of the next attempt.
-        vendor: who is asked next; empty where there are none.
-        item_id: of the item; matters where the vendor is another than before.
+        vendor: the vendor that is asked next; empty if there are none.
+        item_id: needed if the vendor changes.
     """
 
     due: Due
@@ -109,7 +103,7 @@ class RequestStore(ModelStore):
         connection: to Redis.
         keys: of the model.
         closed_seconds: how long a label may be corrected or retracted.
-        outcome_limit: outcomes to keep, about, and requests to remember, at least.
+        outcome_limit: outcomes to keep, approximately, and requests to remember, at least.
         claiming: vendors that claim their requests (`service/store/claims.py`).
     """
 
@@ -130,17 +124,10 @@ class RequestStore(ModelStore):
     def pooled(
         self, partitions: Sequence[int], fields: Sequence[bytes]
     ) -> list[tuple[list[bytes | None], list[bytes]]]:
-        """Sketches of some groups in every partition, and the items that were drawn and are still in them.
+        """Per partition the encoded sketches of the given fields, and entries of the drawn items in them.
 
-        Args:
-            partitions: that have a shard.
-            fields: of the groups' sketches, at least one.
-
-        Returns:
-            Per partition the encoded sketches, None where a group has none there, and entries of drawn items.
+        A sketch is None if its group has none in that partition.
         """
-        if not partitions:
-            return []
         with self._connection.pipeline(transaction=True) as pipeline:
             # In one go: a drawn item that is in a sketch is in the list, too.
             for partition in partitions:
@@ -151,8 +138,6 @@ class RequestStore(ModelStore):
 
     def items(self, wanted: Sequence[tuple[int, int]]) -> list[bytes | None]:
         """Records of pooled items, by partition and hash; None of one that has left the pool."""
-        if not wanted:
-            return []
         with self._connection.pipeline(transaction=False) as pipeline:
             for partition, item in wanted:
                 pipeline.hget(self._keys.items(partition), pack_hash(item))
@@ -160,24 +145,17 @@ class RequestStore(ModelStore):
         return replies
 
     def issue(
-        self,
-        *,
-        epoch: int,
-        assessment: str,
-        window: str,
-        budget: int,
-        now: float,
-        draws: Sequence[Draw],
+        self, *, epoch: int, assessment: str, window: str, budget: int, now: float, draws: Sequence[Draw]
     ) -> list[IssueStatus]:
         """Turn pooled items into label requests: draw, mark, take from the budget, put in the outbox.
 
         An item that was requested before costs nothing: its label counts as drawn once more.
 
         Args:
-            epoch: the leader's.
-            assessment: who asks.
+            epoch: of the leader.
+            assessment: its name.
             window: field of the budget that pays.
-            budget: labels that this field may reach.
+            budget: most labels in this field.
             now: seconds since the epoch.
             draws: the items.
 
@@ -223,12 +201,7 @@ class RequestStore(ModelStore):
         ]
 
     def renew(self, *, epoch: int, renewals: Sequence[Renewal], now: float) -> list[ExpiryStatus]:
-        """Expire due requests, or issue them once more; those whose answer is on its way a minute later.
-
-        Args:
-            epoch: the leader's.
-            renewals: of requests that are due.
-            now: seconds since the epoch.
+        """Expire due requests, or issue them again; those whose answer is on its way a minute later.
 
         Raises:
             FenceRefused: a newer leader has written.
@@ -254,16 +227,12 @@ class RequestStore(ModelStore):
         return [status.decode() for status in statuses]
 
     def outbox(self) -> dict[str, bytes]:
-        """Messages that wait to be published, by `request id/attempt`."""
+        """Messages to publish, by `request id/attempt`."""
         with unavailable_when_away():
             return {k.decode(): v for k, v in self._connection.client.hgetall(self._keys.outbox).items()}
 
     def published(self, entries: Sequence[str]) -> None:
-        """Take published messages out of the outbox.
-
-        Raises:
-            Unavailable: Redis cannot answer now; they are then published again, which is harmless.
-        """
+        """Remove published messages from the outbox."""
         if entries:
             with unavailable_when_away():
                 self._connection.client.hdel(self._keys.outbox, *entries)

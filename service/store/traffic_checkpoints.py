@@ -22,12 +22,11 @@ beginning and end of a reference that was set; and those that go after a while, 
 
 @dataclass(frozen=True, order=True)
 class MarkName:
-    """Which mark it is.
+    """Name of a mark.
 
     Attributes:
-        purpose: what it is for.
         at: when the traffic was read, seconds since the epoch.
-        set_at: when the reference was set that it is of; 0 of none.
+        set_at: when its reference was set; 0 without one.
     """
 
     purpose: Purpose
