@@ -41,11 +41,7 @@ def shard_store(
 
 
 def reading_consumer(settings: Settings, *, group: str) -> Any:
-    """A consumer of bytes that fetches and bounds as configured.
-
-    Args:
-        settings: of the process.
-        group: suffix of the consumer group's name.
+    """A consumer of bytes that fetches and bounds as configured; `group` ends its group's name.
 
     Raises:
         ConfigurationError: a file of the settings cannot be used.
@@ -61,7 +57,7 @@ def reading_consumer(settings: Settings, *, group: str) -> Any:
 
 
 def dead_letters(settings: Settings, producer: Any, *, source_topic: str) -> KafkaDeadLetters:
-    """Where what cannot be used of a topic is kept."""
+    """Sink for the bad messages of a topic."""
     return KafkaDeadLetters(
         producer,
         settings.kafka.topics.dead_letters,
@@ -84,7 +80,7 @@ def prediction_step(
     dead_letters: DeadLetterSink,
     metrics: PipelineMetrics,
 ) -> PredictionStep:
-    """What takes in the predictions of all models."""
+    """The step that ingests the predictions of all models."""
     models = {}
     for name, model in settings.models.items():
         space = settings.cell_space(name)
@@ -110,7 +106,7 @@ def prediction_step(
 def label_step(
     settings: Settings, connection: Connection, *, dead_letters: DeadLetterSink, metrics: PipelineMetrics
 ) -> LabelStep:
-    """What takes in the labels of all models."""
+    """The step that applies the labels of all models."""
     return LabelStep(
         {name: label_store(settings, connection, name) for name in settings.models},
         {name: frozenset(model.classes) for name, model in settings.models.items()},

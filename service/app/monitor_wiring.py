@@ -31,14 +31,7 @@ def model_monitor(
 ) -> ModelMonitor:
     """The monitor of one model.
 
-    Args:
-        settings: of the process.
-        model: its name.
-        connection: to Redis.
-        hash_key: of the deployment.
-        rng: random numbers.
-        executor: where performance is learned; within the round if absent.
-        performance_failed: called when that failed.
+    The performance of a binary classifier is learned in the executor; without one, within the round.
     """
     space = settings.cell_space(model)
     keys = model_keys(settings, model)

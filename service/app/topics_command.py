@@ -14,7 +14,7 @@ from service.kafka.clients import build_admin
 
 
 def topics(options: argparse.Namespace) -> int:
-    """Create those that do not exist."""
+    """Create the topics that do not exist."""
     settings = load_settings(options.config, os.environ)
     kafka = settings.kafka
     names = [

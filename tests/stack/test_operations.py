@@ -271,7 +271,7 @@ def test_of_an_emptied_redis_traffic_is_made_anew_and_refused_labels_answer_who_
         again = people.asked.keys() & deployment.facts().requests().open.keys()
         assert len(again) >= BUDGET / 4
         printed = carry_out("labels for forgotten requests", deployment)
-        assert f"{BUDGET} replayed, 0 passed over" in printed
+        assert f"{BUDGET} replayed, 0 skipped" in printed
         wait_for(lambda: len(outcomes(deployment)) >= len(again), seconds=60, what="their outcomes")
         found = outcomes(deployment)
         assert found.keys() == again
