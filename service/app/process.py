@@ -39,7 +39,6 @@ from service.telemetry.instruments import PipelineMetrics, VendorMetrics
 log = logging.getLogger(__name__)
 
 Role = Literal["predictions", "labels", "schedule", "serve"]
-ALL_ROLES: frozenset[Role] = frozenset({"predictions", "labels", "schedule", "serve"})
 
 _LETTER_SECONDS = 86_400.0
 """How long a dead letter is retried under one sequence number; under another it could arrive twice."""

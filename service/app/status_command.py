@@ -158,11 +158,12 @@ def _table(title: str, name: str, numbers: Iterable[str], texts: Iterable[str] =
 
 
 def _grouping_table(groups: GroupTable, thresholds: Thresholds) -> Table:
-    columns = ["share", "labels", "accuracy %"]
+    columns, order = ["share", "labels", "accuracy %"], "accuracy"
     if any(group.accuracy_below is not None for group in groups.groups):
         columns.append(f"below {100 * (thresholds.min_accuracy or 0):g}%")
-    title = f"by {groups.grouping}, sorted by probability of being below target"
-    table = _table("all traffic" if groups.grouping == "all" else title, "group", [*columns, "ECE %"])
+        order = "probability of being below target"
+    title = "all traffic" if groups.grouping == "all" else f"by {groups.grouping}, sorted by {order}"
+    table = _table(title, "group", [*columns, "ECE %"])
     for group in groups.groups:
         table.add_row(*_cells(group))
     if groups.total > len(groups.groups):

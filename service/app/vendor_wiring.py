@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.types import ASGIApp
@@ -24,39 +25,32 @@ _ANSWER_SECONDS = 8.0
 """How long Kafka may take to accept an answer; after that the vendor must send it again."""
 
 
+@dataclass
 class VendorServing:
     """Serves the vendors of a deployment.
 
-    Args:
+    Attributes:
         settings: of the process.
         metrics: of the vendor API.
         clock: seconds since the epoch.
         stopping: whether the process ends.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        metrics: VendorMetrics,
-        clock: Callable[[], float],
-        stopping: Callable[[], bool],
-    ) -> None:
-        self._settings = settings
-        self._metrics = metrics
-        self._clock = clock
-        self._stopping = stopping
-        self._desk: VendorDesk | None = None
+    settings: Settings
+    metrics: VendorMetrics
+    clock: Callable[[], float]
+    stopping: Callable[[], bool]
+    _desk: VendorDesk | None = field(default=None, init=False)
 
     def app(self) -> ASGIApp:
         """The application of the listener; unless vendors are served, it asks them to come later."""
         return vendor_app(
-            self._settings.vendors,
-            self._settings.vendor_api,
+            self.settings.vendors,
+            self.settings.vendor_api,
             desk=lambda: self._desk,
-            metrics=self._metrics,
-            clock=self._clock,
-            stopping=self._stopping,
+            metrics=self.metrics,
+            clock=self.clock,
+            stopping=self.stopping,
         )
 
     def producer(self) -> Any:
@@ -69,7 +63,7 @@ class VendorServing:
             Unavailable: no broker can be reached, or they refuse.
         """
         return build_producer(
-            self._settings.kafka,
+            self.settings.kafka,
             name="vendor-api",
             delivery_seconds=_ANSWER_SECONDS,
             block_seconds=_ANSWER_SECONDS,
@@ -78,9 +72,7 @@ class VendorServing:
 
     def start(self, connection: Connection, producer: Any) -> None:
         """Serve vendors from now on; their answers go to the producer."""
-        self._desk = vendor_desk(
-            self._settings, connection, producer, metrics=self._metrics, clock=self._clock
-        )
+        self._desk = vendor_desk(self.settings, connection, producer, metrics=self.metrics, clock=self.clock)
 
     def stop(self) -> None:
         """Serve no vendor from now on."""

@@ -39,44 +39,6 @@ class _Nested(NamedTuple):
     keys: KeyPath
 
 
-_EXAMPLE_MODELS: dict[str, Any] = {
-    "animals": {
-        "classes": ["cat", "dog", "car", "truck"],
-        "groupings": {
-            "class": {"by": "predicted_class"},
-            "kind": {
-                "by": "superclass",
-                "superclasses": {"animal": ["cat", "dog"], "vehicle": ["car", "truck"]},
-            },
-            "region": {"by": "attribute", "attribute": "region"},
-        },
-        "assessments": {
-            "accuracy-by-region": {"grouping": "region", "budget": {"labels": 500, "per_days": 30}},
-            "worst-class": {
-                "task": "identification",
-                "grouping": "class",
-                "budget": {"labels": 200},
-            },
-            "cats-or-dogs": {
-                "task": "comparison",
-                "between": ["cat", "dog"],
-                "grouping": "class",
-                "budget": {"labels": 100},
-            },
-        },
-        "alerts": {"min_accuracy": 0.9, "max_ece": 0.1},
-        "costs": {"mistakes": [{"true": "cat", "predicted": "dog", "cost": 10}]},
-    }
-}
-
-_EXAMPLE_VENDORS: dict[str, Any] = {
-    "acme": {
-        "models": ["animals"],
-        "token_sha256": ["7db61e6ae1a5c3bbd9e9ff4a1d6c3b1a9b0d4c51d3d4c2de9d2b5e1f1a7f0c42"],
-        "label_keys": ["0000-an-example-run-credence-vendors-key-0000"],
-    }
-}
-
 _FAULTY_EXAMPLE = """\
 models:
   animals:
@@ -93,7 +55,7 @@ _FAULTS = [
 
 def configuration_page() -> str:
     """The text of `docs/configuration.md`."""
-    return page_template("configuration").format(
+    return page_template("configuration.md").format(
         prefix=ENVIRONMENT_PREFIX,
         reserved=", ".join(f"`{name}`" for name in sorted(RESERVED_VARIABLES)),
         plain=", ".join(f"`{key}`" for key in sorted(PLAIN_TEXT_KEYS)),
@@ -177,7 +139,7 @@ _ExampleDumper.add_representer(
 
 
 def _example() -> str:
-    settings = Settings.model_validate({"models": _EXAMPLE_MODELS, "vendors": _EXAMPLE_VENDORS})
+    settings = Settings.model_validate(yaml.safe_load(page_template("example.yaml")))
     return yaml.dump(
         settings.model_dump(exclude_none=True), Dumper=_ExampleDumper, sort_keys=False, width=100
     )

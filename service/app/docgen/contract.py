@@ -71,7 +71,7 @@ def contract_page() -> str:
         (f"`{topics.labels}`", "reads", "[Label](#label)"),
         (f"`{topics.dead_letters}`", "writes", "[refused messages](#dead-letters)"),
     ]
-    return page_template("contract").format(
+    return page_template("contract.md").format(
         channels=table(("topic (default name)", "Credence", "message"), rows),
         headers=_header_table(headers),
         signature_headers=_header_table({"properties": SIGNATURE_HEADERS}),

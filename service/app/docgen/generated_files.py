@@ -10,8 +10,8 @@ from pathlib import Path
 
 
 def page_template(name: str) -> str:
-    """The prose of a generated page, with fields in braces as `str.format` has them."""
-    return resources.files("service.app.docgen").joinpath(f"pages/{name}.md").read_text(encoding="utf-8")
+    """Text of a file in `pages/`: prose with fields in braces for `str.format`, or an example."""
+    return resources.files("service.app.docgen").joinpath("pages", name).read_text(encoding="utf-8")
 
 
 def add_check_option(parser: argparse.ArgumentParser) -> None:

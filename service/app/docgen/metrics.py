@@ -19,6 +19,6 @@ def metrics_page() -> str:
         )
         for spec in CATALOGUE
     ]
-    return page_template("metrics").format(
+    return page_template("metrics.md").format(
         metrics=table(("metric", "type", "unit", "labels", "meaning"), rows)
     )

@@ -27,7 +27,7 @@ def rights_page() -> str:
         for role in ROLES
         for right in kafka_rights(settings, role)
     ]
-    return page_template("rights").format(
+    return page_template("rights.md").format(
         roles=table(("role", "played by"), [[f"`{role}`", PLAYED_BY[role]] for role in ROLES]),
         kafka=table(("role", "resource", "name", "operation"), kafka_rows),
         redis="\n\n".join(_redis_section(settings, role) for role in ROLES),

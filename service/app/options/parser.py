@@ -89,15 +89,18 @@ def _add_operations(commands: Any, configured: argparse.ArgumentParser) -> None:
         return add_command(commands, name, function, text, configured)
 
     add("check", "check_command:check", "validate the configuration and show what it does")
-    add("run", "role_command:run", "run everything in one process")
+    run = add("run", "role_command:play", "run everything in one process")
+    run.set_defaults(roles=["predictions", "labels", "schedule", "serve"])
     consume = add(
         "consume",
-        "role_command:consume",
+        "role_command:play",
         "run one consumer; processes share the work, at most one for each partition",
     )
-    consume.add_argument("what", choices=["predictions", "labels"], help="topic to consume")
-    add("schedule", "role_command:schedule", "run the rounds; one of all replicas requests labels")
-    add("serve", "role_command:serve", "serve the status page and its API, without requesting labels")
+    consume.add_argument("roles", nargs=1, choices=["predictions", "labels"], help="topic to consume")
+    schedule = add("schedule", "role_command:play", "run the rounds; one of all replicas requests labels")
+    schedule.set_defaults(roles=["schedule"])
+    serve = add("serve", "role_command:play", "serve the status page and its API, without requesting labels")
+    serve.set_defaults(roles=["serve"])
     topics = add("topics", "topics_command:topics", "create the Kafka topics")
     topics.add_argument("action", choices=["create"], help="create topics that do not exist")
     rights = add("rights", "rights_command:rights", "print the rights that every role needs, and no more")
