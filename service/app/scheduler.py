@@ -21,11 +21,10 @@ from apscheduler.events import EVENT_SCHEDULER_SHUTDOWN
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.base import BaseTrigger
-from kafka.errors import KafkaError
 
 from service.domain.errors import FenceRefused, Unavailable
 from service.domain.messages import LABEL_REQUEST_TYPE, cloudevents_headers
-from service.kafka.topic_metadata import told
+from service.kafka.topic_metadata import translated_errors
 from service.monitoring.monitor import ModelMonitor
 from service.monitoring.snapshot import ModelSnapshot
 from service.store.lease import LeaderLease
@@ -78,13 +77,11 @@ class RequestPublisher:
         outbox = store.outbox()
         if not outbox:
             return 0
-        try:
+        with translated_errors():
             futures = [self._send(model, entry, message, now) for entry, message in outbox.items()]
             self.producer.flush(timeout=_PUBLISH_SECONDS)
             for future in futures:
                 future.get(timeout=_PUBLISH_SECONDS)
-        except KafkaError as error:
-            raise told(error) from error
         store.published(list(outbox))
         self.metrics.published(model, len(outbox))
         return len(outbox)

@@ -10,37 +10,29 @@ from service.kafka.topic_metadata import TopicLog
 
 
 class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
-    """Has a client whose partitions are revoked join its group anew, whatever made that.
-
-    Args:
-        consumer: the client.
-    """
+    """Makes a consumer rejoin its group after its partitions are revoked, for whatever reason."""
 
     def __init__(self, consumer: Any) -> None:
         self._consumer = consumer
 
     def on_partitions_revoked(self, revoked: Any) -> None:  # noqa: ARG002 - the library names it
-        """The client joins anew."""
-        # If only changed metadata made it (new partitions, a topic made anew), it forgets that it does as
-        # soon as a poll's time is over, and is nobody's member from then on.
+        """Rejoin the group."""
+        # If only changed metadata caused it (new partitions, a recreated topic), the client forgets to rejoin
+        # when the poll times out, and is in no group from then on.
         self._consumer._coordinator.request_rejoin()  # noqa: SLF001 - no public call does
 
     def on_partitions_assigned(self, assigned: Any) -> None:
-        """Nothing is to be done."""
+        """Nothing to do."""
 
 
 def join(consumer: Any, topic: str) -> None:
-    """Subscribe a client to a topic: with its next polls it joins its group, and stays in it.
+    """Subscribe a consumer that has not polled yet: with its next polls it joins its group, and stays in it.
 
-    A client joins with its first poll, whatever it knows. One that leads the group and has not heard of the
-    topic yet gives nobody anything; and may forget to join anew once it has.
-
-    Args:
-        consumer: has not polled yet.
-        topic: that it reads.
+    A consumer joins with its first poll, whatever metadata it has. If it leads the group and does not know
+    the topic yet, it assigns no partitions, and may not rejoin later.
 
     Raises:
-        Unavailable: Kafka cannot tell now who leads the topic's partitions, or there is no such topic.
+        Unavailable: Kafka cannot answer now, or there is no such topic.
     """
     consumer.subscribe([topic], listener=Membership(consumer))
     TopicLog(consumer, topic).refresh()
