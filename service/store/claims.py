@@ -142,7 +142,7 @@ class ClaimStore(ModelStore):
         return self._change("unsubmit", vendor, request_id, claim_id, now=now)
 
     def look(self, vendor: str, request_id: str, *, now: float) -> Looked | None:
-        """One request; None if it is not open or not this vendor's, which are not told apart."""
+        """One request; None if it is not open, or not this vendor's."""
         keys = self._keys
         with self._connection.pipeline(transaction=True) as pipeline:
             pipeline.zscore(keys.claimable(vendor), request_id)

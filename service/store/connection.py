@@ -20,14 +20,14 @@ _PASSING_REPLIES = re.compile(
     r"(?:^|: -|caused error: )"
     r"(?:LOADING|BUSY|MASTERDOWN|READONLY|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|OOM|MISCONF)\b"
 )
-"""Codes of error replies that go away by themselves or by an operator's hand: slow down, try again.
+"""Codes of error replies after which a retry may succeed, perhaps after an operator acts.
 
-They stand first; but before Redis 7 behind a dash within a script's error, and in a pipeline behind its
-own words.
+A reply starts with its code. Before Redis 7 a script's error has it after a dash, and a pipeline's error
+after other words.
 """
 
 _READ_ONLY = re.compile(r"\bREADONLY\b")
-"""What a master that was made a replica answers to a write; before Redis 7 within a script's error."""
+"""Reply to a write of a master that became a replica; before Redis 7 within a script's error."""
 
 _PASSING_ERRORS = (
     redis.ConnectionError,
@@ -68,7 +68,7 @@ _CALL = re.compile(r"redis\.call\('([A-Z]+)'")
 
 
 def commands_of(script: str) -> list[str]:
-    """The commands that one of the scripts in `lua/` calls, by the name of its file."""
+    """The commands that a script in `lua/` calls; `script` is the name of its file."""
     return sorted(set(_CALL.findall(_script_text(script))))
 
 
@@ -79,10 +79,10 @@ def _script_text(name: str) -> str:
 def _guarded(name: str) -> str:
     """A script that does nothing unless the user may call all its commands.
 
-    A script that fails half-way is not undone: what it has written stays, and would be taken for its whole
-    work when it is run again. Redis before 7 cannot tell beforehand.
+    Redis does not roll back a script that fails half-way; when it is run again, its partial work would count
+    as the whole. Redis before 7 cannot check this.
     """
-    # All of them begin with a key. Redis 7.0 crashes when it is asked of one without.
+    # All of them begin with a key. Redis 7.0 crashes when asked about a command without one.
     wanted = ", ".join(f"'{command}'" for command in commands_of(name))
     guard = (
         f"if redis.acl_check_cmd then for _, name in ipairs({{{wanted}}}) do "
@@ -146,7 +146,7 @@ class Connection:
         return self._scripts[name]
 
     def _look_elsewhere(self, error: Exception) -> None:
-        """Have the next command resolve the configured name anew, where the master may be another one now."""
+        """Resolve the configured name again at the next command: the master may have changed."""
         if self.clustered:
             # The nodes that were found take the place of the configured one; all may have moved since.
             for node in self.client.startup_nodes:

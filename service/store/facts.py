@@ -140,7 +140,7 @@ class FactReader(ModelStore):
     Args:
         connection: to Redis.
         keys: of the model.
-        space: what tells its predictions apart.
+        space: of the model's cells.
         decay: lambda of its traffic in 1/s.
     """
 
@@ -155,7 +155,7 @@ class FactReader(ModelStore):
         client, keys = self._connection.client, self._keys
         with unavailable_when_away():
             partitions = sorted(int(p) for p in client.smembers(keys.partitions))
-            # In one go, because a shard's sums are told at its landmark.
+            # In one transaction, because a shard's sums are relative to its landmark.
             pipeline = client.pipeline(transaction=True)
             for partition in partitions:
                 pipeline.hmget(keys.shard(partition), "next_offset", "landmark")
@@ -164,12 +164,12 @@ class FactReader(ModelStore):
                 pipeline.hrandfield(keys.items(partition), _POOL_SAMPLE, withvalues=True)
                 pipeline.hgetall(keys.sums(partition))
             replies = pipeline.execute()
-        heads, pages, sizes, samples, told_sums = (replies[i::_REPLIES] for i in range(_REPLIES))
+        heads, pages, sizes, samples, packed_sums = (replies[i::_REPLIES] for i in range(_REPLIES))
         shards = [
             stored_traffic(self._specs, landmark, fields)[0]
             for (_, landmark), fields in zip(heads, pages, strict=True)
         ]
-        sums = [unpack_probability_sums(told) for told in told_sums]
+        sums = [unpack_probability_sums(packed) for packed in packed_sums]
         return TrafficFacts(
             partitions=partitions,
             traffic=merge_traffic(shards, self._specs, decay=self._decay),
@@ -180,7 +180,7 @@ class FactReader(ModelStore):
             },
             offsets={p: int(offset or 0) for p, (offset, _) in zip(partitions, heads, strict=True)},
             probability_sums=merge_probability_sums(
-                [(shard.landmark, told) for shard, told in zip(shards, sums, strict=True)], self._decay
+                [(shard.landmark, each) for shard, each in zip(shards, sums, strict=True)], self._decay
             ),
         )
 
@@ -195,8 +195,8 @@ class FactReader(ModelStore):
                 for _ in range(math.ceil(most / len(partitions) / _SCORES_AT_ONCE)):
                     reply = client.hrandfield(keys.items(partition), _SCORES_AT_ONCE, withvalues=True) or []
                     for item, record in zip(reply[::2], reply[1::2], strict=True):
-                        told = decode_pool_record(record)
-                        found[partition, item] = msgspec.structs.replace(told, payload=b"", payload_uri="")
+                        decoded = decode_pool_record(record)
+                        found[partition, item] = msgspec.structs.replace(decoded, payload=b"", payload_uri="")
                     if len(reply) < 2 * _SCORES_AT_ONCE:
                         break
         return list(found.values())

@@ -60,7 +60,7 @@ class Newest(msgspec.Struct, frozen=True, array_like=True):
     """What the newest annotation of a request said, of which a label was written.
 
     Attributes:
-        annotation: its digest; empty where it cannot be told from others.
+        annotation: its digest; empty if it has no identity.
         time: when it was last changed, seconds since the epoch.
         true_class: digest of the class, hexadecimal; empty where it was skipped or deleted.
     """

@@ -64,8 +64,8 @@ class ShardStore(ModelStore):
     Args:
         connection: to Redis.
         keys: of the model.
-        space: what tells the model's predictions apart.
-        pool_ids: ids of pools, by the grouping that asks.
+        space: of the model's cells.
+        pool_ids: ids of pools, by the grouping that requests labels.
         pool_sizes: how many items they keep.
         pool_key: decides the order of their items.
         decay: how fast traffic loses weight, 1/s.
