@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from service.config.assessments import ASSESSMENTS, tasks_accepting
 from service.config.model_validation import model_problems
 from service.config.security_validation import Problems, redis_problems, security_problems
 from service.config.settings import Bounds, Settings
@@ -47,9 +48,6 @@ WORD_LIST_KEYS = frozenset({"label_keys", "token_sha256"})
 should be nothing but the secrets."""
 
 _FILE_SUFFIX = "_FILE"
-_TYPE_TAGS = ("int", "list[float]")
-"""What pydantic adds to the path of a key that may be of several types."""
-
 RESERVED_VARIABLES = frozenset({"CREDENCE_CONFIG"})
 """Variables of the command line, not of the settings."""
 
@@ -155,13 +153,24 @@ def _where(error: Exception) -> str:
 
 
 def _described(error: Any) -> tuple[str, str]:
-    path = ".".join(str(part) for part in error["loc"] if part not in _TYPE_TAGS) or "(file)"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
-        message = "unknown key"
-    elif error["type"] == "missing":
-        message = "required, but absent"
-    return path, message
+    path, message = list(error["loc"]), str(error["msg"]).removeprefix("Value error, ")
+    match error["type"]:
+        case "extra_forbidden":
+            message = "unknown key"
+        case "missing":
+            message = "required, but absent"
+        case "union_tag_invalid":
+            path.append("task")
+            message = f"Input should be one of {error['ctx']['expected_tags']}"
+    # Where a value may be of several types, pydantic's path has the one that it was taken for.
+    match path:
+        case ["models", _, "score_bins", _, *_]:
+            del path[3]
+        case ["models", _, "assessments", _, task, *keys] if task in ASSESSMENTS:
+            del path[4]
+            if error["type"] == "extra_forbidden" and len(keys) == 1 and (tasks := tasks_accepting(keys[0])):
+                message = f"not accepted with `task: {task}`, only with {', '.join(tasks)}"
+    return ".".join(map(str, path)) or "(file)", message
 
 
 def _cross_reference_problems(settings: Settings) -> Problems:
