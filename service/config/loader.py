@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from service.config.assessments import ASSESSMENTS, tasks_accepting
 from service.config.model_validation import model_problems
 from service.config.security_validation import Problems, redis_problems, security_problems
-from service.config.settings import Bounds, Settings
+from service.config.settings import Settings
 from service.config.vendor_validation import vendor_problems
 from service.domain.cells import AGREE, DISAGREE, MISSING
 from service.domain.errors import ConfigurationError
@@ -161,7 +161,7 @@ def _described(error: Any) -> tuple[str, str]:
             message = "required, but absent"
         case "union_tag_invalid":
             path.append("task")
-            message = f"Input should be one of {error['ctx']['expected_tags']}"
+            message = f"Input should be {' or '.join(error['ctx']['expected_tags'].rsplit(', ', 1))}"
     # Where a value may be of several types, pydantic's path has the one that it was taken for.
     match path:
         case ["models", _, "score_bins", _, *_]:
@@ -191,32 +191,23 @@ def _cross_reference_problems(settings: Settings) -> Problems:
 
 def _vote_problems(settings: Settings, model: str) -> Problems:
     """What would fold votes: as values of an attribute they must not be too long. All of them have rows."""
-    ensemble, bounds = settings.models[model].ensemble, settings.bounds
-    if settings.models[model].challenge is not None:
-        return _challenge_problems(bounds, model)
-    if ensemble is None:
+    ensemble, challenge = settings.models[model].ensemble, settings.models[model].challenge
+    if challenge is not None:
+        longest, what = max(map(len, (AGREE, DISAGREE, MISSING))), "the challenger"
+    elif ensemble is not None:
+        longest, what = 1 + len(ensemble.members), "vote patterns"
+    else:
         return []
-    voters = 1 + len(ensemble.members)
-    if voters > bounds.attribute_length:
-        return [
-            ("bounds.attribute_length", f"must be at least {voters}, for vote patterns of model {model!r}")
-        ]
-    return []
-
-
-def _challenge_problems(bounds: Bounds, model: str) -> Problems:
-    longest = max(map(len, (AGREE, DISAGREE, MISSING)))
-    if bounds.attribute_length < longest:
-        told = f"must be at least {longest}, for the challenger of model {model!r}"
-        return [("bounds.attribute_length", told)]
-    return []
+    if settings.bounds.attribute_length >= longest:
+        return []
+    return [("bounds.attribute_length", f"must be at least {longest}, for {what} of model {model!r}")]
 
 
 def _listener_problems(settings: Settings) -> Problems:
     taken: dict[int, str] = {}
     problems: Problems = []
     listeners = ["http", "monitoring"]
-    if any(vendor.token_sha256 for vendor in settings.vendors.values()):
+    if settings.has_vendor_api:
         listeners.append("vendor_api")
     for name in listeners:
         port = getattr(settings, name).port

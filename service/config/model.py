@@ -15,10 +15,7 @@ from service.config.assessments import (
     EnsembleSettings,
     PerformanceSettings,
 )
-from service.config.drift import DriftSettings
-from service.config.evidence import EvidenceSettings
-from service.config.forgetting import ForgettingSettings
-from service.config.reference import ReferenceSettings
+from service.config.change import DriftSettings, EvidenceSettings, ForgettingSettings, ReferenceSettings
 from service.config.types import ClassName, Frozen, Name, Probability
 from service.domain.cells import Challenge, Ensemble
 from service.domain.open_inference import ATTRIBUTE_PREFIX, TENSOR_RULES, TensorField

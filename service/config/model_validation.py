@@ -22,12 +22,7 @@ _TAKEN = (ALL, SCORE_BIN, POSITIVE_SCORE, VOTES, CHALLENGE)
 
 
 def model_problems(at: str, model: ModelSettings) -> Problems:
-    """What does not fit together in a model's settings.
-
-    Args:
-        at: path of its key.
-        model: its settings.
-    """
+    """What does not fit together in a model's settings; `at` is the path of its key."""
     problems = [
         (f"{at}.groupings.{name}", f"this name is taken, as are {', '.join(_TAKEN)}")
         for name in model.groupings
@@ -85,12 +80,8 @@ def _assessment_problems(at: str, model: ModelSettings, assessment: AssessmentSe
     built_in += [VOTES] if model.ensemble is not None else []
     known = [ALL, SCORE_BIN, *built_in, *model.groupings]
     if assessment.grouping not in known:
-        return [
-            (
-                f"{at}.grouping",
-                f"unknown grouping {assessment.grouping!r}; this model has {', '.join(known)}",
-            )
-        ]
+        problem = f"unknown grouping {assessment.grouping!r}; this model has {', '.join(known)}"
+        return [(f"{at}.grouping", problem)]
     problems = _metric_problems(at, model, assessment)
     groups = _group_names(model, assessment.grouping)
     match assessment:
@@ -117,9 +108,8 @@ def _metric_problems(at: str, model: ModelSettings, assessment: AssessmentSettin
     if grouping is None or grouping.by != "predicted_class":
         problems.append((f"{at}.grouping", f"{metric} needs a grouping with `by: predicted_class`"))
     if len(model.classes) > CONFUSION_CLASSES:
-        problems.append(
-            (f"{at}.metric", f"{metric} is known of models with at most {CONFUSION_CLASSES:,} classes")
-        )
+        problem = f"{metric} is known of models with at most {CONFUSION_CLASSES:,} classes"
+        problems.append((f"{at}.metric", problem))
     if metric == "cost" and model.costs is None:
         problems.append((f"{at}.metric", "cost needs the model's `costs`"))
     return problems
