@@ -175,16 +175,14 @@ class ModelSettings(Frozen):
     @property
     def ensemble(self) -> Ensemble | None:
         """Whose votes tell groups apart, if any assessment asks about an ensemble."""
-        for asked in self.assessments_of(EnsembleSettings).values():
-            return Ensemble(tuple(asked.members), asked.positive_class)
-        return None
+        ensembles = self.assessments_of(EnsembleSettings).values()
+        return next((Ensemble(tuple(asked.members), asked.positive_class) for asked in ensembles), None)
 
     @property
     def challenge(self) -> Challenge | None:
         """Whose agreement tells groups apart, if any assessment asks about a challenger."""
-        for asked in self.assessments_of(ChallengeSettings).values():
-            return Challenge(asked.challenger)
-        return None
+        challenges = self.assessments_of(ChallengeSettings).values()
+        return next((Challenge(asked.challenger) for asked in challenges), None)
 
     @property
     def traffic_decay_per_second(self) -> float:

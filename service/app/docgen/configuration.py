@@ -75,10 +75,14 @@ models:
     classes: [cat, dog]
     intervall: 0.9
     assessments:
-      worst: {task: identification, budget: {labels: 0}}
+      worst: {task: identification, region: 0.1, budget: {labels: 0}}
 """
 _FAULTS = [
     ("models.animals.assessments.worst.budget.labels", "Input should be greater than or equal to 1"),
+    (
+        "models.animals.assessments.worst.region",
+        "not accepted with `task: identification`, only with comparison",
+    ),
     ("models.animals.intervall", "unknown key"),
 ]
 
@@ -240,9 +244,9 @@ signed count. Whether they come over Kafka or the vendor API, every vendor needs
 
 ## When something is wrong
 
-Credence does not start, and names every key at fault by its path. Unknown keys and keys given twice are
-errors too, because a misspelt key would otherwise be a setting that silently does not hold. Secrets are
-never shown. The file
+Credence does not start, and names every key at fault by its path. Unknown keys, keys of another task and keys
+given twice are errors too, because a misspelt key would otherwise be a setting that silently does not hold.
+Secrets are never shown. The file
 
 ```yaml
 {faulty}```
