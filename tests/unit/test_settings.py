@@ -247,7 +247,7 @@ def test_a_missing_key_is_named_by_its_path(tmp_path: Path, text: str, path: str
         (model_text(groupings="{all: {by: predicted_class}}"), "models.animals.groupings.all"),
         (model_text(groupings="{score_bin: {by: predicted_class}}"), "models.animals.groupings.score_bin"),
         (assessment_text("task: guessing"), "models.animals.assessments.question.task"),
-        (assessment_text("top_m: 0"), "models.animals.assessments.question.top_m"),
+        (assessment_text("task: identification, top_m: 0"), "models.animals.assessments.question.top_m"),
         (assessment_text("max_in_flight: 0"), "models.animals.assessments.question.max_in_flight"),
         (assessment_text("max_attempts: 101"), "models.animals.assessments.question.max_attempts"),
         (assessment_text("lease_seconds: 0"), "models.animals.assessments.question.lease_seconds"),
