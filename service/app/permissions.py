@@ -154,16 +154,12 @@ def _with_vendors(prefix: str, role: RightsRole, rights: RedisRights, *, claim: 
     return rights
 
 
-def _vendors_claim(settings: Settings) -> bool:
-    return any(vendor.token_sha256 for vendor in settings.vendors.values())
-
-
 def redis_rights(settings: Settings, role: RightsRole) -> RedisRights:
     """What a role does in Redis under these settings."""
     redis = settings.redis
     rights = _redis_table(redis.prefix)[role]
     if settings.vendors:
-        rights = _with_vendors(redis.prefix, role, rights, claim=_vendors_claim(settings))
+        rights = _with_vendors(redis.prefix, role, rights, claim=settings.has_vendor_api)
     commands, writes = rights.commands, rights.writes
     if rights.keeps_hash_key and settings.hash_key is None:
         commands, writes = commands | {"SET", "GET"}, (*writes, hash_key_key(redis.prefix))
@@ -197,7 +193,7 @@ def kafka_rights(settings: Settings, role: RightsRole) -> list[KafkaRight]:
     """What a role does in Kafka under these settings; a right to read or write implies one to describe."""
     topics, prefix = settings.kafka.topics, settings.kafka.group_prefix
     own_topics = [vendor.topic for vendor in settings.vendors.values() if vendor.topic is not None]
-    answered = [topics.labels] if _vendors_claim(settings) else []
+    answered = [topics.labels] if settings.has_vendor_api else []
     reads: dict[RightsRole, list[str]] = {
         "predictions": [topics.predictions],
         "labels": [topics.labels],

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from service.config.drift import DriftSettings
+from service.config.change import DriftSettings
 from service.domain.arrays import Flags, Floats, Ints
 from service.monitoring.checkpoint_schedule import MARKS_PER_WINDOW
 from service.replay.inputs import Change, Items

@@ -13,8 +13,7 @@ from typing import get_args
 import pytest
 
 from service.app.options.parser import PAGES, RIGHTS, build_parser
-from service.config.drift import DriftSettings
-from service.config.forgetting import ForgettingSettings
+from service.config.change import DriftSettings, ForgettingSettings
 from service.replay.corruption import CORRUPTIONS
 from service.replay.inputs_watched import HEALTHY, ROUND
 from service.replay.options import drift, inputs
