@@ -1,4 +1,4 @@
-"""Metadata of a topic, read through a consumer, and the translation of Kafka's errors."""
+"""Metadata and offsets of a topic, read through its consumer; Kafka's errors as Credence's own."""
 
 from __future__ import annotations
 
@@ -22,19 +22,21 @@ _NO_ID = UUID(int=0)
 
 
 def translate_error(error: KafkaError) -> Unavailable:
-    """The client's error as `Unavailable`, or as `Refused` with a remedy."""
+    """`Refused` where Kafka denies access or has no such topic, else `Unavailable`."""
     if isinstance(error, GroupAuthorizationFailedError):
         return Refused("kafka", error, "grant READ on the consumer groups of `kafka.group_prefix`")
     if isinstance(error, AuthorizationError):
-        return Refused("kafka", error, "grant READ on the topics that are read, WRITE on the others")
+        return Refused(
+            "kafka", error, "grant READ on the topics that are read, WRITE on those that are written"
+        )
     if isinstance(error, UnknownTopicOrPartitionError):
-        return Refused("kafka", error, "the topic does not exist; create it with `credence topics create`")
+        return Refused("kafka", error, "the topic does not exist; `credence topics create` makes it")
     return Unavailable("kafka", error)
 
 
 @contextmanager
 def translated_errors() -> Iterator[None]:
-    """Raise errors of the Kafka client as `Unavailable`."""
+    """Raise errors of the Kafka client as `translate_error` has them."""
     try:
         yield
     except KafkaError as error:
@@ -42,10 +44,10 @@ def translated_errors() -> Iterator[None]:
 
 
 class TopicLog:
-    """One topic, as the consumer's client knows it.
+    """Metadata and offsets of one topic.
 
     Args:
-        consumer: of the topic; asked between two polls, from the thread that polls.
+        consumer: client that reads the topic; used between two polls, by the thread that polls.
         topic: its name.
     """
 
@@ -55,44 +57,42 @@ class TopicLog:
 
     @property
     def identity(self) -> str | None:
-        """Id of the topic with this name, by the newest metadata; None from a broker without such ids."""
-        # No public call of the client gives it; its version is pinned.
+        """Topic id in the cached metadata; None from a broker without topic ids."""
+        # The client has no public call for it; its version is pinned.
         topic_id: UUID | None = self._consumer._cluster.topic_id(self._topic)  # noqa: SLF001
         return None if topic_id is None or topic_id == _NO_ID else str(topic_id)
 
     def refresh(self) -> None:
-        """Request new metadata: the topic's id and the leaders of its partitions.
-
-        The client does so at most every tenth of a second.
+        """Refresh topic id, partitions and leaders; the client does so at most every 0.1 s.
 
         Raises:
-            Unavailable: Kafka cannot answer now, or there is no such topic.
+            Unavailable: Kafka does not answer, or there is no such topic.
         """
         consumer = self._consumer
         with translated_errors():
-            # Not its `refresh_metadata`: one of ours that fails would end the client's own, for ever.
+            # Not the client's `refresh_metadata`: if ours fails, its own refreshes end for good.
             update = consumer._cluster.request_update()  # noqa: SLF001 - as for the identity
             consumer._net.run(consumer._manager.wait_for, update, _TIMEOUT_MS)  # noqa: SLF001
 
     def partition_count(self) -> int:
-        """Number of partitions, by the newest metadata."""
-        # The public call would ask Kafka, and wait for it.
+        """Number of partitions in the cached metadata."""
+        # The public call would wait for a request to Kafka.
         return len(self._consumer._cluster.partitions_for_topic(self._topic) or ())  # noqa: SLF001
 
     def first_offset(self, tp: TopicPartition) -> int:
-        """Offset of the first record that a partition still has.
+        """Log start offset of a partition.
 
         Raises:
-            Unavailable: Kafka cannot answer now.
+            Unavailable: Kafka does not answer.
         """
         with translated_errors():
             return int(self._consumer.beginning_offsets([tp], timeout_ms=_TIMEOUT_MS)[tp])
 
     def end_offset(self, tp: TopicPartition) -> int:
-        """Offset after the last committed record.
+        """Log end offset of a partition: the high watermark, or last stable offset for read_committed.
 
         Raises:
-            Unavailable: Kafka cannot answer now.
+            Unavailable: Kafka does not answer.
         """
         with translated_errors():
             return int(self._consumer.end_offsets([tp], timeout_ms=_TIMEOUT_MS)[tp])
