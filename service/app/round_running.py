@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -27,44 +28,38 @@ from service.telemetry.health import Check
 from service.telemetry.instruments import PipelineMetrics
 
 
+@dataclass
 class RoundRunner:
-    """Takes and shows snapshots of all models, and asks for labels if it may lead.
+    """Takes and shows snapshots of all models, and requests labels if it may lead.
 
-    Args:
+    Attributes:
         settings: of the process.
         registry: gets the metrics of all snapshots.
         metrics: of the pipeline.
         clock: seconds since the epoch.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        registry: CollectorRegistry,
-        metrics: PipelineMetrics,
-        clock: Callable[[], float],
-    ) -> None:
-        self._settings = settings
-        self._registry = registry
-        self._metrics = metrics
-        self._clock = clock
-        self._tick_seconds = settings.schedule.tick_seconds
+    settings: Settings
+    registry: CollectorRegistry
+    metrics: PipelineMetrics
+    clock: Callable[[], float]
+    _board: dict[str, ModelSnapshot] = field(default_factory=dict, init=False)
+    _rounds: Rounds = field(init=False)
+    _scheduler: BackgroundScheduler = field(init=False)
+
+    def __post_init__(self) -> None:
         # One thread, so that rounds have the other cores however many models learn.
         self._learner = ThreadPoolExecutor(1, thread_name_prefix="performance")
-        self._board: dict[str, ModelSnapshot] = {}
-        self._rounds: Rounds
-        self._scheduler: BackgroundScheduler
 
     def page(self) -> ASGIApp:
         """The application of the status page; it shows nothing before the first round."""
         view = SnapshotView(
-            models=list(self._settings.models),
+            models=list(self.settings.models),
             board=self._board,
-            tick_seconds=self._tick_seconds,
-            clock=self._clock,
+            tick_seconds=self.settings.schedule.tick_seconds,
+            clock=self.clock,
         )
-        return page_app(view, allowed_hosts=self._settings.http.allowed_hosts)
+        return page_app(view, allowed_hosts=self.settings.http.allowed_hosts)
 
     def start(
         self, connection: Connection, *, hash_key: bytes, producer: Any, on_failure: Callable[[], None]
@@ -77,7 +72,7 @@ class RoundRunner:
             producer: of label requests; None if this process never leads.
             on_failure: called when a round raises an unexpected error; the process should then stop.
         """
-        settings, metrics = self._settings, self._metrics
+        settings, metrics = self.settings, self.metrics
         seeds = np.random.SeedSequence(settings.seed if settings.seed is not None else secrets.randbits(128))
         monitors = {
             name: model_monitor(
@@ -105,17 +100,19 @@ class RoundRunner:
             )
         board = self._board
         self._rounds = Rounds(
-            monitors, board=board, lease=lease, publisher=publisher, metrics=metrics, clock=self._clock
+            monitors, board=board, lease=lease, publisher=publisher, metrics=metrics, clock=self.clock
         )
-        self._registry.register(
+        self.registry.register(
             SnapshotCollector(lambda: list(board.values()), group_limit=settings.bounds.metric_groups)
         )
-        self._scheduler = start_schedule(self._rounds, tick_seconds=self._tick_seconds, on_failure=on_failure)
+        self._scheduler = start_schedule(
+            self._rounds, tick_seconds=self.settings.schedule.tick_seconds, on_failure=on_failure
+        )
 
     def check(self) -> Check:
         """Whether there was a round recently."""
         last = self._rounds.last_success
-        fresh = last is not None and self._clock() - last < 3 * self._tick_seconds + 5
+        fresh = last is not None and self.clock() - last < 3 * self.settings.schedule.tick_seconds + 5
         return Check("rounds", alive=True, ready=fresh, state="running" if fresh else "waiting")
 
     def stop(self) -> None:

@@ -9,7 +9,7 @@ its lease; it counts for nothing from then on, whether somebody else has claimed
         ^-----------------------------------------------'  unsubmit: Kafka could not take the answer
 
 Claims are a courtesy among annotators, not the guard of what counts: that is the label's way into the
-outcomes (`service/store/requests.py`), which takes one answer, from the vendor that was asked.
+outcomes (`service/store/labels.py`), which takes one answer, from the vendor that was asked.
 """
 
 from __future__ import annotations
