@@ -20,7 +20,7 @@ import numpy as np
 from scipy import special
 
 from service.config.settings import Settings
-from service.domain.cells import ALL
+from service.domain.groupings import ALL
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts
 from service.domain.traffic_tables import tables

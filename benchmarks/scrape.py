@@ -22,8 +22,7 @@ from service.domain.traffic import Traffic
 from service.domain.traffic_tables import ALL_TRAFFIC, tables
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.round_facts import Facts, RoundState
-from service.monitoring.snapshot import ModelSnapshot, take_snapshot
+from service.monitoring.snapshot import Facts, ModelSnapshot, RoundState, take_snapshot
 from service.serving.prometheus import SnapshotCollector
 from service.serving.web.monitoring import monitoring_app
 from service.serving.web.server import WebServer

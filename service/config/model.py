@@ -15,6 +15,7 @@ from service.config.forgetting import ForgettingSettings
 from service.config.reference import ReferenceSettings
 from service.config.types import ClassName, Frozen, Name, Probability
 from service.domain.cells import Challenge, Ensemble
+from service.domain.groupings import ByAttribute, ByClass, BySuperclass, Grouping
 from service.domain.open_inference import ATTRIBUTE_PREFIX, TENSOR_RULES, TensorField
 
 TensorName = Annotated[str, Field(min_length=1, max_length=256)]
@@ -39,6 +40,14 @@ class GroupingSettings(Frozen):
         if (self.by == "superclass") != (self.superclasses is not None):
             raise ValueError("`superclasses` is given with `by: superclass`, and only then")
         return self
+
+    def partition(self, name: str) -> Grouping:
+        """The grouping of this name."""
+        if self.attribute is not None:
+            return ByAttribute(name, self.attribute)
+        if self.superclasses is None:
+            return ByClass(name)
+        return BySuperclass(name, superclasses={c: s for s, cs in self.superclasses.items() for c in cs})
 
 
 class AlertSettings(Frozen):

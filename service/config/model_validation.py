@@ -8,7 +8,8 @@ from service.config.assessments import AssessmentSettings
 from service.config.model import CONFUSION_CLASSES, CostSettings, GroupingSettings, ModelSettings
 from service.config.security_validation import Problems
 from service.domain.assessments import METRICS
-from service.domain.cells import ALL, CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES, bin_names
+from service.domain.cells import CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES
+from service.domain.groupings import ALL, bin_names
 
 _TAKEN_BY: dict[str, tuple[str, ...]] = {
     "positive_class": ("performance", "ensemble"),

@@ -15,7 +15,7 @@ from service.config.assessments import AssessmentSettings
 from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.domain.cells import POSITIVE_SCORE, CellSpace
 from service.monitoring.group_index import GroupIndex
-from service.monitoring.label_weights import select_counting, weighed
+from service.monitoring.label_weights import DrawnLabels, label_weights
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.balance_heuristic import sums
 from service.statistics.binary.performance import performance
@@ -122,13 +122,8 @@ def performance_facts(
 ) -> PerformanceFacts | None:
     """What the performance is learned from; None without traffic.
 
-    Args:
-        index: groups of the model.
-        pooled: some of its unlabelled items.
-        ledger: its outcomes.
-        positive: the class to be found.
-        decay: how fast labels lose weight, 1/s.
-        now: seconds since the epoch.
+    Of a model's outcomes, which lose weight at a rate of `decay`, 1/s, and of some of its unlabelled items;
+    `positive` is the class to be found.
     """
     space, whole = index.space, index.traffic.whole
     traffic = _Traffic(whole.counts[0], whole.weights[0], whole.score_sums[0])
@@ -138,12 +133,10 @@ def performance_facts(
     items = _pooled_items(space, traffic, pooled)
     known = ledger.scored(at=now, decay=decay)
     cells = index.cells.classes[known.cells] * space.bin_count + index.cells.bins[known.cells]
-    counting = select_counting(index, ledger, cells=known.cells, sources=known.sources)
-    counting &= traffic.weights[cells] > 0
+    drawn = DrawnLabels(index, ledger, known.cells, known.sources)
+    counting = drawn.counting() & (traffic.weights[cells] > 0)
     known, cells = known.part(counting), cells[counting]
-    balanced = weighed(
-        index, ledger, cells=known.cells, sources=known.sources, freshness=known.freshness
-    ).weights
+    balanced = label_weights(drawn.part(counting), known.freshness).weights
     # A score tells all that the score decides; within one, labels weigh as they were asked for.
     strata = index[POSITIVE_SCORE].cells[known.cells]
     worth = _worth(balanced, known.freshness, strata, space.bin_count)
@@ -215,13 +208,8 @@ def _stood_for(traffic: _Traffic, cells: Indices) -> Floats:
 def _worth(balanced: Floats, freshness: Floats, strata: Indices, count: int) -> Floats:
     """As how many labels each counts [n].
 
-    In proportion to its weight, and all of a stratum together as Kish's effective number.
-
-    Args:
-        balanced: weights of the balance heuristic [n].
-        freshness: what forgetting leaves of every label [n].
-        strata: of every label [n].
-        count: of strata.
+    In proportion to its weight by the balance heuristic and age, and all of a stratum together as Kish's
+    effective number.
     """
     total = sums(strata, balanced * freshness, count)
     squares = sums(strata, balanced**2 * freshness, count)
@@ -239,15 +227,7 @@ def assess_performance(
     interval: float,
     now: float,
 ) -> PerformanceSnapshot:
-    """Learn the performance; the work of a second.
-
-    Args:
-        facts: scores and labels.
-        settings: of the assessment.
-        rng: random numbers.
-        interval: probability inside intervals.
-        now: when the facts were read, seconds since the epoch.
-    """
+    """Learn the performance; the work of a second. `interval` is the probability inside intervals."""
     bins = bin_scores(
         facts.scores,
         facts.labels,

@@ -13,7 +13,8 @@ from scipy import special
 
 from service.config.assessments import AssessmentSettings
 from service.domain.arrays import Flags, Floats, Indices
-from service.domain.cells import AGREE, ALL, CHALLENGE, DISAGREE
+from service.domain.cells import AGREE, CHALLENGE, DISAGREE
+from service.domain.groupings import ALL
 from service.domain.traffic_tables import CHALLENGE_COLUMNS
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger

@@ -10,7 +10,8 @@ from scipy import special
 
 from service.config.drift import DriftSettings
 from service.domain.arrays import Flags, Floats, Ints
-from service.domain.cells import CHALLENGE, SCORE_BIN, CellSpace, bin_names
+from service.domain.cells import CHALLENGE, SCORE_BIN, CellSpace
+from service.domain.groupings import bin_names
 from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.checkpoint_schedule import ComparedTraffic, Stretch, compared_traffic
 from service.monitoring.drift_mixes import CLASSES, SCORES, GroupedTraffic

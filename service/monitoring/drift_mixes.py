@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.domain.arrays import Flags, Indices, Ints
-from service.domain.cells import CHALLENGE, OTHER, VOTES, CellSpace, Grouping
+from service.domain.cells import CHALLENGE, OTHER, VOTES, CellSpace
+from service.domain.groupings import ByClass, ByScore, Grouping
 from service.domain.traffic_counts import TableCounts, TrafficCounts, rows_of
 from service.domain.traffic_tables import Columns
 from service.statistics.drift import mix_counts
@@ -92,11 +93,11 @@ class GroupedTraffic:
             reference: traffic of the reference; what its tables do not have is not compared.
             recent: that of late.
         """
-        by, size = self.grouping.kind, len(self.names)
+        size = len(self.names)
         partial = self.is_partial(reference) | self.is_partial(recent)
-        if by != "score_bin" and size * self.space.bin_count <= MOST_ENTRIES:
+        if not isinstance(self.grouping, ByScore) and size * self.space.bin_count <= MOST_ENTRIES:
             yield from _compared(SCORES, self.scores(reference), self.scores(recent), without=partial)
-        if by != "predicted_class" and size * len(self.space.classes) <= MOST_ENTRIES:
+        if not isinstance(self.grouping, ByClass) and size * len(self.space.classes) <= MOST_ENTRIES:
             yield from _compared(CLASSES, self.classes(reference), self.classes(recent), without=partial)
         places = self._class_groups()
         if places is None:

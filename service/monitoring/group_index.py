@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.domain.cells import CHALLENGE, MISSING, OTHER, CellSpace
+from service.domain.groupings import ByAttribute
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts, rows_of
 from service.domain.traffic_tables import CHALLENGE_COLUMNS
 from service.domain.value_table import RESERVED, Block
-from service.monitoring.label_cells import LabelCells
+from service.monitoring.label_encoding import LabelCells
 from service.monitoring.traffic_history import TrafficHistory
 from service.statistics.epochs import recent_weights
 
@@ -59,15 +60,23 @@ class Groups:
         return np.asarray(weights / max(float(weights.sum()), np.finfo(float).tiny), np.float64)
 
 
-class GroupIndex:
-    """The groups of all groupings of one model in one round; each grouping is looked up once.
+@dataclass(frozen=True)
+class AttributeTraffic:
+    """Values of one attribute.
 
-    Args:
-        space: what tells the model's predictions apart.
-        traffic: of all its shards.
-        cells: of its labels.
-        history: its traffic by epochs, if it is known.
+    Attributes:
+        values: that have a group of their own.
+        limit: most values that have one, in each partition.
+        other_share: share of recent traffic, by decayed weight, in `__other__`.
     """
+
+    values: int
+    limit: int
+    other_share: float
+
+
+class GroupIndex:
+    """The groups of all groupings of one model in one round; each grouping is looked up once."""
 
     def __init__(
         self, space: CellSpace, traffic: Traffic, cells: LabelCells, history: TrafficHistory | None = None
@@ -97,14 +106,11 @@ class GroupIndex:
     def folded(self, grouping: str) -> Flags:
         """Label cells that are in the group of `OTHER`, as their values have no rows or are too long [cells].
 
-        Args:
-            grouping: its name.
-
         Raises:
             KeyError: the model has no such grouping.
         """
         groups, of = self[grouping], self.space.groupings[grouping]
-        if of.kind != "attribute" or OTHER not in groups.names:
+        if not isinstance(of, ByAttribute) or OTHER not in groups.names:
             return np.zeros(len(self.cells), np.bool_)
         folded: Flags = groups.there & (groups.cells == groups.names.index(OTHER))
         return folded
@@ -166,9 +172,6 @@ class GroupIndex:
     def challenged(self, grouping: str) -> Floats:
         """Decayed weight of every group by what a challenger says, in `CHALLENGE_COLUMNS` [G, 3].
 
-        Args:
-            grouping: its name.
-
         Raises:
             KeyError: the model has no such grouping, or no challenger.
         """
@@ -205,12 +208,7 @@ class GroupIndex:
 
 
 def has_voteless_traffic(space: CellSpace, traffic: Traffic) -> bool:
-    """Whether there is traffic without the votes that distinguish groups; not of models without such votes.
-
-    Args:
-        space: what tells the model's predictions apart.
-        traffic: of all its shards.
-    """
+    """Whether there is traffic without the votes that distinguish groups; none of models without votes."""
     if space.voters is None:
         return False
     table = traffic.tables[space.voters[0]]
@@ -218,13 +216,28 @@ def has_voteless_traffic(space: CellSpace, traffic: Traffic) -> bool:
     return row is not None and bool(table.block("class_bins").counts[row].any())
 
 
-def _sum_groups(values: npt.NDArray[_Number], groups: Indices, count: int) -> npt.NDArray[_Number]:
-    """Sums by group and score bin [count, B].
+def attribute_traffic(space: CellSpace, traffic: Traffic) -> dict[str, AttributeTraffic]:
+    """Values of every attribute that groupings use, by name; votes are none."""
+    found = {}
+    for attribute in space.attributes:
+        if space.voters is not None and attribute == space.voters[0]:
+            continue
+        table = traffic.tables[attribute]
+        totals = table.totals()
+        weight = float(totals.sum())
+        other = float(totals[table.rows[OTHER]]) if OTHER in table.rows else 0.0
+        found[attribute] = AttributeTraffic(
+            values=len(table.rows.keys() - RESERVED),
+            limit=space.bounds.attribute_values,
+            other_share=other / weight if weight > 0 else 0.0,
+        )
+    return found
 
-    Args:
-        values: of every class and score bin [classes * B].
-        groups: of every class and score bin [classes, B].
-        count: how many groups there are.
+
+def _sum_groups(values: npt.NDArray[_Number], groups: Indices, count: int) -> npt.NDArray[_Number]:
+    """Sums of values of classes and score bins [classes * B], by group and score bin [count, B].
+
+    `groups` has the group of every class and score bin [classes, B].
     """
     summed = np.zeros((count, groups.shape[1]), values.dtype)
     np.add.at(summed, (groups.ravel(), np.tile(np.arange(groups.shape[1]), len(groups))), values)

@@ -14,14 +14,13 @@ from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.background_performance import POOLED_SCORES, PerformanceWatch
 from service.monitoring.binary_performance import PerformanceFacts, performance_facts
 from service.monitoring.checkpoint_schedule import due_marks
-from service.monitoring.evidence_checkpoint import due_checkpoint
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
 from service.monitoring.history import Timeline, moment, past_moment
+from service.monitoring.model_evidence import due_checkpoint
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.prominence import prominent_groups
 from service.monitoring.request_issuer import RequestIssuer, Round
-from service.monitoring.round_facts import Facts, RoundState
-from service.monitoring.snapshot import ModelSnapshot, take_snapshot
+from service.monitoring.snapshot import Facts, ModelSnapshot, RoundState, take_snapshot
 from service.monitoring.traffic_history import traffic_history
 from service.monitoring.vendor_routing import VendorAssignment
 from service.store.checkpoints import CheckpointStore

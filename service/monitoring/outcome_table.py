@@ -2,25 +2,65 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from service.domain.arrays import Codes, Flags, Floats, Indices
+from service.domain.arrays import Codes, Flags, Floats, Indices, UInt64s
 from service.domain.cells import FORMER_GROUPING, CellSpace
 from service.domain.request_order import Places
 from service.monitoring.change_discounting import ChangeMemory, PlacedOutcomes
-from service.monitoring.label_columns import LabelSequence, ScoredLabels
-from service.monitoring.label_sources import Source
-from service.monitoring.outcome_aggregates import NO_CLASS, OutcomeSums, SumTallies, counting_in
+from service.monitoring.label_encoding import Source
+from service.monitoring.outcome_aggregates import NO_CLASS, Columns, OutcomeSums, SumTallies, counting_in
 from service.monitoring.outcome_fold import OutcomeFold
 from service.monitoring.outcome_rows import NONE
 from service.store.facts import OutcomeEntry
 
 
+@dataclass(frozen=True)
+class ScoredLabels(Columns):
+    """Labels with their scores, as columns [n].
+
+    Attributes:
+        cells: label cell of each.
+        predicted: index of the predicted class.
+        scores: of the predicted class.
+        sources: codes of who asked.
+        true_classes: index of the true class.
+        freshness: what forgetting leaves of each.
+    """
+
+    cells: Indices
+    predicted: Indices
+    scores: Floats
+    sources: Indices
+    true_classes: Indices
+    freshness: Floats
+
+
+@dataclass(frozen=True)
+class LabelSequence(Columns):
+    """Labels that one grouping asked for, as columns [n].
+
+    Attributes:
+        marks: of each, as good as random, which identify the outcome and whether it is right.
+        cells: label cell of each.
+        scores: of the predicted class.
+        correct: whether that is the true class.
+        predicted_at: when it was predicted, seconds since the epoch.
+        places: of their requests among all requests, as `service/domain/request_order.py` gives them.
+    """
+
+    marks: UInt64s
+    cells: Indices
+    scores: Floats
+    correct: Flags
+    predicted_at: Floats
+    places: Places
+
+
 class OutcomeLedger(OutcomeFold):
     """The outcomes of one model, to be read; see `OutcomeFold` for how they come and go.
-
-    Args:
-        space: what tells the model's predictions apart.
 
     Attributes:
         changes: what earlier rounds found of changes.
@@ -39,19 +79,11 @@ class OutcomeLedger(OutcomeFold):
         return self._sources.all
 
     def asked_for(self, grouping: str) -> Flags:
-        """Of every code in `sums`, whether the labels were drawn for a grouping [sources].
-
-        Args:
-            grouping: its name.
-        """
+        """Of every code in `sums`, whether the labels were drawn for a grouping [sources]."""
         return self._sources.drawn_for(grouping)
 
     def drawn_by_value(self, grouping: str) -> Flags:
-        """Of every code in `sums`, whether the labels were drawn from the groups of their values [sources].
-
-        Args:
-            grouping: its name.
-        """
+        """Of every code in `sums`, whether labels were drawn from the groups of their values [sources]."""
         return self._sources.by_value(grouping)
 
     @property
@@ -94,7 +126,7 @@ class OutcomeLedger(OutcomeFold):
             at: seconds since the epoch.
             decay: how fast labels lose weight, 1/s.
             factors: what changes leave of every row, if not all of all [rows].
-            since: leaves out what was predicted before, if given; seconds since the epoch.
+            since: leaves out what was predicted before; seconds since the epoch.
         """
         rows = self._rows
         # Those that count in no sum are counted in front of the others, and cut off.
@@ -130,15 +162,7 @@ class OutcomeLedger(OutcomeFold):
     ) -> tuple[Floats, Floats]:
         """What age leaves of the labels of every sum by epoch, and what is left after changes [some sums, E].
 
-        Args:
-            epochs: of every row [rows].
-            count: number of epochs.
-            at: seconds since the epoch.
-            decay: how fast labels lose weight, 1/s.
-            factors: what changes leave of every row, if not all of all [rows].
-
-        Returns:
-            Of the same sums as `sums`, in their order.
+        Of the same sums as `sums`, with the same arguments, in their order; `epochs` has that of every row.
         """
         rows = self._rows
         slots = rows["sum"].astype(np.intp) + 1
@@ -159,14 +183,7 @@ class OutcomeLedger(OutcomeFold):
         return np.asarray(self._rows["predicted_at"], np.float64)
 
     def placed(self, *, at: float) -> PlacedOutcomes:
-        """The outcomes that count, one by one, with the labels that had been given by then.
-
-        Args:
-            at: seconds since the epoch.
-
-        Returns:
-            Views, good until the ledger changes.
-        """
+        """The outcomes that count, with the labels given by then; views, good until the ledger changes."""
         sums: Codes = self._rows["sum"]
         tallies = self._sums.tallies
         if (self.last_label_at or 0.0) > at:
@@ -184,12 +201,7 @@ class OutcomeLedger(OutcomeFold):
         )
 
     def scored(self, *, at: float, decay: float) -> ScoredLabels:
-        """The outcomes that count, one by one, with the labels that had been given by then.
-
-        Args:
-            at: seconds since the epoch.
-            decay: how fast labels lose weight, 1/s.
-        """
+        """The outcomes that count, with the labels given by then, which lose weight at `decay`, 1/s."""
         rows = self._rows
         told = (rows["true_class"] != NO_CLASS) & (rows["given_at"] <= at)
         chosen = np.flatnonzero((rows["sum"] != NONE) & told)
@@ -205,12 +217,7 @@ class OutcomeLedger(OutcomeFold):
         )
 
     def asked_by(self, grouping: str, cells: Flags | None = None) -> LabelSequence:
-        """The outcomes that count and that a grouping's assessments asked for, one by one.
-
-        Args:
-            grouping: its name.
-            cells: in which cells, if not in all [cells].
-        """
+        """The outcomes that count and that a grouping's assessments asked for; in some of all [cells]."""
         rows, of_sums = self._rows, self._sums.cells
         asked = self.asked_for(grouping)[self._sums.sources]
         chosen = counting_in(asked if cells is None else asked & cells[of_sums], rows["sum"])
@@ -240,11 +247,7 @@ class OutcomeLedger(OutcomeFold):
         return self._drawn.first_places(self._shared.first_places(self._rows.outcome_keys()))
 
     def place_before(self, count: int) -> int:
-        """The highest place among the requests of the first outcomes; 0 of none.
-
-        Args:
-            count: how many of the outcomes that came first.
-        """
+        """The highest place among the requests of the `count` first outcomes; 0 of none."""
         own = int(self._rows["place"][:count].max(initial=0))
         return max(own, self._shared.last_place(self._rows.outcome_keys(slice(count))))
 
@@ -254,12 +257,9 @@ class OutcomeLedger(OutcomeFold):
         return len(self._rows)
 
     def tallied(self, grouping: str, groups: Indices, group_count: int) -> SumTallies:
-        """How many outcomes there are in every group of those, and which [G].
+        """How many outcomes a grouping's assessments asked for in every group, and which [G].
 
-        Args:
-            grouping: whose assessments asked for them.
-            groups: group of every label cell, or `group_count` of one that is in none [cells].
-            group_count: G.
+        `groups` has the group of every label cell, or `group_count` of one that is in none [cells].
         """
         of_sums = groups[self._sums.cells]
         asked = self.asked_for(grouping)[self._sums.sources] & (of_sums < group_count)

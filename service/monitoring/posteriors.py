@@ -11,13 +11,12 @@ import numpy as np
 
 from service.config.model import ModelSettings
 from service.domain.arrays import Floats, Indices
-from service.domain.cells import ALL, POSITIVE_SCORE
+from service.domain.groupings import ALL, ByClass, ByPositiveScore, Grouping
 from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.change_discounting import AskedGrouping, Forgotten, Relearned, forgotten
-from service.monitoring.evidence_base import OTHERS_SAY
 from service.monitoring.group_index import GroupIndex, Groups
-from service.monitoring.grouping_snapshot import GroupingSnapshot, Pace, confusion_snapshot, grouping_snapshot
-from service.monitoring.label_weights import LabelEpochs, select_counting, weighed
+from service.monitoring.grouping_snapshot import GroupingSnapshot, confusion_snapshot, grouping_snapshot
+from service.monitoring.label_weights import DrawnLabels, LabelEpochs, label_weights
 from service.monitoring.outcome_aggregates import OutcomeSums
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
@@ -47,6 +46,10 @@ class KnownLabels:
     relearned: Mapping[str, Mapping[str, Relearned]]
     changed: Mapping[str, Floats] = field(default_factory=dict)
 
+    def of(self, grouping: Grouping) -> Labels:
+        """Those that say something of the groups of a grouping, weighted for these."""
+        return self.by_votes if grouping.is_by_votes else self.labels
+
 
 def labels_of(
     index: GroupIndex,
@@ -58,16 +61,13 @@ def labels_of(
 ) -> KnownLabels:
     """The outcomes that were known at a time, weighted by the balance heuristic, their age and changes since.
 
-    Args:
-        index: groups of the model.
-        ledger: its outcomes.
-        decay: how fast labels lose weight, 1/s.
-        run_length: labels of a group from one change to the next; None where changes are not looked for.
-        now: seconds since the epoch.
+    Labels lose weight at a rate of `decay`, 1/s; of a group, `run_length` come from one change to the next,
+    and none are looked for without it.
     """
     changes = _changes(index, ledger, run_length, now)
     sums = ledger.sums(at=now, decay=decay, factors=changes.factors)
-    counting = select_counting(index, ledger, cells=sums.cells, sources=sums.sources)
+    drawn = DrawnLabels(index, ledger, sums.cells, sums.sources)
+    counting = drawn.counting()
     sums = sums.part(counting)
     epochs = None
     if index.history is not None:
@@ -79,25 +79,18 @@ def labels_of(
     for source, count in zip(ledger.sources, counts.tolist(), strict=True):
         if count:
             asked.update(dict.fromkeys(source.groupings, count))
-    told = weighed(
-        index,
-        ledger,
-        cells=sums.cells,
-        sources=sums.sources,
-        freshness=sums.freshness,
-        kept=None if changes.factors is None else partial(_kept, changes, sums),
-        epochs=epochs,
-    )
+    kept = None if changes.factors is None else partial(_kept, changes, sums)
+    weighed = label_weights(drawn.part(counting), sums.freshness, kept=kept, epochs=epochs)
     labels = Labels(
         sums.cells,
         sums.correct,
-        told.weights,
+        weighed.weights,
         sums.freshness,
         sums.true_classes,
         sums.counts,
         None if index.space.challenge is None else sums.challenger,
     )
-    by_votes = labels if told.voted is None else labels.part(told.voted, told.weights_by_votes)
+    by_votes = labels if weighed.voted is None else labels.part(weighed.voted, weighed.weights_by_votes)
     return KnownLabels(
         labels, by_votes, int(sums.counts.sum()), dict(asked), changes.relearned, changes.changed
     )
@@ -106,14 +99,7 @@ def labels_of(
 def known_labels(
     settings: ModelSettings, index: GroupIndex, ledger: OutcomeLedger, *, now: float
 ) -> KnownLabels:
-    """The same, weighted as a model's settings want it.
-
-    Args:
-        settings: of the model.
-        index: its groups.
-        ledger: its outcomes.
-        now: seconds since the epoch.
-    """
+    """The same, weighted as a model's settings want it."""
     decay, run_length = settings.label_decay_per_second, settings.change_run_length
     return labels_of(index, ledger, decay=decay, run_length=run_length, now=now)
 
@@ -144,7 +130,7 @@ def _changes(index: GroupIndex, ledger: OutcomeLedger, run_length: float | None,
             index[name].names,
             _looked_at(index, ledger, name),
             sources[name],
-            np.flatnonzero(ledger.of_any_vote).tolist() if grouping.kind in OTHERS_SAY else (),
+            np.flatnonzero(ledger.of_any_vote).tolist() if grouping.is_by_votes else (),
         )
         for name, grouping in index.space.groupings.items()
         if name in sources
@@ -187,63 +173,51 @@ def believed_groupings(
     """
     proven = evidence or {}
     known = known or known_labels(settings, index, ledger, now=at)
-    pace = Pace(
-        labels_per_second=sum(
-            assessment.budget.labels / (assessment.budget.per_days * 86_400)
-            for assessment in settings.assessments.values()
-            if assessment.budget.per_days is not None
-        ),
-        labels=known.count,
-        decay=settings.label_decay_per_second,
-    )
-    told: dict[str, GroupingSnapshot] = {}
-    for name, grouping in index.space.groupings.items():
-        groups = index[name]
-        if not groups.names:
-            continue
-        labels = known.by_votes if grouping.kind in OTHERS_SAY else known.labels
-        beliefs = assess_groups(
-            groups, index.cells.bins, labels, prior=settings.prior, changed=known.changed.get(name)
+    groupings = {name: grouping for name, grouping in index.space.groupings.items() if index[name].names}
+    beliefs = {
+        name: assess_groups(
+            index[name],
+            index.cells.bins,
+            known.of(grouping),
+            prior=settings.prior,
+            changed=known.changed.get(name),
         )
-        confusion = None
-        if grouping.kind == "predicted_class":
-            confusion = confusion_snapshot(
-                groups.names,
-                beliefs,
-                settings,
-                groups=groups,
-                labels=known.labels,
-                probability_sums=probability_sums,
-            )
-        told[name] = grouping_snapshot(
-            groups.names,
-            grouping.kind,
-            beliefs,
+        for name, grouping in groupings.items()
+    }
+    if settings.prior == "learned" and ALL in groupings:
+        # Within the groups of the grouping by which most labels were asked, labels are a random sample, so it
+        # knows best. Under a fixed prior, which cannot learn that all groups are off alike, its sum over
+        # groups would be biased.
+        most = _most_asked(groupings, beliefs, known)
+        if most != ALL:
+            beliefs[ALL] = replace(beliefs[ALL], accuracy=beliefs[most].overall)
+    return {
+        name: grouping_snapshot(
+            grouping,
+            index[name],
+            beliefs[name],
             settings,
-            pace=pace,
-            confusion=confusion,
-            missed=groups.missed,
-            positive=_positive_scores(index) if name == POSITIVE_SCORE else None,
+            label_count=known.count,
+            confusion=confusion_snapshot(
+                index[name], beliefs[name], settings, labels=known.labels, probability_sums=probability_sums
+            )
+            if isinstance(grouping, ByClass)
+            else None,
+            positive=_positive_scores(index, grouping) if isinstance(grouping, ByPositiveScore) else None,
             evidence=proven.get(name),
             relearned=known.relearned.get(name, {}),
         )
-    _tell_overall(told, settings, known, pace)
-    return told
+        for name, grouping in groupings.items()
+    }
 
 
 def assess_groups(
     groups: Groups, bins: Indices, labels: Labels, *, prior: PriorName, changed: Floats | None = None
 ) -> GroupingBeliefs:
-    """Beliefs about every group of a grouping, from its own table of traffic.
+    """Beliefs about every group of a grouping, from its own traffic, and all labels of the model.
 
-    Labels without a group are left out.
-
-    Args:
-        groups: of the grouping.
-        bins: score bin of every label cell [cells].
-        labels: all labels of the model, whoever asked for them.
-        prior: name of the prior.
-        changed: probability that every group has changed, if it was looked for [G].
+    Labels without a group are left out. `bins` has the score bin of every label cell [cells], `changed` the
+    probability that every group has changed, if it was looked for [G].
     """
     count, bin_count = groups.weights.shape
     grouped = groups.there[labels.cells]
@@ -261,12 +235,11 @@ def assess_groups(
     )
 
 
-def _positive_scores(index: GroupIndex) -> Floats:
+def _positive_scores(index: GroupIndex, grouping: ByPositiveScore) -> Floats:
     """Mean score of the positive class in every group by it that has traffic [G]."""
     space, whole = index.space, index.traffic.whole
-    names, groups = space.class_groups(POSITIVE_SCORE) or ([], np.zeros((0, 0), np.intp))
-    is_positive = np.array([name == space.groupings[POSITIVE_SCORE].positive for name in space.classes])
-    own = np.repeat(is_positive, space.bin_count)
+    names, groups = grouping.class_groups(space.classes, space.score_edges)
+    own = np.repeat([name == grouping.positive for name in space.classes], space.bin_count)
     weights, sums = whole.weights[0], whole.score_sums[0]
     of, count = groups.ravel(), len(names)
     positive = np.bincount(of, weights=np.where(own, sums, weights - sums), minlength=count)
@@ -275,38 +248,16 @@ def _positive_scores(index: GroupIndex) -> Floats:
     return positive[present] / total[present]
 
 
-def _tell_overall(
-    groupings: dict[str, GroupingSnapshot], settings: ModelSettings, known: KnownLabels, pace: Pace
-) -> None:
-    """Take the accuracy over all traffic from the grouping by which most labels were asked.
-
-    Within its groups those labels are a random sample, so it knows best. Under a fixed prior, which cannot
-    learn that all groups are off alike, its sum over groups would be biased.
-    """
-    most = _most_asked(groupings, known)
-    if settings.prior == "learned" and most != ALL and ALL in groupings:
-        everything = groupings[ALL]
-        beliefs = replace(everything.beliefs, accuracy=groupings[most].beliefs.overall)
-        groupings[ALL] = grouping_snapshot(
-            everything.groups,
-            everything.kind,
-            beliefs,
-            settings,
-            pace=pace,
-            missed=everything.missed,
-            evidence=everything.evidence,
-            relearned=everything.relearned,
-        )
-
-
-def _most_asked(groupings: Mapping[str, GroupingSnapshot], known: KnownLabels) -> str:
+def _most_asked(
+    groupings: Mapping[str, Grouping], beliefs: Mapping[str, GroupingBeliefs], known: KnownLabels
+) -> str:
     """The grouping by which most labels were asked.
 
     Where labels say nothing of groups by votes, fewer may be asked by another grouping, which knows more.
     """
     asked = [name for name in groupings if name in known.asked]
-    kinds = [asked]
+    parts = [asked]
     if known.by_votes is not known.labels:
-        kinds = [[n for n in asked if (groupings[n].kind in OTHERS_SAY) == votes] for votes in (False, True)]
-    most = [max(names, key=lambda name: known.asked[name]) for names in kinds if names]
-    return min(most, key=lambda name: float(groupings[name].beliefs.overall.variance()[0]), default=ALL)
+        parts = [[name for name in asked if groupings[name].is_by_votes == votes] for votes in (False, True)]
+    most = [max(names, key=lambda name: known.asked[name]) for names in parts if names]
+    return min(most, key=lambda name: float(beliefs[name].overall.variance()[0]), default=ALL)

@@ -4,34 +4,73 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from service.config.model import ModelSettings
 from service.domain.arrays import Floats, Ints
 from service.monitoring.acquisition import Aim
-from service.monitoring.anytime_tests import model_evidence
+from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
-from service.monitoring.attribute_traffic import AttributeTraffic, attribute_traffic
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
 from service.monitoring.drift import ModelDrift, model_drift
 from service.monitoring.ensembles import EnsembleSnapshot, ensemble_snapshot
-from service.monitoring.group_index import GroupIndex
+from service.monitoring.group_index import AttributeTraffic, GroupIndex, attribute_traffic
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.history import Fault, Moment, Since, faults_since
+from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import believed_groupings, known_labels
-from service.monitoring.round_facts import Facts, RoundState
 from service.statistics.drift import aimed_shares
 from service.statistics.groups import Labels
+from service.store.checkpoints import EvidenceCheckpoint
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
+from service.store.traffic_checkpoints import Marks
 
 FLOW_BINS = 48
 """Stretches of time that the flow of labels is told by."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was read of one model.
+
+    Attributes:
+        traffic: its traffic and pools.
+        requests: its label requests, read before the outcomes.
+        ledger: its outcomes.
+        index: its groups by the traffic and the outcomes, built once a round.
+        reference: the window that recent traffic is compared with, if one was set.
+        checkpoint: evidence by labels that the outcome stream has let go of, or soon will.
+        marks: of its traffic, read before it.
+    """
+
+    traffic: TrafficFacts
+    requests: RequestFacts
+    ledger: OutcomeLedger
+    index: GroupIndex
+    reference: ReferenceWindow | None = None
+    checkpoint: EvidenceCheckpoint | None = None
+    marks: Marks = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RoundState:
+    """What a round needs of the rounds before; the default is that of a process that has just started.
+
+    Attributes:
+        evidence: of the last snapshot, by grouping.
+        since: since when thresholds were crossed at the last snapshot; None before the first.
+        past: estimates of earlier times, oldest first.
+    """
+
+    evidence: Mapping[str, GroupingEvidence | None] = field(default_factory=dict)
+    since: Mapping[Fault, Since] | None = None
+    past: tuple[Moment, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,15 +154,7 @@ def take_snapshot(
 ) -> ModelSnapshot:
     """Estimates from facts: a pure function, the same on every replica but for the Monte Carlo draws.
 
-    Args:
-        model: its name.
-        settings: its settings.
-        facts: that were read of it.
-        state: of the rounds before.
-        performances: the latest estimates of its performance, by assessment.
-        history_seconds: how far back the flow of labels reaches.
-        now: seconds since the epoch.
-        rng: for joint draws.
+    The flow of labels reaches back `history_seconds`; `rng` is for joint draws.
     """
     index, ledger, requests, reference = facts.index, facts.ledger, facts.requests, facts.reference
     known = known_labels(settings, index, ledger, now=now)
@@ -192,8 +223,8 @@ def take_snapshot(
 
 def _aim(drift: ModelDrift | None, grouping: str, label_share: float) -> Aim | None:
     """Where suspicion wants labels of a grouping, if it does."""
-    there = None if drift is None else drift.groupings.get(grouping)
-    shares = None if there is None else aimed_shares(there.suspicion, there.drifted)
+    one = None if drift is None else drift.groupings.get(grouping)
+    shares = None if one is None else aimed_shares(one.suspicion, one.drifted)
     return None if shares is None else Aim(shares, label_share)
 
 
@@ -205,18 +236,15 @@ def _ensembles(
     *,
     rng: np.random.Generator,
 ) -> dict[str, EnsembleSnapshot]:
-    if index.space.ensemble is None:
-        return {}
     found: dict[str, EnsembleSnapshot] = {}
     for name, asked in settings.assessments.items():
-        waiting = Counter(r.group for r in requests.open.values() if r.assessment == name)
-        told = (
-            ensemble_snapshot(asked, index, labels, in_flight=waiting, rng=rng, interval=settings.interval)
-            if asked.task == "ensemble"
-            else None
-        )
-        if told is not None:
-            found[name] = told
+        if asked.task == "ensemble":
+            waiting = Counter(r.group for r in requests.open.values() if r.assessment == name)
+            one = ensemble_snapshot(
+                asked, index, labels, in_flight=waiting, rng=rng, interval=settings.interval
+            )
+            if one is not None:
+                found[name] = one
     return found
 
 
@@ -229,22 +257,14 @@ def _challenges(
     reference: ReferenceWindow | None,
     now: float,
 ) -> dict[str, ChallengeSnapshot]:
-    if index.space.challenge is None:
-        return {}
-    asked = {name: one for name, one in settings.assessments.items() if one.task == "challenge"}
-    told = {
-        name: challenge_snapshot(
-            one,
-            index,
-            labels,
-            ledger,
-            now=now,
-            interval=settings.interval,
-            since=None if reference is None else reference.until,
-        )
-        for name, one in asked.items()
-    }
-    return {name: there for name, there in told.items() if there is not None}
+    since, interval = None if reference is None else reference.until, settings.interval
+    found: dict[str, ChallengeSnapshot] = {}
+    for name, asked in settings.assessments.items():
+        if asked.task == "challenge":
+            one = challenge_snapshot(asked, index, labels, ledger, now=now, interval=interval, since=since)
+            if one is not None:
+                found[name] = one
+    return found
 
 
 def _flow(ledger: OutcomeLedger, begin: float, end: float) -> LabelFlow:

@@ -9,7 +9,8 @@ import pytest
 from scipy import special
 from traffic_tables import JointCell, traffic_of
 
-from service.domain.cells import AGREE, ALL, CHALLENGE, DISAGREE, CellSpace, Challenge, Grouping
+from service.domain.cells import AGREE, CHALLENGE, DISAGREE, CellSpace, Challenge
+from service.domain.groupings import ALL, ByAttribute, ByChallenger, Everything
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groups, labels_of
@@ -21,9 +22,9 @@ SPACE = CellSpace(
     ("cat", "dog"),
     (0.7, 0.9),
     {
-        ALL: Grouping(ALL, "all"),
-        CHALLENGE: Grouping(CHALLENGE, "challenge", CHALLENGE),
-        "region": Grouping("region", "attribute", attribute="region"),
+        ALL: Everything(ALL),
+        CHALLENGE: ByChallenger(CHALLENGE, CHALLENGE),
+        "region": ByAttribute("region", "region"),
     },
     challenge=Challenge("v2"),
 )

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from store_site import NOW, Record, Site, message, page, record
 
-from service.domain.cells import ALL, CHALLENGE, MISSING, SCORE_BIN, VOTES
+from service.domain.cells import CHALLENGE, MISSING, SCORE_BIN, VOTES
+from service.domain.groupings import ALL
 from service.monitoring.binary_performance import performance_facts
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
 from service.monitoring.outcome_table import OutcomeLedger

@@ -21,8 +21,7 @@ from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.history import Moment, past_moment
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.round_facts import Facts, RoundState
-from service.monitoring.snapshot import ModelSnapshot, take_snapshot
+from service.monitoring.snapshot import Facts, ModelSnapshot, RoundState, take_snapshot
 from service.statistics.binary.score_bins import UNLABELLED
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
 from service.statistics.estimate import Estimate

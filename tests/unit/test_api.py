@@ -12,9 +12,9 @@ import pytest
 from api_client import Client, served
 from snapshots import BUDGET, CLASSES, NOW, drifting, known, recalled, snapshot
 
-from service.monitoring.attribute_traffic import AttributeTraffic
+from service.monitoring.group_index import AttributeTraffic
 from service.monitoring.history import Moment
-from service.monitoring.round_facts import RoundState
+from service.monitoring.snapshot import RoundState
 from service.serving.documents.group_documents import SortKey
 
 ALERTS = {"min_accuracy": 0.8, "max_ece": 0.25}

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from traffic_tables import JointCell, traffic_of
 
-from service.domain.cells import CellSpace, Grouping
+from service.domain.cells import CellSpace
+from service.domain.groupings import ByAttribute, ByClass, Everything
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import KnownLabels, assess_groups, labels_of
@@ -21,9 +22,9 @@ SPACE = CellSpace(
     CLASSES,
     (0.25, 0.5, 0.75),
     {
-        "all": Grouping("all", "all"),
-        "region": Grouping("region", "attribute", attribute="region"),
-        "class": Grouping("class", "predicted_class"),
+        "all": Everything("all"),
+        "region": ByAttribute("region", "region"),
+        "class": ByClass("class"),
     },
 )
 BINS = 4

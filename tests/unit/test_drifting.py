@@ -19,7 +19,7 @@ from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.acquisition import Aim
 from service.monitoring.drift import GroupingDrift, model_drift
 from service.monitoring.group_index import GroupIndex
-from service.monitoring.label_cells import LabelCells
+from service.monitoring.label_encoding import LabelCells
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import believed_groupings
 from service.monitoring.snapshot import ModelSnapshot

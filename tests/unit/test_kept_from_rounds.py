@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from traffic_tables import every_cell, traffic_of
 
 from service.config.model import ModelSettings
-from service.domain.cells import CellSpace, Grouping
-from service.monitoring.anytime_tests import GroupingEvidence, model_evidence
+from service.domain.cells import CellSpace
+from service.domain.groupings import ByAttribute, ByClass, Everything
+from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.group_index import GroupIndex
+from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import KnownLabels, labels_of
 from service.store.facts import OutcomeEntry
@@ -27,9 +29,9 @@ SPACE = CellSpace(
     CLASSES,
     (0.5,),
     {
-        "region": Grouping("region", "attribute", attribute="region"),
-        "class": Grouping("class", "predicted_class"),
-        "all": Grouping("all", "all"),
+        "region": ByAttribute("region", "region"),
+        "class": ByClass("class"),
+        "all": Everything("all"),
     },
 )
 MODEL = ModelSettings.model_validate(

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.domain.cells import CellSpace, Grouping
+from service.domain.cells import CellSpace
+from service.domain.groupings import ByAttribute, ByClass
 from service.domain.request_order import requested_at
-from service.monitoring.label_columns import LabelSequence
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_fold import RECENT
-from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.outcome_table import LabelSequence, OutcomeLedger
 from service.store.facts import OutcomeEntry, SharedDraw
 from service.store.records import Fact, Given
 
@@ -26,8 +26,8 @@ SPACE = CellSpace(
     ("cat", "dog"),
     (0.5,),
     {
-        "region": Grouping("region", "attribute", attribute="region"),
-        "class": Grouping("class", "predicted_class"),
+        "region": ByAttribute("region", "region"),
+        "class": ByClass("class"),
     },
 )
 EVER = 1e9
@@ -89,7 +89,7 @@ def known(ledger: OutcomeLedger, at: float = EVER) -> Any:
     told = Counter(
         {
             (places[cell], ledger.sources[source], bool(correct), int(true), float(fresh)): int(count)
-            for cell, source, correct, true, count, fresh, *_ in zip(*sums, strict=True)
+            for cell, source, correct, true, count, fresh, *_ in zip(*vars(sums).values(), strict=True)
         }
     )
     columns = [column.tolist() for column in ledger.given(0.0)]

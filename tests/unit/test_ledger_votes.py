@@ -19,16 +19,16 @@ from service.domain.cells import (
     CellSpace,
     Challenge,
     Ensemble,
-    Grouping,
 )
-from service.monitoring.label_sources import Source
+from service.domain.groupings import ByAttribute, ByChallenger
+from service.monitoring.label_encoding import Source
 from service.monitoring.outcome_table import OutcomeLedger
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 
 GROUPINGS = {
-    CHALLENGE: Grouping(CHALLENGE, "challenge", CHALLENGE),
-    "region": Grouping("region", "attribute", attribute="region"),
+    CHALLENGE: ByChallenger(CHALLENGE, CHALLENGE),
+    "region": ByAttribute("region", "region"),
 }
 SPACE = CellSpace(("cat", "dog"), (), GROUPINGS, challenge=Challenge("v2"))
 EVER = 1e9

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from traffic_tables import every_cell, traffic_of
 
-from service.domain.cells import CellSpace, Grouping
+from service.domain.cells import CellSpace
+from service.domain.groupings import ByAttribute, Everything
 from service.monitoring.change_discounting import (
     AskedGrouping,
     ChangeMemory,
@@ -202,7 +203,7 @@ def test_no_outcomes_forget_nothing() -> None:
 SPACE = CellSpace(
     ("cat", "dog"),
     (0.5,),
-    {"camera": Grouping("camera", "attribute", attribute="camera"), "all": Grouping("all", "all")},
+    {"camera": ByAttribute("camera", "camera"), "all": Everything("all")},
 )
 TRAFFIC = traffic_of(SPACE, every_cell(SPACE, [(f"camera-{n}",) for n in range(CAMERAS)]))
 

@@ -12,7 +12,7 @@ from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.checkpoint_schedule import MARKS_PER_WINDOW, due_marks
 from service.monitoring.drift import GroupingDrift, model_drift
 from service.monitoring.group_index import GroupIndex
-from service.monitoring.label_cells import LabelCells
+from service.monitoring.label_encoding import LabelCells
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import believed_groupings
 from service.replay.inputs import Change, Items

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from test_ledger import EVER, folded, known, outcome, revision, stream
 
 from service.domain.cells import FORMER_GROUPING
-from service.monitoring.label_sources import Source
+from service.monitoring.label_encoding import Source
 from service.monitoring.outcome_table import OutcomeLedger
 from service.store.facts import OutcomeEntry, SharedDraw
 

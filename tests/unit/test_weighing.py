@@ -8,24 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from traffic_tables import JointCell, traffic_of
 
-from service.domain.cells import (
-    AGREE,
-    ALL,
-    CHALLENGE,
-    DISAGREE,
-    MISSING,
-    OTHER,
-    CellSpace,
-    Challenge,
-    Combination,
-    Grouping,
-)
+from service.domain.cells import AGREE, CHALLENGE, DISAGREE, MISSING, OTHER, CellSpace, Challenge, Combination
+from service.domain.groupings import ALL, ByAttribute, ByChallenger, Everything
 from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
+from service.monitoring.label_weights import vote_shares
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import KnownLabels, labels_of
 from service.monitoring.traffic_history import traffic_history
-from service.monitoring.vote_shares import vote_shares
 from service.statistics.balance_heuristic import effective_counts
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
@@ -35,9 +25,9 @@ SPACE = CellSpace(
     ("cat", "dog"),
     (),
     {
-        ALL: Grouping(ALL, "all"),
-        CHALLENGE: Grouping(CHALLENGE, "challenge", CHALLENGE),
-        "region": Grouping("region", "attribute", attribute="region"),
+        ALL: Everything(ALL),
+        CHALLENGE: ByChallenger(CHALLENGE, CHALLENGE),
+        "region": ByAttribute("region", "region"),
     },
     challenge=Challenge("v2"),
 )
