@@ -21,7 +21,7 @@ from service.domain.sketch import EMPTY_SKETCH, merged_order
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import tables
 from service.domain.value_book import ValueBook
-from service.monitoring.acquisition import standing
+from service.monitoring.acquisition import acquisition_state
 from service.monitoring.background_performance import POOLED_SCORES
 from service.monitoring.binary_performance import PerformanceSnapshot, assess_performance, performance_facts
 from service.monitoring.group_index import GroupIndex
@@ -123,7 +123,7 @@ class Watched:
             ledger=self._ledger,
             at=NOW,
         )[settings.asked_grouping]
-        stands = standing(settings, grouping, np.zeros(len(grouping.groups)))
+        stands = acquisition_state(settings, grouping, np.zeros(len(grouping.groups)))
         if stands is None:
             raise ValueError("nothing can be asked yet")
         beliefs, available = stands.situation.beliefs, stands.situation.available.copy()

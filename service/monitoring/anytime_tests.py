@@ -132,13 +132,8 @@ def collected_evidence(
     after it. Without one it is the first labels of every group, which count for what is asked of the group
     itself as well.
 
-    Args:
-        watched: the groups.
-        labels_of: the labels that the grouping asked for.
-        tallies: how many they are, and which [G].
-        settings: of the model.
-        reference: the window that was set, if any.
-        before: what was known last time, so that only what has changed is computed.
+    Labels are tallied by group [G]. Groups of which nothing has changed since
+    `before` are not looked at.
     """
     alpha, count, base = settings.evidence.alpha, len(watched.names), watched.base
     continues = same = np.zeros(count, np.bool_)

@@ -9,7 +9,7 @@ import numpy as np
 
 from service.config.assessments import AssessmentSettings
 from service.domain.arrays import Floats
-from service.monitoring import acquisition as asking
+from service.monitoring.acquisition import Aim, next_label_probabilities
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.statistics import ranking
 from service.statistics.comparison import mixture_rope_probabilities
@@ -86,7 +86,7 @@ class AssessmentSnapshot:
     ranks: Estimate | None
     compared: Compared | None
     next: Floats | None
-    aim: asking.Aim | None
+    aim: Aim | None
 
 
 def assessment_snapshot(
@@ -98,20 +98,9 @@ def assessment_snapshot(
     interval: float,
     now: float,
     rng: np.random.Generator,
-    aim: asking.Aim | None = None,
+    aim: Aim | None = None,
 ) -> AssessmentSnapshot:
-    """How an assessment stands, from beliefs and requests.
-
-    Args:
-        name: the assessment's.
-        settings: its settings.
-        groupings: snapshots of the groupings that have traffic.
-        requests: label requests of the model.
-        interval: probability inside intervals of ranks.
-        now: seconds since the epoch.
-        rng: for joint draws.
-        aim: where suspicion wants labels, if it does.
-    """
+    """How an assessment stands, from beliefs and requests; `interval` is the mass of intervals of ranks."""
     grouping = groupings.get(settings.asked_grouping)
     names = grouping.groups if grouping else []
     index = {group: i for i, group in enumerate(names)}
@@ -144,7 +133,7 @@ def assessment_snapshot(
         extreme=extreme,
         ranks=ranks,
         compared=_compared(settings, grouping) if grouping else None,
-        next=asking.chances(settings, grouping, in_flight, rng, aim) if grouping else None,
+        next=next_label_probabilities(settings, grouping, in_flight, rng, aim) if grouping else None,
         aim=aim,
     )
 

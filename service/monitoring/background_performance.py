@@ -36,13 +36,8 @@ class InPlace(Executor):
 class PerformanceWatch:
     """What is believed of the performance of one model, for every assessment of it.
 
-    Args:
-        model: its name.
-        settings: its settings.
-        executor: where it is learned.
-        rng: random numbers; each time of learning has a generator of its own.
-        rest_seconds: from the end of one learning to the next.
-        failed: called when learning failed.
+    It is learned in the executor, with `rest_seconds` from the end of one learning to the next; each has a
+    generator of its own. `failed` is called when learning failed.
     """
 
     def __init__(

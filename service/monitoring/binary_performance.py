@@ -14,6 +14,7 @@ import numpy as np
 from service.config.assessments import AssessmentSettings
 from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.domain.cells import POSITIVE_SCORE, CellSpace
+from service.domain.value_table import Block
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.label_weights import DrawnLabels, label_weights
 from service.monitoring.outcome_table import OutcomeLedger
@@ -102,15 +103,6 @@ class PerformanceSnapshot:
         return mixture.misfit_p_value < MISFIT_P_VALUE and mixture.distance > MISFIT_DISTANCE
 
 
-@dataclass(frozen=True)
-class _Traffic:
-    """All traffic by predicted class and score bin, class by class; arrays are [classes * bins]."""
-
-    counts: Ints
-    weights: Floats
-    score_sums: Floats
-
-
 def performance_facts(
     index: GroupIndex,
     pooled: Sequence[PoolRecord],
@@ -126,11 +118,11 @@ def performance_facts(
     `positive` is the class to be found.
     """
     space, whole = index.space, index.traffic.whole
-    traffic = _Traffic(whole.counts[0], whole.weights[0], whole.score_sums[0])
+    traffic = Block(whole.counts[0], whole.weights[0], whole.score_sums[0])
     if not traffic.weights.any():
         return None
     number = space.classes.index(positive)
-    items = _pooled_items(space, traffic, pooled)
+    item_cells, item_classes, item_scores = _pooled_items(space, traffic, pooled)
     known = ledger.scored(at=now, decay=decay)
     cells = index.cells.classes[known.cells] * space.bin_count + index.cells.bins[known.cells]
     drawn = DrawnLabels(index, ledger, known.cells, known.sources)
@@ -140,34 +132,28 @@ def performance_facts(
     # A score tells all that the score decides; within one, labels weigh as they were asked for.
     strata = index[POSITIVE_SCORE].cells[known.cells]
     worth = _worth(balanced, known.freshness, strata, space.bin_count)
-    alone = _cells_alone(traffic, np.concatenate((items.cells, cells)))
+    alone = _cells_alone(traffic, np.concatenate((item_cells, cells)))
     own = np.concatenate(
         (
-            _positive(items.scores, items.predicted == number),
+            _positive(item_scores, item_classes == number),
             _positive(known.scores, known.predicted == number),
             _positive(traffic.score_sums[alone] / traffic.weights[alone], alone // space.bin_count == number),
         )
     )
-    unlabelled = np.full(len(items.cells), UNLABELLED), np.full(len(alone), UNLABELLED)
+    unlabelled = np.full(len(item_cells), UNLABELLED), np.full(len(alone), UNLABELLED)
     labels = np.where(known.true_classes == number, POSITIVE, NEGATIVE)
     return PerformanceFacts(
         scores=np.clip(own, 0.0, 1.0),
-        weights=_stood_for(traffic, np.concatenate((items.cells, cells, alone))),
+        weights=_stood_for(traffic, np.concatenate((item_cells, cells, alone))),
         labels=np.concatenate((unlabelled[0], labels, unlabelled[1])).astype(np.int64),
-        label_weights=np.concatenate((np.ones(len(items.cells)), worth, np.ones(len(alone)))),
+        label_weights=np.concatenate((np.ones(len(item_cells)), worth, np.ones(len(alone)))),
     )
 
 
-@dataclass(frozen=True)
-class _Items:
-    """Unlabelled items, as columns [n]: their cells, predicted classes by index, and the scores of these."""
-
-    cells: Indices
-    predicted: Indices
-    scores: Floats
-
-
-def _pooled_items(space: CellSpace, traffic: _Traffic, pooled: Sequence[PoolRecord]) -> _Items:
+def _pooled_items(
+    space: CellSpace, traffic: Block, pooled: Sequence[PoolRecord]
+) -> tuple[Indices, Indices, Floats]:
+    """Cells, predicted classes by index, and scores of unlabelled items [n]."""
     classes = {name: i for i, name in enumerate(space.classes)}
     usable = [
         (classes[record.predicted_class], record.score)
@@ -179,10 +165,10 @@ def _pooled_items(space: CellSpace, traffic: _Traffic, pooled: Sequence[PoolReco
     cells = predicted * space.bin_count + space.bins(scores)
     # The pool may know a cell already that the traffic, as it was read, does not.
     there = traffic.weights[cells] > 0
-    return _Items(cells[there], predicted[there], scores[there])
+    return cells[there], predicted[there], scores[there]
 
 
-def _cells_alone(traffic: _Traffic, cells: Indices) -> Indices:
+def _cells_alone(traffic: Block, cells: Indices) -> Indices:
     """Cells with traffic, but without an item: their mean score stands for it."""
     weights = traffic.weights
     return np.flatnonzero((np.bincount(cells, minlength=len(weights)) == 0) & (weights > 0))
@@ -192,7 +178,7 @@ def _positive(scores: Floats, called: Flags) -> Floats:
     return np.where(called, scores, 1 - scores)
 
 
-def _stood_for(traffic: _Traffic, cells: Indices) -> Floats:
+def _stood_for(traffic: Block, cells: Indices) -> Floats:
     """How much each counts [n]: its cell's share of the traffic, shared by all items of the cell.
 
     All together count as many as they are, and no more than the traffic: few items do not make much

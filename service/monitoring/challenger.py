@@ -73,14 +73,8 @@ def challenge_snapshot(
 ) -> ChallengeSnapshot | None:
     """How a challenger stands; None while no prediction carried what it says.
 
-    Args:
-        settings: of the assessment.
-        index: groups of the model.
-        labels: that are known, as columns, weighted.
-        ledger: its outcomes, for evidence, which takes them as they were asked.
-        now: seconds since the epoch.
-        interval: probability inside intervals.
-        since: end of the reference window, if one was set: evidence begins anew with what was predicted then.
+    Evidence takes the labels as they were asked for, from the ledger, and begins with what was predicted
+    `since` the end of the reference window, if one was set.
     """
     challenge = index.space.challenge
     if challenge is None:
@@ -141,13 +135,9 @@ def _of_group(index: GroupIndex, name: str) -> Flags:
 
 
 def _summed(parts: list[Indices], cells: Indices, values: Floats, count: int) -> Floats:
-    """Sums of labels by group [G]: of all traffic, and of its parts.
+    """Sums of values of labels by group [G]: of all traffic, and of its parts.
 
-    Args:
-        parts: group of every label cell, `count` of one without, each [cells].
-        cells: of the labels [n].
-        values: of the labels [n].
-        count: G.
+    Each part has the group of every label cell, `count` of one without [cells].
     """
     return np.asarray(
         np.sum([sums(part[cells], values, count + 1)[:count] for part in parts], axis=0), np.float64

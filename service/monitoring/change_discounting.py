@@ -135,14 +135,7 @@ class ChangeMemory:
     def courses(
         self, outcomes: PlacedOutcomes, asked: Flags, groups: Indices, *, run_length: float
     ) -> dict[int, _Course]:
-        """Of groups whose labels are discounted.
-
-        Args:
-            outcomes: all of them.
-            asked: which sums are of outcomes that the grouping asked for [s].
-            groups: group of each [s].
-            run_length: labels of a group from one change to the next.
-        """
+        """Of groups whose labels are discounted, by which sums a grouping asked for, and their groups [s]."""
         known = outcomes.tallies.of_groups(asked, groups, int(groups.max(initial=-1)) + 1)
         some = np.flatnonzero(known.counts >= 2 * FEWEST)
         marks_of = zip(known.counts[some].tolist(), known.marks[some].tolist(), strict=True)
@@ -197,11 +190,8 @@ def forgotten(
 ) -> Forgotten:
     """What changes of groups leave of all labels: of each the least that any group leaves which has a say.
 
-    Args:
-        outcomes: that are known.
-        groupings: that labels were asked for.
-        run_length: labels of a group from one change to the next, on average.
-        memory: of earlier looks; the result is the same without.
+    Of a group, `run_length` labels come from one change to the next, on average. What is remembered of
+    earlier looks makes no difference to the result.
     """
     factors = np.ones(len(outcomes.sums))
     relearned: dict[str, Mapping[str, Relearned]] = {}

@@ -94,15 +94,7 @@ def model_drift(
     """How far recent traffic is from the reference; None while there is no reference.
 
     A grouping, or a mix, whose table is younger than the reference has nothing to be compared with, and is
-    left out until a reference is set that has it.
-
-    Args:
-        index: the groups of all groupings, and their traffic.
-        settings: of drift.
-        marks: of the traffic.
-        reference: the window that was set, if one was.
-        groupings: estimates of those that have traffic.
-        now: when the traffic was read, seconds since the epoch.
+    left out until a reference is set that has it. `now` is when the traffic was read.
     """
     compared = compared_traffic(marks, TrafficCounts.of(index.traffic), reference, settings, now=now)
     if compared is None:

@@ -88,10 +88,6 @@ class GroupedTraffic:
         A group that may miss much of its traffic has none to compare: its value may have lost its row within
         the time that is compared. Agreement with a challenger is no mix: a new one, or votes that come or go,
         is no change of the model's traffic.
-
-        Args:
-            reference: traffic of the reference; what its tables do not have is not compared.
-            recent: that of late.
         """
         size = len(self.names)
         partial = self.is_partial(reference) | self.is_partial(recent)
@@ -116,13 +112,9 @@ class GroupedTraffic:
         return np.asarray(places[found[1]], np.intp)
 
     def _of_values(self, counts: TrafficCounts, columns: Columns, kinds: Indices, size: int) -> Ints | None:
-        """Predictions of values of an attribute, by kind [G, kinds].
+        """Predictions of values of an attribute, by kind [G, size].
 
-        Args:
-            counts: that may have a table with these columns, or one of classes and score bins.
-            columns: what kinds are.
-            kinds: of every one of these columns.
-            size: how many kinds there are.
+        From a table with these columns, each of a kind, or from one of classes and score bins.
         """
         table = counts.tables.get((self.grouping.attribute, columns))
         if table is None:

@@ -75,13 +75,8 @@ def ensemble_snapshot(
 ) -> EnsembleSnapshot | None:
     """How an ensemble stands; None while no prediction carried the votes of all members.
 
-    Args:
-        settings: of the assessment.
-        index: groups of the model.
-        labels: that are known, as columns, weighted.
-        in_flight: requests of the assessment that wait for an answer, by group.
-        rng: draws among vote patterns that are too rare for a label each.
-        interval: probability inside intervals.
+    Of every group, `in_flight` requests wait for an answer; `rng` draws among vote patterns that are too rare
+    for a label each.
     """
     ensemble = index.space.ensemble
     if ensemble is None:

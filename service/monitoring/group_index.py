@@ -15,8 +15,8 @@ from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts, rows_of
 from service.domain.traffic_tables import CHALLENGE_COLUMNS
 from service.domain.value_table import RESERVED, Block
+from service.monitoring.checkpoint_schedule import TrafficHistory
 from service.monitoring.label_encoding import LabelCells
-from service.monitoring.traffic_history import TrafficHistory
 from service.statistics.epochs import recent_weights
 
 _Number = TypeVar("_Number", np.int64, np.float64)

@@ -12,12 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from service.config.model import ModelSettings
-from service.domain.arrays import Flags, Floats, Ints
-from service.monitoring.group_index import GroupIndex
+from service.domain.arrays import Flags, Ints
 from service.monitoring.grouping_snapshot import GroupingSnapshot
-from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import believed_groupings
 from service.statistics.estimate import Estimate
 
 Kind = Literal["accuracy_low", "miscalibrated"]
@@ -53,46 +49,11 @@ class Moment:
 def moment(
     time: float, groupings: Mapping[str, GroupingSnapshot], names: Mapping[str, Collection[str]]
 ) -> Moment:
-    """Estimates of one time that are remembered.
-
-    Args:
-        time: seconds since the epoch.
-        groupings: their estimates.
-        names: of the groups that are remembered, by grouping.
-    """
+    """Estimates of one time that are remembered: of groups of these names, by grouping."""
     return Moment(
         time,
         {name: _past(grouping, names[name]) for name, grouping in groupings.items() if name in names},
     )
-
-
-def past_moment(
-    *,
-    settings: ModelSettings,
-    index: GroupIndex,
-    probability_sums: Mapping[int, Floats],
-    ledger: OutcomeLedger,
-    names: Mapping[str, Collection[str]],
-    at: float,
-) -> Moment:
-    """Estimates of an earlier time, by the labels that were there then.
-
-    Args:
-        settings: of the model.
-        index: its groups now.
-        probability_sums: weighted sums of class probabilities now, by predicted class.
-        ledger: its outcomes.
-        names: of the groups that are remembered, by grouping.
-        at: seconds since the epoch.
-    """
-    groupings = believed_groupings(
-        settings=settings,
-        index=index,
-        probability_sums=probability_sums,
-        ledger=ledger,
-        at=at,
-    )
-    return moment(at, groupings, names)
 
 
 def _past(grouping: GroupingSnapshot, names: Collection[str]) -> PastGrouping:
@@ -133,12 +94,6 @@ def faults_since(
 
     A look that saw it not crossed ends what is remembered. Else the last look is asked, and, as a process
     that has just started recalls earlier moments only bit by bit, these.
-
-    Args:
-        groupings: what is believed now.
-        before: the same of the last look; None at the first one.
-        past: earlier moments, oldest first.
-        now: seconds since the epoch.
     """
     told: dict[Fault, Since] = {}
     for name, grouping in groupings.items():
@@ -176,11 +131,7 @@ def _recalled(past: Sequence[Moment], fault: Fault) -> Since | None:
 
 
 class Timeline:
-    """Remembers moments on a grid of times.
-
-    Args:
-        span_seconds: how far back.
-    """
+    """Remembers moments on a grid of times, for so long."""
 
     def __init__(self, span_seconds: float) -> None:
         self._span = span_seconds

@@ -164,19 +164,6 @@ class LabelSources:
         """Code of a source; of a new one, the next number."""
         return self._codes.setdefault(source, len(self._codes))
 
-    def drawn_for(self, grouping: str) -> Flags:
-        """Of every code, whether the labels were drawn for a grouping [sources]."""
-        return np.array([grouping in source.groupings for source in self._codes], np.bool_)
-
-    def by_value(self, grouping: str) -> Flags:
-        """Of every code, whether the labels were drawn from the groups of their own values [sources]."""
-        return np.array([grouping in source.by_value for source in self._codes], np.bool_)
-
-    @property
-    def of_any_vote(self) -> Flags:
-        """Of every code, whether its labels stand for predictions of any vote [sources]."""
-        return np.array([source.any_vote for source in self._codes], np.bool_)
-
     def grouping_of(self, fact: Fact) -> str:
         """The grouping that a label was drawn for; `FORMER_GROUPING` if it is a different one by now."""
         name = fact.grouping

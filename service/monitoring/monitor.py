@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -13,20 +13,18 @@ from service.domain.cells import CellSpace
 from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.background_performance import POOLED_SCORES, PerformanceWatch
 from service.monitoring.binary_performance import PerformanceFacts, performance_facts
-from service.monitoring.checkpoint_schedule import due_marks
+from service.monitoring.checkpoint_schedule import due_marks, traffic_history
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
-from service.monitoring.history import Timeline, moment, past_moment
+from service.monitoring.history import Timeline, moment
 from service.monitoring.model_evidence import due_checkpoint
 from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import believed_groupings
 from service.monitoring.prominence import prominent_groups
 from service.monitoring.request_issuer import RequestIssuer, Round
 from service.monitoring.snapshot import Facts, ModelSnapshot, RoundState, take_snapshot
-from service.monitoring.traffic_history import traffic_history
-from service.monitoring.vendor_routing import VendorAssignment
 from service.store.checkpoints import CheckpointStore
 from service.store.facts import BEGINNING, FactReader
 from service.store.records import PoolRecord
-from service.store.requests import RequestStore
 from service.store.traffic_checkpoints import MarkStore
 
 log = logging.getLogger(__name__)
@@ -40,15 +38,13 @@ class ModelMonitor:
         settings: its settings.
         space: its cells.
         reader: of its facts.
-        requests: its label requests.
+        issuer: of its label requests.
         mark_store: marks of its traffic.
-        pool_ids: ids of pools, by the grouping that asks.
         checkpoints: evidence by labels that the outcome stream lets go of.
         outcome_limit: outcomes that the stream keeps, about.
-        rng: for Thompson sampling and joint draws.
+        rng: for joint draws, and policies that are shown.
         history_groups: groups per grouping whose estimates are remembered, at most.
         history_seconds: how far back estimates are remembered.
-        assignment: which vendor is asked.
         performance: what is believed of it, where that is asked.
     """
 
@@ -59,15 +55,13 @@ class ModelMonitor:
         space: CellSpace,
         *,
         reader: FactReader,
-        requests: RequestStore,
+        issuer: RequestIssuer,
         mark_store: MarkStore,
-        pool_ids: Mapping[str, str],
         checkpoints: CheckpointStore,
         outcome_limit: int,
         rng: np.random.Generator,
         history_groups: int,
         history_seconds: float,
-        assignment: VendorAssignment,
         performance: PerformanceWatch,
     ) -> None:
         self.model = model
@@ -81,15 +75,7 @@ class ModelMonitor:
         self._history_groups = history_groups
         self._history_seconds = history_seconds
         self._performance = performance
-        self._issuer = RequestIssuer(
-            model,
-            settings,
-            space,
-            requests=requests,
-            pool_ids=pool_ids,
-            rng=rng,
-            assignment=assignment,
-        )
+        self._issuer = issuer
         self._timeline = Timeline(history_seconds)
         self._ledger = OutcomeLedger(space)
         self._read_to = BEGINNING
@@ -201,24 +187,19 @@ class ModelMonitor:
         at = self._timeline.missing(now=now, first_label_at=self._ledger.first_label_at)
         if at is None:
             return False
-        self._timeline.remember(
-            past_moment(
-                settings=self._settings,
-                index=facts.index,
-                probability_sums=facts.traffic.probability_sums,
-                ledger=facts.ledger,
-                names={name: past.index for name, past in latest.groupings.items()},
-                at=at,
-            )
+        groupings = believed_groupings(
+            settings=self._settings,
+            index=facts.index,
+            probability_sums=facts.traffic.probability_sums,
+            ledger=facts.ledger,
+            at=at,
         )
+        names = {name: past.index for name, past in latest.groupings.items()}
+        self._timeline.remember(moment(at, groupings, names))
         return True
 
     def ask(self, *, epoch: int, now: float) -> Round:
         """Mark traffic, keep evidence, expire what is due, let every assessment ask, by the last snapshot.
-
-        Args:
-            epoch: the leader's.
-            now: seconds since the epoch.
 
         Raises:
             FenceRefused: a newer leader has written.

@@ -80,11 +80,11 @@ class OutcomeLedger(OutcomeFold):
 
     def asked_for(self, grouping: str) -> Flags:
         """Of every code in `sums`, whether the labels were drawn for a grouping [sources]."""
-        return self._sources.drawn_for(grouping)
+        return np.array([grouping in source.groupings for source in self.sources], np.bool_)
 
     def drawn_by_value(self, grouping: str) -> Flags:
         """Of every code in `sums`, whether labels were drawn from the groups of their values [sources]."""
-        return self._sources.by_value(grouping)
+        return np.array([grouping in source.by_value for source in self.sources], np.bool_)
 
     @property
     def evenly_asked(self) -> Flags:
@@ -98,7 +98,7 @@ class OutcomeLedger(OutcomeFold):
     @property
     def of_any_vote(self) -> Flags:
         """Of every code in `sums`, whether its labels stand for predictions of all votes [sources]."""
-        return self._sources.of_any_vote
+        return np.array([source.any_vote for source in self.sources], np.bool_)
 
     @property
     def recent(self) -> list[OutcomeEntry]:

@@ -19,8 +19,9 @@ from service.monitoring.binary_performance import PerformanceFacts, PerformanceS
 from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.group_index import GroupIndex
-from service.monitoring.history import Moment, past_moment
+from service.monitoring.history import Moment, moment
 from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import believed_groupings
 from service.monitoring.snapshot import Facts, ModelSnapshot, RoundState, take_snapshot
 from service.statistics.binary.score_bins import UNLABELLED
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
@@ -288,11 +289,11 @@ def pooled() -> ModelSnapshot:
 
 def recalled(there: Known, now: ModelSnapshot, at: float) -> Moment:
     """Estimates of all groups at an earlier time."""
-    return past_moment(
+    groupings = believed_groupings(
         settings=there.settings,
         index=there.index,
         probability_sums=there.traffic.probability_sums,
         ledger=there.ledger,
-        names={name: grouping.groups for name, grouping in now.groupings.items()},
         at=at,
     )
+    return moment(at, groupings, {name: grouping.groups for name, grouping in now.groupings.items()})

@@ -11,11 +11,11 @@ from traffic_tables import JointCell, traffic_of
 from service.domain.cells import AGREE, CHALLENGE, DISAGREE, MISSING, OTHER, CellSpace, Challenge, Combination
 from service.domain.groupings import ALL, ByAttribute, ByChallenger, Everything
 from service.domain.traffic_counts import TrafficCounts
+from service.monitoring.checkpoint_schedule import traffic_history
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
 from service.monitoring.label_weights import vote_shares
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import KnownLabels, labels_of
-from service.monitoring.traffic_history import traffic_history
 from service.statistics.balance_heuristic import effective_counts
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
