@@ -50,6 +50,7 @@ class Checkpoint:
         keys: `grouping_key` of every grouping, by name.
         arrivals: groups in the order of their arrival.
         place: labels of requests up to there are known.
+        states: evidence about groupings, by name, as it is kept.
         other_states: evidence about groupings that are configured no more.
     """
 
@@ -60,30 +61,21 @@ class Checkpoint:
         self.keys = {name: grouping_key(name, by) for name, by in definitions(space).items()}
         self.arrivals: list[GroupKey] = [] if stored is None else stored.arrivals
         self.place = stored.place if stored is not None and is_current else 0
-        self._states: dict[str, GroupingState] = {}
+        self.states: dict[str, GroupingState] = {}
         self.other_states: list[GroupingState] = []
         names = {key: name for name, key in reversed(self.keys.items())}
         for state in stored.groupings if stored is not None and is_current else []:
             # Under another name it is the same grouping; under the same name, with another key, it is not.
             same = self.keys.get(state.grouping) == state.key
             name = state.grouping if same else names.get(state.key)
-            if name is None or name in self._states:
+            if name is None or name in self.states:
                 self.other_states.append(state)
             else:
-                self._states[name] = state
-
-    @property
-    def groupings(self) -> set[str]:
-        """Those of which it has evidence."""
-        return set(self._states)
-
-    def state(self, grouping: str) -> GroupingState | None:
-        """Evidence about a grouping as it is kept."""
-        return self._states.get(grouping)
+                self.states[name] = state
 
     def base(self, grouping: str, groups: list[str]) -> Base:
         """Evidence about the groups of a grouping; about those that it does not know, none."""
-        none, state = GroupEvidence.none(len(groups)), self._states.get(grouping)
+        none, state = GroupEvidence.none(len(groups)), self.states.get(grouping)
         if state is None:
             return Base(none, {}, self.place)
         index = {group: number for number, group in enumerate(state.groups)}

@@ -131,7 +131,7 @@ def _state(name: str, found: GroupingEvidence, before: Checkpoint) -> GroupingSt
     """Evidence about one grouping as it is kept; groups that have no traffic now stay as they were."""
     groups, known = list(found.groups), [found.known]
     changes = {groups[group]: change for group, change in found.changes.items()}
-    if (state := before.state(name)) is not None and (gone := set(state.groups) - set(groups)):
+    if (state := before.states.get(name)) is not None and (gone := set(state.groups) - set(groups)):
         absent = [group for group in state.groups if group in gone]
         groups += absent
         known.append(before.base(name, absent).evidence)
@@ -177,14 +177,14 @@ def _labelled(index: GroupIndex, ledger: OutcomeLedger, base: Checkpoint) -> _La
     drawn_for = {grouping for source in ledger.sources for grouping in source.groupings}
     labelled: _Labelled = {}
     for name, grouping in sorted(index.space.groupings.items()):
-        if grouping.is_by_votes or name not in drawn_for | base.groupings:
+        if grouping.is_by_votes or name not in drawn_for | base.states.keys():
             continue
         groups = index[name]
         if OTHER in groups.names:
             other = groups.names.index(OTHER)
             groups = replace(groups, there=groups.there & (groups.cells != other))
         tallies = ledger.tallied(name, groups.numbers, len(groups.names))
-        if tallies.counts.any() or name in base.groupings:
+        if tallies.counts.any() or name in base.states:
             labelled[name] = groups, tallies
     return labelled
 

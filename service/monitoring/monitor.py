@@ -21,7 +21,7 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import believed_groupings
 from service.monitoring.prominence import prominent_groups
 from service.monitoring.request_issuer import RequestIssuer, Round
-from service.monitoring.snapshot import Facts, ModelSnapshot, RoundState, take_snapshot
+from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
 from service.store.checkpoints import CheckpointStore
 from service.store.facts import BEGINNING, FactReader
 from service.store.records import PoolRecord
@@ -98,11 +98,12 @@ class ModelMonitor:
             model=self.model,
             settings=self._settings,
             facts=facts,
-            state=self._state(),
             performances=self._performance.known,
             history_seconds=self._history_seconds,
             now=now,
             rng=self._rng,
+            last=self._snapshot,
+            past=self._timeline.moments,
         )
         self._facts, self._snapshot = facts, snapshot
         if self._timeline.lacks(now):
@@ -129,14 +130,6 @@ class ModelMonitor:
             checkpoint=self._checkpoints.checkpoint(),
             marks=marks,
         )
-
-    def _state(self) -> RoundState:
-        """What this round needs of the rounds before."""
-        past, last = self._timeline.moments, self._snapshot
-        if last is None:
-            return RoundState(past=past)
-        evidence = {name: grouping.evidence for name, grouping in last.groupings.items()}
-        return RoundState(evidence, last.since, past)
 
     def _remembered(self, snapshot: ModelSnapshot) -> dict[str, list[str]]:
         """Names of the groups whose estimates are remembered, by grouping."""

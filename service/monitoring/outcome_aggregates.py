@@ -61,23 +61,6 @@ class OutcomeSums(Columns):
     challenger: Floats
     whole: Floats
 
-    @classmethod
-    def of(cls, keys: Ints, counts: Indices, freshness: Floats, whole: Floats) -> Self:
-        """From keys and what was summed up [s]."""
-        said = keys & _FIELD
-        alone = said & ((1 << _CHALLENGER_BIT) - 1)
-        cells, sources = cells_and_sources(keys)
-        return cls(
-            cells=cells,
-            sources=sources,
-            correct=says_correct(keys).astype(np.float64),
-            true_classes=(alone >> 1).astype(np.intp) + NO_CLASS,
-            counts=counts,
-            freshness=freshness,
-            challenger=(said >> _CHALLENGER_BIT).astype(np.float64),
-            whole=whole,
-        )
-
 
 class SumTallies:
     """Of every sum, how many outcomes count in it, and which these are; kept as outcomes come and go.
@@ -139,25 +122,9 @@ def sum_keys(
     return (cells.astype(np.int64) << _FIELD_BITS | sources) << _FIELD_BITS | said
 
 
-def says_correct(keys: Ints) -> Flags:
-    """Of every sum, whether its outcomes' predictions are right [s]."""
-    return (keys & 1).astype(np.bool_)
-
-
 def counting_in(which: Flags, sums: Codes) -> Indices:
     """Which outcomes count in these sums [s], ascending; `sums` has the sum of each, or -1 [n]."""
     return np.flatnonzero(np.append(which, False)[sums])
-
-
-def cells_and_sources(keys: Ints) -> tuple[Indices, Indices]:
-    """Cell of every sum, and code of who asked [s]."""
-    return (keys >> 2 * _FIELD_BITS).astype(np.intp), (keys >> _FIELD_BITS & _FIELD).astype(np.intp)
-
-
-def with_cells(keys: Ints, cells: Ints) -> Ints:
-    """The same keys with other cells [s]."""
-    rest = (1 << 2 * _FIELD_BITS) - 1
-    return cells << 2 * _FIELD_BITS | keys & rest
 
 
 class LabelSums:
@@ -186,17 +153,32 @@ class LabelSums:
     @property
     def cells(self) -> Indices:
         """Label cell of every sum [sums]."""
-        return cells_and_sources(self.keys)[0]
+        return (self.keys >> 2 * _FIELD_BITS).astype(np.intp)
 
     @property
     def sources(self) -> Indices:
         """Code of who asked, of every sum [sums]."""
-        return cells_and_sources(self.keys)[1]
+        return (self.keys >> _FIELD_BITS & _FIELD).astype(np.intp)
 
     @property
     def correct(self) -> Flags:
         """Of every sum, whether its predictions are right [sums]."""
-        return says_correct(self.keys)
+        return (self.keys & 1).astype(np.bool_)
+
+    def summed(self, counts: Indices, freshness: Floats, whole: Floats) -> OutcomeSums:
+        """The sums in which outcomes count, with what was summed up of all [sums]."""
+        some = counts > 0
+        said = self.keys[some] & _FIELD
+        return OutcomeSums(
+            cells=self.cells[some],
+            sources=self.sources[some],
+            correct=self.correct[some].astype(np.float64),
+            true_classes=(said >> 1 & (1 << _CHALLENGER_BIT - 1) - 1).astype(np.intp) + NO_CLASS,
+            counts=counts[some],
+            freshness=freshness[some],
+            challenger=(said >> _CHALLENGER_BIT).astype(np.float64),
+            whole=whole[some],
+        )
 
     def numbers(self, keys: Ints) -> Indices:
         """Numbers of the sums with these keys [n]; of new ones, the next numbers."""
@@ -210,11 +192,11 @@ class LabelSums:
         Returns:
             Which of the label cells stay [cell_count].
         """
-        keys = self.keys[kept]
-        cells = cells_and_sources(keys)[0]
+        keys, cells, rest = self.keys[kept], self.cells[kept], (1 << 2 * _FIELD_BITS) - 1
         cells_kept: Flags = np.bincount(cells, minlength=cell_count) > 0
         renumbered = (np.cumsum(cells_kept) - 1).astype(np.int64)
-        self._numbers = {key: n for n, key in enumerate(with_cells(keys, renumbered[cells]).tolist())}
+        keys = renumbered[cells] << 2 * _FIELD_BITS | keys & rest
+        self._numbers = {key: number for number, key in enumerate(keys.tolist())}
         self._keys = np.zeros(0, np.int64)
         self.tallies.keep(kept)
         return cells_kept

@@ -154,8 +154,7 @@ class OutcomeLedger(OutcomeFold):
             if factors is not None:
                 fresh *= factors
                 freshness = _summed(slots, fresh, length)[1:]
-        some = counts > 0
-        return OutcomeSums.of(self._sums.keys[some], counts[some], freshness[some], whole[some])
+        return self._sums.summed(counts, freshness, whole)
 
     def by_epoch(
         self, epochs: Indices, count: int, *, at: float, decay: float, factors: Floats | None = None

@@ -11,7 +11,6 @@ import numpy as np
 from service.config.model import ModelSettings
 from service.domain.arrays import Floats, Ints
 from service.monitoring.acquisition import Aim
-from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
@@ -56,21 +55,6 @@ class Facts:
     reference: ReferenceWindow | None = None
     checkpoint: EvidenceCheckpoint | None = None
     marks: Marks = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class RoundState:
-    """What a round needs of the rounds before; the default is that of a process that has just started.
-
-    Attributes:
-        evidence: of the last snapshot, by grouping.
-        since: since when thresholds were crossed at the last snapshot; None before the first.
-        past: estimates of earlier times, oldest first.
-    """
-
-    evidence: Mapping[str, GroupingEvidence | None] = field(default_factory=dict)
-    since: Mapping[Fault, Since] | None = None
-    past: tuple[Moment, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -146,15 +130,17 @@ def take_snapshot(
     model: str,
     settings: ModelSettings,
     facts: Facts,
-    state: RoundState,
     performances: Mapping[str, PerformanceSnapshot],
     history_seconds: float,
     now: float,
     rng: np.random.Generator,
+    last: ModelSnapshot | None = None,
+    past: tuple[Moment, ...] = (),
 ) -> ModelSnapshot:
     """Estimates from facts: a pure function, the same on every replica but for the Monte Carlo draws.
 
-    The flow of labels reaches back `history_seconds`; `rng` is for joint draws.
+    The flow of labels reaches back `history_seconds`; `rng` is for joint draws. Only what
+    has changed since the `last` round is computed; `past` are estimates of earlier times, oldest first.
     """
     index, ledger, requests, reference = facts.index, facts.ledger, facts.requests, facts.reference
     known = known_labels(settings, index, ledger, now=now)
@@ -172,7 +158,7 @@ def take_snapshot(
             open_requests=requests.open,
             reference=reference,
             checkpoint=facts.checkpoint,
-            before=state.evidence,
+            before={} if last is None else {n: one.evidence for n, one in last.groupings.items()},
         ),
     )
     drift = model_drift(
@@ -211,8 +197,8 @@ def take_snapshot(
         requests=requests.open,
         recent=ledger.recent,
         flow=_flow(ledger, now - history_seconds, now),
-        past=state.past,
-        since=faults_since(groupings, before=state.since, past=state.past, now=now),
+        past=past,
+        since=faults_since(groupings, before=None if last is None else last.since, past=past, now=now),
         performances=performances,
         ensembles=_ensembles(settings, index, known.by_votes, requests, rng=rng),
         challenges=_challenges(settings, index, known.by_votes, ledger, reference=reference, now=now),

@@ -22,7 +22,7 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.history import Moment, moment
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import believed_groupings
-from service.monitoring.snapshot import Facts, ModelSnapshot, RoundState, take_snapshot
+from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
 from service.statistics.binary.score_bins import UNLABELLED
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
 from service.statistics.estimate import Estimate
@@ -143,7 +143,7 @@ def counted(space: CellSpace, predictions: Sequence[int]) -> Traffic:
 def snapshot(
     count: int = 100,
     *,
-    state: RoundState = RoundState(),  # noqa: B008  # frozen
+    past: tuple[Moment, ...] = (),
     performances: Mapping[str, PerformanceSnapshot] | None = None,
     marks: Marks | None = None,
     predictions: Sequence[int] | None = None,
@@ -164,15 +164,15 @@ def snapshot(
             index=there.index,
             marks=marks or {},
         ),
-        state=state,
         performances=performances or {},
         history_seconds=3_600,
         now=NOW,
         rng=np.random.default_rng(1),
+        past=past,
     )
 
 
-_OF_SNAPSHOTS = frozenset({"count", "state", "performances"})
+_OF_SNAPSHOTS = frozenset({"count", "past", "performances"})
 """Arguments of `snapshot` that `known` does not take alike."""
 
 MIXED = [100, 900] * len(CLASSES)
