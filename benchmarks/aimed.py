@@ -25,7 +25,7 @@ from service.monitoring.checkpoint_schedule import due_marks
 from service.monitoring.drift import model_drift
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import believed_groupings
+from service.monitoring.posteriors import assess_groupings
 from service.replay.tables import Table, print_tables
 from service.statistics.drift import aimed_shares
 from service.statistics.e_processes import log_e_below
@@ -149,7 +149,7 @@ class Watched:
         fresh = np.array([self._shares(g, worse=worse) for g in range(self._question.groups)])
         self._counts += self._rng.multinomial(size, fresh)
         index = GroupIndex(self._space, self._traffic(), self._ledger.cells)
-        groupings = believed_groupings(
+        groupings = assess_groupings(
             settings=self._model,
             index=index,
             probability_sums={},

@@ -26,7 +26,7 @@ from service.monitoring.background_performance import POOLED_SCORES
 from service.monitoring.binary_performance import PerformanceSnapshot, assess_performance, performance_facts
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import believed_groupings
+from service.monitoring.posteriors import assess_groupings
 from service.statistics.policies import NONE, Situation
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given, PoolRecord
@@ -116,7 +116,7 @@ class Watched:
 
     def _ask_for(self, name: str, wanted: int) -> None:
         settings = self._model.assessments[name]
-        grouping = believed_groupings(
+        grouping = assess_groupings(
             settings=self._model,
             index=self._index(),
             probability_sums={},
@@ -178,8 +178,8 @@ class Watched:
         looked_at = self._rng.permutation(pooled)[:POOLED_SCORES].tolist()
         facts = performance_facts(
             self._index(),
-            [self._items[item][0] for item in looked_at],
             self._ledger,
+            [self._items[item][0] for item in looked_at],
             positive=CLASSES[1],
             decay=0.0,
             now=NOW,

@@ -96,31 +96,30 @@ class PerformanceWatch:
             self._reading = self._executor.submit(pool)
         if self._reading.done():
             reading, self._reading = self._reading, None
-            self._learn(self._read(reading, facts), now)
+            self._learn(reading, facts, now)
 
-    def _learn(self, there: PerformanceFacts | None, now: float) -> None:
-        if there is None:
-            return
-        for name, settings in self._asked.items():
-            self._learning[name] = self._executor.submit(
-                assess_performance, there, settings, self._rng.spawn(1)[0], interval=self._interval, now=now
-            )
-        self._take(now)
-
-    def _read(
+    def _learn(
         self,
         pool: Future[Sequence[PoolRecord]],
         facts: Callable[[Sequence[PoolRecord]], PerformanceFacts | None],
-    ) -> PerformanceFacts | None:
+        now: float,
+    ) -> None:
         try:
-            return facts(pool.result())
+            known = facts(pool.result())
         except Unavailable:
             raise
         except Exception:
             # A round has more to tell than this.
             self._failed()
             log.exception("what performance is learned from cannot be read", extra={"model": self._model})
-            return None
+            return
+        if known is None:
+            return
+        for name, settings in self._asked.items():
+            self._learning[name] = self._executor.submit(
+                assess_performance, known, settings, self._rng.spawn(1)[0], interval=self._interval, now=now
+            )
+        self._take(now)
 
     def _take(self, now: float) -> None:
         for name, learning in list(self._learning.items()):

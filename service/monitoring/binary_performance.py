@@ -105,8 +105,8 @@ class PerformanceSnapshot:
 
 def performance_facts(
     index: GroupIndex,
-    pooled: Sequence[PoolRecord],
     ledger: OutcomeLedger,
+    pooled: Sequence[PoolRecord],
     *,
     positive: str,
     decay: float,
@@ -123,7 +123,7 @@ def performance_facts(
         return None
     number = space.classes.index(positive)
     item_cells, item_classes, item_scores = _pooled_items(space, traffic, pooled)
-    known = ledger.scored(at=now, decay=decay)
+    known = ledger.scored_labels(at=now, decay=decay)
     cells = index.cells.classes[known.cells] * space.bin_count + index.cells.bins[known.cells]
     drawn = DrawnLabels(index, ledger, known.cells, known.sources)
     counting = drawn.counting() & (traffic.weights[cells] > 0)
@@ -164,8 +164,8 @@ def _pooled_items(
     predicted, scores = columns[:, 0].astype(np.intp), columns[:, 1]
     cells = predicted * space.bin_count + space.bins(scores)
     # The pool may know a cell already that the traffic, as it was read, does not.
-    there = traffic.weights[cells] > 0
-    return cells[there], predicted[there], scores[there]
+    known = traffic.weights[cells] > 0
+    return cells[known], predicted[known], scores[known]
 
 
 def _cells_alone(traffic: Block, cells: Indices) -> Indices:

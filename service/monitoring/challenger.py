@@ -180,12 +180,12 @@ def _as_asked(
     Within disagreements these are drawn evenly, as evidence needs; whoever else asked may have looked for
     items that one of the two gets wrong.
     """
-    told = ledger.sums(at=now, decay=0.0, since=since)
-    sources = ledger.asked_for(CHALLENGE)
-    if not len(told.cells):
+    outcomes = ledger.sums(at=now, decay=0.0, since=since)
+    sources = ledger.is_drawn_for(CHALLENGE)
+    if not len(outcomes.cells):
         none = np.zeros(count)
         return PairedLabels(none, none, none)
-    chosen = told.part(sources[told.sources] & differ[told.cells])
+    chosen = outcomes.part(sources[outcomes.sources] & differ[outcomes.cells])
     counts = chosen.counts.astype(np.float64)
     challenger, champion, total = (
         _summed(parts, chosen.cells, values, count)

@@ -25,7 +25,7 @@ _LOOKS = 8
 
 
 @dataclass(frozen=True)
-class PlacedOutcomes:
+class OrderedOutcomes:
     """Outcomes in the order of their arrival [rows], and the sums in which they count [s].
 
     Attributes:
@@ -81,7 +81,7 @@ class Relearned:
 
 
 @dataclass(frozen=True)
-class Forgotten:
+class ChangeDiscounts:
     """What changes leave.
 
     Attributes:
@@ -133,14 +133,14 @@ class ChangeMemory:
             del self._known[mark], self._used[mark]
 
     def courses(
-        self, outcomes: PlacedOutcomes, asked: Flags, groups: Indices, *, run_length: float
+        self, outcomes: OrderedOutcomes, asked: Flags, groups: Indices, *, run_length: float
     ) -> dict[int, _Course]:
         """Of groups whose labels are discounted, by which sums a grouping asked for, and their groups [s]."""
         known = outcomes.tallies.of_groups(asked, groups, int(groups.max(initial=-1)) + 1)
         some = np.flatnonzero(known.counts >= 2 * FEWEST)
         marks_of = zip(known.counts[some].tolist(), known.marks[some].tolist(), strict=True)
         prints: dict[int, _Print] = {
-            group: (run_length, *told) for group, told in zip(some.tolist(), marks_of, strict=True)
+            group: (run_length, *mark) for group, mark in zip(some.tolist(), marks_of, strict=True)
         }
         fresh = np.zeros(len(known.counts), dtype=np.bool_)
         fresh[[group for group, mark in prints.items() if mark not in self._known]] = True
@@ -153,7 +153,7 @@ class ChangeMemory:
 
     def _learn(
         self,
-        outcomes: PlacedOutcomes,
+        outcomes: OrderedOutcomes,
         rows: Indices,
         groups: Indices,
         prints: Mapping[int, _Print],
@@ -181,13 +181,13 @@ class ChangeMemory:
             self._known[prints[group]] = course
 
 
-def forgotten(
-    outcomes: PlacedOutcomes,
+def discount_changes(
+    outcomes: OrderedOutcomes,
     groupings: Sequence[AskedGrouping],
     *,
     run_length: float,
     memory: ChangeMemory,
-) -> Forgotten:
+) -> ChangeDiscounts:
     """What changes of groups leave of all labels: of each the least that any group leaves which has a say.
 
     Of a group, `run_length` labels come from one change to the next, on average. What is remembered of
@@ -199,10 +199,10 @@ def forgotten(
     of_any_vote: Indices | None = None
     changed: dict[str, Floats] = {}
     for grouping in groupings:
-        asked, groups = _by(grouping.sources, outcomes), grouping.cells[outcomes.cells]
+        asked, groups = np.isin(outcomes.sources, grouping.sources), grouping.cells[outcomes.cells]
         asked &= groups < len(grouping.groups)
         if grouping.silent:
-            silent = _by(grouping.silent, outcomes)
+            silent = np.isin(outcomes.sources, grouping.silent)
             asked, groups = asked & ~silent, np.where(silent, len(grouping.groups), groups)
         courses = memory.courses(outcomes, asked, groups, run_length=run_length)
         if not courses:
@@ -221,16 +221,8 @@ def forgotten(
             relearned[grouping.name] = {grouping.groups[group]: change for group, change in changes.items()}
     memory.tidy()
     if not (factors < 1).any():
-        return Forgotten(None, relearned)
-    return Forgotten(factors, relearned, regions, of_any_vote, changed)
-
-
-def _by(sources: Sequence[int], outcomes: PlacedOutcomes) -> Flags:
-    """Which sums are of outcomes that some have asked for [s]."""
-    askers = np.zeros(int(outcomes.sources.max(initial=0)) + 1, dtype=np.bool_)
-    askers[[code for code in sources if code < len(askers)]] = True
-    asked: Flags = askers[outcomes.sources]
-    return asked
+        return ChangeDiscounts(None, relearned)
+    return ChangeDiscounts(factors, relearned, regions, of_any_vote, changed)
 
 
 def _joined(regions: Indices | None, discounted: Indices) -> Indices:
@@ -241,7 +233,7 @@ def _joined(regions: Indices | None, discounted: Indices) -> Indices:
 
 
 def _kept(
-    outcomes: PlacedOutcomes, asked: Flags, groups: Indices, courses: Mapping[int, _Course]
+    outcomes: OrderedOutcomes, asked: Flags, groups: Indices, courses: Mapping[int, _Course]
 ) -> tuple[Indices, Floats]:
     """Rows of the groups, and what is kept of each: as of the one before it that was asked for.
 
@@ -255,8 +247,8 @@ def _kept(
     rows, of = rows[order], of[order]
     begins = np.concatenate(([0], np.cumsum([len(course.factors) for course in courses.values()])[:-1]))
     # Those that were asked for come in the order in which courses tell them, group after group.
-    told = np.cumsum(asked[outcomes.sums[rows]]) - 1
+    places = np.cumsum(asked[outcomes.sums[rows]]) - 1
     every = np.concatenate([course.factors for course in courses.values()])
     suspected = np.array([course.probability >= SUSPECTED for course in courses.values()])
     counts = suspected[of] | asked[outcomes.sums[rows]]
-    return rows[counts], every[np.maximum(told, begins[of])][counts]
+    return rows[counts], every[np.maximum(places, begins[of])][counts]

@@ -131,9 +131,9 @@ def _enough(marks: Marks, counts: TrafficCounts, settings: DriftSettings, now: f
     if counts.predictions < settings.reference_predictions:
         return False
     begun = min(_named(marks, "beginning"), default=None)
-    there = counts if begun is None else marks[begun]
+    came_before = counts if begun is None else marks[begun]
     late = begun is not None and begun.at <= now - settings.window_seconds
-    return late or bool(there.predictions >= settings.reference_predictions)
+    return late or bool(came_before.predictions >= settings.reference_predictions)
 
 
 def _of_reference(marks: Marks, window: ReferenceWindow | None) -> list[MarkName]:

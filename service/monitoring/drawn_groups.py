@@ -108,8 +108,8 @@ class SharedDraws:
         firsts = np.full(len(self._groups), NO_PLACE, dtype=np.uint64)
         _, found = _rows(outcomes, self._columns["outcome"])
         np.minimum.at(firsts, self._columns["group"][found], self._columns["place"][found])
-        told = zip(self._groups, firsts.tolist(), strict=True)
-        return {group: place for group, place in told if place != NO_PLACE}
+        places = zip(self._groups, firsts.tolist(), strict=True)
+        return {group: place for group, place in places if place != NO_PLACE}
 
     def last_place(self, outcomes: Ints) -> int:
         """The highest place of draws that share the labels of these outcomes; 0 of none."""

@@ -118,7 +118,7 @@ def ensemble_snapshot(
 
 def _known(labels: Labels, groups: Groups, positive: int) -> tuple[Floats, Floats]:
     """Effective labels of every group, and those that say positive [G]."""
-    labels = labels.part(groups.there[labels.cells], labels.weights)
+    labels = labels.part(groups.has_group[labels.cells], labels.weights)
     return effective_counts(
         groups=groups.cells[labels.cells],
         group_count=len(groups.names),

@@ -35,7 +35,7 @@ class Groups:
         score_sums: weighted sums of their scores [G, B].
         missed: share of a group's traffic that may be in `OTHER` instead, at most [G].
         cells: group of every label cell; of cells without a group, any [cells].
-        there: whether a label cell has a group [cells].
+        has_group: whether a label cell has a group [cells].
         epochs: predictions of every epoch, newest first [E, G, B]; None where only all traffic is known.
     """
 
@@ -45,13 +45,13 @@ class Groups:
     score_sums: Floats
     missed: Floats
     cells: Indices
-    there: Flags
+    has_group: Flags
     epochs: Floats | None = None
 
     @property
     def numbers(self) -> Indices:
         """Group of every label cell; of cells without one, the number of groups [cells]."""
-        return np.where(self.there, self.cells, len(self.names))
+        return np.where(self.has_group, self.cells, len(self.names))
 
     @property
     def shares(self) -> Floats:
@@ -112,7 +112,7 @@ class GroupIndex:
         groups, of = self[grouping], self.space.groupings[grouping]
         if not isinstance(of, ByAttribute) or OTHER not in groups.names:
             return np.zeros(len(self.cells), np.bool_)
-        folded: Flags = groups.there & (groups.cells == groups.names.index(OTHER))
+        folded: Flags = groups.has_group & (groups.cells == groups.names.index(OTHER))
         return folded
 
     def _of_now(self, grouping: str, groups: Groups) -> Groups:
@@ -248,8 +248,8 @@ def _present(names: list[str], block: Block, missed: Floats, of_cells: Indices) 
     """Those that have traffic; `of_cells` is -1 of label cells without a group."""
     present = block.counts.sum(axis=1) > 0
     renumbered = np.maximum(np.cumsum(present) - 1, 0)
-    there = of_cells >= 0
-    there[there] = present[of_cells[there]]
+    found = of_cells >= 0
+    found[found] = present[of_cells[found]]
     weights = block.weights[present]
     own = weights.sum(axis=1)
     missed = missed[present]
@@ -260,6 +260,6 @@ def _present(names: list[str], block: Block, missed: Floats, of_cells: Indices) 
         weights=weights,
         score_sums=block.score_sums[present],
         missed=np.divide(missed, total, out=np.zeros(len(total)), where=total > 0),
-        cells=np.where(there, renumbered[np.maximum(of_cells, 0)], 0) if len(names) else of_cells * 0,
-        there=there,
+        cells=np.where(found, renumbered[np.maximum(of_cells, 0)], 0) if len(names) else of_cells * 0,
+        has_group=found,
     )

@@ -214,8 +214,8 @@ def _seconds_to(
         np.divide(labels, rate, out=seconds, where=rate > 0)
     else:
         room = rate / decay - beliefs.labels
-        there = labels < room
-        seconds[there] = -np.log1p(-labels[there] / room[there]) / decay
+        suffices = labels < room
+        seconds[suffices] = -np.log1p(-labels[suffices] / room[suffices]) / decay
     seconds[labels <= 0] = 0.0
     return seconds
 
@@ -238,7 +238,7 @@ def confusion_snapshot(
         return None
     index = {name: i for i, name in enumerate(classes)}
     predicted = np.array([index[name] for name in groups.names], dtype=np.intp)
-    grouped = groups.there[labels.cells]
+    grouped = groups.has_group[labels.cells]
     confusion = assess_confusion(
         beliefs,
         cell_groups=groups.cells,

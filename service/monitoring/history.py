@@ -59,14 +59,14 @@ def moment(
 def _past(grouping: GroupingSnapshot, names: Collection[str]) -> PastGrouping:
     position = {name: g for g, name in enumerate(grouping.groups)}
     kept = [name for name in sorted(names) if name in position]
-    told = np.array([position[name] for name in kept], dtype=np.intp)
+    chosen = np.array([position[name] for name in kept], dtype=np.intp)
     return PastGrouping(
         index={name: i for i, name in enumerate(kept)},
-        accuracy=grouping.accuracy.part(told),
-        ece=grouping.ece.part(told),
-        low=grouping.low[told],
-        miscalibrated=grouping.miscalibrated[told],
-        labels=grouping.beliefs.labels_counted[told],
+        accuracy=grouping.accuracy.part(chosen),
+        ece=grouping.ece.part(chosen),
+        low=grouping.low[chosen],
+        miscalibrated=grouping.miscalibrated[chosen],
+        labels=grouping.beliefs.labels_counted[chosen],
     )
 
 
@@ -95,7 +95,7 @@ def faults_since(
     A look that saw it not crossed ends what is remembered. Else the last look is asked, and, as a process
     that has just started recalls earlier moments only bit by bit, these.
     """
-    told: dict[Fault, Since] = {}
+    found: dict[Fault, Since] = {}
     for name, grouping in groupings.items():
         crossed: dict[Kind, Flags] = {
             "accuracy_low": grouping.low,
@@ -106,13 +106,13 @@ def faults_since(
                 fault = (kind, name, grouping.groups[group])
                 last = None if before is None else before.get(fault)
                 if before is not None and last is None:
-                    told[fault] = Since(now, or_earlier=False)
+                    found[fault] = Since(now, or_earlier=False)
                     continue
                 recalled = _recalled(past, fault)
                 first = min([now, *(one.time for one in (last, recalled) if one is not None)])
                 known = recalled is not None and not recalled.or_earlier
-                told[fault] = Since(first, or_earlier=not known and (last is None or last.or_earlier))
-    return told
+                found[fault] = Since(first, or_earlier=not known and (last is None or last.or_earlier))
+    return found
 
 
 def _recalled(past: Sequence[Moment], fault: Fault) -> Since | None:
@@ -120,11 +120,11 @@ def _recalled(past: Sequence[Moment], fault: Fault) -> Since | None:
     kind, name, group = fault
     begun: Since | None = None
     for one in reversed(past):
-        there = one.groupings.get(name)
-        index = None if there is None else there.index.get(group)
-        if there is None or index is None:
+        past_grouping = one.groupings.get(name)
+        if past_grouping is None or group not in past_grouping.index:
             break
-        if not (there.low if kind == "accuracy_low" else there.miscalibrated)[index]:
+        flags = past_grouping.low if kind == "accuracy_low" else past_grouping.miscalibrated
+        if not flags[past_grouping.index[group]]:
             return Since(np.inf if begun is None else begun.time, or_earlier=False)
         begun = Since(one.time, or_earlier=True)
     return begun
@@ -134,7 +134,6 @@ class Timeline:
     """Remembers moments on a grid of times, for so long."""
 
     def __init__(self, span_seconds: float) -> None:
-        self._span = span_seconds
         self._step = span_seconds / POINTS
         self._moments: dict[int, Moment] = {}
 

@@ -107,8 +107,8 @@ class DrawnLabels:
             for any_vote in (False, True):
                 drawn = self.within(grouping, any_vote)
                 if drawn.any():
-                    found |= drawn & self.groups(grouping, any_vote).there[self.cells]
-        return found & self.ledger.evenly_asked[self.sources] if len(found) else found
+                    found |= drawn & self.groups(grouping, any_vote).has_group[self.cells]
+        return found & self.ledger.has_known_density[self.sources] if len(found) else found
 
     def groupings(self) -> list[str]:
         """Groupings that labels were drawn for."""
@@ -122,9 +122,9 @@ class DrawnLabels:
         if not len(self.sources):
             return np.zeros(0, np.bool_)
         ledger = self.ledger
-        of_sources = ledger.asked_for(grouping) & (ledger.of_any_vote == any_vote)
+        of_sources = ledger.is_drawn_for(grouping) & (ledger.of_any_vote == any_vote)
         drawn: Flags = of_sources[self.sources]
-        if grouping in self.index.space.groupings and (by_value := ledger.drawn_by_value(grouping)).any():
+        if grouping in self.index.space.groupings and (by_value := ledger.is_drawn_by_value(grouping)).any():
             drawn &= ~(by_value[self.sources] & self.index.folded(grouping)[self.cells])
         return drawn
 
@@ -172,7 +172,7 @@ def label_weights(
     stand_for_all = drawn.ledger.of_any_vote[drawn.sources]
     without = np.zeros(len(index.cells), np.bool_)
     if MISSING in votes.names:
-        without = votes.there & (votes.cells == votes.names.index(MISSING))
+        without = votes.has_group & (votes.cells == votes.names.index(MISSING))
     share_without = next((share for name, share in vote_shares(index) if name == MISSING), np.zeros(1))
     # Labels from before stand for all traffic of their stratum, but are all in its part without votes.
     in_part = np.divide(
@@ -239,7 +239,7 @@ def _by_epochs(drawn: DrawnLabels, epochs: LabelEpochs, mass: Floats) -> Floats:
         if not isinstance(of, ByAttribute | ByClass) or groups.epochs is None:
             continue
         bins = groups.weights.shape[1]
-        entries = np.where(groups.there, groups.cells * bins + index.cells.bins, groups.weights.size)
+        entries = np.where(groups.has_group, groups.cells * bins + index.cells.bins, groups.weights.size)
         counts = groups.epochs.reshape(count, -1)
         margins.append(Margin(entries, epoch_shares(counts, groups.weights.ravel() / groups.weights.sum())))
     ratios = share_ratios(mass, margins) if margins else np.ones((count, size))

@@ -182,8 +182,8 @@ def _labelled(index: GroupIndex, ledger: OutcomeLedger, base: Checkpoint) -> _La
         groups = index[name]
         if OTHER in groups.names:
             other = groups.names.index(OTHER)
-            groups = replace(groups, there=groups.there & (groups.cells != other))
-        tallies = ledger.tallied(name, groups.numbers, len(groups.names))
+            groups = replace(groups, has_group=groups.has_group & (groups.cells != other))
+        tallies = ledger.tallies(name, groups.numbers, len(groups.names))
         if tallies.counts.any() or name in base.states:
             labelled[name] = groups, tallies
     return labelled
@@ -191,7 +191,7 @@ def _labelled(index: GroupIndex, ledger: OutcomeLedger, base: Checkpoint) -> _La
 
 def _labels_of(ledger: OutcomeLedger, name: str, groups: Groups) -> LabelsOf:
     def labels_of(which: Flags) -> tuple[LabelSequence, Indices]:
-        labels = ledger.asked_by(name, np.append(which, False)[groups.numbers])
+        labels = ledger.label_sequence(name, np.append(which, False)[groups.numbers])
         return labels, groups.cells[labels.cells]
 
     return labels_of

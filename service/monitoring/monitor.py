@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -12,19 +11,18 @@ from service.config.model import ModelSettings
 from service.domain.cells import CellSpace
 from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.background_performance import POOLED_SCORES, PerformanceWatch
-from service.monitoring.binary_performance import PerformanceFacts, performance_facts
+from service.monitoring.binary_performance import performance_facts
 from service.monitoring.checkpoint_schedule import due_marks, traffic_history
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
 from service.monitoring.history import Timeline, moment
 from service.monitoring.model_evidence import due_checkpoint
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import believed_groupings
+from service.monitoring.posteriors import assess_groupings
 from service.monitoring.prominence import prominent_groups
 from service.monitoring.request_issuer import RequestIssuer, Round
 from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
 from service.store.checkpoints import CheckpointStore
 from service.store.facts import BEGINNING, FactReader
-from service.store.records import PoolRecord
 from service.store.traffic_checkpoints import MarkStore
 
 log = logging.getLogger(__name__)
@@ -33,19 +31,8 @@ log = logging.getLogger(__name__)
 class ModelMonitor:
     """Watches one model.
 
-    Args:
-        model: its name.
-        settings: its settings.
-        space: its cells.
-        reader: of its facts.
-        issuer: of its label requests.
-        mark_store: marks of its traffic.
-        checkpoints: evidence by labels that the outcome stream lets go of.
-        outcome_limit: outcomes that the stream keeps, about.
-        rng: for joint draws, and policies that are shown.
-        history_groups: groups per grouping whose estimates are remembered, at most.
-        history_seconds: how far back estimates are remembered.
-        performance: what is believed of it, where that is asked.
+    Its stream keeps about `outcome_limit` outcomes. Of each grouping, estimates of at most `history_groups`
+    groups are remembered, for `history_seconds`.
     """
 
     def __init__(
@@ -91,7 +78,14 @@ class ModelMonitor:
         facts = self._read(now)
         self._performance.look(
             partial(self._reader.pooled_scores, POOLED_SCORES),
-            partial(self._performance_facts, facts.index, now),
+            partial(
+                performance_facts,
+                facts.index,
+                facts.ledger,
+                positive=self._settings.positive_class or "",
+                decay=self._settings.label_decay_per_second,
+                now=now,
+            ),
             now=now,
         )
         snapshot = take_snapshot(
@@ -157,18 +151,6 @@ class ModelMonitor:
             self._ledger.place(votes_missing=votes_missing)
             self._read_to, complete = page.last, page.complete
 
-    def _performance_facts(
-        self, index: GroupIndex, now: float, pooled: Sequence[PoolRecord]
-    ) -> PerformanceFacts | None:
-        return performance_facts(
-            index,
-            pooled,
-            self._ledger,
-            positive=self._settings.positive_class or "",
-            decay=self._settings.label_decay_per_second,
-            now=now,
-        )
-
     def recall(self, now: float) -> bool:
         """Compute anew what was believed at one earlier time that is not remembered; whether there was one.
 
@@ -180,7 +162,7 @@ class ModelMonitor:
         at = self._timeline.missing(now=now, first_label_at=self._ledger.first_label_at)
         if at is None:
             return False
-        groupings = believed_groupings(
+        groupings = assess_groupings(
             settings=self._settings,
             index=facts.index,
             probability_sums=facts.traffic.probability_sums,

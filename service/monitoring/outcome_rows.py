@@ -92,10 +92,10 @@ class GrowingColumns:
         grows = wanted > self._room
         self._room = max(self._room, wanted)
         for name, column in self._columns.items():
-            there = column[self._begin : self._end].copy()
+            kept = column[self._begin : self._end].copy()
             if grows:
                 self._columns[name] = np.zeros(self._room, dtype=column.dtype)
-            self._columns[name][:length] = there
+            self._columns[name][:length] = kept
         self._begin, self._end = 0, length
 
 

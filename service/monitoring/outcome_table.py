@@ -9,7 +9,7 @@ import numpy as np
 from service.domain.arrays import Codes, Flags, Floats, Indices, UInt64s
 from service.domain.cells import FORMER_GROUPING, CellSpace
 from service.domain.request_order import Places
-from service.monitoring.change_discounting import ChangeMemory, PlacedOutcomes
+from service.monitoring.change_discounting import ChangeMemory, OrderedOutcomes
 from service.monitoring.label_encoding import Source
 from service.monitoring.outcome_aggregates import NO_CLASS, Columns, OutcomeSums, SumTallies, counting_in
 from service.monitoring.outcome_fold import OutcomeFold
@@ -78,22 +78,22 @@ class OutcomeLedger(OutcomeFold):
         """Who asked, in the order of the codes in `sums`."""
         return self._sources.all
 
-    def asked_for(self, grouping: str) -> Flags:
+    def is_drawn_for(self, grouping: str) -> Flags:
         """Of every code in `sums`, whether the labels were drawn for a grouping [sources]."""
         return np.array([grouping in source.groupings for source in self.sources], np.bool_)
 
-    def drawn_by_value(self, grouping: str) -> Flags:
+    def is_drawn_by_value(self, grouping: str) -> Flags:
         """Of every code in `sums`, whether labels were drawn from the groups of their values [sources]."""
         return np.array([grouping in source.by_value for source in self.sources], np.bool_)
 
     @property
-    def evenly_asked(self) -> Flags:
+    def has_known_density(self) -> Flags:
         """Of every code in `sums`, whether it is still known how densely its labels were asked for [sources].
 
         It is not of those whose grouping is configured no more, under whatever name, nor of those that were
         aimed by votes of a challenger, or an ensemble, that is none any more.
         """
-        return ~self.asked_for(FORMER_GROUPING)
+        return ~self.is_drawn_for(FORMER_GROUPING)
 
     @property
     def of_any_vote(self) -> Flags:
@@ -181,7 +181,7 @@ class OutcomeLedger(OutcomeFold):
         """When predictions were made, seconds since the epoch [rows]."""
         return np.asarray(self._rows["predicted_at"], np.float64)
 
-    def placed(self, *, at: float) -> PlacedOutcomes:
+    def outcomes(self, *, at: float) -> OrderedOutcomes:
         """The outcomes that count, with the labels given by then; views, good until the ledger changes."""
         sums: Codes = self._rows["sum"]
         tallies = self._sums.tallies
@@ -190,7 +190,7 @@ class OutcomeLedger(OutcomeFold):
             there = np.flatnonzero(sums != NONE)
             tallies = SumTallies(len(self._sums))
             tallies.add(sums[there], self._rows.marks(there))
-        return PlacedOutcomes(
+        return OrderedOutcomes(
             sums=sums,
             predicted_at=self._rows["predicted_at"],
             cells=self._sums.cells,
@@ -199,11 +199,11 @@ class OutcomeLedger(OutcomeFold):
             tallies=tallies,
         )
 
-    def scored(self, *, at: float, decay: float) -> ScoredLabels:
+    def scored_labels(self, *, at: float, decay: float) -> ScoredLabels:
         """The outcomes that count, with the labels given by then, which lose weight at `decay`, 1/s."""
         rows = self._rows
-        told = (rows["true_class"] != NO_CLASS) & (rows["given_at"] <= at)
-        chosen = np.flatnonzero((rows["sum"] != NONE) & told)
+        has_label = (rows["true_class"] != NO_CLASS) & (rows["given_at"] <= at)
+        chosen = np.flatnonzero((rows["sum"] != NONE) & has_label)
         of = rows["sum"][chosen]
         age = np.maximum(at - rows["predicted_at"][chosen], 0.0)
         return ScoredLabels(
@@ -215,10 +215,10 @@ class OutcomeLedger(OutcomeFold):
             freshness=np.exp(-decay * age),
         )
 
-    def asked_by(self, grouping: str, cells: Flags | None = None) -> LabelSequence:
+    def label_sequence(self, grouping: str, cells: Flags | None = None) -> LabelSequence:
         """The outcomes that count and that a grouping's assessments asked for; in some of all [cells]."""
         rows, of_sums = self._rows, self._sums.cells
-        asked = self.asked_for(grouping)[self._sums.sources]
+        asked = self.is_drawn_for(grouping)[self._sums.sources]
         chosen = counting_in(asked if cells is None else asked & cells[of_sums], rows["sum"])
         return LabelSequence(
             marks=self._rows.marks(chosen),
@@ -255,16 +255,16 @@ class OutcomeLedger(OutcomeFold):
         """How many outcomes there are, retracted ones included."""
         return len(self._rows)
 
-    def tallied(self, grouping: str, groups: Indices, group_count: int) -> SumTallies:
+    def tallies(self, grouping: str, groups: Indices, group_count: int) -> SumTallies:
         """How many outcomes a grouping's assessments asked for in every group, and which [G].
 
         `groups` has the group of every label cell, or `group_count` of one that is in none [cells].
         """
         of_sums = groups[self._sums.cells]
-        asked = self.asked_for(grouping)[self._sums.sources] & (of_sums < group_count)
+        asked = self.is_drawn_for(grouping)[self._sums.sources] & (of_sums < group_count)
         return self._sums.tallies.of_groups(asked, of_sums, group_count)
 
-    def given(self, since: float) -> tuple[Floats, Flags]:
+    def labels_since(self, since: float) -> tuple[Floats, Flags]:
         """Labels given from then on: when, and whether they say that the prediction is right [n]."""
         chosen = np.flatnonzero((self._rows["given_at"] >= since) & (self._rows["sum"] != NONE))
         return self._rows["given_at"][chosen], self._rows["correct"][chosen]

@@ -13,7 +13,7 @@ from service.config.model import ModelSettings
 from service.domain.arrays import Floats, Indices
 from service.domain.groupings import ALL, ByClass, ByPositiveScore, Grouping
 from service.monitoring.anytime_tests import GroupingEvidence
-from service.monitoring.change_discounting import AskedGrouping, Forgotten, Relearned, forgotten
+from service.monitoring.change_discounting import AskedGrouping, ChangeDiscounts, Relearned, discount_changes
 from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.grouping_snapshot import GroupingSnapshot, confusion_snapshot, grouping_snapshot
 from service.monitoring.label_weights import DrawnLabels, LabelEpochs, label_weights
@@ -27,7 +27,7 @@ _LEAST_KEPT = 1e-6
 
 
 @dataclass(frozen=True)
-class KnownLabels:
+class WeightedLabels:
     """The labels that were there at a time.
 
     Attributes:
@@ -51,14 +51,14 @@ class KnownLabels:
         return self.by_votes if grouping.is_by_votes else self.labels
 
 
-def labels_of(
+def weigh_labels(
     index: GroupIndex,
     ledger: OutcomeLedger,
     *,
     decay: float,
     run_length: float | None,
     now: float,
-) -> KnownLabels:
+) -> WeightedLabels:
     """The outcomes that were known at a time, weighted by the balance heuristic, their age and changes since.
 
     Labels lose weight at a rate of `decay`, 1/s; of a group, `run_length` come from one change to the next,
@@ -75,8 +75,8 @@ def labels_of(
         whole, left = ledger.by_epoch(of_rows, count, at=now, decay=decay, factors=changes.factors)
         epochs = LabelEpochs(whole[counting], left[counting], changes.regions)
     asked: Counter[str] = Counter()
-    counts = np.bincount(sums.sources, weights=sums.counts, minlength=len(ledger.sources)).astype(np.intp)
-    for source, count in zip(ledger.sources, counts.tolist(), strict=True):
+    counts = np.bincount(sums.sources, weights=sums.counts).astype(np.intp).tolist()
+    for source, count in zip(ledger.sources, counts, strict=False):  # the last ones may have none
         if count:
             asked.update(dict.fromkeys(source.groupings, count))
     kept = None if changes.factors is None else partial(_kept, changes, sums)
@@ -91,20 +91,20 @@ def labels_of(
         None if index.space.challenge is None else sums.challenger,
     )
     by_votes = labels if weighed.voted is None else labels.part(weighed.voted, weighed.weights_by_votes)
-    return KnownLabels(
+    return WeightedLabels(
         labels, by_votes, int(sums.counts.sum()), dict(asked), changes.relearned, changes.changed
     )
 
 
-def known_labels(
+def weigh_model_labels(
     settings: ModelSettings, index: GroupIndex, ledger: OutcomeLedger, *, now: float
-) -> KnownLabels:
+) -> WeightedLabels:
     """The same, weighted as a model's settings want it."""
     decay, run_length = settings.label_decay_per_second, settings.change_run_length
-    return labels_of(index, ledger, decay=decay, run_length=run_length, now=now)
+    return weigh_labels(index, ledger, decay=decay, run_length=run_length, now=now)
 
 
-def _kept(changes: Forgotten, sums: OutcomeSums, members: Indices, any_vote: bool) -> Floats | None:
+def _kept(changes: ChangeDiscounts, sums: OutcomeSums, members: Indices, any_vote: bool) -> Floats | None:
     """What changes leave of the labels of one source, on average over cells that changed alike [cells]."""
     regions = changes.regions_of_any_vote if any_vote else changes.regions
     if regions is None:
@@ -116,10 +116,12 @@ def _kept(changes: Forgotten, sums: OutcomeSums, members: Indices, any_vote: boo
     return np.maximum(share, _LEAST_KEPT)[regions]
 
 
-def _changes(index: GroupIndex, ledger: OutcomeLedger, run_length: float | None, now: float) -> Forgotten:
+def _changes(
+    index: GroupIndex, ledger: OutcomeLedger, run_length: float | None, now: float
+) -> ChangeDiscounts:
     """What changes leave of every outcome."""
     if run_length is None:
-        return Forgotten(None, {})
+        return ChangeDiscounts(None, {})
     sources: dict[str, list[int]] = {}
     for code, source in enumerate(ledger.sources):
         for grouping in source.groupings:
@@ -135,7 +137,7 @@ def _changes(index: GroupIndex, ledger: OutcomeLedger, run_length: float | None,
         for name, grouping in index.space.groupings.items()
         if name in sources
     ]
-    return forgotten(ledger.placed(at=now), asked, run_length=run_length, memory=ledger.changes)
+    return discount_changes(ledger.outcomes(at=now), asked, run_length=run_length, memory=ledger.changes)
 
 
 def _looked_at(index: GroupIndex, ledger: OutcomeLedger, grouping: str) -> Indices:
@@ -145,19 +147,19 @@ def _looked_at(index: GroupIndex, ledger: OutcomeLedger, grouping: str) -> Indic
     """
     numbers = index[grouping].numbers
     folded = index.folded(grouping)
-    if folded.any() and ledger.drawn_by_value(grouping).any():
+    if folded.any() and ledger.is_drawn_by_value(grouping).any():
         numbers = np.where(numbers == numbers[folded][0], len(index[grouping].names), numbers)
     return numbers
 
 
-def believed_groupings(
+def assess_groupings(
     *,
     settings: ModelSettings,
     index: GroupIndex,
     probability_sums: Mapping[int, Floats],
     ledger: OutcomeLedger,
     at: float,
-    known: KnownLabels | None = None,
+    known: WeightedLabels | None = None,
     evidence: Mapping[str, GroupingEvidence] | None = None,
 ) -> dict[str, GroupingSnapshot]:
     """Beliefs about the groups of every grouping that has traffic, by the labels that were there at a time.
@@ -172,7 +174,7 @@ def believed_groupings(
         evidence: about the groups of groupings that asked for labels.
     """
     proven = evidence or {}
-    known = known or known_labels(settings, index, ledger, now=at)
+    known = known or weigh_model_labels(settings, index, ledger, now=at)
     groupings = {name: grouping for name, grouping in index.space.groupings.items() if index[name].names}
     beliefs = {
         name: assess_groups(
@@ -220,7 +222,7 @@ def assess_groups(
     probability that every group has changed, if it was looked for [G].
     """
     count, bin_count = groups.weights.shape
-    grouped = groups.there[labels.cells]
+    grouped = groups.has_group[labels.cells]
     if not grouped.all():
         labels = labels.part(grouped, labels.weights)
     return assess_grouping(
@@ -249,7 +251,7 @@ def _positive_scores(index: GroupIndex, grouping: ByPositiveScore) -> Floats:
 
 
 def _most_asked(
-    groupings: Mapping[str, Grouping], beliefs: Mapping[str, GroupingBeliefs], known: KnownLabels
+    groupings: Mapping[str, Grouping], beliefs: Mapping[str, GroupingBeliefs], known: WeightedLabels
 ) -> str:
     """The grouping by which most labels were asked.
 

@@ -21,7 +21,7 @@ from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.history import Fault, Moment, Since, faults_since
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import believed_groupings, known_labels
+from service.monitoring.posteriors import assess_groupings, weigh_model_labels
 from service.statistics.drift import aimed_shares
 from service.statistics.groups import Labels
 from service.store.checkpoints import EvidenceCheckpoint
@@ -143,8 +143,8 @@ def take_snapshot(
     has changed since the `last` round is computed; `past` are estimates of earlier times, oldest first.
     """
     index, ledger, requests, reference = facts.index, facts.ledger, facts.requests, facts.reference
-    known = known_labels(settings, index, ledger, now=now)
-    groupings = believed_groupings(
+    known = weigh_model_labels(settings, index, ledger, now=now)
+    groupings = assess_groupings(
         settings=settings,
         index=index,
         probability_sums=facts.traffic.probability_sums,
@@ -255,7 +255,7 @@ def _challenges(
 
 def _flow(ledger: OutcomeLedger, begin: float, end: float) -> LabelFlow:
     edges = np.linspace(begin, end, FLOW_BINS + 1)
-    given_at, correct = ledger.given(begin)
+    given_at, correct = ledger.labels_since(begin)
     # Stretches hold their beginning; the last one also its end.
     slots = ((given_at - begin) * (FLOW_BINS / (end - begin))).astype(np.intp)
     slots[given_at == end] = FLOW_BINS - 1

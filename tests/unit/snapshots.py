@@ -21,7 +21,7 @@ from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.history import Moment, moment
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import believed_groupings
+from service.monitoring.posteriors import assess_groupings
 from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
 from service.statistics.binary.score_bins import UNLABELLED
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
@@ -289,7 +289,7 @@ def pooled() -> ModelSnapshot:
 
 def recalled(there: Known, now: ModelSnapshot, at: float) -> Moment:
     """Estimates of all groups at an earlier time."""
-    groupings = believed_groupings(
+    groupings = assess_groupings(
         settings=there.settings,
         index=there.index,
         probability_sums=there.traffic.probability_sums,

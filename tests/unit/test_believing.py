@@ -11,7 +11,7 @@ from service.domain.cells import CellSpace
 from service.domain.groupings import ByAttribute, ByClass, Everything
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import KnownLabels, assess_groups, labels_of
+from service.monitoring.posteriors import WeightedLabels, assess_groups, weigh_labels
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
@@ -76,12 +76,12 @@ def index_of(ledger: OutcomeLedger, joint: Joint) -> GroupIndex:
 
 def known_of(
     entries: list[OutcomeEntry], joint: Joint, *, decay: float, at: float
-) -> tuple[KnownLabels, GroupIndex]:
+) -> tuple[WeightedLabels, GroupIndex]:
     ledger = OutcomeLedger(SPACE)
     ledger.fold(entries)
     ledger.place()
     index = index_of(ledger, joint)
-    return labels_of(index, ledger, decay=decay, run_length=None, now=at), index
+    return weigh_labels(index, ledger, decay=decay, run_length=None, now=at), index
 
 
 def joint_groups(grouping: str) -> tuple[list[str], np.ndarray]:

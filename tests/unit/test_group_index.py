@@ -124,7 +124,7 @@ def test_groups_have_the_traffic_of_their_cells_and_labels_their_own_group(
         if name == "region" and group not in index.traffic.tables["region"].rows:
             # Of a value without a row, the traffic is in that of all others.
             group = OTHER
-        assert groups.there[cell] == (group in present)
+        assert groups.has_group[cell] == (group in present)
         assert groups.numbers[cell] == (groups.names.index(group) if group in present else len(groups.names))
 
 
@@ -141,7 +141,7 @@ def test_what_a_challenger_says_is_known_of_every_group(cells: list[JointCell], 
 def test_a_label_without_the_attribute_is_not_among_all_other_values() -> None:
     cells = [JointCell((AGREE, OTHER), 0, 0, 5, 5.0, 1.0)]
     index = GroupIndex(SPACE, traffic_of(SPACE, cells), labelled([(AGREE, MISSING, 0, 0)]))
-    assert not index["region"].there.any()
+    assert not index["region"].has_group.any()
 
 
 def test_a_binary_score_of_either_class_is_in_the_bin_of_the_positive_one() -> None:

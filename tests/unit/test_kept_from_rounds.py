@@ -18,7 +18,7 @@ from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import KnownLabels, labels_of
+from service.monitoring.posteriors import WeightedLabels, weigh_labels
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 from service.store.references import ReferenceWindow
@@ -103,9 +103,9 @@ def index_of(ledger: OutcomeLedger, number: int) -> GroupIndex:
     return GroupIndex(SPACE, TRAFFIC[number], ledger.cells)
 
 
-def known(ledger: OutcomeLedger, traffic: int) -> KnownLabels:
+def known(ledger: OutcomeLedger, traffic: int) -> WeightedLabels:
     index = index_of(ledger, traffic)
-    return labels_of(index, ledger, decay=0.01, run_length=RUN_LENGTH, now=1e3)
+    return weigh_labels(index, ledger, decay=0.01, run_length=RUN_LENGTH, now=1e3)
 
 
 def evidence(
@@ -138,7 +138,7 @@ def assert_same_evidence(
             assert confirmed.tolist() == anew.confirmed[kind].tolist()
 
 
-def rows_of(ledger: OutcomeLedger, labels: KnownLabels) -> list[tuple[float, ...]]:
+def rows_of(ledger: OutcomeLedger, labels: WeightedLabels) -> list[tuple[float, ...]]:
     """What is known of every sum, whatever the order in which they are numbered."""
     told, cells = labels.labels, ledger.cells
     names, regions = cells.values("region")

@@ -16,7 +16,7 @@ from service.domain.groupings import ALL, ByAttribute, Everything
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import known_labels
+from service.monitoring.posteriors import weigh_model_labels
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given, decode_fact, encode_packed
 
@@ -101,7 +101,7 @@ def labels_of(found: dict[str, tuple[int, float]]) -> int:
 def test_its_labels_are_of_a_grouping_that_nobody_knows() -> None:
     _, ledger = placed(outcomes(), REDEFINED)
     asked = [draw for source in ledger.sources for draw in source.draws]
-    whose = dict(zip(asked, ledger.evenly_asked.tolist(), strict=True))
+    whose = dict(zip(asked, ledger.has_known_density.tolist(), strict=True))
     assert whose == {
         ("by-place", FORMER_GROUPING): False,
         ("by-device", "device"): True,
@@ -112,7 +112,7 @@ def test_its_labels_are_of_a_grouping_that_nobody_knows() -> None:
 def test_nothing_is_believed_by_its_labels_as_their_density_is_unknown() -> None:
     without = [entry for entry in outcomes() if entry.fact.grouping != "place"]
     found, expected = (
-        known_labels(MODEL, *placed(entries, REDEFINED), now=NOW) for entries in (outcomes(), without)
+        weigh_model_labels(MODEL, *placed(entries, REDEFINED), now=NOW) for entries in (outcomes(), without)
     )
     assert found.count == len(without)
     assert found.asked == expected.asked
@@ -132,7 +132,9 @@ def test_its_evidence_begins_anew_and_that_of_others_goes_on() -> None:
 
 def test_changes_are_looked_for_in_the_labels_of_the_grouping_as_it_is() -> None:
     entries = [entry for entry in outcomes() if entry.fact.grouping == "place"]
-    before, after = (known_labels(MODEL, *placed(entries, space), now=NOW) for space in (SPACE, REDEFINED))
+    before, after = (
+        weigh_model_labels(MODEL, *placed(entries, space), now=NOW) for space in (SPACE, REDEFINED)
+    )
     assert before.relearned.keys() == {"place"}
     assert not after.relearned
 
@@ -157,7 +159,9 @@ def test_beside_a_new_grouping_by_another_name_its_labels_go_on_to_count() -> No
     added = {"site": ByAttribute("site", "device")}
     both = replace(SPACE, groupings=dict(SPACE.groupings) | added)
     assert proven(outcomes(), both) == proven(outcomes(), SPACE)
-    found, expected = (known_labels(MODEL, *placed(outcomes(), space), now=NOW) for space in (both, SPACE))
+    found, expected = (
+        weigh_model_labels(MODEL, *placed(outcomes(), space), now=NOW) for space in (both, SPACE)
+    )
     assert found.labels.weights == pytest.approx(expected.labels.weights)
     assert found.count == len(outcomes())
 
@@ -185,7 +189,7 @@ def test_labels_of_a_grouping_that_is_configured_no_more_are_of_one_that_nobody_
     less = {name: one for name, one in SPACE.groupings.items() if name != "place"}
     _, ledger = placed(outcomes(), replace(SPACE, groupings=less))
     assert any(("by-place", FORMER_GROUPING) in source.draws for source in ledger.sources)
-    assert ledger.evenly_asked.tolist() == [FORMER_GROUPING not in s.groupings for s in ledger.sources]
+    assert ledger.has_known_density.tolist() == [FORMER_GROUPING not in s.groupings for s in ledger.sources]
 
 
 class FormerFact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
