@@ -175,7 +175,7 @@ def test_tallies_are_of_the_labels_that_count_whatever_was_corrected_or_trimmed(
         expected.add(labels.cells, labels.marks)
         assert tallies_of(ledger.tallies("region", np.arange(count), count)) == tallies_of(expected)
         fresh = folded(entries[gone:read])
-        anew = fresh.asked_by("region")
+        anew = fresh.label_sequence("region")
         assert columns_of(replace(labels, cells=labels.cells * 0)) == columns_of(
             replace(anew, cells=anew.cells * 0)
         )
