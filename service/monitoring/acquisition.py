@@ -43,7 +43,7 @@ class AcquisitionState:
 def acquisition_state(
     settings: AssessmentSettings, grouping: GroupingSnapshot, in_flight: Floats
 ) -> AcquisitionState | None:
-    """What an assessment's policy decides on, with a copy of the beliefs about the grouping that it asks for.
+    """What an assessment's policy decides on, with a copy of the estimates of its grouping.
 
     Of every group, `in_flight` requests wait for an answer [G]. None while a group that it compares has no
     traffic, and where labels are planned instead: of ensembles and challenges.
@@ -66,7 +66,7 @@ def select_groups(
 ) -> list[int]:
     """Groups that the policy names, step by step; fewer than wanted where none is available.
 
-    Each counts as answered when it is named, and `beliefs` are those by now. Those that can be asked are
+    Each counts as answered when it is named, and `beliefs` are the current ones. Groups that can be asked are
     `available` [1, G].
     """
     expected = copy.deepcopy(beliefs)
@@ -167,7 +167,7 @@ def _task_of(settings: AssessmentSettings, grouping: GroupingSnapshot) -> Task[A
 
 
 def _beliefs_of(task: Task[Any], grouping: GroupingSnapshot) -> Any:
-    """The beliefs that a task reads; a copy, so that what is in flight can be counted."""
+    """A copy of the posterior that a task reads, so that requests in flight can be counted."""
     if task.kind == "accuracy":
         return grouping.beliefs.accuracy_beliefs()
     if task.kind == "bins":

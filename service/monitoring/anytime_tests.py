@@ -1,4 +1,4 @@
-"""Evidence about the groups of a model by e-processes, valid however often one looks (pure).
+"""Evidence about the groups of a model by e-processes, valid under continuous monitoring (pure).
 
 Only labels that a grouping's own assessments asked for count here: within its groups they are a random
 sample, whatever the policy, which evidence needs. They count in the order in which they were requested, and
@@ -33,7 +33,7 @@ from service.store.checkpoints import DatedChange
 from service.store.references import ReferenceWindow
 
 EvidenceKind = Literal["below_threshold", "declined", "miscalibrated", "changed"]
-"""What evidence says of a group."""
+"""What can be confirmed of a group."""
 
 KINDS: tuple[EvidenceKind, ...] = ("below_threshold", "declined", "miscalibrated", "changed")
 

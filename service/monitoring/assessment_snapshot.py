@@ -1,4 +1,4 @@
-"""How one assessment stands: what it asks, what is in flight, what it has found."""
+"""State of one assessment: its settings, its requests in flight, its results."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class AssessmentSnapshot:
-    """How one assessment stands.
+    """State of one assessment.
 
     Attributes:
         settings: what it asks.
@@ -63,9 +63,9 @@ class AssessmentSnapshot:
         renews_at: when the next window begins, seconds since the epoch; None if never.
         oldest_request_at: when the oldest request in flight was first issued; None without one.
         events: how often what happened to its requests.
-        end: with identification: which end is looked for.
+        end: with identification: which end is sought.
         extreme: P(group is among the top m) [G], for identification.
-        ranks: of the groups [G], counted from 1 at the end that is looked for; for identification.
+        ranks: of the groups [G], counted from 1 at that end; for identification.
         compared: for comparison, once both groups have traffic.
         next: probability that a group is asked next [G]; None while the policy can ask none.
         aim: where suspicion wants labels; None while no group of the grouping has drifted.
@@ -100,7 +100,7 @@ def assessment_snapshot(
     rng: np.random.Generator,
     aim: Aim | None = None,
 ) -> AssessmentSnapshot:
-    """How an assessment stands, from beliefs and requests; `interval` is the mass of intervals of ranks."""
+    """State of an assessment, from estimates and requests; `interval` is the mass of intervals of ranks."""
     grouping = groupings.get(settings.asked_grouping)
     names = grouping.groups if grouping else []
     index = {group: i for i, group in enumerate(names)}

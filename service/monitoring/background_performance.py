@@ -1,4 +1,4 @@
-"""Keeps what is believed of performance current, beside the rounds, as learning it takes seconds."""
+"""Updates estimates of performance beside the rounds, as learning them takes seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from service.store.records import PoolRecord
 log = logging.getLogger(__name__)
 
 POOLED_SCORES = 2_000
-"""Unlabelled items that are looked at, at the most."""
+"""Unlabelled items that performance is learned from, at most."""
 
 
 class InPlace(Executor):
@@ -34,9 +34,9 @@ class InPlace(Executor):
 
 
 class PerformanceWatch:
-    """What is believed of the performance of one model, for every assessment of it.
+    """Estimates of the performance of one model, for every assessment of it.
 
-    It is learned in the executor, with `rest_seconds` from the end of one learning to the next; each has a
+    They are learned in the executor, with `rest_seconds` from the end of one learning to the next; each has a
     generator of its own. `failed` is called when learning failed.
     """
 
@@ -74,7 +74,7 @@ class PerformanceWatch:
         *,
         now: float,
     ) -> None:
-        """Take what was learned by now, and have it learned anew where that is due.
+        """Take finished results, and start learning again where that is due.
 
         Args:
             pool: reads unlabelled items; called beside the rounds, as payloads come along and take time.
@@ -109,7 +109,7 @@ class PerformanceWatch:
         except Unavailable:
             raise
         except Exception:
-            # A round has more to tell than this.
+            # The rest of the round does not depend on this.
             self._failed()
             log.exception("what performance is learned from cannot be read", extra={"model": self._model})
             return

@@ -1,4 +1,4 @@
-"""Facts -> what is believed of a binary classifier's performance, and what to do about it (pure).
+"""Precision, recall and other measures of a binary classifier, and the best threshold (pure).
 
 Items of the pool and labelled ones stand for the traffic of their predicted class and score bin; labels come
 with the weights of the balance heuristic, so it does not matter who asked for them.
@@ -32,7 +32,7 @@ RECALLS = np.linspace(0.01, 1.0, 100)
 FALSE_POSITIVE_RATES = np.linspace(0.0, 1.0, 101)
 
 MISFIT_P_VALUE, MISFIT_DISTANCE = 0.01, 0.02
-"""Scores are told to be no mixture where both say so: of very many scores any is significantly off."""
+"""Scores are reported to be no mixture where both say so: very many scores always differ significantly."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class PerformanceFacts:
 
     Attributes:
         scores: of the positive class.
-        weights: how much of the traffic each stands for.
+        weights: how much of the traffic each represents.
         labels: `POSITIVE`, `NEGATIVE` or `UNLABELLED`.
         label_weights: as how many labels each counts.
     """
@@ -54,7 +54,7 @@ class PerformanceFacts:
 
 @dataclass(frozen=True)
 class PerformanceSnapshot:
-    """What is believed of the performance; arrays are as in `service.statistics.binary.performance`.
+    """Estimates of the performance; arrays are as in `service.statistics.binary.performance`.
 
     Attributes:
         taken_at: when the facts were read, seconds since the epoch.
@@ -62,7 +62,7 @@ class PerformanceSnapshot:
         threshold: from which on the model calls positive.
         labels: that were known.
         effective_labels: as how many they count after weighting and forgetting.
-        scores: of unlabelled items that were looked at.
+        scores: of unlabelled items.
         measures: precision, recall, f1 and false positive rate at the model's threshold, and the prevalence
             of the positive class, by name.
         targets: that are configured, by measure.
@@ -75,7 +75,7 @@ class PerformanceSnapshot:
         maps: from scores to probabilities, by form.
         model: name of the way to see the scores that has most of the weight, or `average`.
         weights: of these ways, by name.
-        mixture: what the mixture of two classes says of itself.
+        mixture: parameters and fit of the mixture of two classes.
     """
 
     taken_at: float
@@ -169,7 +169,7 @@ def _pooled_items(
 
 
 def _cells_alone(traffic: Block, cells: Indices) -> Indices:
-    """Cells with traffic, but without an item: their mean score stands for it."""
+    """Cells with traffic, but without an item: their mean score represents it."""
     weights = traffic.weights
     return np.flatnonzero((np.bincount(cells, minlength=len(weights)) == 0) & (weights > 0))
 

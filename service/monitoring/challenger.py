@@ -1,4 +1,4 @@
-"""Facts -> whether a challenger is better than the model, over all traffic and in every group (pure).
+"""Difference in accuracy of a challenger and the model, over all traffic and in every group (pure).
 
 Labels are asked where the two disagree, for the most part, and tell of both
 (`service/statistics/challenge.py`).
@@ -26,7 +26,7 @@ from service.statistics.groups import Labels
 
 @dataclass(frozen=True)
 class ChallengeSnapshot:
-    """How a challenger stands; arrays are [G], all traffic first, then the groups that are compared.
+    """Comparison of a challenger with the model; arrays are [G], all traffic first, then its groups.
 
     Attributes:
         challenger: its name.
@@ -71,7 +71,7 @@ def challenge_snapshot(
     interval: float,
     since: float | None = None,
 ) -> ChallengeSnapshot | None:
-    """How a challenger stands; None while no prediction carried what it says.
+    """Comparison of a challenger with the model; None while no prediction carried what it predicts.
 
     Evidence takes the labels as they were asked for, from the ledger, and begins with what was predicted
     `since` the end of the reference window, if one was set.

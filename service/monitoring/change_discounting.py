@@ -1,4 +1,4 @@
-"""Facts -> what is kept of every label after groups have changed, and which groups are learned anew (pure).
+"""Weights that labels keep after change points of their groups (pure).
 
 A change is looked for in the labels that a grouping asked for, which are a random sample within its groups,
 in the order of their predictions: the model changed between two of these, whenever they were labelled. What
@@ -54,7 +54,7 @@ class AskedGrouping:
         groups: names of its groups [G].
         cells: group of every label cell; the number of groups of a cell without one [cells].
         sources: codes of who asked for it.
-        silent: codes of those whose labels tell nothing of its groups.
+        silent: codes of those whose labels have no information about its groups.
     """
 
     name: str
@@ -127,7 +127,7 @@ class ChangeMemory:
         return len(self._known)
 
     def tidy(self) -> None:
-        """Drop what was not asked for of late; called once a look."""
+        """Drop what recent looks did not use; called once a look."""
         self._look += 1
         for mark in [mark for mark, look in self._used.items() if look < self._look - _LOOKS]:
             del self._known[mark], self._used[mark]
@@ -246,7 +246,7 @@ def _kept(
     order = np.lexsort((outcomes.predicted_at[rows], of))
     rows, of = rows[order], of[order]
     begins = np.concatenate(([0], np.cumsum([len(course.factors) for course in courses.values()])[:-1]))
-    # Those that were asked for come in the order in which courses tell them, group after group.
+    # Those that were asked for come in the order of the courses, group after group.
     places = np.cumsum(asked[outcomes.sums[rows]]) - 1
     every = np.concatenate([course.factors for course in courses.values()])
     suspected = np.array([course.probability >= SUSPECTED for course in courses.values()])

@@ -64,7 +64,7 @@ class ComparedTraffic:
 
     Attributes:
         reference: whose end is before recent traffic begins; of the tables that there were by its end.
-        recent: the traffic of late.
+        recent: the recent traffic.
     """
 
     reference: Stretch
@@ -212,10 +212,10 @@ def compared_traffic(
 
 
 def _known(window: ReferenceWindow | None, marks: Marks, now: float) -> ReferenceWindow | None:
-    """The window that was set; None of one that was over before the first mark: none tells its traffic.
+    """The window that was set; None of one that was over before the first mark: its traffic is unknown.
 
-    Such is one from before the layout changed, or shards were filled anew: the first predictions are the
-    reference then, not what came between two looks.
+    Such is one from before the layout changed, or from before shards were filled again: the first predictions
+    are the reference then, not what came between two looks.
     """
     beginning = min((name.at for name in _named(marks, "beginning")), default=now)
     return None if window is not None and window.until < beginning else window

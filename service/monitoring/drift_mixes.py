@@ -35,7 +35,7 @@ class ComparedMix:
     Attributes:
         name: `score`, `predicted_class`, `attribute:<name>` or `votes`.
         reference: predictions [G, kinds].
-        recent: the same of late [G, kinds].
+        recent: the same of recent traffic [G, kinds].
     """
 
     name: str
@@ -48,7 +48,7 @@ class GroupedTraffic:
     """Traffic of the groups of one grouping.
 
     Args:
-        space: what tells the model's predictions apart.
+        space: cells of the model.
         grouping: one of its groupings.
         names: its groups that have traffic [G].
     """

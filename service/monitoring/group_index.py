@@ -26,7 +26,7 @@ _Number = TypeVar("_Number", np.int64, np.float64)
 class Groups:
     """The groups of one grouping that have ever had traffic.
 
-    A group without traffic has no accuracy to tell, and must not win "least accurate".
+    A group without traffic has no accuracy, and must not win "least accurate".
 
     Attributes:
         names: of the groups [G].
@@ -147,7 +147,7 @@ class GroupIndex:
         return np.where(rows[:, None] >= 0, summed[rows], 0.0) if len(found) else np.zeros((len(names), bins))
 
     def _by_class(self, names: list[str], groups: Indices) -> Groups:
-        """Groups that are told apart by class and score bin; `groups` is [classes, bins]."""
+        """Groups by class and score bin; `groups` is [classes, bins]."""
         whole = self.traffic.whole
         counts, weights, score_sums = (
             _sum_groups(column[0], groups, len(names))

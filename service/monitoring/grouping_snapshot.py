@@ -1,4 +1,4 @@
-"""What a snapshot tells of one grouping: intervals, and of predicted classes their confusion and cost."""
+"""Estimates of one grouping: intervals and alerts, and of predicted classes their confusion and cost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from service.statistics.mixture import BetaMixture
 from service.statistics.shrinkage import own_rate, own_share
 
 ECE_LABELS = 2
-"""An ECE, which is never believed to be 0, needs so many times the labels that accuracy needs."""
+"""An ECE, whose estimate is never 0, needs so many times the labels that accuracy needs."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class ConfusionSnapshot:
 
 @dataclass(frozen=True)
 class GroupingSnapshot:
-    """What is believed about one grouping; arrays are [G]."""
+    """Estimates of the groups of one grouping; arrays are [G]."""
 
     groups: list[str]
     by: Grouping
@@ -76,7 +76,7 @@ class GroupingSnapshot:
     own_rate: Floats
     """Share of the group's own labels that say that it is right; NaN without any."""
     own_share: Floats
-    """Part of what is believed of its accuracy that comes from them."""
+    """Part of the estimate of its accuracy that comes from them."""
     accuracy_below: Floats | None
     """P(accuracy < the alert threshold), where one is configured; not of score bins."""
     ece_above: Floats | None
@@ -106,7 +106,7 @@ class GroupingSnapshot:
     positive: Floats | None
     """Mean score of the positive class, where groups are by it."""
     evidence: GroupingEvidence | None
-    """What may be looked at any time, where labels were asked for this grouping."""
+    """Anytime-valid evidence, where labels were requested for this grouping."""
     relearned: Mapping[str, Relearned]
     """Groups whose accuracy has changed, by name: labels from before count little."""
 
@@ -138,7 +138,7 @@ def grouping_snapshot(
     evidence: GroupingEvidence | None,
     relearned: Mapping[str, Relearned],
 ) -> GroupingSnapshot:
-    """Intervals and alerts from beliefs about the groups; `label_count` is how many labels the model has."""
+    """Intervals and alerts from the posterior of the groups; the model has so many labels in all."""
     accuracy_lower, accuracy_upper = _interval(beliefs.accuracy, settings)
     ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
     alerts = settings.alerts

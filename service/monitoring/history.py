@@ -1,6 +1,6 @@
-"""What was believed as time went by: a bounded memory of snapshots, and how to remember after a restart.
+"""Estimates over time: a bounded memory of snapshots, which can be computed again after a restart.
 
-Beliefs are functions of the facts, so those of an earlier time can be computed anew from the labels that
+Estimates are functions of the facts, so those of an earlier time can be computed from the labels that
 were there then. Traffic is kept as it is now; groups are weighed by today's.
 """
 
@@ -40,7 +40,7 @@ class PastGrouping:
 
 @dataclass(frozen=True)
 class Moment:
-    """What was believed at one time of all groupings."""
+    """Estimates of all groupings at one time."""
 
     time: float
     groupings: Mapping[str, PastGrouping]

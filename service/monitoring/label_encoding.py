@@ -45,12 +45,12 @@ class LabelCells:
         return len(self._combinations)
 
     def combination(self, attributes: Mapping[str, str]) -> int:
-        """Number of the values that tell groups apart; of new ones, the next number."""
+        """Number of the values that groups depend on; of new ones, the next number."""
         raw = self._space.raw_combination(attributes)
         return self._combinations.setdefault(raw, len(self._combinations))
 
     def settle(self) -> None:
-        """Know of combinations that came since whether votes are missing; before cells are looked up."""
+        """Find out of new combinations whether votes are missing; before cells are looked up."""
         more = list(self._combinations)[len(self.voteless) :]
         if more:
             missing = [self._vote is not None and raw[self._vote] == MISSING for raw in more]

@@ -1,7 +1,7 @@
 """Importance weights of labels under the balance heuristic, from facts (pure).
 
-Labels of predictions that carried no votes, because nobody voted yet, tell of the model what they told
-before. They stand for predictions of any vote, of the same attributes, class and score, and say nothing of
+Labels of predictions that carried no votes, because nobody voted yet, keep their information about the
+model. They stand for predictions of any vote, of the same attributes, class and score, and say nothing of
 groups by votes.
 """
 
@@ -97,10 +97,9 @@ class DrawnLabels:
     def counting(self) -> Flags:
         """Which labels count [n]: those that were drawn for a group that has traffic.
 
-        A label that was drawn for groups without traffic tells nothing about the traffic. Nor does one of
-        which it is not known how densely it was drawn: such as one that was drawn for a value which has lost
-        its row since. Of the traffic of `OTHER` it is no even sample, and nobody knows what share its value
-        has there.
+        A label that was drawn for groups without traffic has no information about the traffic. Nor has one of
+        unknown sampling density: such as one that was drawn for a value which has lost its row since. It is no
+        even sample of the traffic of `OTHER`, and the share of its value there is unknown.
         """
         found = np.zeros(len(self.cells), np.bool_)
         for grouping in self.groupings():
@@ -217,7 +216,7 @@ def _asked(
 def _by_epochs(drawn: DrawnLabels, epochs: LabelEpochs, mass: Floats) -> Floats:
     """Weights of labels by how densely they were drawn from the traffic of their time [n].
 
-    `mass` is the share of traffic now of every label cell, as labels tell it; any scale [cells].
+    `mass` is the share of traffic now of every label cell, estimated from labels; any scale [cells].
     """
     index, cells = drawn.index, drawn.cells
     count, size = epochs.whole.shape[1], len(index.cells)
@@ -251,7 +250,7 @@ def _by_epochs(drawn: DrawnLabels, epochs: LabelEpochs, mass: Floats) -> Floats:
 def vote_shares(index: GroupIndex) -> Iterator[tuple[str, Floats]]:
     """Share of every vote in the traffic that a label cell has in common with cells of other votes.
 
-    The voters' table tells it by predicted class and score bin. What a challenger says is counted by the
+    The voters' table has it by predicted class and score bin. What a challenger says is counted by the
     values of attributes too: given its vote, these are taken to be independent of one another, of class and
     of score.
 

@@ -152,7 +152,7 @@ class ModelMonitor:
             self._read_to, complete = page.last, page.complete
 
     def recall(self, now: float) -> bool:
-        """Compute anew what was believed at one earlier time that is not remembered; whether there was one.
+        """Compute the estimates of one earlier time that is not remembered; whether there was one.
 
         One at a time, so that a process which has just started answers before it remembers all.
         """

@@ -1,6 +1,6 @@
-"""Outcomes that are alike, together: what beliefs are made from.
+"""Outcomes that are alike, together: what estimates are made from.
 
-All that beliefs need of an outcome is its label cell, who asked, whether the prediction was right, the true
+All that estimates need of an outcome is its label cell, who asked, whether the prediction was right, the true
 class, and what forgetting leaves of it, which only ever is summed up. So a million outcomes are as many rows
 as there are different ones, and every sum is known by one number.
 """
@@ -67,7 +67,7 @@ class SumTallies:
 
     Attributes:
         counts: outcomes in each [s].
-        marks: sum of their marks, modulo 2^64, which tells them from others [s].
+        marks: sum of their marks, modulo 2^64, which distinguishes them from others [s].
     """
 
     def __init__(self, length: int = 0) -> None:

@@ -277,7 +277,7 @@ class OutcomeFold:
         self._sums.tallies.add(sums[counts], self._rows.marks(chosen[counts]))
 
     def _withdraw(self, chosen: Indices) -> None:
-        """Let some rows count in no sum; before what tells them from others is changed."""
+        """Let some rows count in no sum; before their marks change."""
         column = self._rows["sum"]
         counted = chosen[column[chosen] != NONE]
         self._sums.tallies.remove(column[counted], self._rows.marks(counted))

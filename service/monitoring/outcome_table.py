@@ -1,4 +1,4 @@
-"""The outcomes of one model, summed up for beliefs or one by one."""
+"""The outcomes of one model, summed up for estimates or one by one."""
 
 from __future__ import annotations
 

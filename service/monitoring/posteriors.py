@@ -1,4 +1,4 @@
-"""Facts -> beliefs about the groups of every grouping, by the labels that were there at a time (pure)."""
+"""Posteriors of the groups of every grouping, by the labels that were known at a time (pure)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LEAST_KEPT = 1e-6
 
 @dataclass(frozen=True)
 class WeightedLabels:
-    """The labels that were there at a time.
+    """The labels that were known at a time.
 
     Attributes:
         labels: as columns, weighted; their cells are label cells.
@@ -62,7 +62,7 @@ def weigh_labels(
     """The outcomes that were known at a time, weighted by the balance heuristic, their age and changes since.
 
     Labels lose weight at a rate of `decay`, 1/s; of a group, `run_length` come from one change to the next,
-    and none are looked for without it.
+    and changes are not sought without it.
     """
     changes = _changes(index, ledger, run_length, now)
     sums = ledger.sums(at=now, decay=decay, factors=changes.factors)
@@ -141,7 +141,7 @@ def _changes(
 
 
 def _looked_at(index: GroupIndex, ledger: OutcomeLedger, grouping: str) -> Indices:
-    """Group of every label cell, in which changes are looked for; the number of groups of others [cells].
+    """Group of every label cell, in which changes are sought; the number of groups of others [cells].
 
     None in `OTHER` where labels of values are in it that were drawn while these had rows.
     """
@@ -162,7 +162,7 @@ def assess_groupings(
     known: WeightedLabels | None = None,
     evidence: Mapping[str, GroupingEvidence] | None = None,
 ) -> dict[str, GroupingSnapshot]:
-    """Beliefs about the groups of every grouping that has traffic, by the labels that were there at a time.
+    """Estimates of the groups of every grouping that has traffic, by the labels that were known at a time.
 
     Args:
         settings: of the model.
@@ -170,7 +170,7 @@ def assess_groupings(
         probability_sums: weighted sums of class probabilities, by predicted class.
         ledger: its outcomes.
         at: seconds since the epoch.
-        known: the labels that were there then, if they have been looked at already.
+        known: the labels that were there then, if they are weighted already.
         evidence: about the groups of groupings that asked for labels.
     """
     proven = evidence or {}
@@ -216,10 +216,10 @@ def assess_groupings(
 def assess_groups(
     groups: Groups, bins: Indices, labels: Labels, *, prior: PriorName, changed: Floats | None = None
 ) -> GroupingBeliefs:
-    """Beliefs about every group of a grouping, from its own traffic, and all labels of the model.
+    """Posterior of every group of a grouping, from its own traffic, and all labels of the model.
 
     Labels without a group are left out. `bins` has the score bin of every label cell [cells], `changed` the
-    probability that every group has changed, if it was looked for [G].
+    probability that every group has changed, if changes were sought [G].
     """
     count, bin_count = groups.weights.shape
     grouped = groups.has_group[labels.cells]

@@ -1,4 +1,4 @@
-"""Label requests in the making: items drawn from the pools, the vendor, and what a labeller is told."""
+"""Label requests in the making: items drawn from the pools, the vendor, and the message to the labeller."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def request_of(
     assignment: VendorAssignment,
     now: float,
 ) -> Draw:
-    """A pooled item turned into a request; it does not tell the prediction, unless configured.
+    """A pooled item turned into a request; it does not reveal the prediction, unless configured.
 
     It was drawn for a group of a grouping with this `Grouping.definition`, and by whose votes, if by any.
     """

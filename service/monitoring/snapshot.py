@@ -31,7 +31,7 @@ from service.store.requests import OpenRequest
 from service.store.traffic_checkpoints import Marks
 
 FLOW_BINS = 48
-"""Stretches of time that the flow of labels is told by."""
+"""Intervals of time by which the flow of labels is counted."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,11 @@ class ModelSnapshot:
         requests: those in flight, by id.
         recent: the outcomes that came last, the newest first.
         flow: labels over the time that is remembered.
-        past: what was believed earlier, oldest first.
+        past: estimates of earlier times, oldest first.
         since: since when thresholds that are known to be crossed are known to be.
-        performances: what was learned last of performance, by assessment.
-        ensembles: how ensembles and their members stand, by assessment.
-        challenges: how challengers stand, by assessment.
+        performances: the latest estimates of performance, by assessment.
+        ensembles: estimates of ensembles and their members, by assessment.
+        challenges: comparisons with challengers, by assessment.
         reference: the window that "now" is compared with, if one was set.
         drift: how far recent traffic is from the reference; None while there is no reference.
     """
