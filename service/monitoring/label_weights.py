@@ -98,8 +98,8 @@ class DrawnLabels:
         """Which labels count [n]: those that were drawn for a group that has traffic.
 
         A label that was drawn for groups without traffic has no information about the traffic. Nor has one of
-        unknown sampling density: such as one that was drawn for a value which has lost its row since. It is no
-        even sample of the traffic of `OTHER`, and the share of its value there is unknown.
+        unknown sampling density: such as one that was drawn for a value which has lost its row since. It is
+        no even sample of the traffic of `OTHER`, and the share of its value there is unknown.
         """
         found = np.zeros(len(self.cells), np.bool_)
         for grouping in self.groupings():
