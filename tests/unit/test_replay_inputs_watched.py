@@ -12,9 +12,9 @@ from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.checkpoint_schedule import MARKS_PER_WINDOW, due_marks
 from service.monitoring.drift import GroupingDrift, model_drift
 from service.monitoring.group_index import GroupIndex
-from service.monitoring.label_cells import LabelCells
+from service.monitoring.label_encoding import LabelCells
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import believed_groupings
+from service.monitoring.posteriors import assess_groupings
 from service.replay.inputs import Change, Items
 from service.replay.inputs_watched import (
     CHANGED,
@@ -109,7 +109,7 @@ def in_service(made: Stream) -> list[tuple[GroupingDrift, GroupingDrift] | None]
             landmark=now,
         )
         index = GroupIndex(space, traffic, LabelCells(space))
-        groupings = believed_groupings(
+        groupings = assess_groupings(
             settings=model,
             index=index,
             probability_sums={},
