@@ -57,7 +57,7 @@ def settings_of(stream: Stream, redis_url: str) -> Settings:
 def differing(stream: Stream, settings: Settings, connection: Connection, exact: Counter[Any]) -> int:
     """How many groups have other traffic than an exact count."""
     space = settings.cell_space("m")
-    keys = model_keys(settings, "m", space)
+    keys = model_keys(settings, "m")
     reader = FactReader(connection, keys, space, decay=settings.models["m"].traffic_decay_per_second)
     traffic = reader.traffic().traffic
     found: Counter[Any] = Counter()

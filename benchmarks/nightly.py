@@ -25,7 +25,7 @@ from prometheus_client import CollectorRegistry
 from benchmarks.flushes import NoLetters, Record
 from service.app.consumer_wiring import prediction_step
 from service.app.monitor_wiring import model_monitor
-from service.app.wiring import model_keys, request_store
+from service.app.wiring import label_store, request_store
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.arrays import Flags, Indices
@@ -33,7 +33,7 @@ from service.monitoring.snapshot import ModelSnapshot
 from service.statistics.policies import POLICIES
 from service.store.client import build_redis
 from service.store.connection import Connection
-from service.store.requests import LabelEvent
+from service.store.labels import LabelEvent
 from service.telemetry.instruments import PipelineMetrics
 
 MODEL = "m"
@@ -149,8 +149,8 @@ def run(case: Case, redis_url: str, seed: int) -> Result:
     settings, hash_key, world = case.settings(redis_url), rng.bytes(16), _World(case, rng)
     with build_redis(settings.redis) as client:
         connection = Connection(client, settings.redis.prefix)
-        keys = model_keys(settings, MODEL, settings.cell_space(MODEL))
-        requests = request_store(settings, connection, keys)
+        requests = request_store(settings, connection, MODEL)
+        labels = label_store(settings, connection, MODEL)
         metrics = PipelineMetrics(CollectorRegistry(), lambda: BEGAN)
         step = prediction_step(
             settings, connection, hash_key=hash_key, dead_letters=NoLetters(), metrics=metrics
@@ -174,7 +174,7 @@ def run(case: Case, redis_url: str, seed: int) -> Result:
                 requests.published(list(requests.outbox()))
                 answers = [_answer(request, item, world, now) for request, item in items.items()]
                 if answers:
-                    requests.apply(0, answers, now=now)
+                    labels.apply(0, answers, now=now)
         for key in client.scan_iter(f"{settings.redis.prefix}:*", count=1_000):
             client.unlink(key)
     return Result(len(asked), list(_errors(world, np.array(asked, np.intp), case.groups)), confirmed)

@@ -98,7 +98,7 @@ def _counted(told: dict[str, Any]) -> int:
     with build_redis(settings.redis) as client:
         reader = FactReader(
             Connection(client, settings.redis.prefix),
-            model_keys(settings, "m", space),
+            model_keys(settings, "m"),
             space,
             decay=settings.models["m"].traffic_decay_per_second,
         )

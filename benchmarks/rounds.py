@@ -32,7 +32,7 @@ from benchmarks.streams import STREAMS, Stream
 from consumers.predictions import PredictionStep
 from service.app.consumer_wiring import prediction_step
 from service.app.monitor_wiring import model_monitor
-from service.app.wiring import model_keys, request_store
+from service.app.wiring import label_store, model_keys, request_store
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.grouping_fingerprints import definitions
@@ -42,8 +42,9 @@ from service.monitoring.request_builder import Pooled, VendorAssignment, request
 from service.store.client import build_redis
 from service.store.connection import Connection
 from service.store.keys import ModelKeys
+from service.store.labels import LabelEvent, LabelStore
 from service.store.records import PoolRecord
-from service.store.requests import LabelEvent, RequestStore
+from service.store.requests import RequestStore
 from service.telemetry.instruments import PipelineMetrics
 
 MODEL = "sorter"
@@ -118,8 +119,9 @@ class Site:
     def __init__(self, redis_url: str, groups: int, settings: Settings | None = None) -> None:
         self.settings = settings or settings_of(groups, redis_url)
         self.connection = Connection(build_redis(self.settings.redis), self.settings.redis.prefix)
-        self.keys: ModelKeys = model_keys(self.settings, MODEL, self.settings.cell_space(MODEL))
-        self.requests: RequestStore = request_store(self.settings, self.connection, self.keys)
+        self.keys: ModelKeys = model_keys(self.settings, MODEL)
+        self.requests: RequestStore = request_store(self.settings, self.connection, MODEL)
+        self.labels: LabelStore = label_store(self.settings, self.connection, MODEL)
         self.outcomes = 0
         self.now = time.time()
         self._groups = groups
@@ -251,7 +253,7 @@ class Site:
         messages = [json.loads(text) for text in outbox.values()]
         labels = [self._label(message["request_id"], message["item_id"]) for message in messages]
         if labels:
-            self.requests.apply(0, labels, now=self.now)
+            self.labels.apply(0, labels, now=self.now)
             self.outcomes += len(labels)
 
 

@@ -32,7 +32,7 @@ from benchmarks.flushes import NoLetters, Record
 from benchmarks.streams import WIDE
 from service.app.consumer_wiring import prediction_step
 from service.app.monitor_wiring import model_monitor
-from service.app.wiring import model_keys, request_store
+from service.app.wiring import label_store, request_store
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.arrays import Indices
@@ -41,7 +41,7 @@ from service.monitoring.snapshot import ModelSnapshot
 from service.replay.tables import Cell, Table, print_tables
 from service.store.client import build_redis
 from service.store.connection import Connection
-from service.store.requests import LabelEvent
+from service.store.labels import LabelEvent
 from service.telemetry.instruments import PipelineMetrics
 
 MODEL = "m"
@@ -162,8 +162,8 @@ def run(case: Case, redis_url: str, seed: int) -> Iterator[Interval]:
     came: list[Indices] = []
     with build_redis(settings.redis) as client:
         connection = Connection(client, settings.redis.prefix)
-        keys = model_keys(settings, MODEL, settings.cell_space(MODEL))
-        requests = request_store(settings, connection, keys)
+        requests = request_store(settings, connection, MODEL)
+        labels = label_store(settings, connection, MODEL)
         metrics = PipelineMetrics(CollectorRegistry(), lambda: BEGAN)
         step = prediction_step(
             settings, connection, hash_key=hash_key, dead_letters=NoLetters(), metrics=metrics
@@ -187,7 +187,7 @@ def run(case: Case, redis_url: str, seed: int) -> Iterator[Interval]:
             answers = [_answer(json.loads(text), came, world, rng, now) for text in messages.values()]
             requests.published(list(messages))
             if answers:
-                requests.apply(0, answers, now=now)
+                labels.apply(0, answers, now=now)
         for key in client.scan_iter(f"{settings.redis.prefix}:*", count=1_000):
             client.unlink(key)
 

@@ -18,8 +18,8 @@ from consumers.formats.native import WireLabel, check_event, decode_label, event
 from service.domain.errors import BadMessage, FlushRefused
 from service.domain.label_signatures import verify
 from service.domain.messages import LABEL_TYPE
+from service.store.labels import LabelEvent, LabelStore
 from service.store.request_registry import request_id_of
-from service.store.requests import LabelEvent, RequestStore
 from service.telemetry.instruments import PipelineMetrics
 
 _EXPLANATIONS = {
@@ -55,7 +55,7 @@ class LabelStep:
 
     def __init__(
         self,
-        stores: Mapping[str, RequestStore],
+        stores: Mapping[str, LabelStore],
         classes: Mapping[str, frozenset[str]],
         *,
         label_keys: Mapping[str, Sequence[bytes]] | None = None,
@@ -87,7 +87,7 @@ class LabelStep:
         Raises:
             Unavailable: Redis cannot answer now.
         """
-        progress = {name: store.labels_progress(partition) for name, store in self._stores.items()}
+        progress = {name: store.progress(partition) for name, store in self._stores.items()}
         start = min((offset for offset, _ in progress.values() if offset is not None), default=default_offset)
         self._batches[partition] = {name: batches for name, (_, batches) in progress.items()}
         self._positions[partition] = start
@@ -206,7 +206,7 @@ class LabelStep:
                     raise FlushRefused(
                         f"a reply on labels of partition {partition} was lost; read on from the stored offset"
                     )
-                store.store_labels_offset(partition, position, batches=batches)
+                store.store_offset(partition, position, batches=batches)
             self._flushed[partition] = position, now
         return position
 

@@ -1,4 +1,4 @@
-"""`credence check`: what a configuration would do, without any server."""
+"""`credence check`: what a configuration does, without any server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from service.serving.documents.questions import chooser, question
 
 
 def check(options: argparse.Namespace) -> int:
-    """Say what the configuration would do; it is refused by an exception where it is not valid."""
+    """Print what the configuration does.
+
+    Raises:
+        ConfigurationError: it is not valid.
+    """
     settings = load_settings(options.config, os.environ)
     topics = settings.kafka.topics
     print(f"{options.config}: valid")
@@ -25,7 +29,7 @@ def check(options: argparse.Namespace) -> int:
     http, monitoring = settings.http, settings.monitoring
     print(f"serves the status page at http://{http.host}:{http.port}/")
     print(f"serves metrics and health at http://{monitoring.host}:{monitoring.port}/metrics")
-    print(f"looks every {settings.schedule.tick_seconds:g} s")
+    print(f"evaluates every {settings.schedule.tick_seconds:g} s")
     for name, model in settings.models.items():
         space = settings.cell_space(name)
         print(
@@ -35,22 +39,22 @@ def check(options: argparse.Namespace) -> int:
         for line in table_lines(space, settings.bounds.table_bytes):
             print(f"  {line}")
         pools = asked_pools(settings, name, space)
+        sizes = pool_sizes(settings, name, pools)
         for grouping, pool in pools.items():
-            sizes = pool_sizes(settings, name, pools)
             print(
-                f"  pool of {grouping}: up to {sizes.wanted[pool]} items a group and partition, "
-                f"fewer where all groups together would have over {sizes.capacity // len(pools)}"
+                f"  pool of {grouping}: up to {sizes.wanted[pool]} items per group and partition, "
+                f"and up to {sizes.capacity // len(pools)} in all groups together"
             )
         if not model.assessments:
-            print("  asks for no labels: no assessment is configured")
+            print("  requests no labels: no assessment is configured")
         for assessment_name, assessment in model.assessments.items():
             budget = assessment.budget
-            window = "in all" if budget.per_days is None else f"every {budget.per_days:g} days"
+            window = "in total" if budget.per_days is None else f"every {budget.per_days:g} days"
             print(
                 f"  assessment {assessment_name}: {question(assessment)} "
-                f"Asks by {assessment.asked_grouping} ({chooser(assessment)}); "
+                f"Requests labels by {assessment.asked_grouping} ({chooser(assessment)}); "
                 f"at most {budget.labels} labels {window}, {assessment.max_in_flight} in flight, "
-                f"{assessment.lease_seconds:g} s to answer, {assessment.max_attempts} attempt(s)"
+                f"{assessment.lease_seconds:g} s to answer, {assessment.max_attempts} attempts"
             )
     for line in _vendor_lines(settings):
         print(line)
@@ -64,8 +68,8 @@ def _vendor_lines(settings: Settings) -> Iterator[str]:
         yield f"serves the vendor API at {scheme}://{api.host}:{api.port}/"
     for name, vendor in settings.vendors.items():
         topic = vendor.topic or settings.kafka.topics.label_requests
-        uses = f"{len(vendor.token_sha256)} token(s)" if vendor.token_sha256 else "no token, so Kafka alone"
+        tokens = f"tokens: {len(vendor.token_sha256)}" if vendor.token_sha256 else "no token (Kafka only)"
         yield (
             f"vendor {name}: models {', '.join(vendor.models or settings.models)}; share {vendor.share:g}; "
-            f"{uses}; {len(vendor.label_keys)} label key(s); requests to {topic}"
+            f"{tokens}; label keys: {len(vendor.label_keys)}; requests to {topic}"
         )

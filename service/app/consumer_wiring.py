@@ -13,7 +13,7 @@ from consumers.ingest import ModelIngest
 from consumers.labels import LabelStep
 from consumers.predictions import PredictionStep
 from service.app.pool_sizing import asked_pools, pool_sizes
-from service.app.wiring import model_keys, request_stores
+from service.app.wiring import label_store, model_keys
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
 from service.domain.pool_key import PoolKey
@@ -30,7 +30,7 @@ def shard_store(
     pools = asked_pools(settings, model, space)
     return ShardStore(
         connection,
-        model_keys(settings, model, space),
+        model_keys(settings, model),
         space,
         pool_ids=pools,
         pool_sizes=pool_sizes(settings, model, pools),
@@ -41,11 +41,7 @@ def shard_store(
 
 
 def reading_consumer(settings: Settings, *, group: str) -> Any:
-    """A consumer of bytes that fetches and bounds as configured.
-
-    Args:
-        settings: of the process.
-        group: suffix of the consumer group's name.
+    """A consumer of bytes that fetches and bounds as configured; `group` ends its group's name.
 
     Raises:
         ConfigurationError: a file of the settings cannot be used.
@@ -61,7 +57,7 @@ def reading_consumer(settings: Settings, *, group: str) -> Any:
 
 
 def dead_letters(settings: Settings, producer: Any, *, source_topic: str) -> KafkaDeadLetters:
-    """Where what cannot be used of a topic is kept."""
+    """Sink for the bad messages of a topic."""
     return KafkaDeadLetters(
         producer,
         settings.kafka.topics.dead_letters,
@@ -84,7 +80,7 @@ def prediction_step(
     dead_letters: DeadLetterSink,
     metrics: PipelineMetrics,
 ) -> PredictionStep:
-    """What takes in the predictions of all models."""
+    """The step that ingests the predictions of all models."""
     models = {}
     for name, model in settings.models.items():
         space = settings.cell_space(name)
@@ -110,9 +106,9 @@ def prediction_step(
 def label_step(
     settings: Settings, connection: Connection, *, dead_letters: DeadLetterSink, metrics: PipelineMetrics
 ) -> LabelStep:
-    """What takes in the labels of all models."""
+    """The step that applies the labels of all models."""
     return LabelStep(
-        request_stores(settings, connection),
+        {name: label_store(settings, connection, name) for name in settings.models},
         {name: frozenset(model.classes) for name, model in settings.models.items()},
         label_keys={name: vendor.label_key_bytes() for name, vendor in settings.vendors.items()},
         vendors={name: frozenset(settings.vendors_of(name)) for name in settings.models},

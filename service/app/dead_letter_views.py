@@ -1,7 +1,6 @@
 """Dead letters as a table, a summary, and JSON.
 
-Reasons, keys and messages come from whoever writes the topics: what a terminal or rich would take for a
-command is shown escaped.
+Anybody who writes the topics chooses reasons, keys and messages, so terminal control characters are escaped.
 """
 
 from __future__ import annotations
@@ -21,14 +20,9 @@ _NO_LETTER = "(not written by Credence)"
 
 
 def document(letter: Letter, *, values: bool) -> dict[str, Any]:
-    """A letter as JSON.
-
-    Args:
-        letter: of the dead-letter topic.
-        values: whether key, headers and message are told; bytes that are no UTF-8 as `…_base64`.
-    """
+    """A letter as JSON; with `values` also its key, headers and message, as `…_base64` if not UTF-8."""
     place = letter.place
-    told: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "partition": letter.partition,
         "offset": letter.offset,
         "time": _iso(letter.timestamp_ms),
@@ -44,23 +38,18 @@ def document(letter: Letter, *, values: bool) -> dict[str, Any]:
         "replayed_from": letter.replayed_from or None,
     }
     if values:
-        told |= _text_or_base64("value", letter.value)
-        told |= _text_or_base64("key", letter.key) if letter.key is not None else {"key": None}
-        told["headers"] = [{"name": n} | _text_or_base64("value", content) for n, content in letter.headers]
-    return told
+        shown |= _text_or_base64("value", letter.value)
+        shown |= _text_or_base64("key", letter.key) if letter.key is not None else {"key": None}
+        shown["headers"] = [{"name": n} | _text_or_base64("value", content) for n, content in letter.headers]
+    return shown
 
 
 _ROW = "{:20}  {:21}  {:>9}  {}  {}"
 
 
 def rows(letters: Iterable[Letter], *, values: bool) -> Iterator[str]:
-    """A table of letters, row by row as they come.
-
-    Args:
-        letters: of the dead-letter topic.
-        values: whether the message stands below its row.
-    """
-    yield _ROW.format("written", "reason", "bytes", "stood at", "why")
+    """A table of letters, row by row as they come; with `values` each message is below its row."""
+    yield _ROW.format("written", "reason", "bytes", "source", "detail")
     for letter in letters:
         place = "-" if letter.place is None else str(letter.place)
         reason = letter.reason or _NO_LETTER
@@ -72,7 +61,7 @@ def rows(letters: Iterable[Letter], *, values: bool) -> Iterator[str]:
 
 
 def summary_table(letters: Iterable[Letter]) -> Table:
-    """How many letters there are, by source topic and reason, and of which time."""
+    """Number of letters, and the times of the first and last one, by source topic and reason."""
     counts: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], int] = {}
     last: dict[tuple[str, str], int] = {}
@@ -92,13 +81,13 @@ def summary_table(letters: Iterable[Letter]) -> Table:
 
 
 def line_of(letter: Letter, what: str) -> str:
-    """One line that says what becomes of a letter."""
+    """One line about what is done with a letter."""
     place = f"letter {letter.partition}/{letter.offset}" if letter.place is None else str(letter.place)
     return plain(f"{place} ({letter.reason or _NO_LETTER}): {what}")
 
 
 def plain(text: str) -> str:
-    """Text without characters that a terminal would obey."""
+    """Text with control characters escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -119,5 +108,5 @@ def _iso(timestamp_ms: int | None) -> str | None:
 
 
 def _short_time(timestamp_ms: int) -> str:
-    told = _iso(timestamp_ms)
-    return str(timestamp_ms) if told is None else told[:19] + "Z"
+    time = _iso(timestamp_ms)
+    return str(timestamp_ms) if time is None else time[:19] + "Z"

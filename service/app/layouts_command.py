@@ -1,4 +1,4 @@
-"""`credence layouts`: traffic and pools that no process uses any more, and how to have them made anew."""
+"""`credence layouts`: list stored traffic and pools, and remove those that are not used."""
 
 from __future__ import annotations
 
@@ -6,23 +6,17 @@ import argparse
 import os
 from collections.abc import Iterator
 
-from service.app.wiring import model_keys
+from service.app.wiring import connect, model_keys
 from service.config.loader import load_settings
 from service.config.settings import Settings
-from service.store.client import build_redis
-from service.store.connection import Connection
 from service.store.layouts import LayoutStore, StoredLayout
 
 _ROW = "{:24}  {:8}  {:10}  {:>10}  {:>12}  {:>12}"
 
 
-def _store(settings: Settings) -> LayoutStore:
-    return LayoutStore(Connection(build_redis(settings.redis), settings.redis.prefix))
-
-
 def _used(settings: Settings) -> set[tuple[str, str]]:
-    """Model and layout of all that this configuration uses."""
-    return {(name, model_keys(settings, name, settings.cell_space(name)).layout) for name in settings.models}
+    """Model and layout of everything that this configuration uses."""
+    return {(name, model_keys(settings, name).layout) for name in settings.models}
 
 
 def _rows(layouts: list[StoredLayout], used: set[tuple[str, str]]) -> Iterator[str]:
@@ -35,17 +29,17 @@ def _rows(layouts: list[StoredLayout], used: set[tuple[str, str]]) -> Iterator[s
 
 
 def list_layouts(options: argparse.Namespace) -> int:
-    """Show all layouts, and whether they are used."""
+    """Print all layouts, and whether they are used."""
     settings = load_settings(options.config, os.environ)
-    for row in _rows(_store(settings).all(), _used(settings)):
+    for row in _rows(LayoutStore(connect(settings)).all(), _used(settings)):
         print(row)
     return 0
 
 
 def remove_layouts(options: argparse.Namespace) -> int:
-    """Remove the layouts that were chosen, or say which would be removed."""
+    """Remove the chosen layouts, or print which would be removed."""
     settings = load_settings(options.config, os.environ)
-    store, used = _store(settings), _used(settings)
+    store, used = LayoutStore(connect(settings)), _used(settings)
     chosen = [
         each
         for each in store.all()
@@ -57,5 +51,5 @@ def remove_layouts(options: argparse.Namespace) -> int:
         store.remove(chosen)
         print(f"{len(chosen)} removed")
     else:
-        print(f"nothing was removed; {len(chosen)} would be with --yes")
+        print(f"dry run: {len(chosen)} would be removed with --yes")
     return 0

@@ -32,17 +32,10 @@ def model_monitor(
 ) -> ModelMonitor:
     """The monitor of one model.
 
-    Args:
-        settings: of the process.
-        model: its name.
-        connection: to Redis.
-        hash_key: of the deployment.
-        rng: random numbers.
-        executor: where performance is learned; within the round if absent.
-        performance_failed: called when that failed.
+    The performance of a binary classifier is learned in the executor; without one, within the round.
     """
     space = settings.cell_space(model)
-    keys = model_keys(settings, model, space)
+    keys = model_keys(settings, model)
     model_settings = settings.models[model]
     return ModelMonitor(
         model,
@@ -53,7 +46,7 @@ def model_monitor(
             model,
             model_settings,
             space,
-            requests=request_store(settings, connection, keys),
+            requests=request_store(settings, connection, model),
             pool_ids=asked_pools(settings, model, space),
             rng=rng,
             assignment=VendorAssignment(

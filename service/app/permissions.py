@@ -1,17 +1,17 @@
-"""What every role may do in Redis and in Kafka, and no more: the one source of docs and of `credence rights`.
+"""The rights that every role needs in Redis and in Kafka: the source of docs and of `credence rights`.
 
-What scripts do in Redis is read from them. Tests run every role with these rights alone, and hold every one
-of them to be needed.
+The commands of scripts are read from the scripts. Tests run every role with only these rights, and check that
+each of them is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
-from service.config.settings import Settings, Topics
+from service.config.settings import Settings
 from service.store.connection import commands_of
 from service.store.keys import ModelKeys, epoch_key, hash_key_key, idempotency_key, lease_key, replay_key
 
@@ -74,16 +74,6 @@ class KafkaRight:
     resource: Literal["topic", "group"]
     name: str
     operation: Literal["Read", "Write", "Create"]
-
-
-@dataclass(frozen=True)
-class _KafkaUse:
-    """What a role does in Kafka, by the keys of `kafka.topics`."""
-
-    reads: tuple[str, ...] = ()
-    writes: tuple[str, ...] = ()
-    creates: tuple[str, ...] = ()
-    groups: tuple[str, ...] = field(default=())
 
 
 def _redis_table(prefix: str) -> dict[RightsRole, RedisRights]:
@@ -164,18 +154,6 @@ def _with_vendors(prefix: str, role: RightsRole, rights: RedisRights, *, claim: 
     return rights
 
 
-_KAFKA: dict[RightsRole, _KafkaUse] = {
-    "predictions": _KafkaUse(reads=("predictions",), writes=("dead_letters",), groups=("predictions",)),
-    "labels": _KafkaUse(reads=("labels",), writes=("dead_letters",), groups=("labels",)),
-    "schedule": _KafkaUse(writes=("label_requests",)),
-    "serve": _KafkaUse(),
-    "dead-letters": _KafkaUse(reads=("dead_letters",), writes=("predictions", "labels")),
-    "layouts": _KafkaUse(),
-    "reference": _KafkaUse(),
-    "topics": _KafkaUse(creates=tuple(Topics.model_fields)),
-}
-
-
 def redis_rights(settings: Settings, role: RightsRole) -> RedisRights:
     """What a role does in Redis under these settings."""
     redis = settings.redis
@@ -212,25 +190,29 @@ def redis_lines(settings: Settings) -> Iterator[str]:
 
 
 def kafka_rights(settings: Settings, role: RightsRole) -> list[KafkaRight]:
-    """What a role does in Kafka under these settings; to describe what is read or written is implied."""
-    use, kafka = _KAFKA[role], settings.kafka
-
-    def topic(key: str) -> str:
-        name: str = getattr(kafka.topics, key)
-        return name
-
+    """What a role does in Kafka under these settings; a right to read or write implies one to describe."""
+    topics, prefix = settings.kafka.topics, settings.kafka.group_prefix
     own_topics = [vendor.topic for vendor in settings.vendors.values() if vendor.topic is not None]
-    of_vendors = {
-        "serve": [KafkaRight("topic", topic("labels"), "Write")] if settings.has_vendor_api else [],
-        "schedule": [KafkaRight("topic", name, "Write") for name in own_topics],
-        "topics": [KafkaRight("topic", name, "Create") for name in own_topics],
+    answered = [topics.labels] if settings.has_vendor_api else []
+    reads: dict[RightsRole, list[str]] = {
+        "predictions": [topics.predictions],
+        "labels": [topics.labels],
+        "dead-letters": [topics.dead_letters],
     }
+    writes: dict[RightsRole, list[str]] = {
+        "predictions": [topics.dead_letters],
+        "labels": [topics.dead_letters],
+        "schedule": [topics.label_requests, *own_topics],
+        "serve": answered,
+        "dead-letters": [topics.predictions, topics.labels],
+    }
+    creates = [*topics.model_dump().values(), *own_topics] if role == "topics" else []
+    groups = [f"{prefix}.{role}"] if role in ("predictions", "labels") else []
     return [
-        *(KafkaRight("topic", topic(key), "Read") for key in use.reads),
-        *(KafkaRight("topic", topic(key), "Write") for key in use.writes),
-        *(KafkaRight("topic", topic(key), "Create") for key in use.creates),
-        *(KafkaRight("group", f"{kafka.group_prefix}.{group}", "Read") for group in use.groups),
-        *of_vendors.get(role, []),
+        *(KafkaRight("topic", name, "Read") for name in reads.get(role, [])),
+        *(KafkaRight("topic", name, "Write") for name in writes.get(role, [])),
+        *(KafkaRight("topic", name, "Create") for name in creates),
+        *(KafkaRight("group", name, "Read") for name in groups),
     ]
 
 

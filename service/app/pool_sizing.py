@@ -29,13 +29,7 @@ def asked_pools(settings: Settings, model: str, space: CellSpace) -> dict[str, s
 
 
 def pool_sizes(settings: Settings, model: str, pools: Mapping[str, str]) -> PoolSizes:
-    """How many items are pooled; all labels of a budget may go to one group before the next predictions come.
-
-    Args:
-        settings: of the process.
-        model: its name.
-        pools: pool ids, by the grouping that asks.
-    """
+    """How many items are pooled, by pool: enough if one group takes all labels of a budget."""
     budgets = Counter[str]()
     for asked in settings.models[model].assessments.values():
         budgets[asked.asked_grouping] += asked.budget.labels

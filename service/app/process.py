@@ -1,7 +1,7 @@
 """One process of Credence: it plays one or more roles.
 
-It answers at its listeners at once, waits for Redis and Kafka as long as it takes, and stops as a whole when
-one of its parts fails.
+Its listeners answer at once; it waits for Redis and Kafka for as long as it takes. If one of its parts fails,
+the whole process stops.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from queue import SimpleQueue
 from typing import Any, Literal, TypeVar
 
@@ -22,18 +22,16 @@ from consumers.loop import ConsumerLoop, Step
 from consumers.supervisor import LoopKeeper
 from service.app.consumer_wiring import dead_letters, label_step, prediction_step, reading_consumer
 from service.app.memory_tuning import collect_rarely, keep_freed_memory
-from service.app.wiring import topic_progress
+from service.app.wiring import connect, pool_hash_key, topic_progress
 from service.config.settings import HttpSettings, MonitoringSettings, Settings
 from service.config.vendors import VendorApiSettings
 from service.domain.errors import HashKeyChanged, Unavailable
 from service.kafka.clients import build_producer
-from service.kafka.topic_metadata import told
+from service.kafka.topic_metadata import translate_error
 from service.serving.web.monitoring import monitoring_app
 from service.serving.web.server import WebServer
-from service.store.client import build_redis
 from service.store.connection import Connection
-from service.store.keys import ModelKeys
-from service.store.lease import keep_hash_key, shared_hash_key
+from service.store.lease import keep_hash_key
 from service.store.topics import TopicProgress
 from service.telemetry.health import Health
 from service.telemetry.instruments import PipelineMetrics, VendorMetrics
@@ -41,10 +39,9 @@ from service.telemetry.instruments import PipelineMetrics, VendorMetrics
 log = logging.getLogger(__name__)
 
 Role = Literal["predictions", "labels", "schedule", "serve"]
-ALL_ROLES: frozenset[Role] = frozenset({"predictions", "labels", "schedule", "serve"})
 
 _LETTER_SECONDS = 86_400.0
-"""So long a dead letter is sent under one sequence number; sent under another, it might be there twice."""
+"""How long a dead letter is retried under one sequence number; under another it could arrive twice."""
 
 _JOIN_SECONDS = 30.0
 _RETRY_SECONDS = 1.0
@@ -78,16 +75,14 @@ class Application:
         self._connection: Connection
         vendor_metrics = VendorMetrics(self._registry)
         # With statistics and FastAPI, which take a second to import: consumers need neither.
-        self._snapshots = None
+        self._rounds = None
         if self._roles & {"schedule", "serve"}:
-            from service.app.snapshot_serving import SnapshotServing  # noqa: PLC0415
+            from service.app.round_running import RoundRunner  # noqa: PLC0415
 
-            self._snapshots = SnapshotServing(
-                settings, registry=self._registry, metrics=self._metrics, clock=clock
-            )
+            self._rounds = RoundRunner(settings, registry=self._registry, metrics=self._metrics, clock=clock)
         self._vendors = None
         if "serve" in self._roles and settings.has_vendor_api:
-            from service.app.vendor_listener import VendorServing  # noqa: PLC0415
+            from service.app.vendor_wiring import VendorServing  # noqa: PLC0415
 
             self._vendors = VendorServing(
                 settings, metrics=vendor_metrics, clock=clock, stopping=self._stopping.is_set
@@ -138,20 +133,10 @@ class Application:
         """Name, application and address of each. The first is closed last: scrapes go on till the end."""
         settings = self._settings
         yield "monitoring", monitoring_app(self._registry, self._health), settings.monitoring
-        if self._snapshots is not None:
-            yield "page", self._snapshots.page(), settings.http
+        if self._rounds is not None:
+            yield "page", self._rounds.page(), settings.http
         if self._vendors is not None:
             yield "vendor_api", self._vendors.app(), settings.vendor_api
-
-    @contextmanager
-    def _vendors_served(self) -> Iterator[None]:
-        vendors = self._vendors
-        producer = None if vendors is None else self._patiently(vendors.producer)
-        if vendors is None or producer is None:
-            yield
-            return
-        with vendors.open(self._connection, producer):
-            yield
 
     def _play(self, hash_key: bytes, producer: Any, letters: Any) -> None:
         keepers = list(self._keepers(hash_key, letters))
@@ -159,12 +144,16 @@ class Application:
             keep_freed_memory()
         for keeper in keepers:
             keeper.start()
-        runner = None
-        if self._snapshots is not None:
-            runner = self._snapshots.runner(self._connection, hash_key=hash_key, producer=producer)
-            self._health.add(runner.check)
-            runner.start(on_failure=self._fail)
-        with self._vendors_served():
+        rounds, vendors = self._rounds, self._vendors
+        if rounds is not None:
+            rounds.start(self._connection, hash_key=hash_key, producer=producer, on_failure=self._fail)
+            self._health.add(rounds.check)
+        with ExitStack() as served:
+            answers = None if vendors is None else self._patiently(vendors.producer)
+            if vendors is not None and answers is not None:
+                served.callback(answers.close, timeout=5)
+                vendors.start(self._connection, answers)
+                served.callback(vendors.stop)
             self._health.started()
             if keepers:
                 collect_rarely()
@@ -173,27 +162,26 @@ class Application:
             self._health.stopping()
             for keeper in keepers:
                 keeper.join(_JOIN_SECONDS)
-            if runner is not None:
-                runner.stop()
+            if rounds is not None:
+                rounds.stop()
 
     def _patiently(self, make: Callable[[], Made]) -> Made | None:
-        """What `make` gives, tried until Redis and Kafka answer; None when asked to stop before that."""
+        """The result of `make`, retried until Redis and Kafka answer; None if the process stops first."""
         while not self._stopping.is_set():
             try:
                 return make()
             except Unavailable as error:
                 cause: Exception = error
             except KafkaError as error:
-                cause = told(error)
+                cause = translate_error(error)
             log.warning("waiting at the start", extra={"cause": str(cause)})
             self._stopping.wait(_RETRY_SECONDS)
         return None
 
     def _connect(self) -> bytes:
-        """Reach Redis; the pool's hash key."""
-        redis = self._settings.redis
-        self._connection = Connection(build_redis(redis), redis.prefix)
-        return self._settings.hash_key_bytes() or shared_hash_key(self._connection)
+        """Reach Redis; returns the pools' hash key."""
+        self._connection = connect(self._settings)
+        return pool_hash_key(self._settings, self._connection)
 
     def _keep_hash_key(self, hash_key: bytes) -> None:
         if self._settings.hash_key is not None:
@@ -211,28 +199,23 @@ class Application:
         self._stopping.set()
 
     def _keepers(self, hash_key: bytes, producer: Any) -> Iterable[LoopKeeper]:
-        """What reads the topics of this process's roles."""
-        settings, connection, topics = self._settings, self._connection, self._settings.kafka.topics
+        """The consumers of this process's roles."""
+        settings, connection, metrics = self._settings, self._connection, self._metrics
+        topics = settings.kafka.topics
         if "predictions" in self._roles:
-            self._metrics.takes_predictions(settings.models)
+            metrics.takes_predictions(settings.models)
+            letters = dead_letters(settings, producer, source_topic=topics.predictions)
             step = prediction_step(
-                settings,
-                connection,
-                hash_key=hash_key,
-                dead_letters=dead_letters(settings, producer, source_topic=topics.predictions),
-                metrics=self._metrics,
+                settings, connection, hash_key=hash_key, dead_letters=letters, metrics=metrics
             )
-            progress = topic_progress(settings, connection, ModelKeys.shard)
+            progress = topic_progress(settings, connection, lambda keys: keys.shard)
             yield self._keeper(step, topics.predictions, progress)
         if "labels" in self._roles:
-            self._metrics.takes_labels(settings.models)
-            labels = label_step(
-                settings,
-                connection,
-                dead_letters=dead_letters(settings, producer, source_topic=topics.labels),
-                metrics=self._metrics,
-            )
-            yield self._keeper(labels, topics.labels, topic_progress(settings, connection, ModelKeys.labels))
+            metrics.takes_labels(settings.models)
+            letters = dead_letters(settings, producer, source_topic=topics.labels)
+            labels = label_step(settings, connection, dead_letters=letters, metrics=metrics)
+            progress = topic_progress(settings, connection, lambda keys: keys.labels)
+            yield self._keeper(labels, topics.labels, progress)
 
     def _keeper(self, step: Step, topic: str, progress: TopicProgress) -> LoopKeeper:
         keeper = LoopKeeper(

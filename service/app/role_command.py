@@ -8,37 +8,18 @@ import signal
 
 from prometheus_client import disable_created_metrics
 
-from service.app.process import ALL_ROLES, Application, Role
+from service.app.process import Application
 from service.config.loader import load_settings
 from service.telemetry.logs import configure_logs
 
 
-def run(options: argparse.Namespace) -> int:
-    """Play all roles."""
-    return _play(options, ALL_ROLES)
-
-
-def consume(options: argparse.Namespace) -> int:
-    """Read predictions, or labels."""
-    return _play(options, frozenset({options.what}))
-
-
-def schedule(options: argparse.Namespace) -> int:
-    """Take snapshots, and ask for labels where this process leads."""
-    return _play(options, frozenset({"schedule"}))
-
-
-def serve(options: argparse.Namespace) -> int:
-    """Serve the status page, and vendors."""
-    return _play(options, frozenset({"serve"}))
-
-
-def _play(options: argparse.Namespace, roles: frozenset[Role]) -> int:
+def play(options: argparse.Namespace) -> int:
+    """Play the roles of the command until a signal stops the process."""
     # A second series for every counter, which nothing here reads; the library left the call untyped.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     settings = load_settings(options.config, os.environ)
     configure_logs(settings.log_level)
-    application = Application(settings, roles)
+    application = Application(settings, options.roles)
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: application.stop())
     return application.run()

@@ -1,9 +1,9 @@
-"""The rounds of a process: made from its settings, started, and ended."""
+"""The rounds of a process, and the status page that shows their snapshots."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 from apscheduler.schedulers.background import BackgroundScheduler
 from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp
 
 from service.app.monitor_wiring import model_monitor
 from service.app.scheduler import RequestPublisher, Rounds, start_schedule
-from service.app.wiring import request_stores
+from service.app.wiring import request_store
 from service.config.settings import Settings
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.prometheus import SnapshotCollector
+from service.serving.web.api import SnapshotView
+from service.serving.web.app import page_app
 from service.store.connection import Connection
 from service.store.lease import LeaderLease
 from service.telemetry.health import Check
@@ -25,15 +28,11 @@ from service.telemetry.instruments import PipelineMetrics
 
 
 class RoundRunner:
-    """Takes the snapshots of all models, and asks for labels where it may lead.
+    """Takes and shows snapshots of all models, and asks for labels if it may lead.
 
     Args:
         settings: of the process.
-        connection: to Redis.
-        hash_key: of the pools.
-        producer: of label requests; None where this process only looks.
-        board: where the latest snapshot of every model is put.
-        registry: that snapshots are shown in.
+        registry: gets the metrics of all snapshots.
         metrics: of the pipeline.
         clock: seconds since the epoch.
     """
@@ -41,20 +40,44 @@ class RoundRunner:
     def __init__(
         self,
         settings: Settings,
-        connection: Connection,
         *,
-        hash_key: bytes,
-        producer: Any,
-        board: MutableMapping[str, ModelSnapshot],
         registry: CollectorRegistry,
         metrics: PipelineMetrics,
         clock: Callable[[], float],
     ) -> None:
-        self._tick_seconds = settings.schedule.tick_seconds
+        self._settings = settings
+        self._registry = registry
+        self._metrics = metrics
         self._clock = clock
-        # One thread, so that however many models learn, rounds have the other cores.
+        self._tick_seconds = settings.schedule.tick_seconds
+        # One thread, so that rounds have the other cores however many models learn.
         self._learner = ThreadPoolExecutor(1, thread_name_prefix="performance")
-        self._scheduler: BackgroundScheduler | None = None
+        self._board: dict[str, ModelSnapshot] = {}
+        self._rounds: Rounds
+        self._scheduler: BackgroundScheduler
+
+    def page(self) -> ASGIApp:
+        """The application of the status page; it shows nothing before the first round."""
+        view = SnapshotView(
+            models=list(self._settings.models),
+            board=self._board,
+            tick_seconds=self._tick_seconds,
+            clock=self._clock,
+        )
+        return page_app(view, allowed_hosts=self._settings.http.allowed_hosts)
+
+    def start(
+        self, connection: Connection, *, hash_key: bytes, producer: Any, on_failure: Callable[[], None]
+    ) -> None:
+        """Begin with the first round.
+
+        Args:
+            connection: to Redis.
+            hash_key: of the pools.
+            producer: of label requests; None if this process never leads.
+            on_failure: called when a round raises an unexpected error; the process should then stop.
+        """
+        settings, metrics = self._settings, self._metrics
         seeds = np.random.SeedSequence(settings.seed if settings.seed is not None else secrets.randbits(128))
         monitors = {
             name: model_monitor(
@@ -76,34 +99,27 @@ class RoundRunner:
             publisher = RequestPublisher(
                 producer,
                 settings.kafka.topics.label_requests,
-                request_stores(settings, connection),
+                {name: request_store(settings, connection, name) for name in settings.models},
                 metrics,
                 vendor_topics={name: v.topic for name, v in settings.vendors.items() if v.topic is not None},
             )
+        board = self._board
         self._rounds = Rounds(
-            monitors, board=board, lease=lease, publisher=publisher, metrics=metrics, clock=clock
+            monitors, board=board, lease=lease, publisher=publisher, metrics=metrics, clock=self._clock
         )
-        registry.register(
+        self._registry.register(
             SnapshotCollector(lambda: list(board.values()), group_limit=settings.bounds.metric_groups)
         )
-
-    def start(self, *, on_failure: Callable[[], None]) -> None:
-        """Begin with the first round.
-
-        Args:
-            on_failure: called when a round raises what it should not; the process should then stop.
-        """
         self._scheduler = start_schedule(self._rounds, tick_seconds=self._tick_seconds, on_failure=on_failure)
 
     def check(self) -> Check:
-        """Whether there was a round of late."""
+        """Whether there was a round recently."""
         last = self._rounds.last_success
         fresh = last is not None and self._clock() - last < 3 * self._tick_seconds + 5
         return Check("rounds", alive=True, ready=fresh, state="running" if fresh else "waiting")
 
     def stop(self) -> None:
-        """Wait for the round that runs, and give the lease back."""
-        if self._scheduler is not None:
-            self._scheduler.shutdown(wait=True)
-            self._rounds.release()
+        """Wait for the current round, and release the lease."""
+        self._scheduler.shutdown(wait=True)
+        self._rounds.release()
         self._learner.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""`credence status`: what the status page shows, in short, in the terminal."""
+"""`credence status`: the status page in short, in the terminal."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import os
 import secrets
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 from unicodedata import category
@@ -17,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from service.app.monitor_wiring import model_monitor
+from service.app.wiring import connect, pool_hash_key
 from service.config.loader import load_settings
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.group_documents import GroupState, GroupTable
@@ -31,10 +33,7 @@ from service.serving.documents.schemas import (
     Thresholds,
 )
 from service.serving.documents.states import model_state
-from service.serving.documents.words import percent, probability
-from service.store.client import build_redis
-from service.store.connection import Connection
-from service.store.lease import shared_hash_key
+from service.serving.documents.words import probability
 
 _MOST_GROUPS = 20
 _MOST_FINDINGS = 10
@@ -42,9 +41,9 @@ _MOST_NEXT = 3
 _HOUR = 3_600.0
 _DAY = 86_400.0
 _PARTIAL = 0.01
-"""A group that may miss so much of its traffic is marked as partial; the page does the same."""
+"""Share of a group's traffic that may be missing before the group is marked as partial, as on the page."""
 _FOLDED = 0.05
-"""An attribute with so much of the traffic in `__other__` has a line; the alert begins there too."""
+"""Share of traffic in `__other__` from which an attribute has a line; the alert has the same threshold."""
 _STYLE: dict[str, Any] = {
     "box": SIMPLE_HEAD,
     "padding": (0, 1, 0, 0),
@@ -56,10 +55,10 @@ _FAILED = "bold red"
 
 
 def status(options: argparse.Namespace) -> int:
-    """Print what is believed now."""
+    """Print the current estimates."""
     settings = load_settings(options.config, os.environ)
-    connection = Connection(build_redis(settings.redis), settings.redis.prefix)
-    hash_key = settings.hash_key_bytes() or shared_hash_key(connection)
+    connection = connect(settings)
+    hash_key = pool_hash_key(settings, connection)
     rng = np.random.default_rng(secrets.randbits(128))
     snapshots = [
         model_monitor(settings, name, connection, hash_key=hash_key, rng=rng).refresh(time.time())
@@ -70,12 +69,12 @@ def status(options: argparse.Namespace) -> int:
 
 
 def shown(name: str) -> str:
-    """A name that came with messages, without what would drive the terminal instead of being shown."""
+    """A name from messages, with terminal control characters replaced."""
     return "".join("\N{REPLACEMENT CHARACTER}" if category(c)[0] == "C" else c for c in name)
 
 
 def status_view(snapshots: list[ModelSnapshot]) -> Group:
-    """Everything that a terminal needs to show."""
+    """All models, one after the other."""
     return Group(*(part for snapshot in snapshots for part in _model_view(snapshot)))
 
 
@@ -92,12 +91,12 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
     parts += [_performance(one) for one in state.performances]
     parts.append(Text(shown(state.drift.sentence), style="bold" if state.drift.drifted_groups else "dim"))
     for grouping in state.groupings:
-        told = group_table(snapshot, grouping.name, limit=_MOST_GROUPS)
-        parts.append(_grouping_table(told, state.thresholds))
-        if any(group.cost for group in told.groups):
+        groups = group_table(snapshot, grouping.name, limit=_MOST_GROUPS)
+        parts.append(_grouping_table(groups, state.thresholds))
+        if any(group.cost for group in groups.groups):
             parts.append(_cost_table(group_table(snapshot, grouping.name, sort="cost", limit=_MOST_GROUPS)))
     if state.thresholds.min_accuracy is not None:
-        parts.append(_legend())
+        parts.append(Text("~40 (2 h): about 40 more labels (2 h) until decided", style="dim"))
     if state.assessments:
         parts.append(_assessment_table(state.assessments))
     parts += [_member_table(one) for one in state.assessments if one.members]
@@ -106,25 +105,21 @@ def _model_view(snapshot: ModelSnapshot) -> list[Table | Text]:
 
 
 def _headline(state: ModelState) -> str:
-    told = [
-        f"{state.predictions:,} predictions",
-        f"{state.outcomes:,} outcomes",
-        f"{state.pool_items:,} items pooled",
-    ]
-    if state.last_label_at is not None:
-        told.append(f"last label {_moment(state.last_label_at)}")
-    return f"{state.model}: {', '.join(told)}"
+    counts = (
+        f"{state.model}: {state.predictions:,} predictions, {state.outcomes:,} labelled, "
+        f"{state.pool_items:,} items in the pool"
+    )
+    return counts if state.last_label_at is None else f"{counts}, last label {_moment(state.last_label_at)}"
 
 
 def _findings(state: ModelState) -> list[Text]:
-    wanted = [w for w in (state.thresholds.min_accuracy, state.thresholds.max_ece) if w is not None]
-    if not wanted:
-        return [
-            Text("no threshold of groups is configured (alerts.min_accuracy, alerts.max_ece)", style="dim")
-        ]
+    thresholds = state.thresholds
+    if thresholds.min_accuracy is None and thresholds.max_ece is None:
+        return [Text("no threshold is configured (alerts.min_accuracy, alerts.max_ece)", style="dim")]
     if not state.findings:
-        sure = percent(state.thresholds.confidence)
-        return [Text(f"no group is known, with {sure}, to cross a threshold", style="green")]
+        return [
+            Text(f"no group violates a threshold ({thresholds.confidence:.1%} confidence)", style="green")
+        ]
     lines = [Text(f"! {shown(_finding(one))}", style="bold red") for one in state.findings[:_MOST_FINDINGS]]
     if state.finding_count > _MOST_FINDINGS:
         lines.append(Text(f"! and {state.finding_count - _MOST_FINDINGS} more", style="bold red"))
@@ -134,96 +129,90 @@ def _findings(state: ModelState) -> list[Text]:
 def _finding(finding: Finding) -> str:
     if finding.grouping == "all":
         return finding.sentence
-    return f"{finding.sentence} It has {percent(finding.share)} of the traffic."
+    return f"{finding.sentence} It has {finding.share:.1%} of the traffic."
 
 
 def _folded(attribute: AttributeState) -> str:
-    """How much of the traffic has a value of an attribute that is not told apart."""
+    """Share of the traffic whose value of an attribute has no group of its own."""
     return (
-        f"attribute {attribute.attribute}: {percent(attribute.other_share)} of traffic in __other__; "
+        f"attribute {attribute.attribute}: {attribute.other_share:.1%} of traffic in __other__; "
         f"{attribute.values:,} values have groups (bounds.attribute_values: {attribute.limit:,})"
     )
 
 
 def _performance(one: PerformanceSummary) -> Text:
-    """How a binary classifier does; as a finding, where a target is known to be missed."""
+    """Performance of a binary classifier, marked as a finding if it misses a target."""
     missed = any(measure.verdict == "fails" for measure in one.measures)
     return Text(f"{'! ' if missed else ''}{one.name}: {shown(one.sentence)}", style=_FAILED if missed else "")
 
 
-def _grouping_table(told: GroupTable, thresholds: Thresholds) -> Table:
-    table = Table(title=_title(told.grouping), **_STYLE)
-    table.add_column("group", overflow="fold", min_width=8)
-    columns = ["share", "labels", "accuracy %"]
-    if any(group.accuracy_below is not None for group in told.groups):
-        columns.append(f"below {100 * (thresholds.min_accuracy or 0):g} %")
-    columns.append("ECE %")
-    for heading in columns:
+def _table(title: str, name: str, numbers: Iterable[str], texts: Iterable[str] = ()) -> Table:
+    """An empty table: a column of names, then columns of numbers, then columns of text."""
+    table = Table(title=f"\n{title}", **_STYLE)
+    table.add_column(name, overflow="fold", min_width=8)
+    for heading in numbers:
         table.add_column(heading, justify="right", no_wrap=True)
-    for group in told.groups:
-        table.add_row(*_cells(group))
-    if told.total > len(told.groups):
-        table.caption = f"{told.total - len(told.groups)} more groups are not shown"
+    for heading in texts:
+        table.add_column(heading, min_width=12)
     return table
 
 
-def _cost_table(told: GroupTable) -> Table:
-    table = Table(title=f"\nexpected cost, by {told.grouping}", **_STYLE)
-    table.add_column("group", overflow="fold", min_width=8)
-    table.add_column("cost", justify="right", no_wrap=True)
-    for group in told.groups:
+def _grouping_table(groups: GroupTable, thresholds: Thresholds) -> Table:
+    columns, order = ["share", "labels", "accuracy %"], "accuracy"
+    if any(group.accuracy_below is not None for group in groups.groups):
+        columns.append(f"below {100 * (thresholds.min_accuracy or 0):g}%")
+        order = "probability of being below target"
+    title = "all traffic" if groups.grouping == "all" else f"by {groups.grouping}, sorted by {order}"
+    table = _table(title, "group", [*columns, "ECE %"])
+    for group in groups.groups:
+        table.add_row(*_cells(group))
+    if groups.total > len(groups.groups):
+        table.caption = f"{groups.total - len(groups.groups)} more groups are not shown"
+    return table
+
+
+def _cost_table(groups: GroupTable) -> Table:
+    table = _table(f"expected cost, by {groups.grouping}", "group", ["cost"])
+    for group in groups.groups:
         if group.cost is not None:
             table.add_row(Text(shown(group.group)), _interval(group.cost, 3))
     return table
 
 
-def _legend() -> Text:
-    return Text("~40, 2 h: labels that a verdict still takes, about, and the time to them", style="dim")
-
-
-def _title(grouping: str) -> str:
-    what = (
-        "all traffic" if grouping == "all" else f"by {grouping}, those with most evidence against them first"
-    )
-    return f"\n{what}"
-
-
 def _cells(group: GroupState) -> list[Text]:
     labels = group.labels_correct + group.labels_incorrect
     cells = [
-        f"{shown(group.group)}{' (drifted)' if group.drifted else ''}{_partial(group)}",
-        f"{group.share:.1%}",
-        f"{labels}",
-        _percent_interval(group.accuracy),
+        Text(f"{shown(group.group)}{' (drifted)' if group.drifted else ''}{_partial(group)}"),
+        Text(f"{group.share:.1%}"),
+        Text(f"{labels}"),
+        Text(_percent_interval(group.accuracy)),
     ]
-    styles = [""] * 4
     if group.accuracy_below is not None:
-        cells.append(f"{_probability(group.accuracy_below)}{_VERDICTS[group.verdict]}{_needs(group)}")
-        styles.append(_FAILED if group.verdict == "fails" else "")
-    cells.append(_percent_interval(group.ece))
-    styles.append(_FAILED if group.miscalibrated else "")
-    return [Text(cell, style=style) for cell, style in zip(cells, styles, strict=True)]
+        text = f"{_probability(group.accuracy_below)}{_VERDICTS[group.verdict]}{_needs(group)}"
+        cells.append(Text(text, style=_FAILED if group.verdict == "fails" else ""))
+    cells.append(Text(_percent_interval(group.ece), style=_FAILED if group.miscalibrated else ""))
+    return cells
 
 
 def _partial(group: GroupState) -> str:
-    """That some of a group's traffic may be counted elsewhere, where it is worth saying."""
+    """A note that some of a group's traffic may be counted in `__other__`, if it is much."""
     if group.missed_traffic < _PARTIAL:
         return ""
     return f" (partial: up to {group.missed_traffic:.0%} in __other__)"
 
 
 def _probability(ratio: float) -> str:
-    """Never 0 or 100 %, as in sentences, but shorter."""
+    """Never 0% or 100%, as in sentences, but shorter."""
     return probability(ratio).replace("over ", ">").replace("under ", "<").replace(" %", "%")
 
 
 def _needs(group: GroupState) -> str:
-    """Labels until a verdict, and the time to them."""
+    """Labels until the group is decided, and the time until then."""
     if not group.verdict_labels:
         return ""
     if group.verdict_seconds is None:
         return f" ~{group.verdict_labels:.0f}"
-    return f" ~{group.verdict_labels:.0f}, {_duration(group.verdict_seconds)}"
+    return f" ~{group.verdict_labels:.0f} ({_duration(group.verdict_seconds)})"
 
 
 def _duration(seconds: float) -> str:
@@ -236,21 +225,17 @@ def _moment(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _percent_interval(told: Interval) -> str:
-    return _interval(Interval(lower=100 * told.lower, mean=100 * told.mean, upper=100 * told.upper), 1)
+def _percent_interval(ratio: Interval) -> str:
+    return _interval(Interval(lower=100 * ratio.lower, mean=100 * ratio.mean, upper=100 * ratio.upper), 1)
 
 
-def _interval(told: Interval, decimals: int) -> str:
-    return f"{told.mean:.{decimals}f} [{told.lower:.{decimals}f}, {told.upper:.{decimals}f}]"
+def _interval(value: Interval, decimals: int) -> str:
+    return f"{value.mean:.{decimals}f} [{value.lower:.{decimals}f}, {value.upper:.{decimals}f}]"
 
 
 def _assessment_table(states: list[AssessmentState]) -> Table:
-    table = Table(title="\nassessments", **_STYLE)
-    table.add_column("name", overflow="fold", min_width=8)
-    for heading in ("issued", "answered", "expired", "open", "left"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("found", "asks next"):
-        table.add_column(heading, min_width=12)
+    counts = ("issued", "answered", "expired", "open", "left")
+    table = _table("assessments", "name", counts, ["result", "next label"])
     for state in states:
         table.add_row(
             state.name,
@@ -264,10 +249,8 @@ def _assessment_table(states: list[AssessmentState]) -> Table:
 
 
 def _member_table(state: AssessmentState) -> Table:
-    table = Table(title=f"\n{state.name}: the ensemble and its members", **_STYLE)
-    table.add_column("member", overflow="fold", min_width=8)
-    for heading in ("precision %", "labels", "calls positive", "target missed"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    columns = ("precision %", "labels", "predicted positive", "below target")
+    table = _table(f"{state.name}: the ensemble and its members", "member", columns)
     for member in state.members:
         table.add_row(
             Text(shown(member.member)),
@@ -280,15 +263,13 @@ def _member_table(state: AssessmentState) -> Table:
 
 
 def _challenge_table(state: AssessmentState) -> Table:
-    table = Table(title=f"\n{state.name}: challenger less model, in points", **_STYLE)
-    table.add_column("group", overflow="fold", min_width=8)
-    for heading in ("difference", "better", "worse", "disagree", "labels"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    columns = ("difference", "better", "worse", "disagree", "labels")
+    table = _table(f"{state.name}: accuracy of challenger minus model, in points", "group", columns)
     for one in state.challenge:
-        told = one.difference
+        points = one.difference
         table.add_row(
             Text(shown(one.group)),
-            f"{100 * told.mean:+.1f} [{100 * told.lower:+.1f}, {100 * told.upper:+.1f}]",
+            f"{100 * points.mean:+.1f} [{100 * points.lower:+.1f}, {100 * points.upper:+.1f}]",
             _probability(one.better),
             _probability(one.worse),
             f"{one.disagreement:.1%}",

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
+from contextlib import closing
 
 from kafka.admin import NewTopic
-from kafka.errors import AuthorizationError, KafkaError, TopicAlreadyExistsError
+from kafka.errors import AuthorizationError, TopicAlreadyExistsError
 
 from service.config.loader import load_settings
-from service.domain.errors import Refused, Unavailable
+from service.domain.errors import Refused
 from service.kafka.clients import build_admin
+from service.kafka.topic_metadata import translated_errors
 
 
 def topics(options: argparse.Namespace) -> int:
-    """Create those that do not exist."""
+    """Create the topics that do not exist."""
     settings = load_settings(options.config, os.environ)
     kafka = settings.kafka
     names = [
@@ -24,8 +26,7 @@ def topics(options: argparse.Namespace) -> int:
         kafka.topics.dead_letters,
         *(vendor.topic for vendor in settings.vendors.values() if vendor.topic is not None),
     ]
-    try:
-        admin = build_admin(kafka)
+    with translated_errors(), closing(build_admin(kafka)) as admin:
         for name in names:
             topic = NewTopic(
                 name, num_partitions=kafka.partitions, replication_factor=kafka.replication_factor
@@ -38,7 +39,4 @@ def topics(options: argparse.Namespace) -> int:
                 raise Refused("kafka", error, "grant CREATE on the topics") from error
             else:
                 print(f"{name}: created with {kafka.partitions} partitions")
-        admin.close()
-    except KafkaError as error:
-        raise Unavailable("kafka", error) from error
     return 0

@@ -1,13 +1,18 @@
-"""Makes what serves vendors from the settings."""
+"""The vendor API of a process: it listens from the start, and works once Redis and Kafka are reached."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
-from service.app.wiring import model_keys
+from starlette.types import ASGIApp
+
+from service.app.wiring import correction_seconds, model_keys
 from service.config.settings import Settings
+from service.kafka.clients import build_producer
+from service.serving.vendor_api.app import vendor_app
 from service.serving.vendor_api.desk import ModelDesk, VendorDesk
 from service.serving.vendor_api.labels import LabelWriter
 from service.store.claims import ClaimStore
@@ -16,13 +21,62 @@ from service.store.idempotency import RUNNING_SECONDS, IdempotencyRecords
 from service.store.request_history import AskedRequests
 from service.telemetry.instruments import VendorMetrics
 
+_ANSWER_SECONDS = 8.0
+"""How long Kafka may take to accept an answer; after that the vendor must send it again."""
 
-def claim_stores(settings: Settings, connection: Connection) -> dict[str, ClaimStore]:
-    """The claims of every model's requests."""
-    return {
-        name: ClaimStore(connection, model_keys(settings, name, settings.cell_space(name)))
-        for name in settings.models
-    }
+
+@dataclass
+class VendorServing:
+    """Serves the vendors of a deployment.
+
+    Attributes:
+        settings: of the process.
+        metrics: of the vendor API.
+        clock: seconds since the epoch.
+        stopping: whether the process ends.
+    """
+
+    settings: Settings
+    metrics: VendorMetrics
+    clock: Callable[[], float]
+    stopping: Callable[[], bool]
+    _desk: VendorDesk | None = field(default=None, init=False)
+
+    def app(self) -> ASGIApp:
+        """The application of the listener; unless vendors are served, it asks them to come later."""
+        return vendor_app(
+            self.settings.vendors,
+            self.settings.vendor_api,
+            desk=lambda: self._desk,
+            metrics=self.metrics,
+            clock=self.clock,
+            stopping=self.stopping,
+        )
+
+    def producer(self) -> Any:
+        """A producer of answers, which gives up while the vendor still waits for its reply.
+
+        An answer that is in Kafka twice counts once, so the producer need not be idempotent.
+
+        Raises:
+            ConfigurationError: a file of the settings cannot be used.
+            Unavailable: no broker can be reached, or they refuse.
+        """
+        return build_producer(
+            self.settings.kafka,
+            name="vendor-api",
+            delivery_seconds=_ANSWER_SECONDS,
+            block_seconds=_ANSWER_SECONDS,
+            idempotent=False,
+        )
+
+    def start(self, connection: Connection, producer: Any) -> None:
+        """Serve vendors from now on; their answers go to the producer."""
+        self._desk = vendor_desk(self.settings, connection, producer, metrics=self.metrics, clock=self.clock)
+
+    def stop(self) -> None:
+        """Serve no vendor from now on."""
+        self._desk = None
 
 
 def vendor_desk(
@@ -33,22 +87,17 @@ def vendor_desk(
     metrics: VendorMetrics,
     clock: Callable[[], float],
 ) -> VendorDesk:
-    """What serves vendors over HTTP."""
-    claims = claim_stores(settings, connection)
+    """The service behind the vendor API."""
     label_keys = {name: vendor.label_key_bytes() for name, vendor in settings.vendors.items()}
-    models = {
-        name: ModelDesk(
+    models = {}
+    for name, model in settings.models.items():
+        keys = model_keys(settings, name)
+        models[name] = ModelDesk(
             classes=tuple(model.classes),
             vendors=frozenset(settings.vendors_of(name)),
-            claims=claims[name],
-            asked=AskedRequests(
-                connection,
-                model_keys(settings, name, settings.cell_space(name)),
-                remembered_seconds=int(settings.bounds.correction_days * 86_400),
-            ),
+            claims=ClaimStore(connection, keys),
+            asked=AskedRequests(connection, keys, remembered_seconds=correction_seconds(settings)),
         )
-        for name, model in settings.models.items()
-    }
     return VendorDesk(
         models,
         labels=LabelWriter(

@@ -30,26 +30,26 @@ class Unavailable(CredenceError):
     """Kafka or Redis cannot be used right now; the caller backs off and tries again.
 
     Attributes:
-        part: the name of the part that is away, `redis` or `kafka`.
+        part: the unavailable one, `redis` or `kafka`.
     """
 
     def __init__(self, part: str, cause: BaseException) -> None:
         """Name the part, and the kind of failure without its text (which may hold addresses)."""
         self.part = part
-        super().__init__(f"{part} is unavailable ({type(cause).__name__}); retrying with backoff")
+        super().__init__(f"{part} is unavailable ({type(cause).__name__})")
 
 
 class Refused(Unavailable):
-    """Kafka answers, but does not let Credence do this; an operator may change that, so it is tried again."""
+    """Kafka or Redis answers, but refuses; an operator may change that, so the caller tries again."""
 
     def __init__(self, part: str, cause: BaseException, remedy: str) -> None:
-        """Name the part, the kind of refusal, and what to do about it."""
+        """Name the part, the kind of refusal, and the remedy."""
         super().__init__(part, cause)
-        self.args = (f"{part} refuses ({type(cause).__name__}): {remedy}; retrying with backoff",)
+        self.args = (f"{part} refuses ({type(cause).__name__}): {remedy}",)
 
 
 class Unreadable(CredenceError):
-    """A record of a topic cannot be read, not even its envelope; the consumer that met it cannot go on."""
+    """Not even the envelope of a record can be read; its consumer cannot go on."""
 
 
 class BadMessage(CredenceError):
@@ -103,4 +103,4 @@ class RecordingError(CredenceError):
 
 
 class NotKnown(CredenceError):
-    """What was asked for is not there; the message says what, without repeating the question."""
+    """What was requested does not exist; the message says what, without repeating the request."""

@@ -1,64 +1,45 @@
-"""Label Studio's formats: its labelling configuration, its tasks, its exports and what its webhooks tell.
+"""Annotations in Label Studio's exports and webhooks.
 
-Nothing here knows Credence's requests but by what a task's data says of them. Read and tried with Label
-Studio 1.23; of what it sends, only what is used here is looked at.
+Of what Label Studio 1.23 sends, only the fields that are used here are decoded.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
-from urllib.parse import urlsplit
-from xml.etree import ElementTree as ET
+from typing import Any
 
 import msgspec
-
-Shown = Literal["image", "audio", "video", "text"]
 
 CHOICE = "true_class"
 """Name of the control that people answer with; in the minimal export it is the key of the answer."""
 
-ITEM = "item"
-PAYLOAD = "payload"
-
-FEW_CHOICES = 20
-"""More than so many are chosen from a list that drops down."""
-
-_ENDINGS: dict[Shown, tuple[str, ...]] = {
-    "image": (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".bmp", ".avif"),
-    "audio": (".wav", ".mp3", ".ogg", ".flac", ".m4a", ".opus"),
-    "video": (".mp4", ".webm", ".mov"),
-}
-_TAGS: dict[Shown, str] = {"image": "Image", "audio": "Audio", "video": "Video", "text": "Text"}
 _LONGEST_ID = 256
 _HIGHEST_NUMBER = 2**63
 
 MOST_ENTRIES = 1_000
-"""Tasks that an export may have, and annotations that a task or a webhook may tell."""
+"""Tasks in an export, and annotations in a task or a webhook."""
 
 _MOST_ANNOTATIONS = 10_000
-"""Of all tasks of an export together."""
+"""In all tasks of an export together."""
 
 _MOST_RESULTS = 100
-"""So many controls of an annotation are looked at."""
+"""Controls of an annotation that are searched for the choice."""
 
 
 @dataclass(frozen=True)
 class Annotation:
     """What a person did with one task.
 
+    `request_id`, `claim_id` and `item_id` are those in the task's data.
+
     Attributes:
-        task: id of the task; None where it is not told.
-        request_id: from the task's data, as claim_id and item_id.
-        claim_id: under which the request was claimed.
-        item_id: of the request.
-        identity: what tells it from all other annotations of this vendor; empty where that is not told.
-        choice: what was chosen, as it was shown; None of a task that was skipped.
-        annotator: who; empty where that is not told.
-        time: when it was last changed.
+        task: id of the task, if there is one.
+        identity: unique among all annotations of this vendor; empty if the annotation has no such id.
+        choice: the chosen text; None if the task was skipped.
+        annotator: empty if unknown.
+        time: when the annotation was last changed.
     """
 
     task: int | None
@@ -73,7 +54,7 @@ class Annotation:
 
 @dataclass(frozen=True)
 class Unusable:
-    """A task without an annotation that could be used."""
+    """A task without a usable annotation."""
 
     task: int | None
     request_id: str | None
@@ -81,36 +62,30 @@ class Unusable:
 
 @dataclass(frozen=True)
 class Hook:
-    """What a webhook tells.
-
-    Attributes:
-        annotations: that were made or changed.
-        deleted: identities of those that were deleted.
-    """
+    """Annotations that were made or changed, and the identities of those that were deleted."""
 
     annotations: Sequence[Annotation | Unusable] = ()
     deleted: Sequence[str] = ()
 
 
 class NotUnderstood(Exception):  # noqa: N818 - says what happened
-    """This is none of Label Studio's formats."""
+    """The text has none of Label Studio's formats."""
 
 
 class TooMany(Exception):  # noqa: N818 - says what happened
-    """There is more in it than is taken at once."""
+    """The text has more tasks or annotations than one call may have."""
 
 
 _ABSENT = msgspec.Raw()
 
 
-def _array_of(most: int) -> Any:
-    """An array of undecoded values, cut off after so many; a list would be counted only once it is there."""
-    fields = [(f"at_{number}", msgspec.Raw, _ABSENT) for number in range(most)]
-    return msgspec.defstruct("_Array", fields, array_like=True)
-
-
-_ENTRIES = _array_of(MOST_ENTRIES + 1)
-_RESULTS = _array_of(_MOST_RESULTS)
+_FirstEntries = msgspec.defstruct(
+    "_FirstEntries",
+    [(f"entry_{number}", msgspec.Raw, _ABSENT) for number in range(MOST_ENTRIES + 1)],
+    array_like=True,
+)
+"""The first entries of an array, not decoded; the decoder skips all others. A `list[msgspec.Raw]` would hold
+every entry before anybody could count them: up to 21 times the memory of the body."""
 
 
 class _Value(msgspec.Struct):
@@ -143,7 +118,7 @@ class _Project(msgspec.Struct):
 
 
 class _Data(msgspec.Struct):
-    """What a task knows of its request; a value that is no text is not decoded."""
+    """A task's data about its request; only strings are decoded."""
 
     request_id: msgspec.Raw = _ABSENT
     claim_id: msgspec.Raw = _ABSENT
@@ -151,7 +126,7 @@ class _Data(msgspec.Struct):
 
 
 class _Task(_Data):
-    """Of either export, and of a webhook; in the minimal export the data stands beside the answer."""
+    """A task of either export, or of a webhook. The minimal export has the data beside the answer."""
 
     id: int | None = None
     data: _Data | None = None
@@ -170,74 +145,11 @@ class _Hook(msgspec.Struct):
     annotations: msgspec.Raw = _ABSENT
 
 
-def kind_of(payload: Any, payload_uri: str | None) -> Shown:
-    """How an item is best shown: by the ending of its address, or as text."""
-    address = payload_uri if payload_uri is not None else payload
-    if not isinstance(address, str):
-        return "text"
-    for kind, endings in _ENDINGS.items():
-        if address.startswith(f"data:{kind}/"):
-            return kind
-        if address.startswith(("http://", "https://", "s3://", "gs://", "/")) or payload_uri is not None:
-            try:
-                path = urlsplit(address).path
-            except ValueError:
-                return "text"
-            if path.lower().endswith(endings):
-                return kind
-    return "text"
-
-
-def text_of(payload: Any, payload_uri: str | None) -> str:
-    """What a task shows of an item: its address, or its payload as text."""
-    if payload_uri is not None:
-        return payload_uri
-    if isinstance(payload, str):
-        return payload
-    return "" if payload is None else json.dumps(payload, indent=2, ensure_ascii=False)
-
-
-def labelling_configuration(classes: Sequence[str], kind: Shown) -> str:
-    """The labelling configuration, XML: the item, and one choice among the classes, in their order."""
-    view = ET.Element("View")
-    shown = ET.SubElement(view, _TAGS[kind], name=ITEM, value=f"${PAYLOAD}")
-    if kind == "image":
-        shown.set("zoom", "true")
-    choices = ET.SubElement(view, "Choices", name=CHOICE, toName=ITEM, choice="single", required="true")
-    choices.set("layout", "select" if len(classes) > FEW_CHOICES else "vertical")
-    for choice in choices_of(classes):
-        ET.SubElement(choices, "Choice", value=choice)
-    ET.indent(view)
-    return ET.tostring(view, encoding="unicode") + "\n"
-
-
-def choices_of(classes: Sequence[str]) -> dict[str, str]:
-    """What is shown of every class, and comes back, by which the class is known again.
-
-    That is the class itself, but for characters that XML cannot hold.
-    """
-    choices: dict[str, str] = {}
-    for name in classes:
-        plain = "".join(c if _in_xml(c) else "\N{REPLACEMENT CHARACTER}" for c in name)
-        shown, number = plain, 2
-        while shown in choices or (shown != name and shown in classes):
-            shown, number = f"{plain} ({number})", number + 1
-        choices[shown] = name
-    return choices
-
-
-def class_of(classes: Sequence[str], choice: str) -> str | None:
-    """The class that a choice stands for; None if there is none."""
-    choices = choices_of(classes)
-    trimmed = {shown.strip(): name for shown, name in choices.items()}
-    return choices.get(choice, trimmed.get(choice))
-
-
 def read_export(text: bytes) -> list[Annotation | Unusable]:
-    """An export of Label Studio, `JSON` or `JSON_MIN`: of every request what its newest annotation says.
+    """The newest annotation of every request in an export of Label Studio, `JSON` or `JSON_MIN`.
 
     Raises:
-        NotUnderstood: it is neither.
+        NotUnderstood: the text is neither.
         TooMany: tasks or annotations.
     """
     if not text.lstrip().startswith(b"["):
@@ -245,23 +157,23 @@ def read_export(text: bytes) -> list[Annotation | Unusable]:
     newest: dict[str, Annotation | Unusable] = {}
     annotations = 0
     for number, entry in enumerate(_several(text)):
-        told_of_task = _of_task(_decoded(entry, _Task))
-        annotations += len(told_of_task)
+        of_task = _of_task(_decoded(entry, _Task))
+        annotations += len(of_task)
         if annotations > _MOST_ANNOTATIONS:
             raise TooMany
-        for told in told_of_task:
-            name = told.request_id if told.request_id is not None else f"\0{number}"
+        for each in of_task:
+            name = each.request_id if each.request_id is not None else f"\0{number}"
             before = newest.get(name)
-            if before is None or isinstance(before, Unusable) or _is_newer(told, before):
-                newest[name] = told
+            if before is None or isinstance(before, Unusable) or _is_newer(each, before):
+                newest[name] = each
     return list(newest.values())
 
 
 def read_hook(text: bytes) -> Hook:
-    """What a webhook of Label Studio tells; nothing, if it is of something else than annotations.
+    """The annotations in a webhook of Label Studio; none if the webhook is about something else.
 
     Raises:
-        NotUnderstood: it is no webhook.
+        NotUnderstood: the text is not a webhook.
         TooMany: annotations.
     """
     hook = _decoded(text, _Hook)
@@ -271,14 +183,14 @@ def read_hook(text: bytes) -> Hook:
     if hook.action not in {"ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED"}:
         return Hook()
     tasks = {task.id: task for task in (_decoded(each, _Task) for each in _several(hook.task))}
-    told: list[Annotation | Unusable] = []
+    found: list[Annotation | Unusable] = []
     for each in _several(hook.annotation):
         annotation = _decoded(each, _Annotation)
         task = tasks.get(annotation.task)
         if task is None:
             raise NotUnderstood
-        told.append(_annotation(task.id, task.data or _Data(), annotation, hook.project))
-    return Hook(annotations=told)
+        found.append(_annotation(task.id, task.data or _Data(), annotation, hook.project))
+    return Hook(annotations=found)
 
 
 def _decoded(text: bytes | msgspec.Raw, shape: Any) -> Any:
@@ -289,37 +201,29 @@ def _decoded(text: bytes | msgspec.Raw, shape: Any) -> Any:
 
 
 def _several(text: bytes | msgspec.Raw) -> list[msgspec.Raw]:
-    """The elements of an array, undecoded; what is no array, by itself; none of null, or of nothing."""
+    """The entries of an array, not decoded; of any other value the value itself; none of null or nothing."""
     value = bytes(text).strip()
-    if value in {b"", b"null"}:
-        return []
     if not value.startswith(b"["):
-        return [msgspec.Raw(value)]
-    found = _elements(msgspec.Raw(value), _ENTRIES)
+        return [] if value in {b"", b"null"} else [msgspec.Raw(value)]
+    found = _elements(msgspec.Raw(value))
     if len(found) > MOST_ENTRIES:
         raise TooMany
     return found
 
 
-def _is_array(value: msgspec.Raw) -> bool:
-    return bytes(value).startswith(b"[")
-
-
-def _elements(value: msgspec.Raw, shape: Any) -> list[msgspec.Raw]:
-    if not _is_array(value):
+def _elements(value: msgspec.Raw) -> list[msgspec.Raw]:
+    """The first entries of an array; none of any other value."""
+    if not bytes(value).startswith(b"["):
         return []
-    array = _decoded(value, shape)
-    return [each for each in msgspec.structs.astuple(array) if each is not _ABSENT]
+    return [each for each in msgspec.structs.astuple(_decoded(value, _FirstEntries)) if each is not _ABSENT]
 
 
 def _of_task(task: _Task) -> list[Annotation | Unusable]:
-    annotations = _several(task.annotations)
-    if _is_array(task.annotations) or task.data is not None:
-        data = task.data or _Data()
-        told = [_annotation(task.id, data, _decoded(each, _Annotation), _Project()) for each in annotations]
-        return told or [Unusable(task.id, _text(data.request_id))]
-    ids = _ids(task)
-    choice = _text(task.true_class)
+    if bytes(task.annotations).startswith(b"[") or task.data is not None:
+        annotations, data = _several(task.annotations), task.data or _Data()
+        found = [_annotation(task.id, data, _decoded(each, _Annotation), _Project()) for each in annotations]
+        return found or [Unusable(task.id, _text(data.request_id))]
+    ids, choice = _ids(task), _text(task.true_class)
     if ids is None or choice is None:
         return [Unusable(task.id, _text(task.request_id))]
     time = task.updated_at or task.created_at
@@ -343,14 +247,14 @@ def _annotation(
 
 
 def _choice(annotation: _Annotation) -> str | None:
-    """What was chosen; None if nothing was, or not one thing alone."""
-    for each in _elements(annotation.result, _RESULTS):
+    """The chosen text; None unless exactly one was chosen."""
+    for each in _elements(annotation.result)[:_MOST_RESULTS]:
         try:
             result = msgspec.json.decode(each, type=_Result)
         except msgspec.DecodeError:
             continue  # of another control
         if result.from_name == CHOICE and result.type == "choices":
-            choices = _elements(result.value.choices, _RESULTS)
+            choices = _elements(result.value.choices)
             return _text(choices[0]) if len(choices) == 1 else None
     return None
 
@@ -368,17 +272,17 @@ def _text(value: msgspec.Raw) -> str | None:
 
 
 def _identity(annotation: _Annotation, project: _Project) -> str:
-    """What tells an annotation from those of other projects, and of other installations."""
+    """An id that is unique across projects and installations; empty if the annotation has none."""
     if annotation.id is None or project.id is None:
         return ""
     begun = "" if project.created_at is None else project.created_at.isoformat()
     return f"{project.id} {begun} {annotation.id}"
 
 
-def _annotator(told: msgspec.Raw) -> str:
-    """A person by number, which is told alone, or in an object."""
+def _annotator(value: msgspec.Raw) -> str:
+    """A person's number, which comes alone or in an object."""
     try:
-        person = msgspec.json.decode(told, type=int | _Person | None) if told is not _ABSENT else None
+        person = msgspec.json.decode(value, type=int | _Person | None) if value is not _ABSENT else None
     except msgspec.DecodeError:
         return ""
     number = person.id if isinstance(person, _Person) else person
@@ -389,12 +293,7 @@ def _aware(time: datetime | None) -> datetime | None:
     return time if time is not None and time.tzinfo is not None else None
 
 
-def _is_newer(told: Annotation | Unusable, before: Annotation) -> bool:
-    if isinstance(told, Unusable):
+def _is_newer(found: Annotation | Unusable, before: Annotation) -> bool:
+    if isinstance(found, Unusable):
         return False
-    return before.time is None or (told.time is not None and told.time >= before.time)
-
-
-def _in_xml(character: str) -> bool:
-    code = ord(character)
-    return code in {0x9, 0xA, 0xD} or 0x20 <= code <= 0xD7FF or 0xE000 <= code <= 0xFFFD or code > 0xFFFF  # noqa: PLR2004 - the production Char of XML 1.0
+    return before.time is None or (found.time is not None and found.time >= before.time)

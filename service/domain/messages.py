@@ -112,7 +112,7 @@ class RevealedPrediction(Message):
 
 
 class LabelRequest(Message):
-    """One item sent to be labelled. Nothing in it tells what the model predicted, unless configured."""
+    """One item sent to be labelled. It does not reveal the model's prediction, unless configured."""
 
     request_id: RequestId
     model: Name = Field(description="name of the model in the configuration")
@@ -121,7 +121,7 @@ class LabelRequest(Message):
     payload: JsonValue = Field(default=None, description="what the labeller needs to see, inline")
     payload_uri: Uri | None = Field(default=None, description="where the labeller finds it")
     requested_at: AwareDatetime = Field(description="when this attempt was issued")
-    deadline: AwareDatetime = Field(description="a label that comes later may be refused")
+    deadline: AwareDatetime = Field(description="a later label may be refused")
     attempt: int = Field(ge=1, description="counts from 1; a request that expires may be issued again")
     prediction: RevealedPrediction | None = Field(default=None, description="absent unless configured")
     vendor: Name | None = Field(
@@ -136,7 +136,7 @@ LabelKind = Literal["answer", "skip", "correction", "retraction"]
 class Label(Message):
     """What a person answered to a label request.
 
-    `answer` gives the true class; `skip` says that it cannot be told; `correction` replaces an
+    `answer` gives the true class; `skip` says that it cannot be determined; `correction` replaces an
     earlier answer; `retraction` takes it back.
     """
 

@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 HOW_TIMES_ARE_WRITTEN = """\
-times are ISO 8601 (2026-01-31, 2026-01-31T12:00:00Z; UTC where no offset is given), or how long ago:
+times are ISO 8601 (2026-01-31, 2026-01-31T12:00:00Z; UTC unless an offset is given), or how long ago:
 90s, 15m, 2h, 7d"""
 
 _AGO = re.compile(r"(\d{1,9})([smhd])")
@@ -18,16 +18,18 @@ def moment(text: str) -> float:
     """Seconds since the epoch.
 
     Raises:
-        argparse.ArgumentTypeError: it is no time.
+        argparse.ArgumentTypeError: the text is not a time.
     """
     try:
         if ago := _AGO.fullmatch(text):
             count, unit = ago.groups()
             return (datetime.now(UTC) - timedelta(**{_UNITS[unit]: int(count)})).timestamp()
-        told = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except (ValueError, OverflowError) as error:
-        raise argparse.ArgumentTypeError(f"'{text}' is no time: write 2026-01-31T12:00:00Z or 2h") from error
-    return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a time: write 2026-01-31T12:00:00Z or 2h"
+        ) from error
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
 def in_words(moment: float) -> str:

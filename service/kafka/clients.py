@@ -18,15 +18,15 @@ _REPLY_SECONDS = 30.0
 def build_consumer(
     settings: KafkaSettings, *, group: str, without_offset: Literal["none", "earliest"] = "none"
 ) -> Any:
-    """A consumer of bytes: deserializers that raise would make poll() spin.
+    """A consumer of bytes, as deserializers that raise would make poll() spin.
 
-    It gives what is committed alone. Unless it is told to, it never decides by itself where to read on: an
-    offset that is missing, or that the log does not hold, is an error, and the caller's to judge.
+    It reads only committed records. By default a missing offset, or one that the log does not hold, is an
+    error that the caller must handle.
 
     Args:
-        settings: the Kafka part of the settings.
+        settings: of Kafka.
         group: suffix of the consumer group's name.
-        without_offset: where it begins if it has none; `none` leaves that to the caller.
+        without_offset: where it starts without an offset; `none` leaves that to the caller.
 
     Raises:
         ConfigurationError: a file of the settings cannot be used.
@@ -46,13 +46,13 @@ def build_consumer(
 
 
 def build_reader(settings: KafkaSettings) -> Any:
-    """A consumer of bytes that belongs to no group: it is told what to read, and commits nothing.
+    """A consumer of bytes without a group: the caller assigns its partitions, and it commits nothing.
 
     Raises:
         ConfigurationError: a file of the settings cannot be used.
         Unavailable: no broker can be reached, or they refuse.
     """
-    # What retention deletes while it is read must not make it pass over the rest.
+    # If retention deletes records that are being read, go on with the first that is left.
     options = {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
     return connected(KafkaConsumer, _common(settings, "reader") | options)
 
@@ -65,15 +65,15 @@ def build_producer(
     block_seconds: float = 60.0,
     idempotent: bool = True,
 ) -> Any:
-    """A producer that waits for all in-sync replicas, and outlives its client.
+    """A producer that waits for all in-sync replicas, and survives failures of its client.
 
     Args:
-        settings: the Kafka part of the settings.
+        settings: of Kafka.
         name: suffix of the client id.
-        delivery_seconds: how long the client keeps trying to send a record, under one sequence number.
-        block_seconds: how long giving it a record may take while brokers are away.
-        idempotent: whether the broker keeps what the client sends again from being there twice. A client that
-            does without goes on with the next record, at once, after one that it could not deliver in time.
+        delivery_seconds: how long the client retries a record under one sequence number.
+        block_seconds: how long `send` may block while no broker can be reached.
+        idempotent: whether the broker drops duplicates of retried records. Without it, the client continues
+            with the next record at once after one that it could not deliver in time.
 
     Raises:
         ConfigurationError: a file of the settings cannot be used.
@@ -83,12 +83,12 @@ def build_producer(
         "acks": "all",
         "linger_ms": 5,
         "delivery_timeout_ms": int(delivery_seconds * 1000),
-        # The client wants a reply to be awaited less long than a delivery.
+        # The client requires a shorter timeout for a reply than for a delivery.
         "request_timeout_ms": int(min(_REPLY_SECONDS, delivery_seconds / 2) * 1000),
         "max_block_ms": int(block_seconds * 1000),
     }
     if not idempotent:
-        # One at a time, or what is sent again might overtake what came after it.
+        # One at a time, or later records might overtake a retried one.
         options |= {"enable_idempotence": False, "max_in_flight_requests_per_connection": 1}
     return LastingProducer(
         lambda: connected(KafkaProducer, _common(settings, name) | options), sequenced=idempotent
@@ -106,7 +106,7 @@ def build_admin(settings: KafkaSettings) -> Any:
 
 
 def _common(settings: KafkaSettings, name: str) -> dict[str, Any]:
-    """What all clients are told: whom to reach, and how."""
+    """Options of all clients: addresses, security and the client id."""
     security = settings.security
     common: dict[str, Any] = {
         "bootstrap_servers": settings.bootstrap_servers,

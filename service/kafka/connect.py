@@ -1,7 +1,7 @@
-"""Making Kafka clients so that one that cannot connect says why, and leaves nothing behind.
+"""Makes Kafka clients that say why they cannot connect, and leave no thread behind.
 
-The client tries for a while and then tells of the time alone; why it did not get through it only logs. And
-the thread that it has started goes on. So both are looked after here.
+If it cannot connect, the client reports only a timeout, logs the cause, and leaves its thread running. This
+module reads the cause from the log and stops the thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CONNECT_SECONDS = 10.0
 _CONNECTION_FAILURES = (KafkaConnectionError, SaslAuthenticationFailedError)
 _HANDSHAKE_FAILED = "Handshake failed"
 _one_at_a_time = threading.Lock()
-"""Else the failures of another one that connects would be taken for its own."""
+"""Otherwise failures of clients that connect at the same time would be confused."""
 
 _DISCONNECTED = "socket disconnected"
 _CREDENTIALS = "mechanism, username and password of `kafka.security`"
@@ -32,7 +32,7 @@ def connected(make: Callable[..., Any], options: dict[str, Any]) -> Any:
 
     Args:
         make: its class.
-        options: what it is told.
+        options: of the client.
 
     Raises:
         Refused: a broker does not accept the login, or the two do not accept each other's certificate.
@@ -55,18 +55,18 @@ def connected(make: Callable[..., Any], options: dict[str, Any]) -> Any:
                 each.close()
             if not isinstance(error, KafkaError):
                 raise
-            raise _told(failures.last or error, mechanism=options.get("sasl_mechanism")) from error
+            raise _translated(failures.last or error, mechanism=options.get("sasl_mechanism")) from error
         finally:
             logger.removeHandler(failures)
 
 
 def handshake_failure(why: str) -> KafkaConnectionError:
-    """The client's own error for a connection that could not be encrypted."""
+    """The client's own error for a failed TLS handshake."""
     return KafkaConnectionError(f"{_HANDSHAKE_FAILED}: {why}")
 
 
 class _Failures(logging.Handler):
-    """Keeps what the client last logged of a connection that failed; not that its time is over."""
+    """Keeps the last failure of a connection that the client logged, except for timeouts."""
 
     last: KafkaError | None = None
 
@@ -75,15 +75,14 @@ class _Failures(logging.Handler):
         self.last = next((each for each in arguments if isinstance(each, _CONNECTION_FAILURES)), self.last)
 
 
-def _told(error: KafkaError, *, mechanism: str | None) -> Unavailable:
+def _translated(error: KafkaError, *, mechanism: str | None) -> Unavailable:
     if isinstance(error, (TokenRefusedError, TokenUnavailableError)):
         return Refused("kafka", error, f"no token: {error.args[0]}")
     logs_in = mechanism is not None
     if isinstance(error, SaslAuthenticationFailedError) or (logs_in and _DISCONNECTED in str(error)):
-        # The client seldom hears the broker's answer: it is followed at once by the end of the connection.
-        told_by = "issuer, audience and times of the token" if mechanism == "OAUTHBEARER" else _CREDENTIALS
-        remedy = f"the login failed; check {told_by}"
-        return Refused("kafka", error, remedy)
+        # The client seldom gets the broker's answer: the broker closes the connection right after it.
+        checked = "issuer, audience and times of the token" if mechanism == "OAUTHBEARER" else _CREDENTIALS
+        return Refused("kafka", error, f"the login failed; check {checked}")
     if isinstance(error, KafkaConnectionError) and _HANDSHAKE_FAILED in str(error):
         _, _, why = str(error).partition(f"{_HANDSHAKE_FAILED}: ")
         return Refused(

@@ -1,8 +1,7 @@
 """Tokens for logins to Kafka by OAUTHBEARER: from a file, or from a token endpoint for client credentials.
 
-The client asks for one on its I/O thread, whenever it logs in, and again before a broker ends the session.
-So every step of an endpoint's answer is waited for no longer than some seconds, and a token is kept for most
-of its life.
+The client requests a token on its I/O thread at every login, and before a broker ends the session. So
+requests to the endpoint have short timeouts, and a token is cached for most of its lifetime.
 """
 
 from __future__ import annotations
@@ -37,27 +36,24 @@ _REFUSALS = frozenset(
     {"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "invalid_scope"}
     | {"unsupported_grant_type"}
 )
-"""Codes of the endpoint's refusals (RFC 6749, section 5.2); nothing else of its reply is told."""
+"""Codes of the endpoint's refusals (RFC 6749, section 5.2); nothing else of its reply is logged."""
 
 _ANSWER_SECONDS = 5.0
 _LONGEST_ANSWER = 65_536
 _KEPT_SHARE = 0.8
-"""Of a token's life. A login is renewed after 0.85 of a session at the earliest, and wants a newer one."""
+"""Of a token's lifetime. A login is renewed after at least 0.85 of a session, and needs a newer token."""
 
 
 class TokenUnavailableError(KafkaConnectionError):  # type: ignore[misc]  # the library has no types
-    """No token can be had now; its text holds neither secret nor token."""
+    """There is no token now; the text contains neither secret nor token."""
 
 
 class TokenRefusedError(SaslAuthenticationFailedError):  # type: ignore[misc]  # the library has no types
-    """The configuration gives no token; its text holds neither secret nor token."""
+    """The configuration yields no token; the text contains neither secret nor token."""
 
 
 def token_provider(security: KafkaSecurity) -> AbstractTokenProvider:
-    """What gives tokens, as configured.
-
-    Args:
-        security: with either `token_file` or `token_endpoint`.
+    """The provider of tokens from `token_file` or `token_endpoint`.
 
     Raises:
         ConfigurationError: the file of the endpoint's certificates cannot be used.
@@ -68,7 +64,7 @@ def token_provider(security: KafkaSecurity) -> AbstractTokenProvider:
 
 
 class FileTokens(AbstractTokenProvider):  # type: ignore[misc]  # the library has no types
-    """The token in a file, as it is now: who writes the file renews it in time."""
+    """The current token in a file; whoever writes the file must renew it in time."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -91,9 +87,9 @@ class FileTokens(AbstractTokenProvider):  # type: ignore[misc]  # the library ha
 
 
 class EndpointTokens(AbstractTokenProvider):  # type: ignore[misc]  # the library has no types
-    """Tokens for client credentials (RFC 6749, section 4.4); one is kept for most of its life.
+    """Tokens for client credentials (RFC 6749, section 4.4), each cached for most of its lifetime.
 
-    While the endpoint is away, the kept one serves for as long as it is good.
+    If the endpoint is unavailable, the cached token is used until it expires.
 
     Args:
         security: with `token_endpoint`, `client_id` and `client_secret`.
@@ -113,11 +109,11 @@ class EndpointTokens(AbstractTokenProvider):  # type: ignore[misc]  # the librar
         self._opener()
 
     def token(self) -> str:
-        """A token that is good.
+        """A valid token.
 
         Raises:
-            TokenRefusedError: the endpoint does not accept the credentials, or gives something else.
-            TokenUnavailableError: it does not answer in time, or not now.
+            TokenRefusedError: the endpoint does not accept the credentials, or returns something else.
+            TokenUnavailableError: the endpoint does not answer in time.
         """
         with self._one_at_a_time:
             asked_at = self._stopwatch()
@@ -127,7 +123,7 @@ class EndpointTokens(AbstractTokenProvider):  # type: ignore[misc]  # the librar
                 token, life_seconds = self._ask()
             except TokenUnavailableError as error:
                 if asked_at < self._ends_at:
-                    log.warning("the token that is kept serves on", extra={"cause": str(error)})
+                    log.warning("using the cached token", extra={"cause": str(error)})
                     return self._kept
                 raise
             self._kept = token
@@ -144,7 +140,7 @@ class EndpointTokens(AbstractTokenProvider):  # type: ignore[misc]  # the librar
         return urllib.request.build_opener(proxies, https, _NoRedirects)
 
     def _ask(self) -> tuple[str, float]:
-        """A new token, and how many seconds it is good for."""
+        """A new token, and its lifetime in seconds."""
         try:
             opener = self._opener()
         except ConfigurationError as error:
@@ -180,7 +176,7 @@ class EndpointTokens(AbstractTokenProvider):  # type: ignore[misc]  # the librar
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Who redirects might have the credentials sent elsewhere."""
+    """A redirect could send the credentials elsewhere."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

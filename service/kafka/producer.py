@@ -1,4 +1,4 @@
-"""A Kafka producer that goes on after its client has failed for good."""
+"""A Kafka producer that survives permanent failures of its client."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ _OF_ONE_RECORD = (MessageSizeTooLargeError, RecordListTooLargeError)
 
 
 class LastingProducer:
-    """A producer whose client is made anew, for the next record, when it has failed for good.
+    """A producer that replaces its client, at the next record, after the client failed permanently.
 
-    The library's idempotent producer refuses every record that follows one which failed in a way that cannot
-    be tried again: a clock that ran an hour ahead for a moment is enough. What failed is the caller's to give
-    again.
+    The library's idempotent producer refuses all records after one that failed with an error that it cannot
+    retry: a clock that runs an hour ahead for a moment is enough. The caller sends failed records again.
 
     Args:
-        make: makes a client; called now, and again when one has failed.
-        sequenced: whether the client numbers its records, as an idempotent one does; another one never
-            fails for good.
+        make: makes a client; called now, and again after each permanent failure.
+        sequenced: whether the client numbers its records, as an idempotent one does; others never fail
+            permanently.
     """
 
     def __init__(self, make: Callable[[], Any], *, sequenced: bool = True) -> None:
@@ -38,10 +37,10 @@ class LastingProducer:
         self._renewing = threading.Lock()
 
     def send(self, topic: str, **record: Any) -> Any:
-        """Give a record to the client; its future.
+        """Send a record; returns its future.
 
         Raises:
-            KafkaError: the client does not take the record.
+            KafkaError: the client does not accept the record.
             Unavailable: no client can be made now.
         """
         with self._renewing:
@@ -57,20 +56,20 @@ class LastingProducer:
         return future
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until what was given is sent, so many seconds at most.
+        """Wait until all records are sent.
 
         Raises:
-            KafkaError: it is not.
+            KafkaError: they are not sent in time.
         """
         self._client.flush(timeout=timeout)
 
     def close(self, timeout: float | None = None) -> None:
-        """Close the client, after so many seconds at most; what is not sent by then is told of, and lost."""
+        """Close the client within the timeout, in seconds; records not sent by then are logged, and lost."""
         _close(self._client, timeout)
 
     def _note(self, client: Any, error: BaseException, *, given: bool = False) -> None:
-        # A record that the client has taken and could not deliver in time leaves a gap in its sequence, after
-        # which the library sends nothing more. One that it has not taken leaves it as it was.
+        # A record that the client accepted and could not deliver in time leaves a gap in its sequence, after
+        # which the library sends nothing more. One that it did not accept leaves no gap.
         passing = _OF_ONE_RECORD if given else (*_OF_ONE_RECORD, KafkaTimeoutError)
         for_good = (
             isinstance(error, KafkaError)
@@ -84,7 +83,7 @@ class LastingProducer:
         log.warning("the producer's client has failed for good; making another one")
         failed, self._client = self._client, self._make()
         self._failed = False
-        # It may take its time to give up what it still holds, and has nothing more to say.
+        # It may take a while to give up its last records; nobody waits for it.
         threading.Thread(target=_close, args=(failed, _GIVE_UP_SECONDS), daemon=True).start()
 
 
@@ -93,7 +92,7 @@ def _close(client: Any, timeout: float | None) -> None:
         client.close(timeout=timeout)
     except KafkaError as error:
         log.warning("a producer ends with records that are not sent", extra={"cause": type(error).__name__})
-        # It is as open as before. Once it has given up what it holds, it can be closed.
+        # It is still open. Once it has given up its records, it can be closed.
         client._sender.force_close()  # noqa: SLF001 - no public call does
         with suppress(KafkaError):
             client.close(timeout=_GIVE_UP_SECONDS)

@@ -1,7 +1,7 @@
-"""Checkpoints of evidence: what labels said that the outcome stream has let go of, or soon will.
+"""Checkpoints of evidence from labels that the outcome stream trims.
 
 Evidence is a running product over all labels ever. The stream keeps a bounded number of them, so the leader
-writes down what the oldest ones said before they go. Every process continues from there.
+stores the evidence of the oldest ones before they are trimmed. Every process continues from there.
 """
 
 from __future__ import annotations
@@ -10,21 +10,20 @@ import hashlib
 
 import msgspec
 
-from service.domain.errors import FenceRefused
-from service.store.connection import Connection, unavailable_when_away
+from service.store.connection import Connection, ModelStore, unavailable_when_away
 from service.store.keys import ModelKeys
 from service.store.references import ReferenceWindow
 
 
 class DatedChange(msgspec.Struct, frozen=True, array_like=True):
-    """A change that was confirmed by the checkpoint; times in seconds since the epoch.
+    """A change that the checkpoint has confirmed; times in seconds since the epoch.
 
     Attributes:
         at: when the first label after it was requested.
-        earliest: the same, of the lower end of its interval.
-        latest: of the upper end.
-        predicted_at: when that label's item was predicted.
-        labels: since then, by the checkpoint.
+        earliest: the same for the lower end of its interval.
+        latest: the same for the upper end.
+        predicted_at: when the item of the first label was predicted.
+        labels: since the change, up to the checkpoint.
     """
 
     at: float
@@ -35,14 +34,13 @@ class DatedChange(msgspec.Struct, frozen=True, array_like=True):
 
 
 class GroupingState(msgspec.Struct, frozen=True, array_like=True):
-    """Evidence about the groups of one grouping, as far as it is needed to continue.
+    """Evidence about the groups of one grouping, as needed to continue.
 
     Attributes:
-        grouping: its name then.
-        key: what it is known by, as `grouping_key` of `service/domain/grouping_fingerprints.py` makes it.
+        key: of the grouping, from `grouping_key` of `service/domain/grouping_fingerprints.py`.
         groups: names of the groups [G].
         columns: by name, little-endian 8-byte numbers, [G] or [G, K].
-        changes: those that were confirmed, by group.
+        changes: confirmed ones, by group.
     """
 
     grouping: str
@@ -53,14 +51,12 @@ class GroupingState(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EvidenceCheckpoint(msgspec.Struct, frozen=True, array_like=True):
-    """What all labels said whose requests have a place up to `place`.
+    """Evidence from all labels whose requests have a place up to `place` (`service/domain/request_order.py`).
 
     Attributes:
-        place: of the last request that it knows, as `service/domain/request_order.py` gives it.
-        reference: `since`, `until` and `set_at` of the window that it was made with, if one was set.
+        reference: `since`, `until` and `set_at` of the reference window, if one was set.
         arrivals: groups in the order in which labels were first requested for them: the key of the grouping,
             and the name of the group.
-        groupings: their evidence.
     """
 
     place: int
@@ -70,33 +66,23 @@ class EvidenceCheckpoint(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def window(self) -> ReferenceWindow | None:
-        """The window that it was made with."""
+        """The reference window that it was made with."""
         return None if self.reference is None else ReferenceWindow(*self.reference)
 
 
 _decode = msgspec.msgpack.Decoder(EvidenceCheckpoint).decode
 
 
-class CheckpointStore:
-    """The checkpoint of one model, as one process knows it.
-
-    Args:
-        connection: to Redis.
-        keys: of the model.
-    """
+class CheckpointStore(ModelStore):
+    """The checkpoint of one model, as one process knows it."""
 
     def __init__(self, connection: Connection, keys: ModelKeys) -> None:
-        self._connection = connection
-        self._keys = keys
+        super().__init__(connection, keys)
         self._digest: bytes | None = None
         self._known: EvidenceCheckpoint | None = None
 
     def checkpoint(self) -> EvidenceCheckpoint | None:
-        """The checkpoint, if there is one. It is read again only where it has changed.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """The checkpoint, if there is one. It is read again only where it has changed."""
         client, key = self._connection.client, self._keys.evidence
         with unavailable_when_away():
             if client.hget(key, "digest") == self._digest:
@@ -107,18 +93,11 @@ class CheckpointStore:
         return self._known
 
     def keep(self, checkpoint: EvidenceCheckpoint, *, epoch: int) -> None:
-        """Keep a checkpoint in place of the one before.
-
-        Args:
-            checkpoint: it has seen more than the one before.
-            epoch: the leader's.
+        """Keep a checkpoint of more labels in place of the one before; `epoch` is the leader's.
 
         Raises:
             FenceRefused: a newer leader has written.
-            Unavailable: Redis cannot answer now. Keeping the same again is harmless.
         """
         state = msgspec.msgpack.encode(checkpoint)
         digest = hashlib.blake2b(state, digest_size=12).hexdigest()
-        keys = [self._keys.fence, self._keys.evidence]
-        if self._connection.run("keep_checkpoint", keys, [epoch, digest, state]) == b"fenced":
-            raise FenceRefused("a newer leader has taken over; this one keeps no evidence")
+        self._run_fenced("keep_checkpoint", [self._keys.evidence], [epoch, digest, state])

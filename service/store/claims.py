@@ -21,25 +21,24 @@ from typing import Literal
 
 import msgspec
 
-from service.store.connection import Connection, unavailable_when_away
+from service.store.connection import ModelStore, unavailable_when_away
 from service.store.keys import ModelKeys
 
 ClaimStatus = Literal["ok", "unknown", "lost", "expired", "submitted"]
 ClaimState = Literal["claimable", "claimed", "submitted"]
 
-_LOOKED_THROUGH = 1_000
-"""Of so many claimable requests the most urgent ones are given."""
+_SEARCHED_REQUESTS = 1_000
+"""Claimable requests among which the most urgent ones are chosen."""
 
 _STATES: dict[bytes, ClaimState] = {b"c": "claimed", b"s": "submitted"}
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A request that is held.
+    """A request that is held under a claim.
 
     Attributes:
-        request_id: of the label request.
-        claim_id: as the claimer made it.
+        claim_id: made by the claimer.
         message: the label request, JSON as on Kafka.
         leased_until: end of the lease, seconds since the epoch; never after the request's deadline.
         state: `claimed`, or `submitted` while its answer is on its way.
@@ -54,14 +53,14 @@ class Claim:
 
 @dataclass(frozen=True)
 class Changed:
-    """What became of a claim.
+    """Result of a change to a claim.
 
     Attributes:
-        status: `ok`; or `unknown`: the request is not open, or not this vendor's, which are not told apart;
+        status: `ok`; or `unknown`: the request is not open, or not this vendor's;
             `lost`: it is not held under this claim id: somebody else has claimed it, or it was released;
             `expired`: the lease has ended, and nobody has claimed the request since;
             `submitted`: its answer is on its way, so it can be neither renewed nor released.
-        leased_until: end of the lease by now, seconds since the epoch; 0 unless the status is `ok`.
+        leased_until: new end of the lease, seconds since the epoch; 0 unless the status is `ok`.
     """
 
     status: ClaimStatus
@@ -73,11 +72,11 @@ class Looked:
     """An open request of this vendor.
 
     Attributes:
-        state: `claimable`, also where a lease has ended; `claimed`; or `submitted`.
-        claim_id: that holds it; empty while it is claimable.
+        state: `claimable`, also after a lease has ended; `claimed`; or `submitted`.
+        claim_id: empty while it is claimable.
         message: the label request, JSON as on Kafka.
         leased_until: end of the lease, seconds since the epoch; 0 while it is claimable.
-        deadline: when the request ends, seconds since the epoch.
+        deadline: of the request, seconds since the epoch.
     """
 
     state: ClaimState
@@ -91,35 +90,23 @@ class _Asked(msgspec.Struct):
     vendor: str = ""
 
 
-class ClaimStore:
-    """The claims of one model's requests.
-
-    Args:
-        connection: to Redis.
-        keys: of the model.
-    """
-
-    def __init__(self, connection: Connection, keys: ModelKeys) -> None:
-        self._connection = connection
-        self._keys = keys
+class ClaimStore(ModelStore):
+    """The claims of one model's requests."""
 
     def claim(
         self, vendor: str, *, claim_ids: Sequence[str], lease_seconds: float, now: float
     ) -> list[Claim]:
         """Claim as many requests as ids are given, or as there are; those with the soonest deadline first.
 
-        Made again with the same ids, after a lost reply, it gives the same claims, as far as they still hold,
-        and claims nothing more.
+        The leases end after `lease_seconds`, or at the requests' deadlines if these are sooner. Call it again
+        with the same ids after a lost reply: it returns the claims that still hold, and claims nothing more.
 
         Args:
             vendor: that claims.
-            claim_ids: one per request that is wanted, made by the caller and never used before: long random
-                text without spaces, as a claim id is the proof of holding the request.
-            lease_seconds: how long the requests are held, if their deadlines are not sooner.
+            claim_ids: one per wanted request: long random text without spaces that was never used before, as
+                a claim id is the proof of holding the request.
+            lease_seconds: longest lease.
             now: seconds since the epoch.
-
-        Raises:
-            Unavailable: Redis cannot answer now. Claim again with the same ids: something may be claimed.
         """
         if not claim_ids:
             return []
@@ -127,7 +114,7 @@ class ClaimStore:
         reply: list[bytes] = self._connection.run(
             "claim_requests",
             [keys.claimable(vendor), keys.claims, keys.deadlines],
-            [now, now + lease_seconds, _LOOKED_THROUGH, *claim_ids],
+            [now, now + lease_seconds, _SEARCHED_REQUESTS, *claim_ids],
         )
         ids = [request_id.decode() for request_id in reply[::2]]
         return self._claims(vendor, ids, reply[1::2])
@@ -135,19 +122,11 @@ class ClaimStore:
     def renew(
         self, vendor: str, request_id: str, claim_id: str, *, lease_seconds: float, now: float
     ) -> Changed:
-        """Have the lease end so long from now, if the request's deadline is not sooner.
-
-        Raises:
-            Unavailable: Redis cannot answer now. Renewing again is harmless.
-        """
+        """Have the lease end so long from now, if the request's deadline is not sooner."""
         return self._change("renew", vendor, request_id, claim_id, now=now, leased_until=now + lease_seconds)
 
     def release(self, vendor: str, request_id: str, claim_id: str, *, now: float) -> Changed:
-        """Let others claim the request now. `ok` also where nobody holds it by now.
-
-        Raises:
-            Unavailable: Redis cannot answer now. Releasing again is harmless.
-        """
+        """Let others claim the request now. `ok` also where nobody holds it by now."""
         return self._change("release", vendor, request_id, claim_id, now=now)
 
     def submit(self, vendor: str, request_id: str, claim_id: str, *, now: float) -> Changed:
@@ -155,29 +134,17 @@ class ClaimStore:
 
         Submitted again under the same claim it is `ok` again, and the answer is to be sent again: it may not
         have been. A second label that says the same changes nothing; one that says otherwise is refused.
-
-        Raises:
-            Unavailable: Redis cannot answer now. Submitting again is harmless.
         """
         return self._change("submit", vendor, request_id, claim_id, now=now)
 
     def unsubmit(self, vendor: str, request_id: str, claim_id: str, *, now: float) -> Changed:
-        """Take `submit` back, as Kafka could not take the answer; the claim holds until its lease ends.
-
-        Raises:
-            Unavailable: Redis cannot answer now. Taking it back again is harmless.
-        """
+        """Take `submit` back, as Kafka could not take the answer; the claim holds until its lease ends."""
         return self._change("unsubmit", vendor, request_id, claim_id, now=now)
 
     def look(self, vendor: str, request_id: str, *, now: float) -> Looked | None:
-        """One request; None if it is not open or not this vendor's, which are not told apart.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """One request; None if it is not open, or not this vendor's."""
         keys = self._keys
-        with unavailable_when_away():
-            pipeline = self._connection.client.pipeline(transaction=True)
+        with self._connection.pipeline(transaction=True) as pipeline:
             pipeline.zscore(keys.claimable(vendor), request_id)
             pipeline.zscore(keys.deadlines, request_id)
             pipeline.hget(keys.claims, request_id)
@@ -191,11 +158,7 @@ class ClaimStore:
         return Looked(state, claim_id, message, leased_until, deadline)
 
     def held(self, vendor: str, *, now: float, most: int = 1_000) -> list[Claim]:
-        """What the vendor holds now, submitted requests included; the lease that ends first comes first.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """What the vendor holds now, submitted requests included; the lease that ends first comes first."""
         keys, client = self._keys, self._connection.client
         with unavailable_when_away():
             found = client.zrangebyscore(keys.claimable(vendor), f"({now!r}", math.inf, 0, most)
@@ -204,11 +167,7 @@ class ClaimStore:
         return self._claims(vendor, [request_id for request_id, _ in pairs], [r for _, r in pairs])
 
     def waiting(self, vendor: str, *, now: float) -> int:
-        """How many requests the vendor may claim now; those too whose deadline has just passed.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """How many requests the vendor may claim now; those too whose deadline has just passed."""
         with unavailable_when_away():
             return int(self._connection.client.zcount(self._keys.claimable(vendor), "-inf", now))
 
@@ -225,10 +184,7 @@ class ClaimStore:
 
     def _claims(self, vendor: str, ids: Sequence[str], records: Sequence[bytes]) -> list[Claim]:
         """Claims with their messages; without those that were closed, or issued to others, meanwhile."""
-        if not ids:
-            return []
-        with unavailable_when_away():
-            pipeline = self._connection.client.pipeline(transaction=False)
+        with self._connection.pipeline(transaction=False) as pipeline:
             for request_id in ids:
                 pipeline.hget(self._keys.request(request_id), "message")
             messages: list[bytes | None] = pipeline.execute()
@@ -238,6 +194,26 @@ class ClaimStore:
                 state, leased_until, claim_id = _held(record)
                 claims.append(Claim(request_id, claim_id, message, leased_until, state))
         return claims
+
+
+class ClaimableSets:
+    """The claimable sets that a script touches, each named once, after its `behind` other keys."""
+
+    def __init__(self, keys: ModelKeys, *, behind: int) -> None:
+        self._keys = keys
+        self._behind = behind
+        self._positions: dict[str, int] = {}
+
+    def position(self, vendor: str) -> int:
+        """Position of a vendor's set among the script's keys, from 1; 0 without a vendor."""
+        if not vendor:
+            return 0
+        return self._positions.setdefault(vendor, self._behind + len(self._positions) + 1)
+
+    @property
+    def names(self) -> list[str]:
+        """The sets' keys, in the order of their positions."""
+        return [self._keys.claimable(vendor) for vendor in self._positions]
 
 
 def _held(record: bytes | None) -> tuple[ClaimState, float, str]:

@@ -23,11 +23,11 @@ Reach = Callable[[tuple[str, int]], tuple[str, int]]
 
 
 class _Cluster(RedisCluster):
-    """A client of a Redis Cluster that follows redirections, and else runs nothing twice.
+    """A client of a Redis Cluster that follows redirections, and runs nothing else twice.
 
-    The library runs the commands of a plain pipeline again, one by one, when its connection breaks, whatever
-    retries it is told; those of a transaction it does not. It gives their replies as the wire has them, so
-    those of ours that differ are given the form here that they have from a Redis alone.
+    If its connection breaks, the library runs the commands of a plain pipeline again, one by one, whatever
+    retries are configured; not those of a transaction. Replies of a transaction have the form of the wire;
+    two of them get the form here that a single Redis gives them.
     """
 
     def pipeline(self, transaction: bool | None = None, shard_hint: Any = None) -> Any:  # noqa: ARG002 - always one
@@ -43,20 +43,20 @@ def _fields_and_values(pairs: list[list[bytes]], **_: Any) -> list[bytes]:
 def _stream_entries(
     entries: list[tuple[bytes, list[bytes]]], **_: Any
 ) -> list[tuple[bytes, dict[bytes, bytes]]]:
-    return [(entry_id, dict(zip(told[::2], told[1::2], strict=True))) for entry_id, told in entries]
+    return [(entry_id, dict(zip(fields[::2], fields[1::2], strict=True))) for entry_id, fields in entries]
 
 
 def build_redis(settings: RedisSettings, *, reach: Reach | None = None) -> redis.Redis | RedisCluster:
     """A Redis client that never retries by itself: a write whose reply was lost is not repeated blindly.
 
     Args:
-        settings: the Redis part of the settings.
-        reach: of a cluster, where a node that names itself (host, port) is reached; there, if absent.
+        settings: of Redis.
+        reach: maps the (host, port) that a node of a cluster announces to its reachable address.
 
     Raises:
         ConfigurationError: a file of the settings cannot be used.
-        Unavailable: no node of the cluster can be reached, or they refuse. A Redis alone is reached when it
-            is used.
+        Unavailable: no node of the cluster can be reached, or they refuse. A single Redis is connected at its
+            first command.
     """
     url = settings.url.get_secret_value()
     never = Retry(NoBackoff(), 0)
@@ -81,11 +81,11 @@ def build_redis(settings: RedisSettings, *, reach: Reach | None = None) -> redis
 
 
 def _pool_class(settings: RedisSettings) -> type[redis.ConnectionPool]:
-    """What makes connections.
+    """The class of a pool of connections.
 
-    Encrypted ones trust and show what the settings say, and nothing else: the library's own would trust the
-    system's certificates too, and ask a terminal for the key's password. And none says which library it is,
-    or asks for what Redis Enterprise alone has: for either a right would be needed that serves nothing else.
+    Encrypted connections use only the certificates in the settings: the library's own would also trust the
+    system's certificates, and ask a terminal for the key's password. No connection sends the library's name
+    or asks for features of Redis Enterprise: either would need a right that serves nothing else.
     """
     kinds = {
         "redis": redis.Connection,
@@ -93,7 +93,7 @@ def _pool_class(settings: RedisSettings) -> type[redis.ConnectionPool]:
         "unix": redis.UnixDomainSocketConnection,
     }
     kind: Any = kinds[urlsplit(settings.url.get_secret_value()).scheme]
-    # Made now, though sockets are wrapped later, so that a file which cannot be used is told at once.
+    # Made now, though sockets are wrapped later, so that an unusable file is reported at once.
     context = FreshContext(settings, at="redis", failure=redis.ConnectionError)
 
     class QuietConnection(kind):  # type: ignore[misc]  # a class by the URL's scheme
@@ -106,7 +106,7 @@ def _pool_class(settings: RedisSettings) -> type[redis.ConnectionPool]:
             return context.wrap_socket(sock, server_hostname=self.host)
 
     class QuietPool(redis.ConnectionPool):
-        """Of a cluster's client, no other way leads to the class of its connections."""
+        """The only way to set the class of connections of a cluster's client."""
 
         def __init__(self, **options: Any) -> None:
             super().__init__(**options | {"connection_class": QuietConnection})

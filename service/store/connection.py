@@ -1,4 +1,4 @@
-"""What every part of the store shares: the client, its scripts, and how its failures are told."""
+"""The connection to Redis: the client, its scripts, and the translation of its errors."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from typing import Any
 import redis
 from redis.cluster import RedisCluster
 
-from service.domain.errors import Unavailable
+from service.domain.errors import FenceRefused, Unavailable
 from service.store.errors import redis_refusal
+from service.store.keys import ModelKeys
 
 _PASSING_REPLIES = re.compile(
     r"(?:^|: -|caused error: )"
     r"(?:LOADING|BUSY|MASTERDOWN|READONLY|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|OOM|MISCONF)\b"
 )
-"""Codes of error replies that go away by themselves or by an operator's hand: slow down, try again.
+"""Codes of error replies after which a retry may succeed, perhaps after an operator acts.
 
-They stand first; but before Redis 7 behind a dash within a script's error, and in a pipeline behind its
-own words.
+A reply starts with its code. Before Redis 7 a script's error has it after a dash, and a pipeline's error
+after other words.
 """
 
 _READ_ONLY = re.compile(r"\bREADONLY\b")
-"""What a master that was made a replica answers to a write; before Redis 7 within a script's error."""
+"""Reply to a write of a master that became a replica; before Redis 7 within a script's error."""
 
 _PASSING_ERRORS = (
     redis.ConnectionError,
@@ -60,11 +61,14 @@ def unavailable_when_away() -> Iterator[None]:
         raise
 
 
+Argument = str | bytes | int | float
+"""An argument of a script, as the client encodes it."""
+
 _CALL = re.compile(r"redis\.call\('([A-Z]+)'")
 
 
 def commands_of(script: str) -> list[str]:
-    """The commands that one of the scripts in `lua/` calls, by the name of its file."""
+    """The commands that a script in `lua/` calls; `script` is the name of its file."""
     return sorted(set(_CALL.findall(_script_text(script))))
 
 
@@ -75,10 +79,10 @@ def _script_text(name: str) -> str:
 def _guarded(name: str) -> str:
     """A script that does nothing unless the user may call all its commands.
 
-    A script that fails half-way is not undone: what it has written stays, and would be taken for its whole
-    work when it is run again. Redis before 7 cannot tell beforehand.
+    Redis does not roll back a script that fails half-way; when it is run again, its partial work would count
+    as the whole. Redis before 7 cannot check this.
     """
-    # All of them begin with a key. Redis 7.0 crashes when it is asked of one without.
+    # All of them begin with a key. Redis 7.0 crashes when asked about a command without one.
     wanted = ", ".join(f"'{command}'" for command in commands_of(name))
     guard = (
         f"if redis.acl_check_cmd then for _, name in ipairs({{{wanted}}}) do "
@@ -106,7 +110,7 @@ class Connection:
         """Whether keys of several models may be on several servers."""
         return isinstance(self.client, RedisCluster)
 
-    def run(self, script: str, keys: Sequence[str], arguments: Sequence[str | bytes | int | float]) -> Any:
+    def run(self, script: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
         """Run one of the scripts in `lua/` by its file's name.
 
         Raises:
@@ -125,6 +129,16 @@ class Connection:
                 self._look_elsewhere(error)
                 raise
 
+    @contextmanager
+    def pipeline(self, *, transaction: bool) -> Iterator[Any]:
+        """A pipeline of the client, which is executed within the block.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        with unavailable_when_away():
+            yield self.client.pipeline(transaction=transaction)
+
     def _script(self, name: str) -> tuple[str, str]:
         if name not in self._scripts:
             text = _guarded(name)
@@ -132,10 +146,37 @@ class Connection:
         return self._scripts[name]
 
     def _look_elsewhere(self, error: Exception) -> None:
-        """Have the next command resolve the configured name anew, where the master may be another one now."""
+        """Resolve the configured name again at the next command: the master may have changed."""
         if self.clustered:
             # The nodes that were found take the place of the configured one; all may have moved since.
             for node in self.client.startup_nodes:
                 self.client.nodes_manager.startup_nodes.setdefault(node.name, node)
         elif isinstance(error, redis.ReadOnlyError) or _READ_ONLY.search(str(error)):
             self.client.connection_pool.disconnect(inuse_connections=False)
+
+
+class ModelStore:
+    """Base of the stores of one model.
+
+    Every method raises `Unavailable` while Redis cannot answer, and may then be called again with the same
+    arguments: what was applied already is not applied twice.
+
+    Args:
+        connection: to Redis.
+        keys: of the model.
+    """
+
+    def __init__(self, connection: Connection, keys: ModelKeys) -> None:
+        self._connection = connection
+        self._keys = keys
+
+    def _run_fenced(self, script: str, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
+        """Run a script of the leader, which refuses an epoch older than that of the last write.
+
+        Raises:
+            FenceRefused: a newer leader has written.
+        """
+        reply = self._connection.run(script, [self._keys.fence, *keys], arguments)
+        if reply in (b"fenced", [b"fenced"]):
+            raise FenceRefused("a newer leader has taken over; this process no longer leads")
+        return reply

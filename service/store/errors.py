@@ -1,4 +1,4 @@
-"""Whether Redis refuses, and what an operator can do about it."""
+"""Refusals of Redis, and what an operator can do about them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,17 @@ from service.domain.errors import ConfigurationError, Refused
 
 _NO_LOGIN = re.compile(r"\bNOAUTH\b")
 _NO_RIGHT = re.compile(r"\bNOPERM\b|can't run this command|can't access at least one of the keys")
-"""In an error reply; within a script's error Redis 7 tells it in words alone."""
+"""In an error reply; within a script's error Redis 7 has only words, not the code."""
 
 _COMMAND = re.compile(r"'([A-Za-z]+(?:\|[A-Za-z-]+)?)' command|\b([A-Z]+) is needed")
-"""What was refused; nothing else of a reply is told, as it may quote what was sent."""
+"""The refused command; the rest of a reply is never shown, as it may quote what was sent."""
 
 
 def redis_refusal(error: BaseException) -> Refused | None:
-    """What Redis refuses, and the remedy; None where it does not.
+    """The refusal behind an error of the client, or behind its causes, with a remedy; None if there is none.
 
-    A wrong login, a missing right or a certificate stays wrong until somebody mends it, but may then be right
-    without a restart; so all are tried again.
-
-    Args:
-        error: that the client raised; what it was raised from is looked at too.
+    An operator may fix a wrong login, a missing right or a certificate without a restart of this process, so
+    all of them are retried.
     """
     for cause in _chain(error):
         if isinstance(cause, ssl.SSLError):
@@ -40,7 +37,7 @@ def redis_refusal(error: BaseException) -> Refused | None:
         if isinstance(cause, NoPermissionError) or _NO_RIGHT.search(str(cause)):
             command = _COMMAND.search(str(cause))
             what = f" ({(command[1] or command[2]).upper()})" if command else ""
-            remedy = f"the user lacks a right{what}; grant what `credence rights redis` tells"
+            remedy = f"the user lacks a right{what}; grant the rights that `credence rights redis` prints"
             return Refused("redis", error, remedy)
         if isinstance(cause, (AuthenticationError, AuthorizationError)) or _NO_LOGIN.search(str(cause)):
             return Refused("redis", error, "the login failed; check username and password of `redis`")

@@ -1,4 +1,4 @@
-"""Reading the facts: what every replica needs to compute beliefs."""
+"""The facts of a model, as every replica reads them to compute estimates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from service.domain.arrays import Floats
 from service.domain.cells import CellSpace
 from service.domain.traffic import Traffic, merge_probability_sums, merge_traffic
 from service.domain.traffic_tables import tables
-from service.store.connection import Connection, unavailable_when_away
+from service.store.connection import Connection, ModelStore, unavailable_when_away
 from service.store.keys import ModelKeys
 from service.store.records import (
     Fact,
@@ -28,34 +28,29 @@ from service.store.shards import stored_traffic, unpack_probability_sums
 from service.store.traffic_checkpoints import Marks, MarkStore
 
 _REPLIES = 5
-"""Replies that one shard's part of the pipeline gives."""
+"""Replies to one shard's part of the pipeline."""
 
 _POOL_SAMPLE = 32
-"""Items of every shard's pool whose age is looked at."""
-
+"""Items of every shard's pool whose age is read."""
 
 _SCORES_AT_ONCE = 100
-"""Pool items of which scores are read at once."""
+"""Pool items in one reply."""
 
 _PAGE = 10_000
-"""Entries of the outcome stream that are read at once: a few megabytes, and a few milliseconds of Redis."""
+"""Entries of the outcome stream in one reply: a few megabytes, and a few milliseconds of Redis."""
 
 Position = tuple[int, int]
-"""Where an entry stands in the outcome stream: its milliseconds and sequence number."""
+"""Position of an entry in the outcome stream: its milliseconds and sequence number."""
 
 BEGINNING: Position = (0, 0)
 """Before the first entry of any stream."""
 
 
 class OutcomeEntry(msgspec.Struct, frozen=True, gc=False):
-    """One change of what is known of a requested item.
+    """An outcome, or the revision of one.
 
     Attributes:
-        position: of the entry.
-        of: of the outcome that it revises; its own, if it is the outcome itself.
-        assessment: who asked.
-        fact: what was asked and predicted.
-        label: what was answered.
+        of: position of the outcome that it revises; its own position if it is the outcome itself.
     """
 
     position: Position
@@ -69,10 +64,8 @@ class SharedDraw(msgspec.Struct, frozen=True, gc=False):
     """A further draw of an item that has been labelled: its label counts as drawn for this, too.
 
     Attributes:
-        position: of the entry.
-        of: of the item's outcome.
-        assessment: who asked.
-        fact: what was asked and predicted; the prediction may be a later one of the same item.
+        of: position of the item's outcome.
+        fact: its prediction may be a later one of the same item.
     """
 
     position: Position
@@ -87,8 +80,8 @@ class OutcomePage:
 
     Attributes:
         first: position of the first entry that the stream still holds.
-        entries: those behind what was read before, in the stream's order.
-        last: position up to which all is read now.
+        entries: those after the requested position, in the stream's order.
+        last: position of the last entry that was read.
         complete: whether that is the end of the stream.
     """
 
@@ -99,7 +92,7 @@ class OutcomePage:
 
     @property
     def labelled(self) -> list[OutcomeEntry]:
-        """The entries that carry a label: outcomes, and what revises them."""
+        """The entries with a label: outcomes and their revisions."""
         return [entry for entry in self.entries if isinstance(entry, OutcomeEntry)]
 
 
@@ -108,10 +101,9 @@ class TrafficFacts:
     """Traffic of all shards of one model together.
 
     Attributes:
-        partitions: partitions that have a shard.
-        traffic: merged.
+        partitions: those with a shard.
         pool_sizes: pooled items per partition.
-        pool_times: when some of them were predicted, a random sample per partition.
+        pool_times: when a random sample of them was predicted, per partition.
         offsets: next offset per partition.
         probability_sums: per predicted class with any, the weighted sums of its class probabilities
             [classes].
@@ -127,13 +119,13 @@ class TrafficFacts:
 
 @dataclass(frozen=True)
 class RequestFacts:
-    """Requests of one model: those in flight, and how often what happened.
+    """Requests of one model: those in flight, and counts of events.
 
     Attributes:
-        open: requests in flight by id.
-        outbox_size: messages that wait to be published.
+        open: requests in flight, by id.
+        outbox_size: messages to publish.
         budget: labels used, by `assessment|window`.
-        tallies: how often, by (event, assessment).
+        tallies: counts by (event, assessment).
     """
 
     open: dict[str, OpenRequest]
@@ -142,33 +134,28 @@ class RequestFacts:
     tallies: dict[tuple[str, str], int]
 
 
-class FactReader:
+class FactReader(ModelStore):
     """Reads one model's facts.
 
     Args:
         connection: to Redis.
         keys: of the model.
-        space: what tells its predictions apart.
+        space: of the model's cells.
         decay: lambda of its traffic in 1/s.
     """
 
     def __init__(self, connection: Connection, keys: ModelKeys, space: CellSpace, *, decay: float) -> None:
-        self._connection = connection
-        self._keys = keys
+        super().__init__(connection, keys)
         self._decay = decay
         self._specs = tables(space)
         self._marks = MarkStore(connection, keys)
 
     def traffic(self) -> TrafficFacts:
-        """Traffic of all shards together.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """Traffic of all shards together."""
         client, keys = self._connection.client, self._keys
         with unavailable_when_away():
             partitions = sorted(int(p) for p in client.smembers(keys.partitions))
-            # In one go, because a shard's sums are told at its landmark.
+            # In one transaction, because a shard's sums are relative to its landmark.
             pipeline = client.pipeline(transaction=True)
             for partition in partitions:
                 pipeline.hmget(keys.shard(partition), "next_offset", "landmark")
@@ -177,12 +164,12 @@ class FactReader:
                 pipeline.hrandfield(keys.items(partition), _POOL_SAMPLE, withvalues=True)
                 pipeline.hgetall(keys.sums(partition))
             replies = pipeline.execute()
-        heads, pages, sizes, samples, told_sums = (replies[i::_REPLIES] for i in range(_REPLIES))
+        heads, pages, sizes, samples, packed_sums = (replies[i::_REPLIES] for i in range(_REPLIES))
         shards = [
             stored_traffic(self._specs, landmark, fields)[0]
             for (_, landmark), fields in zip(heads, pages, strict=True)
         ]
-        sums = [unpack_probability_sums(told) for told in told_sums]
+        sums = [unpack_probability_sums(packed) for packed in packed_sums]
         return TrafficFacts(
             partitions=partitions,
             traffic=merge_traffic(shards, self._specs, decay=self._decay),
@@ -193,19 +180,12 @@ class FactReader:
             },
             offsets={p: int(offset or 0) for p, (offset, _) in zip(partitions, heads, strict=True)},
             probability_sums=merge_probability_sums(
-                [(shard.landmark, told) for shard, told in zip(shards, sums, strict=True)], self._decay
+                [(shard.landmark, each) for shard, each in zip(shards, sums, strict=True)], self._decay
             ),
         )
 
     def pooled_scores(self, most: int) -> list[PoolRecord]:
-        """Some of the pool's items, without payloads: a random sample of every shard's, in no order.
-
-        Args:
-            most: items to read, of all shards together.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """At most about `most` items of the pool, without payloads: a random sample of every shard's."""
         client, keys = self._connection.client, self._keys
         found: dict[tuple[int, bytes], PoolRecord] = {}
         with unavailable_when_away():
@@ -215,21 +195,16 @@ class FactReader:
                 for _ in range(math.ceil(most / len(partitions) / _SCORES_AT_ONCE)):
                     reply = client.hrandfield(keys.items(partition), _SCORES_AT_ONCE, withvalues=True) or []
                     for item, record in zip(reply[::2], reply[1::2], strict=True):
-                        told = decode_pool_record(record)
-                        found[partition, item] = msgspec.structs.replace(told, payload=b"", payload_uri="")
+                        decoded = decode_pool_record(record)
+                        found[partition, item] = msgspec.structs.replace(decoded, payload=b"", payload_uri="")
                     if len(reply) < 2 * _SCORES_AT_ONCE:
                         break
         return list(found.values())
 
     def requests(self) -> RequestFacts:
-        """Requests in flight, the outbox's size, budgets and tallies.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """Requests in flight, the outbox's size, budgets and tallies."""
         keys = self._keys
-        with unavailable_when_away():
-            pipeline = self._connection.client.pipeline(transaction=True)
+        with self._connection.pipeline(transaction=True) as pipeline:
             pipeline.hgetall(keys.open)
             pipeline.hlen(keys.outbox)
             pipeline.hgetall(keys.budget)
@@ -243,37 +218,21 @@ class FactReader:
         )
 
     def marks(self) -> Marks:
-        """Traffic by earlier times; read before the traffic, which then is no less than by any mark.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """Traffic by earlier times; read before the traffic, which then is no less than by any mark."""
         return self._marks.marks()
 
     def reference(self) -> ReferenceWindow | None:
-        """What "now" is compared with, if a window was set.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """What "now" is compared with, if a window was set."""
         return ReferenceStore(self._connection, self._keys).window()
 
     def outcomes(self, after: Position) -> OutcomePage | None:
-        """The next entries of the outcome stream.
+        """The entries of the outcome stream after a position, or `BEGINNING`; at most one page of them.
 
-        Args:
-            after: position up to which it was read; `BEGINNING` for all.
-
-        Returns:
-            A page. None when the stream does not hold `after` any more (it was restored from an older state,
-            or has been trimmed so far): then the caller starts anew.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
+        Returns None if the stream no longer holds `after`: Redis was restored from an older state, or the
+        stream was trimmed past it. The caller then starts from the beginning.
         """
         key = self._keys.outcomes
-        with unavailable_when_away():
-            pipeline = self._connection.client.pipeline(transaction=True)
+        with self._connection.pipeline(transaction=True) as pipeline:
             pipeline.xrange(key, min=_entry_id(after), max=_entry_id(after))
             pipeline.xrange(key, count=1)
             pipeline.xrange(key, min=f"({_entry_id(after)}", count=_PAGE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from service.store.connection import Connection
 from service.store.keys import idempotency_key
@@ -19,12 +19,7 @@ RUNNING_SECONDS = 60
 MOST_RECORDS = 50_000
 """Calls of one vendor that are remembered."""
 
-_STATUSES: dict[bytes, BeginStatus] = {
-    b"new": "new",
-    b"running": "running",
-    b"done": "done",
-    b"different": "different",
-}
+_STATUSES: dict[bytes, BeginStatus] = {status.encode(): status for status in get_args(BeginStatus)}
 
 
 @dataclass(frozen=True)
@@ -44,6 +39,9 @@ class Begun:
 class IdempotencyRecords:
     """One record per vendor and key, in Redis; of the newest calls that were done.
 
+    Every method raises `Unavailable` while Redis cannot answer, and may then be called again. A call that
+    could not be abandoned is forgotten once it may run no longer.
+
     Args:
         connection: to Redis.
         running_seconds: how long a call may run.
@@ -61,32 +59,21 @@ class IdempotencyRecords:
         """Ask whether a call is to be done; if so, it is running from now on.
 
         Args:
-            vendor: that calls; keys of two vendors have nothing to do with one another.
-            key: as the vendor chose it, of any length.
+            vendor: that calls; keys of different vendors are independent.
+            key: chosen by the vendor, of any length.
             fingerprint: digest of the call: method, path and body.
-            owner: random text of this call, by which `finish` and `abandon` know it; begun again with the
-                same owner, after a lost reply, it is `new` again.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
+            owner: random text that identifies this call to `finish` and `abandon`; begun again with the same
+                owner, after a lost reply, it is `new` again.
         """
         status, response = self._run(vendor, key, ["begin", owner, fingerprint.hex()])
         return Begun(_STATUSES[status], response)
 
     def finish(self, vendor: str, key: str, *, fingerprint: bytes, owner: str, response: bytes) -> None:
-        """Remember the answer for a day, or until newer ones displace it. Keep it short, without payloads.
-
-        Raises:
-            Unavailable: Redis cannot answer now. Finishing again is harmless.
-        """
+        """Remember the response, short and without payloads, for a day or until newer ones displace it."""
         self._run(vendor, key, ["finish", owner, fingerprint.hex()], response)
 
     def abandon(self, vendor: str, key: str, *, fingerprint: bytes, owner: str) -> None:
-        """Forget a call that could not be done, so that it may be made again under the same key.
-
-        Raises:
-            Unavailable: Redis cannot answer now; it is then forgotten when it may run no longer.
-        """
+        """Forget a call that could not be done, so that it may be made again under the same key."""
         self._run(vendor, key, ["abandon", owner, fingerprint.hex()])
 
     def _run(self, vendor: str, key: str, call: Sequence[str], response: bytes = b"") -> tuple[bytes, bytes]:

@@ -39,6 +39,7 @@ start new keys; `credence layouts remove` removes the old ones.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 LAYOUT_DIGITS = 8
@@ -46,126 +47,64 @@ LAYOUT_DIGITS = 8
 
 
 @dataclass(frozen=True)
+class _Name:
+    """Last part of a key's name, after the model and perhaps the layout."""
+
+    text: str
+    in_layout: bool = False
+
+    def of(self, keys: ModelKeys) -> str:
+        layout = f"{keys.layout}:" if self.in_layout else ""
+        return f"{keys.prefix}:{{{keys.model}}}:{layout}{self.text}"
+
+
+class _Key(_Name):
+    """A key that a model has once: read from `ModelKeys`, it is its name."""
+
+    def __get__(self, keys: ModelKeys, owner: type[ModelKeys]) -> str:
+        return self.of(keys)
+
+
+class _Keys(_Name):
+    """Keys of one kind: read from `ModelKeys`, a function of the partition or id that each belongs to."""
+
+    def __get__(self, keys: ModelKeys, owner: type[ModelKeys]) -> Callable[..., str]:
+        return lambda *parts: ":".join([self.of(keys), *map(str, parts)])
+
+
+@dataclass(frozen=True)
 class ModelKeys:
-    """Names of one model's keys under one layout of its traffic."""
+    """Names of one model's keys under one layout of its traffic; the table above says what they hold."""
 
     prefix: str
     model: str
     layout: str
 
-    def _plain(self, name: str) -> str:
-        return f"{self.prefix}:{{{self.model}}}:{name}"
+    partitions = _Key("partitions", in_layout=True)
+    shard = _Keys("shard", in_layout=True)
+    traffic = _Keys("traffic", in_layout=True)
+    sums = _Keys("sums", in_layout=True)
+    pool = _Keys("pool", in_layout=True)
+    items = _Keys("items", in_layout=True)
+    drawn = _Keys("drawn", in_layout=True)
+    marks = _Key("marks", in_layout=True)
 
-    def _laid_out(self, name: str) -> str:
-        return f"{self.prefix}:{{{self.model}}}:{self.layout}:{name}"
-
-    @property
-    def partitions(self) -> str:
-        """Set of partitions that have a shard."""
-        return self._laid_out("partitions")
-
-    def shard(self, partition: int) -> str:
-        """Hash with the next offset."""
-        return self._laid_out(f"shard:{partition}")
-
-    def traffic(self, partition: int) -> str:
-        """Hash of pages of the tables of traffic."""
-        return self._laid_out(f"traffic:{partition}")
-
-    def sums(self, partition: int) -> str:
-        """Hash of class-probability sums."""
-        return self._laid_out(f"sums:{partition}")
-
-    def pool(self, partition: int) -> str:
-        """Hash of the sketches of all groups that are asked about."""
-        return self._laid_out(f"pool:{partition}")
-
-    def items(self, partition: int) -> str:
-        """Hash of pooled items."""
-        return self._laid_out(f"items:{partition}")
-
-    def drawn(self, partition: int) -> str:
-        """List of drawn items."""
-        return self._laid_out(f"drawn:{partition}")
-
-    @property
-    def marks(self) -> str:
-        """Hash of marks of traffic."""
-        return self._laid_out("marks")
-
-    def asked(self, bucket: int) -> str:
-        """Hash of records of requests ever made."""
-        return self._plain(f"asked:{bucket}")
-
-    def request(self, request_id: str) -> str:
-        """Hash of one label request."""
-        return self._plain(f"request:{request_id}")
-
-    @property
-    def open(self) -> str:
-        """Hash of requests in flight."""
-        return self._plain("open")
-
-    @property
-    def deadlines(self) -> str:
-        """Sorted set of deadlines."""
-        return self._plain("deadlines")
-
-    def claimable(self, vendor: str) -> str:
-        """Sorted set of the requests that a vendor may claim."""
-        return self._plain(f"claimable:{vendor}")
-
-    @property
-    def claims(self) -> str:
-        """Hash of claims."""
-        return self._plain("claims")
-
-    def annotation(self, vendor: str, digest: str) -> str:
-        """Which request an annotation is of."""
-        return self._plain(f"annotation:{vendor}:{digest}")
-
-    def annotated(self, vendor: str, request_id: str) -> str:
-        """Which annotation of a request is the newest."""
-        return self._plain(f"annotated:{vendor}:{request_id}")
-
-    @property
-    def outbox(self) -> str:
-        """Hash of messages to publish."""
-        return self._plain("outbox")
-
-    @property
-    def budget(self) -> str:
-        """Hash of labels used."""
-        return self._plain("budget")
-
-    @property
-    def tallies(self) -> str:
-        """Hash of event counts."""
-        return self._plain("tallies")
-
-    @property
-    def outcomes(self) -> str:
-        """Stream of outcomes."""
-        return self._plain("outcomes")
-
-    @property
-    def reference(self) -> str:
-        """Hash with the reference's window."""
-        return self._plain("reference")
-
-    @property
-    def evidence(self) -> str:
-        """Hash with the checkpoint of evidence."""
-        return self._plain("evidence")
-
-    @property
-    def fence(self) -> str:
-        """Highest leader epoch that has written."""
-        return self._plain("fence")
-
-    def labels(self, partition: int) -> str:
-        """Hash with the progress of a labels partition."""
-        return self._plain(f"labels:{partition}")
+    asked = _Keys("asked")
+    request = _Keys("request")
+    open = _Key("open")
+    deadlines = _Key("deadlines")
+    claimable = _Keys("claimable")
+    claims = _Key("claims")
+    annotation = _Keys("annotation")
+    annotated = _Keys("annotated")
+    outbox = _Key("outbox")
+    budget = _Key("budget")
+    tallies = _Key("tallies")
+    outcomes = _Key("outcomes")
+    evidence = _Key("evidence")
+    reference = _Key("reference")
+    fence = _Key("fence")
+    labels = _Keys("labels")
 
 
 def lease_key(prefix: str) -> str:

@@ -1,4 +1,4 @@
-"""Layouts: the classes and half-lives under which Redis holds traffic and pools, and how to remove them."""
+"""Layouts: fingerprints of classes and half-lives under which Redis holds traffic and pools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from service.store.keys import LAYOUT_DIGITS, ModelKeys
 from service.store.traffic_pages import stored_predictions
 
 _SCANNED = 1_000
-"""Keys that Redis looks at before it answers somebody else."""
+"""Keys that Redis scans before it answers other clients."""
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,10 @@ class StoredLayout:
     """Traffic and pool of one model under one layout.
 
     Attributes:
-        model: its name.
-        layout: as it stands in the names of the keys.
-        partitions: that have a shard.
-        predictions: that its traffic counts.
+        layout: as in the names of the keys.
+        partitions: those with a shard.
+        predictions: counted in its traffic.
         pooled: items in its pool.
-        keys: all of its keys.
     """
 
     model: str
@@ -37,15 +35,15 @@ class StoredLayout:
 
 
 class LayoutStore:
-    """The layouts of all models, those that no configuration names any more included."""
+    """The layouts of all models, including those that no configuration uses any more."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def all(self) -> list[StoredLayout]:
-        """All layouts, by model and layout.
+        """All layouts, sorted by model and layout.
 
-        It looks at the name of every key, a thousand at a time, so that Redis answers others meanwhile.
+        It scans all keys, a thousand at a time, so that Redis answers other clients meanwhile.
 
         Raises:
             Unavailable: Redis cannot answer now.
@@ -58,25 +56,24 @@ class LayoutStore:
         found: dict[tuple[str, str], set[str]] = defaultdict(set)
         with unavailable_when_away():
             for key in self._connection.client.scan_iter(match=f"{prefix}:{{*}}:*:*", count=_SCANNED):
-                if told := name.fullmatch(key.decode()):
-                    found[told["model"], told["layout"]].add(told[0])
+                if parts := name.fullmatch(key.decode()):
+                    found[parts["model"], parts["layout"]].add(parts[0])
         return [self._stored(model, layout, names) for (model, layout), names in sorted(found.items())]
 
     def _stored(self, model: str, layout: str, names: set[str]) -> StoredLayout:
         keys = ModelKeys(self._connection.prefix, model, layout)
         partitions = sorted(int(name.rpartition(":")[2]) for name in names if ":shard:" in name)
-        with unavailable_when_away():
-            pipeline = self._connection.client.pipeline(transaction=True)
+        with self._connection.pipeline(transaction=True) as pipeline:
             for partition in partitions:
                 pipeline.hgetall(keys.traffic(partition))
                 pipeline.hlen(keys.items(partition))
-            told = pipeline.execute()
+            replies = pipeline.execute()
         return StoredLayout(
             model,
             layout,
             tuple(partitions),
-            predictions=sum(map(stored_predictions, told[::2])),
-            pooled=sum(told[1::2]),
+            predictions=sum(map(stored_predictions, replies[::2])),
+            pooled=sum(replies[1::2]),
             keys=tuple(sorted(names)),
         )
 

@@ -22,10 +22,10 @@ class LeaderLease:
         self._holder = holder or secrets.token_hex(8)
 
     def hold(self) -> int | None:
-        """Take or renew the lease; the epoch, or None when another process leads.
+        """Take or renew the lease; returns the epoch, or None if another process leads.
 
         Raises:
-            Unavailable: Redis cannot answer now; then nobody knows who leads, so this process does not.
+            Unavailable: Redis cannot answer now, so this process must not lead.
         """
         prefix = self._connection.prefix
         epoch = self._connection.run(
@@ -52,17 +52,12 @@ def shared_hash_key(connection: Connection) -> bytes:
 
 
 def keep_hash_key(connection: Connection, key: bytes) -> None:
-    """Put the shared hash key back, should Redis have lost it.
+    """Store the 16 bytes that this process has used since its start, if Redis has lost them.
 
-    Processes that run know the key that the pools were filled by; so an emptied Redis gets theirs again, and
-    who starts later shares it.
-
-    Args:
-        connection: to Redis.
-        key: the 16 bytes that this process has used since its start.
+    The pools of running processes were filled with this key; processes that start later must share it.
 
     Raises:
-        HashKeyChanged: Redis holds another one by now.
+        HashKeyChanged: Redis holds another key by now.
         Unavailable: Redis cannot answer now.
     """
     if _kept_hash_key(connection, key) != key:

@@ -1,4 +1,4 @@
-"""What is kept of an item: in the pool, in a request, in an outcome."""
+"""Records of an item: in the pool, in a request, in an outcome."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import msgspec
 
 
 class PoolRecord(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
-    """A pooled item: what a label request and its outcome will need.
+    """A pooled item, with what a label request and its outcome will need.
+
+    Classes are kept by name, so that a changed label set cannot change their meaning.
 
     Attributes:
-        item_id: the producer's id.
-        predicted_class: by name, so that a changed label set cannot change its meaning.
         score: probability of the predicted class.
         time: when it was predicted, seconds since the epoch.
-        attributes: by name, over-long values folded.
+        attributes: over-long values are folded.
         payload: JSON text for the labeller, or empty.
         payload_uri: address for the labeller, or empty.
-        votes: classes that the members of an ensemble, or a challenger, predict.
+        votes: predicted classes of an ensemble's members, or of a challenger.
     """
 
     item_id: str
@@ -30,23 +30,20 @@ class PoolRecord(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tru
 
 
 class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
-    """What an outcome keeps of a request and its prediction; compact, as it is kept for every label.
+    """The part of an outcome about its request and prediction; compact, as it is kept for every label.
+
+    Times are seconds since the epoch.
 
     Attributes:
-        request_id: of the label request.
-        item_id: the producer's id.
-        grouping: name of the assessment's grouping then.
-        group: name of the group that it was drawn for.
-        predicted_class: by name.
+        grouping: name of the assessment's grouping at the time of the request.
+        group: the group that the item was drawn for.
         score: probability of the predicted class.
-        attributes: by name; enough to find the item's cell under any grouping.
-        predicted_at: seconds since the epoch.
-        requested_at: seconds since the epoch.
-        votes: classes that the members of an ensemble, or a challenger, predict.
-        voters: by whose votes it was drawn: the challenger, or a fingerprint of the ensemble; empty for all
-            other assessments.
-        definition: what the grouping was by then, as `service/domain/grouping_fingerprints.py` tells it;
-            empty where that can be but one thing, and of what was requested before definitions were kept.
+        attributes: enough to find the item's cell under any grouping.
+        votes: predicted classes of an ensemble's members, or of a challenger.
+        voters: whose votes the item was drawn by: the challenger, or a fingerprint of the ensemble; empty for
+            all other assessments.
+        definition: fingerprint of the grouping at the time of the request
+            (`service/domain/grouping_fingerprints.py`); empty if the grouping can mean only one thing.
     """
 
     request_id: str
@@ -64,12 +61,12 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
 
 
 class Given(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What an outcome keeps of its label.
+    """The part of an outcome about its label.
 
     Attributes:
-        true_class: by name; empty for a retraction.
+        true_class: empty for a retraction.
         time: seconds since the epoch.
-        annotator: by name, or empty.
+        annotator: may be empty.
     """
 
     true_class: str

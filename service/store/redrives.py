@@ -1,4 +1,4 @@
-"""Which dead letters were replayed, so that none is twice."""
+"""Which dead letters were redriven, so that none is sent twice."""
 
 from __future__ import annotations
 
@@ -17,29 +17,25 @@ _REPLAYED = b"replayed"
 
 
 class ReplayMarks:
-    """A mark for every refused message that was sent back, by where it stood."""
+    """A mark for every redriven message, by its place in the source topic.
+
+    Every method raises `Unavailable` while Redis cannot answer: if `begin` does, nothing may be sent; if
+    `finish` does, the messages stay unfinished.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def begin(self, places: Sequence[str], *, retry_unfinished: bool) -> list[ReplayStatus]:
-        """Mark messages as about to be sent.
+        """Mark messages as about to be sent; their places differ.
 
-        Args:
-            places: where they stood, each once.
-            retry_unfinished: begin those again that were begun and not finished.
+        With `retry_unfinished`, messages that were begun and not finished begin again.
 
         Returns:
-            Per message `begun`, if it is to be sent now; `replayed`, if it was; `unfinished`, if somebody is
-            sending it, or was cut off while doing so.
-
-        Raises:
-            Unavailable: Redis cannot answer now; then nothing may be sent.
+            Per message `begun`, if it is to be sent now; `replayed`, if it was; `unfinished`, if another
+            process is sending it, or was interrupted while sending it.
         """
-        if not places:
-            return []
-        with unavailable_when_away():
-            pipeline = self._connection.client.pipeline(transaction=False)
+        with self._connection.pipeline(transaction=False) as pipeline:
             for key in self._keys(places):
                 pipeline.set(key, _BEGUN, nx=True, ex=REMEMBERED_DAYS * 86_400)
                 pipeline.get(key)
@@ -50,11 +46,7 @@ class ReplayMarks:
         ]
 
     def look(self, places: Sequence[str], *, retry_unfinished: bool) -> list[ReplayStatus]:
-        """What `begin` would say; marks nothing.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """What `begin` would return; marks nothing."""
         if not places:
             return []
         with unavailable_when_away():
@@ -62,15 +54,8 @@ class ReplayMarks:
         return [_status(mark, retry_unfinished=retry_unfinished) for mark in marks]
 
     def finish(self, places: Sequence[str]) -> None:
-        """Mark messages as sent.
-
-        Raises:
-            Unavailable: Redis cannot answer now; they stay unfinished.
-        """
-        if not places:
-            return
-        with unavailable_when_away():
-            pipeline = self._connection.client.pipeline(transaction=False)
+        """Mark messages as sent."""
+        with self._connection.pipeline(transaction=False) as pipeline:
             for key in self._keys(places):
                 pipeline.set(key, _REPLAYED, ex=REMEMBERED_DAYS * 86_400)
             pipeline.execute()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from service.store.connection import Connection, unavailable_when_away
-from service.store.keys import ModelKeys
+from service.store.connection import ModelStore, unavailable_when_away
 
 _FIELDS = (b"since", b"until", b"set_at")
 
@@ -25,39 +24,23 @@ class ReferenceWindow:
     set_at: float
 
 
-class ReferenceStore:
-    """Keeps the reference of one model; who sets it last is right."""
-
-    def __init__(self, connection: Connection, keys: ModelKeys) -> None:
-        self._connection = connection
-        self._key = keys.reference
+class ReferenceStore(ModelStore):
+    """The reference of one model; the last one that was set counts."""
 
     def window(self) -> ReferenceWindow | None:
-        """The window that was set, if any.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """The window that was set, if any."""
         with unavailable_when_away():
-            told = self._connection.client.hgetall(self._key)
-        return ReferenceWindow(*(float(told[name]) for name in _FIELDS)) if told else None
+            fields = self._connection.client.hgetall(self._keys.reference)
+        return ReferenceWindow(*(float(fields[name]) for name in _FIELDS)) if fields else None
 
     def set(self, window: ReferenceWindow) -> None:
-        """Set the window, in place of the one before.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """Set the window, in place of the one before."""
         # All fields at once, so that no reader sees one window's beginning with another one's end.
-        told = {"since": window.since, "until": window.until, "set_at": window.set_at}
+        fields = {name: repr(time) for name, time in asdict(window).items()}
         with unavailable_when_away():
-            self._connection.client.hset(self._key, mapping={name: repr(at) for name, at in told.items()})
+            self._connection.client.hset(self._keys.reference, mapping=fields)
 
     def clear(self) -> None:
-        """Let the first labels be the reference again.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """Let the first labels be the reference again."""
         with unavailable_when_away():
-            self._connection.client.delete(self._key)
+            self._connection.client.delete(self._keys.reference)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from service.store.connection import Connection, unavailable_when_away
+from service.store.connection import Connection, ModelStore, unavailable_when_away
 from service.store.keys import ModelKeys
 from service.store.request_registry import (
     HEAD_BYTES,
@@ -38,9 +38,8 @@ class Closed:
     """A request that was asked of a vendor.
 
     Attributes:
-        state: what became of it.
-        class_digest: of the true class; 0 where there is none.
-        labels: that it remembers.
+        class_digest: of the true class; 0 if there is none.
+        labels: number of labels that it remembers.
     """
 
     state: ClosedState
@@ -61,7 +60,7 @@ class Newest(msgspec.Struct, frozen=True, array_like=True):
     """What the newest annotation of a request said, of which a label was written.
 
     Attributes:
-        annotation: its digest; empty where it cannot be told from others.
+        annotation: its digest; empty if it has no identity.
         time: when it was last changed, seconds since the epoch.
         true_class: digest of the class, hexadecimal; empty where it was skipped or deleted.
     """
@@ -75,7 +74,7 @@ class Newest(msgspec.Struct, frozen=True, array_like=True):
         return self.true_class == (class_digest(true_class).hex() if true_class else "")
 
 
-class AskedRequests:
+class AskedRequests(ModelStore):
     """The requests of one model that were ever made.
 
     Args:
@@ -85,16 +84,11 @@ class AskedRequests:
     """
 
     def __init__(self, connection: Connection, keys: ModelKeys, *, remembered_seconds: int) -> None:
-        self._connection = connection
-        self._keys = keys
+        super().__init__(connection, keys)
         self._remembered_seconds = remembered_seconds
 
     def look(self, vendor: str, request_id: str, item_id: str) -> Closed | None:
-        """One request; None if there is none of this item, or another vendor was asked last.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """One request; None if there is none of this item, or another vendor was asked last."""
         if request_id != request_id_of(self._keys.model, item_id):
             return None
         place = place_of(request_id)
@@ -111,20 +105,10 @@ class AskedRequests:
     def remember(self, vendor: str, request_id: str, item_id: str, newest: Newest) -> None:
         """Remember what an annotation said of a request, instead of what one before it said.
 
-        A vendor has two keys per request at most, whatever it tells of.
-
-        Args:
-            vendor: whose annotation it is.
-            request_id: of the request.
-            item_id: the item that was annotated.
-            newest: what was said.
-
-        Raises:
-            Unavailable: Redis cannot answer now. Doing it again is harmless.
+        A vendor has at most two keys per request.
         """
         keys, before = self._keys, self.newest(vendor, request_id)
-        with unavailable_when_away():
-            pipeline = self._connection.client.pipeline(transaction=True)
+        with self._connection.pipeline(transaction=True) as pipeline:
             if before is not None and before.annotation not in {"", newest.annotation}:
                 pipeline.delete(keys.annotation(vendor, before.annotation))
             if newest.annotation:
@@ -135,25 +119,13 @@ class AskedRequests:
             pipeline.execute()
 
     def newest(self, vendor: str, request_id: str) -> Newest | None:
-        """What the newest annotation of a request said; None if none is remembered.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """What the newest annotation of a request said; None if none is remembered."""
         with unavailable_when_away():
             known = self._connection.client.get(self._keys.annotated(vendor, request_id))
         return None if known is None else msgspec.json.decode(known, type=Newest)
 
     def annotation(self, vendor: str, annotation: str) -> tuple[str, str] | None:
-        """Request and item that an annotation is the newest one of; None if it is of none.
-
-        Args:
-            vendor: whose annotation it is.
-            annotation: as `annotation_digest` makes it.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """Request and item whose newest annotation has this `annotation_digest`; None if there is none."""
         with unavailable_when_away():
             named = self._connection.client.get(self._keys.annotation(vendor, annotation))
         return None if named is None else msgspec.json.decode(named, type=tuple[str, str])

@@ -4,37 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
-from service.domain.errors import FenceRefused, FlushRefused
-from service.store.connection import Connection, unavailable_when_away
+from service.store.claims import ClaimableSets
+from service.store.connection import Argument, Connection, ModelStore, unavailable_when_away
 from service.store.keys import ModelKeys
-from service.store.records import Given, encode_packed
-from service.store.request_registry import class_digest, item_digest, place_of, records_per_bucket
+from service.store.request_registry import item_digest, place_of, records_per_bucket
 from service.store.shards import pack_hash
 
 IssueStatus = Literal["issued", "gone", "shared", "budget"]
 ExpiryStatus = Literal["expired", "reissued", "changed", "submitted"]
 
 _ON_ITS_WAY_SECONDS = 60.0
-"""So long behind the end of its lease an answer is waited for that a vendor was told is taken."""
+"""How long a request waits, after its deadline, for an answer that the vendor API has accepted."""
 
 
 class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known of a request in flight without its item.
+    """A request in flight, without its item.
 
     Attributes:
-        assessment: who asked.
-        group: name of the group that it was drawn for.
-        attributes: by name.
-        predicted_class: by name.
+        group: the group that the item was drawn for.
         score: probability of the predicted class.
         attempt: counts from 1.
         requested_at: when the first attempt was issued, seconds since the epoch.
-        vendor: who was asked last; empty where vendors were not configured then.
-        shared: what further draws of the item know of themselves.
+        vendor: the vendor that was asked last; empty if no vendors were configured.
+        shared: further draws of the same item.
     """
 
     assessment: str
@@ -53,14 +49,12 @@ class Draw:
     """One pooled item to be turned into a label request.
 
     Attributes:
-        partition: whose shard pools it.
+        partition: of the shard that pools it.
         field: of its group's sketch.
         item_hash: as sketches hold it.
-        item_id: the producer's id.
-        request_id: of the one request that there can be for the item.
-        fact: what its outcome will keep.
+        request_id: of the only request that the item can have.
+        fact: the packed `Fact` of its outcome.
         message: for the labeller.
-        open: what is known of it while it is open.
         deadline: of the first attempt, seconds since the epoch.
     """
 
@@ -86,14 +80,13 @@ class Due:
 
 @dataclass(frozen=True)
 class Renewal:
-    """What becomes of a due request: another attempt, or, without a deadline, its end.
+    """Another attempt of a due request, or its end if there is no deadline.
 
     Attributes:
-        due: the request.
         deadline: of the next attempt, seconds since the epoch.
         message: of the next attempt.
-        vendor: who is asked next; empty where there are none.
-        item_id: of the item; matters where the vendor is another than before.
+        vendor: the vendor that is asked next; empty if there are none.
+        item_id: needed if the vendor changes.
     """
 
     due: Due
@@ -103,48 +96,14 @@ class Renewal:
     item_id: str = ""
 
 
-@dataclass(frozen=True)
-class LabelEvent:
-    """One label, checked and ready to be applied.
-
-    Attributes:
-        digest: 16 hexadecimal digits that differ between different labels for one request.
-        true_class: empty for a skip and a retraction.
-        time: seconds since the epoch.
-        vendor: who signed it; empty where vendors are not configured.
-    """
-
-    request_id: str
-    item_id: str
-    kind: str
-    true_class: str
-    digest: str
-    time: float
-    annotator: str
-    vendor: str = ""
-
-
-@dataclass(frozen=True)
-class Applied:
-    """What became of a label.
-
-    Attributes:
-        status: `applied`, `duplicate`, or the reason to reject it.
-        closed: the request that was open until this label came, if it was.
-    """
-
-    status: str
-    closed: OpenRequest | None
-
-
-class RequestStore:
+class RequestStore(ModelStore):
     """The label requests of one model.
 
     Args:
         connection: to Redis.
         keys: of the model.
         closed_seconds: how long a label may be corrected or retracted.
-        outcome_limit: outcomes to keep, about, and requests to remember, at least.
+        outcome_limit: outcomes to keep, approximately, and requests to remember, at least.
         claiming: vendors that claim their requests (`service/store/claims.py`).
     """
 
@@ -157,8 +116,7 @@ class RequestStore:
         outcome_limit: int,
         claiming: Collection[str] = (),
     ) -> None:
-        self._connection = connection
-        self._keys = keys
+        super().__init__(connection, keys)
         self._closed_seconds = closed_seconds
         self._outcome_limit = outcome_limit
         self._claiming = frozenset(claiming)
@@ -166,23 +124,12 @@ class RequestStore:
     def pooled(
         self, partitions: Sequence[int], fields: Sequence[bytes]
     ) -> list[tuple[list[bytes | None], list[bytes]]]:
-        """Sketches of some groups in every partition, and the items that were drawn and are still in them.
+        """Per partition the encoded sketches of the given fields, and entries of the drawn items in them.
 
-        Args:
-            partitions: that have a shard.
-            fields: of the groups' sketches, at least one.
-
-        Returns:
-            Per partition the encoded sketches, None where a group has none there, and entries of drawn items.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
+        A sketch is None if its group has none in that partition.
         """
-        if not partitions:
-            return []
-        with unavailable_when_away():
+        with self._connection.pipeline(transaction=True) as pipeline:
             # In one go: a drawn item that is in a sketch is in the list, too.
-            pipeline = self._connection.client.pipeline(transaction=True)
             for partition in partitions:
                 pipeline.hmget(self._keys.pool(partition), fields)
                 pipeline.lrange(self._keys.drawn(partition), 0, -1)
@@ -190,55 +137,39 @@ class RequestStore:
         return list(zip(replies[::2], replies[1::2], strict=True))
 
     def items(self, wanted: Sequence[tuple[int, int]]) -> list[bytes | None]:
-        """Records of pooled items, by partition and hash; None of one that has left the pool.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
-        if not wanted:
-            return []
-        with unavailable_when_away():
-            pipeline = self._connection.client.pipeline(transaction=False)
+        """Records of pooled items, by partition and hash; None of one that has left the pool."""
+        with self._connection.pipeline(transaction=False) as pipeline:
             for partition, item in wanted:
                 pipeline.hget(self._keys.items(partition), pack_hash(item))
             replies: list[bytes | None] = pipeline.execute()
         return replies
 
     def issue(
-        self,
-        *,
-        epoch: int,
-        assessment: str,
-        window: str,
-        budget: int,
-        now: float,
-        draws: Sequence[Draw],
+        self, *, epoch: int, assessment: str, window: str, budget: int, now: float, draws: Sequence[Draw]
     ) -> list[IssueStatus]:
         """Turn pooled items into label requests: draw, mark, take from the budget, put in the outbox.
 
         An item that was requested before costs nothing: its label counts as drawn once more.
 
         Args:
-            epoch: the leader's.
-            assessment: who asks.
+            epoch: of the leader.
+            assessment: its name.
             window: field of the budget that pays.
-            budget: labels that this field may reach.
+            budget: most labels in this field.
             now: seconds since the epoch.
             draws: the items.
 
         Raises:
             FenceRefused: a newer leader has written.
-            Unavailable: Redis cannot answer now. Issuing the same draws again is harmless.
         """
         if not draws:
             return []
         keys = self._keys
-        names = [keys.fence, keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies]
-        names.append(keys.outcomes)
-        arguments: list[str | bytes | int | float] = [epoch, window, budget, assessment]
+        names = [keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies, keys.outcomes]
+        arguments: list[Argument] = [epoch, window, budget, assessment]
         arguments += [now, self._closed_seconds, records_per_bucket(self._outcome_limit)]
         arguments += [self._outcome_limit, len(draws)]
-        claimable = _ClaimableSets(keys, behind=len(names) + 4 * len(draws))
+        claimable = ClaimableSets(keys, behind=1 + len(names) + 4 * len(draws))
         for draw in draws:
             vendor = draw.open.vendor
             place = place_of(draw.request_id)
@@ -248,14 +179,11 @@ class RequestStore:
             arguments += [item_digest(draw.item_id, vendor), draw.fact, draw.message]
             arguments += [msgspec.json.encode(draw.open), draw.deadline]
             arguments.append(claimable.position(vendor if vendor in self._claiming else ""))
-        return self._fenced("issue_requests", names + claimable.names, arguments)
+        statuses = self._run_fenced("issue_requests", names + claimable.names, arguments)
+        return [status.decode() for status in statuses]
 
     def due(self, *, now: float, limit: int = 500) -> list[Due]:
-        """Requests whose deadline has passed, oldest first.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """Requests whose deadline has passed, oldest first."""
         client, keys = self._connection.client, self._keys
         with unavailable_when_away():
             ids = [i.decode() for i in client.zrangebyscore(keys.deadlines, "-inf", now, 0, limit)]
@@ -273,24 +201,17 @@ class RequestStore:
         ]
 
     def renew(self, *, epoch: int, renewals: Sequence[Renewal], now: float) -> list[ExpiryStatus]:
-        """Expire due requests, or issue them once more; those whose answer is on its way a minute later.
-
-        Args:
-            epoch: the leader's.
-            renewals: of requests that are due.
-            now: seconds since the epoch.
+        """Expire due requests, or issue them again; those whose answer is on its way a minute later.
 
         Raises:
             FenceRefused: a newer leader has written.
-            Unavailable: Redis cannot answer now. Renewing the same again is harmless.
         """
         if not renewals:
             return []
         keys = self._keys
-        names = [keys.fence, keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies]
-        names.append(keys.claims)
-        arguments: list[str | bytes | int | float] = [epoch, now, _ON_ITS_WAY_SECONDS, len(renewals)]
-        claimable = _ClaimableSets(keys, behind=len(names) + 2 * len(renewals))
+        names = [keys.open, keys.deadlines, keys.outbox, keys.budget, keys.tallies, keys.claims]
+        arguments: list[Argument] = [epoch, now, _ON_ITS_WAY_SECONDS, len(renewals)]
+        claimable = ClaimableSets(keys, behind=1 + len(names) + 2 * len(renewals))
         for renewal in renewals:
             attempt, before, vendor = renewal.due.open.attempt, renewal.due.open.vendor, renewal.vendor
             again = msgspec.structs.replace(renewal.due.open, attempt=attempt + 1, vendor=vendor)
@@ -302,121 +223,16 @@ class RequestStore:
             arguments.append(b"" if vendor == before else item_digest(renewal.item_id, vendor))
             arguments.append(claimable.position(before))
             arguments.append(claimable.position(vendor if vendor in self._claiming else ""))
-        return self._fenced("expire_requests", names + claimable.names, arguments)
-
-    def _fenced(
-        self, script: str, names: Sequence[str], arguments: Sequence[str | bytes | int | float]
-    ) -> list[Any]:
-        statuses = [status.decode() for status in self._connection.run(script, names, arguments)]
-        if statuses == ["fenced"]:
-            raise FenceRefused("a newer leader has taken over; this one stops asking")
-        return statuses
+        statuses = self._run_fenced("expire_requests", names + claimable.names, arguments)
+        return [status.decode() for status in statuses]
 
     def outbox(self) -> dict[str, bytes]:
-        """Messages that wait to be published, by `request id/attempt`.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """Messages to publish, by `request id/attempt`."""
         with unavailable_when_away():
             return {k.decode(): v for k, v in self._connection.client.hgetall(self._keys.outbox).items()}
 
     def published(self, entries: Sequence[str]) -> None:
-        """Take published messages out of the outbox.
-
-        Raises:
-            Unavailable: Redis cannot answer now; they are then published again, which is harmless.
-        """
+        """Remove published messages from the outbox."""
         if entries:
             with unavailable_when_away():
                 self._connection.client.hdel(self._keys.outbox, *entries)
-
-    def apply(self, partition: int, labels: Sequence[LabelEvent], *, now: float) -> list[Applied]:
-        """Apply a batch of labels, each at most once; order matters within one request alone.
-
-        Args:
-            partition: of the labels topic.
-            labels: at least one.
-            now: seconds since the epoch.
-
-        Returns:
-            What became of every label.
-
-        Raises:
-            Unavailable: Redis cannot answer now. Applying the same again is harmless.
-        """
-        keys = self._keys
-        names = [keys.open, keys.deadlines, keys.outbox, keys.outcomes, keys.tallies, keys.labels(partition)]
-        names.append(keys.claims)
-        arguments: list[str | bytes | int | float] = [self._outcome_limit, self._closed_seconds, now]
-        arguments.append(len(labels))
-        claimable = _ClaimableSets(keys, behind=len(names) + 2 * len(labels))
-        for label in labels:
-            place = place_of(label.request_id)
-            names += [keys.request(label.request_id), keys.asked(place.bucket)]
-            arguments += [label.request_id, place.field, item_digest(label.item_id, label.vendor)]
-            # Before vendors were configured, nobody in particular was asked.
-            arguments += [item_digest(label.item_id) if label.vendor else b"", label.kind]
-            arguments += [class_digest(label.true_class), bytes.fromhex(label.digest)]
-            arguments.append(encode_packed(Given(label.true_class, label.time, label.annotator)))
-            arguments.append(claimable.position(label.vendor))
-        replies = self._connection.run("apply_labels", names + claimable.names, arguments)
-        return [_applied(reply) for reply in replies]
-
-    def labels_progress(self, partition: int) -> tuple[int | None, int]:
-        """Offset of the first label that is not applied yet, None where none was; and batches applied ever.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
-        with unavailable_when_away():
-            offset, batches = self._connection.client.hmget(
-                self._keys.labels(partition), "next_offset", "batches"
-            )
-        return None if offset is None else int(offset), int(batches or 0)
-
-    def store_labels_offset(self, partition: int, offset: int, *, batches: int) -> None:
-        """Remember how far labels are applied.
-
-        Args:
-            partition: of the labels topic.
-            offset: of the first label that is not applied yet.
-            batches: applied ever, as far as the caller knows.
-
-        Raises:
-            FlushRefused: Redis has lost batches, or somebody else applies some too.
-            Unavailable: Redis cannot answer now.
-        """
-        reply = self._connection.run("store_labels_offset", [self._keys.labels(partition)], [offset, batches])
-        if reply != b"ok":
-            raise FlushRefused(f"labels of partition {partition} may be lost; read on from the stored offset")
-
-
-class _ClaimableSets:
-    """The claimable sets that a script touches, each named once, behind its other keys.
-
-    Args:
-        keys: of the model.
-        behind: how many keys the script has besides.
-    """
-
-    def __init__(self, keys: ModelKeys, *, behind: int) -> None:
-        self._keys = keys
-        self._behind = behind
-        self._positions: dict[str, int] = {}
-
-    def position(self, vendor: str) -> int:
-        """Where a vendor's set stands among the script's keys, from 1; 0 without a vendor."""
-        if not vendor:
-            return 0
-        return self._positions.setdefault(vendor, self._behind + len(self._positions) + 1)
-
-    @property
-    def names(self) -> list[str]:
-        """The sets' keys, in the order of their positions."""
-        return [self._keys.claimable(vendor) for vendor in self._positions]
-
-
-def _applied(reply: bytes) -> Applied:
-    status, _, closed = reply.partition(b" ")
-    return Applied(status.decode(), msgspec.json.decode(closed, type=OpenRequest) if closed else None)

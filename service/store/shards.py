@@ -18,7 +18,7 @@ from service.domain.shard import Shard
 from service.domain.sketch import Sketch
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import TableSpec, tables
-from service.store.connection import Connection, unavailable_when_away
+from service.store.connection import Argument, Connection, ModelStore
 from service.store.keys import ModelKeys
 from service.store.traffic_pages import changed_pages, restore_traffic
 
@@ -58,14 +58,14 @@ def split_pool_field(field: bytes) -> tuple[str, str]:
     return pool_id, group
 
 
-class ShardStore:
+class ShardStore(ModelStore):
     """Loads and flushes the shards of one model that this process owns.
 
     Args:
         connection: to Redis.
         keys: of the model.
-        space: what tells the model's predictions apart.
-        pool_ids: ids of pools, by the grouping that asks.
+        space: of the model's cells.
+        pool_ids: ids of pools, by the grouping that requests labels.
         pool_sizes: how many items they keep.
         pool_key: decides the order of their items.
         decay: how fast traffic loses weight, 1/s.
@@ -84,8 +84,7 @@ class ShardStore:
         decay: float,
         draw_decay: float,
     ) -> None:
-        self._connection = connection
-        self._keys = keys
+        super().__init__(connection, keys)
         self._space = space
         self._specs = tables(space)
         self._pool_groupings = {pool_id: name for name, pool_id in pool_ids.items()}
@@ -98,21 +97,14 @@ class ShardStore:
         self._stale: dict[int, set[bytes]] = {}
 
     def load(self, partition: int) -> tuple[Shard, bool, int]:
-        """The shard as stored.
-
-        Args:
-            partition: of the predictions topic.
+        """The shard of a partition of the predictions topic, as stored.
 
         Returns:
             The shard (its next offset is 0 where none is stored), whether one was stored, and how many
             drawn items it already reflects.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
         """
         keys = self._keys
-        with unavailable_when_away():
-            pipeline = self._connection.client.pipeline(transaction=True)
+        with self._connection.pipeline(transaction=True) as pipeline:
             pipeline.hmget(keys.shard(partition), *_SHARD_FIELDS)
             pipeline.hgetall(keys.traffic(partition))
             pipeline.hgetall(keys.pool(partition))
@@ -162,15 +154,7 @@ class ShardStore:
         pools.gone = gone
         return pools
 
-    def flush(
-        self,
-        partition: int,
-        shard: Shard,
-        *,
-        new_offset: int,
-        drawn_seen: int,
-        started: bool,
-    ) -> int:
+    def flush(self, partition: int, shard: Shard, *, new_offset: int, drawn_seen: int, started: bool) -> int:
         """Write one shard back and learn which of its items were drawn.
 
         Args:
@@ -189,7 +173,7 @@ class ShardStore:
         """
         keys, traffic, pools = self._keys, shard.traffic, shard.pools
         stale = self._stale.get(partition, set())
-        arguments: list[str | bytes | int | float] = [
+        arguments: list[Argument] = [
             shard.next_offset if started else "",
             new_offset,
             shard.stored_by,
@@ -213,19 +197,9 @@ class ShardStore:
         arguments += [len(pools.removed), *map(pack_hash, pools.removed)]
         arguments += [len(pools.gone), *(pool_field(*group) for group in pools.gone)]
         arguments += [len(stale), *stale]
-        reply = self._connection.run(
-            "flush",
-            [
-                keys.shard(partition),
-                keys.traffic(partition),
-                keys.pool(partition),
-                keys.items(partition),
-                keys.sums(partition),
-                keys.drawn(partition),
-                keys.partitions,
-            ],
-            arguments,
-        )
+        hashes = [keys.shard, keys.traffic, keys.pool, keys.items, keys.sums, keys.drawn]
+        names = [*(key(partition) for key in hashes), keys.partitions]
+        reply = self._connection.run("flush", names, arguments)
         if reply[0] != b"ok":
             raise FlushRefused(
                 f"the shard of partition {partition} has moved on in Redis; reload it and go on from there"

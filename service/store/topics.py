@@ -1,8 +1,7 @@
-"""Which topic the stored offsets are of, and going back where it does not hold what was read.
+"""The topic that stored offsets belong to, and rewinding them when it lost records.
 
-An offset has a meaning in one log alone. A topic that was deleted and made anew under its name is another
-log, and one that lost its end to an unclean election is another one from there on. What was counted stays
-counted.
+An offset means something in one log only. A topic that was deleted and created again is another log, and so
+is, from there on, one that lost its end in an unclean leader election. What was counted stays counted.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ from service.store.connection import Connection, unavailable_when_away
 class TopicProgress:
     """The stored offsets of one topic, of all models.
 
+    Every method raises `Unavailable` while Redis cannot answer, and may then be called again.
+
     Args:
         connection: to Redis.
         progress_keys: names of the hashes that hold a partition's next offset, one of every model.
@@ -25,36 +26,20 @@ class TopicProgress:
         self._progress_keys = progress_keys
 
     def settle(self, partition: int, topic_id: str, first_offset: int) -> int | None:
-        """Have the stored offsets be of this topic, from now on.
+        """Bind the stored offsets of a partition to the topic with this id.
 
-        Args:
-            partition: of the topic.
-            topic_id: of the topic that is there now.
-            first_offset: first one that it has; offsets of another topic give way to it.
-
-        Returns:
-            The highest offset that was of another topic; None where there was none.
-
-        Raises:
-            Unavailable: Redis cannot answer now; settling again is harmless.
+        Offsets that belong to another topic are replaced by `first_offset`, the first one of this topic.
+        Returns the highest of those replaced; None if there was none.
         """
-        given_up = []
+        replaced = []
         for key in self._progress_keys(partition):
             status, offset = self._connection.run("settle_topic", [key], [topic_id, first_offset])
             if status == b"restarted":
-                given_up.append(int(offset))
-        return max(given_up, default=None)
+                replaced.append(int(offset))
+        return max(replaced, default=None)
 
     def added_later(self, partition: int, partition_count: int) -> bool:
-        """Whether the topic got this partition after it was first read.
-
-        Args:
-            partition: of the topic.
-            partition_count: partitions that the topic has now.
-
-        Raises:
-            Unavailable: Redis cannot answer now; asking again is harmless.
-        """
+        """Whether the topic, with `partition_count` partitions now, got this one after it was first read."""
         client = self._connection.client
         counts = []
         with unavailable_when_away():
@@ -64,15 +49,7 @@ class TopicProgress:
         return all(partition >= count for count in counts)
 
     def rewind(self, partition: int, offset: int) -> None:
-        """Go on from an offset below the stored ones.
-
-        Args:
-            partition: of the topic.
-            offset: of the first record that was not read, though its offset was.
-
-        Raises:
-            Unavailable: Redis cannot answer now; rewinding again is harmless.
-        """
+        """Continue from an offset below the stored ones: the first record there was never read."""
         keys = self._progress_keys(partition)
         # In one step if it can be: a model that is not rewound would not take what the others read again.
         for together in [[key] for key in keys] if self._connection.clustered else [keys]:

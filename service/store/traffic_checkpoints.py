@@ -11,9 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from service.domain.errors import FenceRefused
 from service.domain.traffic_counts import TrafficCounts
-from service.store.connection import Connection, unavailable_when_away
+from service.store.connection import Argument, Connection, ModelStore, unavailable_when_away
 from service.store.keys import ModelKeys
 
 Purpose = Literal["beginning", "first", "since", "until", "recent"]
@@ -23,12 +22,11 @@ beginning and end of a reference that was set; and those that go after a while, 
 
 @dataclass(frozen=True, order=True)
 class MarkName:
-    """Which mark it is.
+    """Name of a mark.
 
     Attributes:
-        purpose: what it is for.
         at: when the traffic was read, seconds since the epoch.
-        set_at: when the reference was set that it is of; 0 of none.
+        set_at: when its reference was set; 0 without one.
     """
 
     purpose: Purpose
@@ -54,25 +52,15 @@ Marks = Mapping[MarkName, TrafficCounts]
 """Predictions ever seen by every mark; there may be more rows, and other tables, by now."""
 
 
-class MarkStore:
-    """The marks of one model, as one process knows them.
-
-    Args:
-        connection: to Redis.
-        keys: of the model.
-    """
+class MarkStore(ModelStore):
+    """The marks of one model, as one process knows them."""
 
     def __init__(self, connection: Connection, keys: ModelKeys) -> None:
-        self._connection = connection
-        self._keys = keys
+        super().__init__(connection, keys)
         self._known: dict[MarkName, TrafficCounts] = {}
 
     def marks(self) -> Marks:
-        """All marks that are kept.
-
-        Raises:
-            Unavailable: Redis cannot answer now.
-        """
+        """All marks that are kept."""
         client, key = self._connection.client, self._keys.marks
         with unavailable_when_away():
             names = [name for field in client.hkeys(key) if (name := MarkName.parse(field.decode()))]
@@ -86,19 +74,12 @@ class MarkStore:
         return self._known
 
     def keep(self, marks: Marks, *, going: Collection[MarkName], epoch: int) -> None:
-        """Keep further marks, and let some go.
-
-        Args:
-            marks: those that come.
-            going: names of those that go.
-            epoch: the leader's.
+        """Keep further marks, and remove those in `going`; `epoch` is the leader's.
 
         Raises:
             FenceRefused: a newer leader has written.
-            Unavailable: Redis cannot answer now. Keeping the same again is harmless.
         """
-        arguments: list[str | bytes | int | float] = [epoch, len(going), *(name.field() for name in going)]
+        arguments: list[Argument] = [epoch, len(going), *(name.field() for name in going)]
         for name, counts in marks.items():
             arguments += [name.field(), counts.pack()]
-        if self._connection.run("keep_marks", [self._keys.fence, self._keys.marks], arguments) == b"fenced":
-            raise FenceRefused("a newer leader has taken over; this one marks no traffic")
+        self._run_fenced("keep_marks", [self._keys.marks], arguments)

@@ -1,4 +1,4 @@
-"""What this process knows of its own health, as fixed words that are safe to show."""
+"""Health of this process, in fixed words that are safe to show."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Check:
 
     Attributes:
         name: of the part.
-        alive: whether it still turns; a process that does not is to be restarted.
-        ready: whether it does its work now.
-        state: a fixed word for people, never an error's text.
+        alive: if not, the process must be restarted.
+        ready: whether the part does its work now.
+        state: a fixed word for people, never the text of an error.
     """
 
     name: str
@@ -31,15 +31,15 @@ class Health:
         self._passing: str | None = "starting"
 
     def add(self, check: Callable[[], Check]) -> None:
-        """Have one more part answer."""
+        """Add the check of a part."""
         self._checks.append(check)
 
     def started(self) -> None:
-        """All parts are there; from now on their checks alone decide."""
+        """All parts have started; from now on only their checks decide."""
         self._passing = None
 
     def stopping(self) -> None:
-        """It takes on nothing new: not ready from now on, though it answers to the end."""
+        """The process stops: it is not ready from now on, but answers to the end."""
         self._passing = "stopping"
 
     def checks(self) -> list[Check]:

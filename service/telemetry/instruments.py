@@ -1,4 +1,4 @@
-"""What a process counts of itself: the instruments of the pipeline and of the vendor API."""
+"""Instruments of a process: of the pipeline and of the vendor API."""
 
 from __future__ import annotations
 
@@ -66,9 +66,8 @@ class PipelineMetrics:
     def takes_predictions(self, models: Iterable[str]) -> None:
         """This process reads predictions.
 
-        What it counts of them begins at zero, here and below, and not with the first event: Prometheus sees
-        no increase in a series that was not there before, and a series of one process would be away when
-        another takes its place.
+        Its counters start at zero, here and below, and not at the first event: Prometheus sees no increase in
+        a series that did not exist before.
         """
         self._flush.labels("predictions")
         for model in models:
@@ -83,7 +82,7 @@ class PipelineMetrics:
             self._delay.labels(model)
 
     def may_lead(self, assessments: Mapping[str, Iterable[str]]) -> None:
-        """This process asks for labels when it leads.
+        """This process requests labels when it leads.
 
         Args:
             assessments: of every model.
@@ -100,7 +99,7 @@ class PipelineMetrics:
             self._performance_failures.labels(model)
 
     def consumed(self, model: str, count: int) -> None:
-        """Predictions were taken in."""
+        """Predictions were ingested."""
         self._consumed.labels(model).inc(count)
 
     def times_clipped(self, model: str, *, future: int, past: int) -> None:
@@ -109,7 +108,7 @@ class PipelineMetrics:
         self._clipped.labels(model, "past").inc(past)
 
     def labels_taken(self, *, applied: int, duplicate: int) -> None:
-        """Labels were taken in."""
+        """Labels were processed."""
         self._labels.labels("applied").inc(applied)
         self._labels.labels("duplicate").inc(duplicate)
 
@@ -138,7 +137,7 @@ class PipelineMetrics:
         )
 
     def partition_held(self, topic: str, partition: int, *, records: int, record_time: float) -> None:
-        """Records of a partition were read but cannot be taken in yet.
+        """Records of a partition were read but cannot be processed yet.
 
         Args:
             topic: kind of topic.
@@ -152,13 +151,13 @@ class PipelineMetrics:
         )
 
     def partition_lost(self, topic: str, partition: int) -> None:
-        """A partition is another process's now, which tells of it from here on."""
+        """Another process owns the partition, and exports its lag from now on."""
         for gauge in (self._lag, self._lag_time, self._record_time):
             with suppress(KeyError):  # nothing was read of it
                 gauge.remove(topic, str(partition))
 
     def backed_off(self, topic: str, part: str) -> None:
-        """A consumer waits because a part is away."""
+        """A consumer waits because Kafka or Redis is unavailable."""
         self._backoffs.labels(topic, part).inc()
 
     def records_lost(self, topic: str, count: int) -> None:
@@ -170,7 +169,7 @@ class PipelineMetrics:
         self._breaks.labels(topic, kind).inc()
 
     def flushed(self, topic: str, seconds: float) -> None:
-        """What was taken in was stored."""
+        """A batch was stored."""
         self._flush.labels(topic).observe(seconds)
 
     def flush_refused(self, topic: str) -> None:
@@ -178,7 +177,7 @@ class PipelineMetrics:
         self._refused.labels(topic).inc()
 
     def snapshot_taken(self, seconds: float) -> None:
-        """Beliefs were computed."""
+        """Estimates were computed."""
         self._snapshot.observe(seconds)
 
     def round_failed(self, part: str) -> None:
@@ -186,7 +185,7 @@ class PipelineMetrics:
         self._rounds_failed.labels(part).inc()
 
     def leading(self, leads: bool) -> None:
-        """Whether this process asks for labels."""
+        """Whether this process leads, and requests labels."""
         self._leader.set(1 if leads else 0)
 
     def performance_failed(self, model: str) -> None:
@@ -198,12 +197,12 @@ class PipelineMetrics:
         self._published.labels(model).inc(count)
 
     def requests_chosen(self, model: str, assessment: str, *, policy: int, drift: int) -> None:
-        """Label requests were issued, whose groups were named by the policy or as they have drifted."""
+        """Label requests were issued to groups that the policy chose, or that have drifted."""
         self._chosen.labels(model, assessment, "policy").inc(policy)
         self._chosen.labels(model, assessment, "drift").inc(drift)
 
     def draws_short(self, model: str, assessment: str, count: int) -> None:
-        """Labels were wanted, but the pool had no item."""
+        """Labels could not be requested because the pool had no item."""
         self._short.labels(model, assessment).inc(count)
 
 

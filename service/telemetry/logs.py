@@ -28,13 +28,13 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_logs(level: str) -> None:
-    """Send all logs to standard error as JSON lines; libraries speak from warning upwards."""
+    """Send all logs to standard error as JSON lines; those of libraries from level warning."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
-    # What anybody can send would fill the logs: that it is no HTTP, that there are too many connections.
+    # Any client can cause warnings (requests that are not HTTP, too many connections), and fill the logs.
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
     for package in ("service", "consumers"):
         logging.getLogger(package).setLevel(level.upper())

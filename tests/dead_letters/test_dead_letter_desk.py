@@ -134,7 +134,7 @@ def test_an_empty_topic_has_no_letters(deploy: Deploy) -> None:
 
 def test_nothing_is_sent_without_yes(refused: Deployment) -> None:
     told = desk(refused, "replay", "--reason", "malformed_json")
-    assert "nothing was sent; 2 of 2 would be" in told
+    assert "dry run: 2 of 2 would be" in told
     assert told == desk(refused, "replay", "--reason", "malformed_json", "--dry-run")
 
 
@@ -154,9 +154,9 @@ def test_a_prediction_of_a_model_that_was_added_is_replayed_and_counted_once(dep
     consumed = 'credence_predictions_consumed_total{model="newcomer"}'
     with deployment.process("consume", "predictions") as process:
         wait_for(process.ready, seconds=60, what="ready")
-        assert "2 replayed, 0 passed over" in desk(deployment, "replay", "--reason", "unknown_model", "--yes")
+        assert "2 replayed, 0 skipped" in desk(deployment, "replay", "--reason", "unknown_model", "--yes")
         wait_for(lambda: process.metric(consumed) == 2, seconds=60, what="2 taken")
-        assert "0 replayed, 2 passed over" in desk(deployment, "replay", "--yes")
+        assert "0 replayed, 2 skipped" in desk(deployment, "replay", "--yes")
         assert "it was replayed before" in desk(deployment, "replay")
         deployment.send_predictions(range(20, 21))
         wait_for(lambda: deployment.predictions_stored() == 2, seconds=60, what="what came later")
@@ -177,7 +177,7 @@ def test_what_a_change_of_classes_reads_again_is_not_replayed_as_well(deploy: De
         consumed = 'credence_predictions_consumed_total{model="sorter"}'
         wait_for(lambda: process.metric(consumed) == 1, seconds=60, what="read again")
         told = desk(deployment, "replay", "--yes")
-        assert "0 replayed, 1 passed over" in told
+        assert "0 replayed, 1 skipped" in told
         assert "read again" in told
 
 
@@ -198,9 +198,9 @@ def test_a_refused_prediction_is_replayed_after_a_change_of_classes_that_reads_n
     another_class(deployment)
     with deployment.process("consume", "predictions") as process:
         wait_for(lambda: taken_over(deployment), seconds=60, what="all partitions")
-        assert "1 replayed, 0 passed over" in desk(deployment, "replay", "--yes")
+        assert "1 replayed, 0 skipped" in desk(deployment, "replay", "--yes")
         wait_for(lambda: process.metric(consumed) == 1, seconds=60, what="taken")
-        assert "0 replayed, 1 passed over" in desk(deployment, "replay", "--yes")
+        assert "0 replayed, 1 skipped" in desk(deployment, "replay", "--yes")
 
 
 def outcomes_of(deployment: Deployment) -> list[OutcomeEntry]:
@@ -221,7 +221,7 @@ def test_a_refused_label_is_replayed_with_its_time_and_headers_and_is_counted_on
     another_class(deployment)
     with deployment.process("run") as process:
         wait_for(process.ready, seconds=60, what="ready")
-        assert f"{count} replayed, 0 passed over" in desk(
+        assert f"{count} replayed, 0 skipped" in desk(
             deployment, "replay", "--source-topic", f"{deployment.name}.labels", "--yes"
         )
         wait_for(lambda: len(outcomes_of(deployment)) == count, seconds=60, what="their outcomes")
@@ -239,7 +239,7 @@ def test_a_message_that_was_cut_is_not_replayed(deploy: Deploy) -> None:
     with deployment.process("consume", "predictions"):
         letters_of(deployment, 1, seconds=60)
     told = desk(deployment, "replay", "--yes")
-    assert "0 replayed, 1 passed over" in told
+    assert "0 replayed, 1 skipped" in told
     assert "not all of its message was kept" in told
 
 
@@ -260,4 +260,4 @@ def test_records_of_others_in_the_topic_are_shown_and_not_replayed(deploy: Deplo
     deployment.producer.flush()
     assert "not written by Credence" in desk(deployment, "list", "--values")
     assert [letter["source_topic"] for letter in listed(deployment)].count(None) == 2
-    assert "0 replayed, 3 passed over" in desk(deployment, "replay", "--yes")
+    assert "0 replayed, 3 skipped" in desk(deployment, "replay", "--yes")

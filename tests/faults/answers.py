@@ -130,7 +130,7 @@ def check_outcomes(
     """Every request's outcome is what its labels say, once; every label took effect or was kept as bad."""
     records = stand.records("labels")
     ends = {partition: kept[-1].offset + 1 for partition, kept in records.items() if kept}
-    stored = {p: stand.site().requests(MODEL).labels_progress(p)[0] for p in ends}
+    stored = {p: stand.site().labels(MODEL).progress(p)[0] for p in ends}
     findings.expect(stored == ends, f"stored offsets of labels {stored}, ends {ends}")
     findings.labels = sum(len(kept) for kept in records.values())
 

@@ -55,7 +55,7 @@ def reader(deployment: Deployment, model: str) -> FactReader:
     space = deployment.settings.cell_space(model)
     return FactReader(
         Connection(deployment._redis, deployment.settings.redis.prefix),
-        model_keys(deployment.settings, model, space),
+        model_keys(deployment.settings, model),
         space,
         decay=deployment.settings.models[model].traffic_decay_per_second,
     )

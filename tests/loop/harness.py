@@ -236,7 +236,7 @@ class Deployment:
         space = self.settings.cell_space("sorter")
         return FactReader(
             self.connection,
-            model_keys(self.settings, "sorter", space),
+            model_keys(self.settings, "sorter"),
             space,
             decay=self.settings.models["sorter"].traffic_decay_per_second,
         )

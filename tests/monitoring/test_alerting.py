@@ -84,7 +84,7 @@ def stream(
 
 def set_reference(deployment: Deployment) -> None:
     """What is predicted until now is the reference, as `credence reference set` makes it."""
-    keys = model_keys(deployment.settings, "sorter", deployment.settings.cell_space("sorter"))
+    keys = model_keys(deployment.settings, "sorter")
     now = time.time()
     ReferenceStore(deployment.connection, keys).set(ReferenceWindow(-math.inf, now, now))
 

@@ -271,7 +271,7 @@ def test_of_an_emptied_redis_traffic_is_made_anew_and_refused_labels_answer_who_
         again = people.asked.keys() & deployment.facts().requests().open.keys()
         assert len(again) >= BUDGET / 4
         printed = carry_out("labels for forgotten requests", deployment)
-        assert f"{BUDGET} replayed, 0 passed over" in printed
+        assert f"{BUDGET} replayed, 0 skipped" in printed
         wait_for(lambda: len(outcomes(deployment)) >= len(again), seconds=60, what="their outcomes")
         found = outcomes(deployment)
         assert found.keys() == again
@@ -309,7 +309,7 @@ def test_traffic_and_pool_of_all_models_are_made_anew_and_the_rest_stays(deploym
 
 def counted(deployment: Deployment, model: str) -> int:
     """Predictions that the layout in use counts, as `credence layouts list` tells."""
-    keys = model_keys(deployment.settings, model, deployment.settings.cell_space(model))
+    keys = model_keys(deployment.settings, model)
     printed = deployment.run_command("layouts", "list").stdout
     found = re.search(rf"^{model} +{keys.layout} +in use +\d+ +(\d+)", printed, re.MULTILINE)
     return 0 if found is None else int(found[1])

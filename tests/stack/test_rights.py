@@ -63,7 +63,7 @@ def _close_the_loop(loop: Roles, stack: ExitStack, admin: redis.Redis) -> None:
     loop.start("schedule", stack, "schedule")
     loop.start("serve", stack, "serve")
     labeller.answer_until(OUTCOMES)
-    evidence = model_keys(deployment.settings, "sorter", deployment.settings.cell_space("sorter")).evidence
+    evidence = model_keys(deployment.settings, "sorter").evidence
 
     def checkpointed() -> bool:
         # A request that is issued again and again, as nobody answers, would hold back the checkpoint.
@@ -141,7 +141,7 @@ def test_the_loop_closes_for_every_role(loop: Roles) -> None:
 
 def test_a_layout_that_is_not_used_is_removed(loop: Roles, server: EmbeddedRedis) -> None:
     settings = loop.deployment.settings
-    used = model_keys(settings, "sorter", settings.cell_space("sorter"))
+    used = model_keys(settings, "sorter")
     old = ModelKeys(used.prefix, used.model, "0" * LAYOUT_DIGITS)
     with redis.Redis(port=server.port) as admin:
         admin.rpush(old.drawn(0), "0:0")

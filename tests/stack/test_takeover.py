@@ -14,7 +14,7 @@ from fleet import Fleet, Load, end
 from harness import Deploy, Deployment, truth, wait_for
 from stored import expected_cells, stored_cells
 
-from service.app.wiring import request_stores
+from service.app.wiring import label_store
 from service.store.facts import BEGINNING
 
 PARTITIONS = 4
@@ -58,8 +58,8 @@ class Scene:
         """The stored offset of every partition, of predictions or of labels."""
         if kind == "predictions":
             return self.deployment.facts().traffic().offsets
-        store = request_stores(self.deployment.settings, self.deployment.connection)["sorter"]
-        return {partition: store.labels_progress(partition)[0] or 0 for partition in range(PARTITIONS)}
+        store = label_store(self.deployment.settings, self.deployment.connection, "sorter")
+        return {partition: store.progress(partition)[0] or 0 for partition in range(PARTITIONS)}
 
     def shares(self, kind: str) -> bool:
         """Whether two consumers have half of the partitions each."""

@@ -103,7 +103,7 @@ class Office:
     def ask_anew(self) -> None:
         """Have the time of all open requests be over, and wait until they are asked again."""
         settings, facts = self._deployment.settings, self._deployment.facts()
-        keys = model_keys(settings, "sorter", settings.cell_space("sorter"))
+        keys = model_keys(settings, "sorter")
         before = facts.requests()
         over = dict.fromkeys(before.open, time.time() - 1)
         self._deployment.connection.client.zadd(keys.deadlines, over, xx=True)

@@ -23,7 +23,7 @@ from consumers.predictions import PredictionStep
 from service.app.consumer_wiring import shard_store
 from service.app.monitor_wiring import model_monitor
 from service.app.pool_sizing import asked_pools
-from service.app.wiring import model_keys, request_store
+from service.app.wiring import label_store, model_keys, request_store
 from service.config.settings import RedisSettings, Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.cells import CellSpace
@@ -35,8 +35,9 @@ from service.store.client import build_redis
 from service.store.connection import Connection
 from service.store.facts import BEGINNING, FactReader, OutcomeEntry, OutcomePage, Position
 from service.store.keys import ModelKeys
+from service.store.labels import LabelEvent, LabelStore
 from service.store.records import Fact, decode_pool_record, encode_json, encode_packed
-from service.store.requests import Draw, IssueStatus, LabelEvent, OpenRequest, RequestStore
+from service.store.requests import Draw, IssueStatus, OpenRequest, RequestStore
 from service.store.shards import ShardStore, pack_hash, pool_field, unpack_hash
 from service.telemetry.instruments import PipelineMetrics
 
@@ -103,7 +104,7 @@ class Site:
         return self.settings.cell_space(model)
 
     def keys(self, model: str) -> ModelKeys:
-        return model_keys(self.settings, model, self.space(model))
+        return model_keys(self.settings, model)
 
     def decay(self, model: str) -> float:
         return self.settings.models[model].traffic_decay_per_second
@@ -114,7 +115,10 @@ class Site:
         )
 
     def requests(self, model: str, connection: Connection | None = None) -> RequestStore:
-        return request_store(self.settings, connection or self.connection, self.keys(model))
+        return request_store(self.settings, connection or self.connection, model)
+
+    def labels(self, model: str, connection: Connection | None = None) -> LabelStore:
+        return label_store(self.settings, connection or self.connection, model)
 
     def reader(self, model: str) -> FactReader:
         return FactReader(self.connection, self.keys(model), self.space(model), decay=self.decay(model))
@@ -149,7 +153,7 @@ class Site:
 
     def label_step(self, connection: Connection | None = None) -> LabelStep:
         return LabelStep(
-            {name: self.requests(name, connection) for name in self.settings.models},
+            {name: self.labels(name, connection) for name in self.settings.models},
             {name: frozenset(model.classes) for name, model in self.settings.models.items()},
             label_keys={name: vendor.label_key_bytes() for name, vendor in self.settings.vendors.items()},
             vendors={name: frozenset(self.settings.vendors_of(name)) for name in self.settings.models},
@@ -176,7 +180,7 @@ class Site:
             LabelEvent(request, str(item), "answer", true_class(item), f"{item:016x}", NOW, "ana")
             for item, request in asked.items()
         ]
-        self.requests(model).apply(0, events, now=NOW)
+        self.labels(model).apply(0, events, now=NOW)
         return list(asked)
 
     def facts(self, model: str) -> Facts:

@@ -11,8 +11,8 @@ from scipy import stats
 from store_site import NOW, Record, Site, message, record
 
 from service.store.connection import Connection
+from service.store.labels import LabelEvent
 from service.store.records import decode_pool_record
-from service.store.requests import LabelEvent
 
 ASK = {"policy": "random", "budget": {"labels": 400}, "max_in_flight": 400}
 
@@ -99,7 +99,7 @@ def answer_all(site: Site, waiting: list[dict[str, Any]]) -> None:
         for n, one in enumerate(waiting)
     ]
     if labels:
-        site.requests("m").apply(0, labels, now=NOW)
+        site.labels("m").apply(0, labels, now=NOW)
 
 
 YEAR = 365 * 86_400

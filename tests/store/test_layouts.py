@@ -64,7 +64,7 @@ def test_a_layout_is_removed_with_all_its_keys_and_no_other_key(connection: Conn
     connection.client.hset(site.keys("m").marks, MarkName("first", 1.0).field(), b"")
     before = set(connection.client.scan_iter(match=f"{connection.prefix}:*"))
     new = taken_in(connection, DEVICE, 3, classes=[*CLASSES, "emu"])
-    new.requests("m").apply(0, [], now=0.0)  # what labels leave is of no layout
+    new.labels("m").apply(0, [], now=0.0)  # what labels leave is of no layout
     everything = set(connection.client.scan_iter(match=f"{connection.prefix}:*"))
     old = next(stored for stored in layouts(connection) if stored.layout != new.keys("m").layout)
     LayoutStore(connection).remove([old])

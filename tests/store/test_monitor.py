@@ -27,7 +27,8 @@ from service.monitoring.request_issuer import Round
 from service.statistics.policies import POLICIES
 from service.store.client import build_redis
 from service.store.connection import Connection
-from service.store.requests import LabelEvent, OpenRequest
+from service.store.labels import LabelEvent
+from service.store.requests import OpenRequest
 
 CLASSES = ["cat", "dog", "owl"]
 REGION = {"region": {"by": "attribute", "attribute": "region"}}
@@ -81,7 +82,7 @@ def outbox(site: Site) -> list[dict[str, Any]]:
 def answer(site: Site, count: int) -> None:
     """Answer as many of the open requests."""
     waiting = [one for one in outbox(site) if one["request_id"] in opened(site)]
-    site.requests("m").apply(
+    site.labels("m").apply(
         0,
         [
             LabelEvent(one["request_id"], one["item_id"], "answer", "cat", f"{i:016x}", NOW, "ana")
@@ -387,7 +388,7 @@ def test_a_monitor_that_runs_on_forgets_what_the_stream_lets_go_of_like_one_that
     assert monitor.refresh(NOW).outcomes == 10
     first, *_ = outcomes(site)
     revised = LabelEvent(first.fact.request_id, first.fact.item_id, "correction", "dog", "f" * 16, NOW, "ana")
-    assert site.requests("m").apply(0, [revised], now=NOW)[0].status == "applied"
+    assert site.labels("m").apply(0, [revised], now=NOW)[0].status == "applied"
     connection.client.xtrim(site.keys("m").outcomes, maxlen=7, approximate=False)
     taken, anew = monitor.refresh(NOW), site.monitor("m").refresh(NOW)
     assert taken.outcomes == anew.outcomes == 6, "the correction has lost what it revises"
@@ -536,7 +537,7 @@ def test_a_process_that_starts_anew_recalls_what_was_believed(connection: Connec
         )
         for i, one in enumerate(waiting)
     ]
-    site.requests("m").apply(0, labels, now=NOW)
+    site.labels("m").apply(0, labels, now=NOW)
     started, now = site.monitor("m"), NOW + 5 * 3_600
     started.refresh(now)
     recalled = 0

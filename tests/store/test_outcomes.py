@@ -28,9 +28,10 @@ from service.demo.servers import EmbeddedRedis
 from service.domain.errors import Unavailable
 from service.store.connection import Connection
 from service.store.facts import BEGINNING, OutcomePage
+from service.store.labels import LabelEvent
 from service.store.records import Given
 from service.store.request_registry import place_of
-from service.store.requests import LabelEvent, Renewal
+from service.store.requests import Renewal
 
 ASK = {"ask": {"budget": {"labels": 1_000}}}
 MODELS = {"m": {"classes": ["cat", "dog", "owl"], "score_bins": 1, "assessments": ASK}}
@@ -65,7 +66,7 @@ RETRACTION = label("retraction")
 
 
 def applied(site: Site, *labels: LabelEvent) -> list[str]:
-    return [done.status for done in site.requests("m").apply(0, labels, now=NOW)]
+    return [done.status for done in site.labels("m").apply(0, labels, now=NOW)]
 
 
 def remembered(site: Site, item: str) -> bytes:
@@ -243,7 +244,7 @@ def test_a_label_whose_reply_was_lost_is_applied_once(
     redis_server: EmbeddedRedis, connection: Connection, site: Site
 ) -> None:
     with wired(redis_server, connection) as (wire, far):
-        store = site.requests("m", far)
+        store = site.labels("m", far)
         store.apply(0, [label("answer", "cat", item="b")], now=NOW)
         wire.become("loses_replies")
         with pytest.raises(Unavailable):
@@ -302,7 +303,7 @@ def test_an_answer_that_the_stream_has_let_go_of_can_no_longer_be_revised(site: 
 
 
 def test_a_label_is_revised_within_the_days_of_correction_and_no_later(site: Site) -> None:
-    store, days = site.requests("m"), site.settings.bounds.correction_days
+    store, days = site.labels("m"), site.settings.bounds.correction_days
     applied(site, ANSWER, label("skip", item="b"))
     last = NOW + days * 86_400
     assert store.apply(0, [TO_DOG], now=last)[0].status == "applied"

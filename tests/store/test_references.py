@@ -104,14 +104,12 @@ def test_a_snapshot_tells_the_window_that_was_set(site: Site) -> None:
 
 
 def test_without_a_window_the_command_tells_how_many_labels_are_the_reference(desk: Desk) -> None:
-    assert desk("show") == (
-        "m: the first 100 labels of every group\nother: the first 30 labels of every group\n"
-    )
+    assert desk("show") == ("m: first 100 labels of every group\nother: first 30 labels of every group\n")
 
 
 def test_the_command_sets_a_window_and_tells_it(desk: Desk, site: Site) -> None:
     told = desk("set", "m", "--since", "2026-01-01", "--until", "2026-02-01T12:00:00+01:00")
-    assert told.startswith("m: predicted from 2026-01-01T00:00:00Z until 2026-02-01T11:00:00Z; set 20")
+    assert told.startswith("m: predictions from 2026-01-01T00:00:00Z until 2026-02-01T11:00:00Z; set at 20")
     window = site.reader("m").reference()
     assert window is not None
     assert (window.since, window.until) == (1_767_225_600, 1_769_943_600)
@@ -120,7 +118,7 @@ def test_the_command_sets_a_window_and_tells_it(desk: Desk, site: Site) -> None:
 
 def test_without_times_the_window_is_all_until_now(desk: Desk, site: Site) -> None:
     before = time.time()
-    assert desk("set", "m").startswith("m: predicted until ")
+    assert desk("set", "m").startswith("m: predictions until ")
     window = site.reader("m").reference()
     assert window is not None
     assert window.since == -math.inf
@@ -129,7 +127,7 @@ def test_without_times_the_window_is_all_until_now(desk: Desk, site: Site) -> No
 
 def test_the_command_takes_a_window_back(desk: Desk, site: Site) -> None:
     desk("set", "m")
-    assert desk("clear", "m") == "m: the first 100 labels of every group\n"
+    assert desk("clear", "m") == "m: first 100 labels of every group\n"
     assert site.reader("m").reference() is None
 
 
@@ -141,4 +139,4 @@ def test_a_window_that_ends_before_it_begins_is_refused(desk: Desk, site: Site) 
 
 @pytest.mark.parametrize("action", ["set", "show", "clear"])
 def test_a_model_that_is_not_configured_is_named_with_those_that_are(desk: Desk, action: str) -> None:
-    assert "nobody: is no model; there are: m, other" in desk(action, "nobody", code=2)
+    assert "nobody: unknown model; configured: m, other" in desk(action, "nobody", code=2)

@@ -17,9 +17,10 @@ from service.domain.errors import FenceRefused, Unavailable
 from service.domain.sketch import EMPTY_SKETCH
 from service.store.connection import Connection
 from service.store.facts import SharedDraw
+from service.store.labels import LabelEvent, LabelStore
 from service.store.records import decode_fact, decode_pool_record
 from service.store.request_registry import BUCKETS, place_of
-from service.store.requests import Draw, Due, ExpiryStatus, LabelEvent, Renewal, RequestStore
+from service.store.requests import Draw, Due, ExpiryStatus, Renewal, RequestStore
 from service.store.shards import pack_hash
 
 ASK = {"ask": {"budget": {"labels": 1_000}}}
@@ -95,7 +96,9 @@ def test_a_full_hash_of_records_gives_up_the_oldest_but_none_on_which_something_
     items = list(islice((f"{n}" for n in count() if place_of(f"r-{n}").bucket == 7), 4))
     site.take_in([record(i, message(item)) for i, item in enumerate(items)])
     draws = {draw.item_id: draw for draw in draws_of(site)}
-    store = RequestStore(connection, site.keys("m"), closed_seconds=60, outcome_limit=2 * BUCKETS)
+    bounds = {"closed_seconds": 60, "outcome_limit": 2 * BUCKETS}
+    store = RequestStore(connection, site.keys("m"), **bounds)
+    labels = LabelStore(connection, site.keys("m"), **bounds)
 
     def ask(number: int, at: float) -> None:
         store.issue(epoch=1, assessment="ask", window="ask|0", budget=9, now=at, draws=[draws[items[number]]])
@@ -103,7 +106,7 @@ def test_a_full_hash_of_records_gives_up_the_oldest_but_none_on_which_something_
     for number in range(3):
         ask(number, NOW + number)
     for number in answered:
-        store.apply(0, [answer(items[number])], now=NOW + number)
+        labels.apply(0, [answer(items[number])], now=NOW + number)
     connection.client.xtrim(site.keys("m").outcomes, maxlen=outcomes, approximate=False)
     ask(3, now)
     there = connection.client.hkeys(site.keys("m").asked(7))
@@ -201,7 +204,7 @@ def test_the_answer_of_an_item_that_was_drawn_twice_is_the_outcome_of_both_draws
     issue(site, draws_of(site)[:1])
     further = again(site, predicted_class="dog")
     issue(site, [further], assessment="other")
-    site.requests("m").apply(0, [answer("a")], now=NOW)
+    site.labels("m").apply(0, [answer("a")], now=NOW)
     outcome, shared = outcomes(site)
     assert isinstance(shared, SharedDraw)
     assert (shared.of, shared.assessment) == (outcome.position, "other")
@@ -210,7 +213,7 @@ def test_the_answer_of_an_item_that_was_drawn_twice_is_the_outcome_of_both_draws
 
 def test_an_item_that_was_answered_before_it_is_drawn_again_counts_for_that_draw(site: Site) -> None:
     issue(site, draws_of(site)[:1])
-    site.requests("m").apply(0, [answer("a")], now=NOW)
+    site.labels("m").apply(0, [answer("a")], now=NOW)
     assert issue(site, [again(site)], assessment="other") == ["shared"]
     outcome, shared = outcomes(site)
     assert isinstance(shared, SharedDraw)
@@ -220,10 +223,10 @@ def test_an_item_that_was_answered_before_it_is_drawn_again_counts_for_that_draw
 def test_a_skipped_item_that_was_drawn_again_counts_for_both_draws_when_it_is_corrected(site: Site) -> None:
     issue(site, draws_of(site)[:1])
     skip = LabelEvent("r-a", "a", "skip", "", secrets.token_hex(8), NOW, "ana")
-    site.requests("m").apply(0, [skip], now=NOW)
+    site.labels("m").apply(0, [skip], now=NOW)
     assert issue(site, [again(site)], assessment="other") == ["shared"]
     correction = LabelEvent("r-a", "a", "correction", "cat", secrets.token_hex(8), NOW, "ana")
-    site.requests("m").apply(0, [correction], now=NOW)
+    site.labels("m").apply(0, [correction], now=NOW)
     assert [entry.assessment for entry in outcomes(site)] == ["ask", "other"]
 
 
@@ -238,7 +241,7 @@ def test_drawing_again_after_a_lost_reply_counts_once(
             issue(site, [further], connection=far)
         wire.become("whole")
         assert issue(site, [further], connection=far) == ["gone"]
-    site.requests("m").apply(0, [answer("a")], now=NOW)
+    site.labels("m").apply(0, [answer("a")], now=NOW)
     assert len(outcomes(site)) == 2
 
 
@@ -250,13 +253,13 @@ def test_an_item_whose_budget_is_used_up_is_drawn_if_it_costs_nothing(site: Site
 def test_an_item_that_is_forgotten_begins_anew_unless_its_request_is_still_open(site: Site) -> None:
     issue(site, draws_of(site)[:2])
     skip = LabelEvent("r-a", "a", "skip", "", secrets.token_hex(8), NOW, "ana")
-    site.requests("m").apply(0, [skip], now=NOW)
+    site.labels("m").apply(0, [skip], now=NOW)
     client, keys = site.connection.client, site.keys("m")
     place = place_of("r-a")
     client.hdel(keys.asked(place.bucket), place.field)  # as if very many others had been requested since
     assert issue(site, [again(site, "a"), again(site, "b", offset=6)]) == ["issued", "shared"]
     assert client.ttl(keys.request("r-a")) == -1, "it must not end with the skipped one"
-    assert [done.status for done in site.requests("m").apply(0, [answer("a")], now=NOW)] == ["applied"]
+    assert [done.status for done in site.labels("m").apply(0, [answer("a")], now=NOW)] == ["applied"]
     assert site.reader("m").requests().budget == {"ask|0": 3}
 
 
@@ -337,7 +340,7 @@ def test_of_a_closed_request_a_record_is_left_and_of_a_skipped_one_what_a_correc
     client, keys = site.connection.client, site.keys("m")
     assert client.ttl(keys.request("r-c")) == -1
     skip = LabelEvent("r-c", "c", "skip", "", secrets.token_hex(8), NOW, "ana")
-    site.requests("m").apply(0, [answer("b"), skip], now=NOW)
+    site.labels("m").apply(0, [answer("b"), skip], now=NOW)
     renew(site)
     places = [place_of(f"r-{item}") for item in "abc"]
     records = [client.hget(keys.asked(place.bucket), place.field) for place in places]
@@ -352,7 +355,7 @@ def test_a_request_that_was_answered_meanwhile_is_not_renewed(site: Site, deadli
     issue(site, draws_of(site)[:1])
     store = site.requests("m")
     due = store.due(now=LATER)
-    store.apply(0, [answer("a")], now=NOW)
+    site.labels("m").apply(0, [answer("a")], now=NOW)
     before = site.reader("m").requests()
     assert store.renew(epoch=1, renewals=[Renewal(one, deadline, b"{}") for one in due], now=LATER) == [
         "changed"
@@ -447,7 +450,7 @@ def test_whatever_leaders_do_every_item_is_asked_for_once_and_paid_once(
                 window = f"{assessment}|0"
                 issue(site, draws, epoch=epoch, assessment=assessment, window=window, budget=3)
             elif what == "answer":
-                store.apply(0, [answer("abcdefghxy"[chosen[0]])], now=NOW)
+                site.labels("m").apply(0, [answer("abcdefghxy"[chosen[0]])], now=NOW)
             else:
                 due = store.due(now=LATER) or due
                 deadline = LATER - 1 if what == "reissue" else None

@@ -102,9 +102,9 @@ def test_a_partition_that_has_nothing_stored_is_not_rewound(site: Site, shards: 
 def test_labels_offsets_give_way_too(site: Site) -> None:
     labels = TopicProgress(site.connection, lambda partition: [site.keys("m").labels(partition)])
     labels.settle(0, FIRST, 0)
-    site.requests("m").store_labels_offset(0, 10, batches=0)
+    site.labels("m").store_offset(0, 10, batches=0)
     assert labels.settle(0, SECOND, 2) == 10
-    assert site.requests("m").labels_progress(0) == (2, 0)
+    assert site.labels("m").progress(0) == (2, 0)
 
 
 def test_partitions_beyond_those_that_were_there_at_first_were_added_later(shards: TopicProgress) -> None:

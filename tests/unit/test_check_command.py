@@ -28,13 +28,16 @@ def test_what_is_asked_about_a_binary_classifier_is_told(
     line = told(tmp_path, capsys, f"{{task: performance, positive_class: spam, {BUDGET}}}")
     assert line.startswith(
         "assessment asked: What are precision and recall on class spam, at every threshold? "
-        "Asks by positive_score (thompson); at most 50 labels in all"
+        "Requests labels by positive_score (thompson); at most 50 labels in total"
     )
 
 
 def test_labels_of_an_ensemble_are_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = told(tmp_path, capsys, f"{{task: ensemble, positive_class: spam, members: [a, b], {BUDGET}}}")
-    assert "How precise are the ensemble and its members on class spam? Asks by __votes__ (planned)" in line
+    assert (
+        "How precise are the ensemble and its members on class spam? Requests labels by __votes__ (planned)"
+        in line
+    )
 
 
 def test_an_identification_tells_which_end_it_looks_for(
@@ -79,8 +82,8 @@ def test_a_class_mix_that_is_too_large_to_be_kept_is_told_and_not_refused(
     lines = listed(tmp_path, capsys, GROUPED, "{attribute_values: 1000000}")
     assert not any("drift of classes" in line for line in lines)
     assert lines[-1] == (
-        "warning: no drift of predicted classes by where: 1,000,000 values x 2 classes are more than "
-        "2,000,000; lower bounds.attribute_values to keep it"
+        "warning: no drift of predicted classes by where: 1,000,000 values x 2 classes exceed "
+        "2,000,000; to enable it, lower bounds.attribute_values"
     )
 
 

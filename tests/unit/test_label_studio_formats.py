@@ -19,14 +19,10 @@ from service.domain.label_studio import (
     NotUnderstood,
     TooMany,
     Unusable,
-    choices_of,
-    class_of,
-    kind_of,
-    labelling_configuration,
     read_export,
     read_hook,
-    text_of,
 )
+from service.domain.label_studio_tasks import choices_of, class_of, kind_of, labelling_configuration, text_of
 
 
 def told(*tasks: Any) -> list[Annotation | Unusable]:

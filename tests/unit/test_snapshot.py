@@ -162,7 +162,7 @@ def test_the_terminal_marks_groups_that_are_partial_and_attributes_with_folded_v
     text = console.file.getvalue()
     assert "dog (partial: up to 12% in __other__)" in text
     assert "cat (partial" not in text
-    assert "attribute customer: 7.0 % of traffic in __other__; 1,000 values have groups" in text
+    assert "attribute customer: 7.0% of traffic in __other__; 1,000 values have groups" in text
     assert "attribute region" not in text
 
 

@@ -25,5 +25,5 @@ def test_a_time_is_told_as_it_may_be_written() -> None:
 
 @pytest.mark.parametrize("text", ["noon", "", "2026-13-01", "999999999d"])
 def test_what_is_no_time_is_refused(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="is no time"):
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a time"):
         moment(text)

@@ -15,6 +15,7 @@ import yaml
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
+from service.app.docgen.generated_files import page_template
 from service.app.docgen.schemas import in_words, schema_of, table
 from service.config.loader import ENVIRONMENT_PREFIX, PLAIN_TEXT_KEYS, RESERVED_VARIABLES, WORD_LIST_KEYS
 from service.config.settings import Settings
@@ -30,44 +31,6 @@ _SECTIONS: dict[Any, tuple[str, KeyPath]] = {
 """Of maps and lists of sections: their type in words, and what stands in a path for an entry."""
 
 _SOME_TASKS = "A key whose meaning begins with names of tasks is accepted with these tasks alone."
-
-_EXAMPLE_MODELS: dict[str, Any] = {
-    "animals": {
-        "classes": ["cat", "dog", "car", "truck"],
-        "groupings": {
-            "class": {"by": "predicted_class"},
-            "kind": {
-                "by": "superclass",
-                "superclasses": {"animal": ["cat", "dog"], "vehicle": ["car", "truck"]},
-            },
-            "region": {"by": "attribute", "attribute": "region"},
-        },
-        "assessments": {
-            "accuracy-by-region": {"grouping": "region", "budget": {"labels": 500, "per_days": 30}},
-            "worst-class": {
-                "task": "identification",
-                "grouping": "class",
-                "budget": {"labels": 200},
-            },
-            "cats-or-dogs": {
-                "task": "comparison",
-                "between": ["cat", "dog"],
-                "grouping": "class",
-                "budget": {"labels": 100},
-            },
-        },
-        "alerts": {"min_accuracy": 0.9, "max_ece": 0.1},
-        "costs": {"mistakes": [{"true": "cat", "predicted": "dog", "cost": 10}]},
-    }
-}
-
-_EXAMPLE_VENDORS: dict[str, Any] = {
-    "acme": {
-        "models": ["animals"],
-        "token_sha256": ["7db61e6ae1a5c3bbd9e9ff4a1d6c3b1a9b0d4c51d3d4c2de9d2b5e1f1a7f0c42"],
-        "label_keys": ["0000-an-example-run-credence-vendors-key-0000"],
-    }
-}
 
 _FAULTY_EXAMPLE = """\
 models:
@@ -89,7 +52,7 @@ _FAULTS = [
 
 def configuration_page() -> str:
     """The text of `docs/configuration.md`."""
-    return _PAGE.format(
+    return page_template("configuration.md").format(
         prefix=ENVIRONMENT_PREFIX,
         reserved=", ".join(f"`{name}`" for name in sorted(RESERVED_VARIABLES)),
         plain=", ".join(f"`{key}`" for key in sorted(PLAIN_TEXT_KEYS)),
@@ -185,79 +148,7 @@ _ExampleDumper.add_representer(
 
 
 def _example() -> str:
-    settings = Settings.model_validate({"models": _EXAMPLE_MODELS, "vendors": _EXAMPLE_VENDORS})
+    settings = Settings.model_validate(yaml.safe_load(page_template("example.yaml")))
     return yaml.dump(
         settings.model_dump(exclude_none=True), Dumper=_ExampleDumper, sort_keys=False, width=100
     )
-
-
-_PAGE = """\
-# Configuration
-
-Credence reads one YAML file and the `{prefix}*` environment once, when it starts. This page is made from
-the models that check them, in `service/config`.
-
-## A complete example
-
-Every key that has a default is shown with it; only `models` is required.
-
-```yaml
-{example}```
-
-A *name* starts with a letter or a digit, and goes on with letters, digits, `.`, `_` and `-`.
-
-## The environment
-
-A variable overrides the key that its name spells after `{prefix}`, in lower case and with two underscores
-between the levels: `{prefix}REDIS__URL` is `redis.url`.
-
-- Its value is read as YAML: `[a:9092, b:9092]` is a list, `null` is none. Only {plain} are taken as they are;
-  {words} are words with white space between them, such as one a line.
-- With `_FILE` behind the name the value is read from that file, without white space around it:
-  `{prefix}REDIS__URL_FILE=/run/secrets/redis`. This is the way for secrets; giving both is refused.
-- Names are lower-cased, so a model whose name has capitals is configured in the file alone. Names of
-  vendors have none: `{prefix}VENDORS__ACME__LABEL_KEYS_FILE=/run/secrets/acme` names a file with one label
-  key a line.
-- {reserved} belongs to the command line.
-- A variable that spells no key is refused like an unknown key of the file. Kubernetes makes such variables
-  beside a Service called `credence` (`{prefix}SERVICE_HOST`): set `enableServiceLinks: false` in the pod.
-
-## Vendors
-
-Where `vendors` are configured, every label request is one vendor's, and only labels that this vendor has
-signed count. Whether they come over Kafka or the vendor API, every vendor needs a label key.
-
-- `credence vendors token` prints a bearer token for the vendor and its SHA-256 for `token_sha256`;
-  `credence vendors key` prints a label key. To change either, add the new one, have the vendor use it, take
-  the old one away.
-- Which vendor is asked is decided by a hash of request and attempt, in proportion to `share`. Another attempt
-  may be another vendor's, or the same one's.
-- A vendor that is not to be asked any more, about a model or at all, is taken out. Its labels are refused
-  from then on, its corrections too; what it was asked is asked of others as soon as the deadline has passed,
-  if `max_attempts` allows.
-- **With the first vendors** requests that are open already were asked of nobody in particular. Each takes the
-  signed label of any vendor of its model, and is that vendor's from then on; so it is with older answers and
-  their corrections.
-- **Without vendors again** what was asked of a vendor takes no label until it is asked anew, and what a
-  vendor had answered can be corrected no more.
-- A request that was issued before its vendor had a token is not in the vendor API; its next attempt is.
-
-## When something is wrong
-
-Credence does not start, and names every key at fault by its path. Unknown keys, keys of another task and keys
-given twice are errors too, because a misspelt key would otherwise be a setting that silently does not hold.
-Secrets are never shown. The file
-
-```yaml
-{faulty}```
-
-gives
-
-```text
-{message}
-```
-
-## Reference
-
-{sections}
-"""

@@ -5,7 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Mapping
+from importlib import resources
 from pathlib import Path
+
+
+def page_template(name: str) -> str:
+    """Text of a file in `pages/`: prose with fields in braces for `str.format`, or an example."""
+    return resources.files("service.app.docgen").joinpath("pages", name).read_text(encoding="utf-8")
 
 
 def add_check_option(parser: argparse.ArgumentParser) -> None:
@@ -18,13 +24,13 @@ def add_check_option(parser: argparse.ArgumentParser) -> None:
 def write_or_check(
     directory: Path, files: Mapping[str, str], *, check: bool, others: Iterable[str] = ()
 ) -> int:
-    """Write the files and print their paths, or with `check` name those that differ; the exit code.
+    """Write the files and print their paths, or with `check` name those that differ; returns the exit code.
 
     Args:
         directory: where the files belong.
         files: their texts, by path in the directory.
         check: write nothing, and fail if a file is missing or differs.
-        others: files that are in the directory; one that is not among `files` fails in any case.
+        others: files in the directory; any that is not among `files` is an error.
     """
     stale = sorted(set(others) - files.keys())
     for name, text in files.items():

@@ -1,34 +1,24 @@
-"""Makes `docs/metrics.md` from the catalogue."""
+"""The page `docs/metrics.md`, made from the catalogue."""
 
 from __future__ import annotations
 
+from service.app.docgen.generated_files import page_template
+from service.app.docgen.schemas import table
 from service.telemetry.catalogue import CATALOGUE
-
-_HEAD = """# Metrics
-
-Made from the catalogue in `service/telemetry/catalogue.py` by `credence describe metrics`; do not edit by
-hand.
-
-Probabilities, shares and accuracies are ratios between 0 and 1, times are seconds since the epoch.
-`lower` and `upper` are the ends of the credible interval that the model's `interval` asks for.
-Metrics of a model come from the latest snapshot, so every replica that takes snapshots shows them: aggregate
-over replicas with `max`, not with `sum`; never average ratios. A scrape computes no estimates.
-
-Of a grouping with more groups than `bounds.metric_groups`, those that alert, the least accurate and the least
-known for their traffic have series of their own; group `other` stands for the rest. `/metrics` speaks
-OpenMetrics and the classic text format, whichever is asked for.
-
-| metric | type | unit | labels | meaning |
-| --- | --- | --- | --- | --- |
-"""
 
 
 def metrics_page() -> str:
-    """The page as Markdown."""
-    rows = (
-        f"| `{spec.name}` | {spec.kind} | {spec.unit} "
-        f"| {', '.join(f'`{label}`' for label in spec.labels) or 'none'} "
-        f"| {spec.meaning.replace('__other__', '`__other__`')} |"
+    """The text of `docs/metrics.md`."""
+    rows = [
+        (
+            f"`{spec.name}`",
+            spec.kind,
+            spec.unit,
+            ", ".join(f"`{label}`" for label in spec.labels) or "none",
+            spec.meaning.replace("__other__", "`__other__`"),
+        )
         for spec in CATALOGUE
+    ]
+    return page_template("metrics.md").format(
+        metrics=table(("metric", "type", "unit", "labels", "meaning"), rows)
     )
-    return _HEAD + "\n".join(rows) + "\n"

@@ -19,18 +19,16 @@ _COLUMNS: Final[dict[Columns, str]] = {
     "class_bins": "predicted class and score bin",
     "bins": "score bin",
     "classes": "predicted class",
-    "challenge": "what the challenger says",
+    "challenge": "prediction of the challenger",
 }
 
 _THOUSAND: Final = 1_000
 
 
 def table_lines(space: CellSpace, limit: int) -> Iterator[str]:
-    """Rows, columns, size and purpose of every table, the sum, and what is not kept.
+    """Rows, columns, size and purpose of every table, their sum, and what is not kept.
 
-    Args:
-        space: what tells the model's predictions apart.
-        limit: bytes that all tables may take in one partition.
+    All tables of one partition may take `limit` bytes.
     """
     specs = tables(space)
     for spec in specs:
@@ -47,17 +45,17 @@ def table_lines(space: CellSpace, limit: int) -> Iterator[str]:
         rows, classes = space.bounds.attribute_values, len(space.classes)
         yield (
             f"warning: no drift of predicted classes by {attribute}: {rows:,} values x {classes:,} classes "
-            f"are more than {MOST_MIX_ENTRIES:,}; lower bounds.attribute_values to keep it"
+            f"exceed {MOST_MIX_ENTRIES:,}; to enable it, lower bounds.attribute_values"
         )
 
 
 def in_bytes(size: int) -> str:
-    """A size in the largest unit of which there is one: `240.5 kB`."""
-    told, units = float(size), ["B", "kB", "MB", "GB"]
-    while told >= _THOUSAND and len(units) > 1:
-        told /= _THOUSAND
+    """A size in its largest unit: `240.5 kB`."""
+    number, units = float(size), ["B", "kB", "MB", "GB"]
+    while number >= _THOUSAND and len(units) > 1:
+        number /= _THOUSAND
         units.pop(0)
-    return f"{size} B" if units[0] == "B" else f"{told:.1f} {units[0]}"
+    return f"{size} B" if units[0] == "B" else f"{number:.1f} {units[0]}"
 
 
 def _name(spec: TableSpec) -> str:

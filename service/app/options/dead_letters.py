@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from service.app.options.commands import add_actions, add_command, add_confirmation
 from service.domain.times import HOW_TIMES_ARE_WRITTEN, moment
 
 DESCRIPTION = """\
-Messages that could not be used, from the dead-letter topic.
+Dead letters are messages that Credence could not use. It keeps them in the dead-letter topic.
 
-`list` shows them with the reason and where each stood; never their content, which may be private, unless
---values asks for it. `replay` sends their messages back to the topic, partition and time that they came from,
-each once: Redis holds what was sent. Without --yes, it only shows what it would do.
+`list` shows each one with its reason and its place in the source topic. It shows message contents, which may
+be private, only with --values. `replay` sends messages back to the topic, partition and time that they came
+from. Redis remembers what was sent, so each message is sent once. Without --yes, `replay` sends nothing.
 """
 
 EPILOG = f"""\
@@ -21,53 +22,40 @@ EPILOG = f"""\
 examples:
   credence dead-letters list --summary
   credence dead-letters list --since 2h --reason unknown_class --json
-  credence dead-letters replay --reason unknown_class --since 1d           what would be sent
+  credence dead-letters replay --reason unknown_class --since 1d           show what would be sent
   credence dead-letters replay --reason unknown_class --since 1d --yes     send it
 """
 
 
 def add_parser(commands: Any, configured: argparse.ArgumentParser) -> None:
-    """Add the command.
+    """Add the command; `configured` has the option that names the configuration."""
+    text = "list dead letters, and redrive them after the fix"
+    actions = add_actions(commands, "dead-letters", text, about=DESCRIPTION, epilog=EPILOG)
+    parents = configured, _filter_options()
 
-    Args:
-        commands: of the command line.
-        configured: has the option that names the configuration.
-    """
-    parser = commands.add_parser(
-        "dead-letters",
-        help="list dead letters, and redrive them after the fix",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    chosen = _filter_options()
-
-    listing = actions.add_parser("list", help="show them", parents=[configured, chosen])
+    listing = add_command(actions, "list", "dead_letters_command:list_letters", "show dead letters", *parents)
     shape = listing.add_mutually_exclusive_group()
     shape.add_argument("--summary", action="store_true", help="count them by source topic and reason")
     shape.add_argument("--json", action="store_true", help="one JSON object per line instead of a table")
     listing.add_argument(
-        "--values", action="store_true", help="show the messages too; they may hold what is private"
+        "--values", action="store_true", help="show message contents too; they may be private"
     )
-    listing.set_defaults(command="service.app.dead_letters_command:list_letters")
 
-    again = actions.add_parser("replay", help="send them back", parents=[configured, chosen])
-    really = again.add_mutually_exclusive_group()
-    really.add_argument("--dry-run", action="store_true", help="show what would be sent (the default)")
-    really.add_argument("--yes", action="store_true", help="send")
+    again = add_command(
+        actions, "replay", "dead_letters_command:replay_letters", "send messages back", *parents
+    )
+    add_confirmation(again, dry_run="show what would be sent", yes="send")
     again.add_argument(
         "--retry-unfinished",
         action="store_true",
-        help="send those too whose earlier replay was cut off; look first whether they arrived",
+        help="also send messages whose earlier replay was interrupted; check first whether they arrived",
     )
     again.add_argument(
         "--not-read-again",
         action="store_true",
-        help="send also predictions that a change of classes made valid, because the topic no longer held "
-        "them when it was read again; predictions that it still held would count twice",
+        help="also send predictions that a change of classes made valid, if the topic no longer held them "
+        "when it was read again; predictions that it still held would count twice",
     )
-    again.set_defaults(command="service.app.dead_letters_command:replay_letters")
 
 
 def _filter_options() -> argparse.ArgumentParser:
@@ -78,7 +66,7 @@ def _filter_options() -> argparse.ArgumentParser:
     which.add_argument("--partition", type=int, metavar="P", help="partition that it came from")
     which.add_argument("--since", type=moment, metavar="TIME", help="written at this time or later")
     which.add_argument("--until", type=moment, metavar="TIME", help="written before this time")
-    which.add_argument("--limit", type=_positive, metavar="N", help="at most so many, the oldest first")
+    which.add_argument("--limit", type=_positive, metavar="N", help="at most N, the oldest first")
     return options
 
 

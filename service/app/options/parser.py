@@ -1,7 +1,7 @@
 """The parser of the whole command line.
 
-A command is named as `module:function`, and its module is imported when it is run, so that help, version and
-mistakes are answered at once, whatever the commands need.
+A command is named as `module:function`, and its module is imported when the command runs. So help, version
+and usage errors need no library, and come at once.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from typing import Any, Final
 from service import __version__
 from service.app.docgen.generated_files import add_check_option
 from service.app.options import dead_letters, layouts, reference
+from service.app.options.commands import add_command
 from service.replay.options import parser as replay
 
 DESCRIPTION = """\
-Credence watches deployed classifiers with few labels. It streams a model's predictions from
-Kafka into Redis, keeps Bayesian beliefs about every group's accuracy and calibration, asks by Thompson
-sampling for the labels that tell most, and shows credible intervals through Prometheus.
+Credence monitors deployed classifiers with few labels. It reads a model's predictions from Kafka, estimates
+the accuracy and calibration of every group, requests the most informative labels by Thompson sampling, and
+exports credible intervals to Prometheus.
 
 Start with `credence demo`, which brings its own broker and Redis. In production, write a configuration
-(docs/configuration.md), look at it with `credence check`, create the topics, and run.
+(docs/configuration.md), check it with `credence check`, create the topics with `credence topics create`, and
+start `credence run`.
 """
 
 EPILOG = """\
@@ -57,13 +59,11 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     configured = _configured()
     _add_operations(commands, configured)
-    _add_vendors(commands)
     dead_letters.add_parser(commands, configured)
     layouts.add_parser(commands, configured)
     reference.add_parser(commands, configured)
     replay.add_parser(commands)
-    _add_contract(commands)
-    _add_describe(commands)
+    _add_documents(commands)
     _add_demo(commands, configured)
     return parser
 
@@ -85,98 +85,73 @@ def _configured() -> argparse.ArgumentParser:
 def _add_operations(commands: Any, configured: argparse.ArgumentParser) -> None:
     """Add the commands that run Credence, and prepare it."""
 
-    def add(name: str, command: str, text: str) -> argparse.ArgumentParser:
-        sub: argparse.ArgumentParser = commands.add_parser(
-            name, help=text, description=text, parents=[configured]
-        )
-        sub.set_defaults(command=command)
-        return sub
+    def add(name: str, function: str, text: str) -> argparse.ArgumentParser:
+        return add_command(commands, name, function, text, configured)
 
-    add("check", "service.app.check_command:check", "validate the configuration and say what it would do")
-    add("run", "service.app.role_command:run", "run everything in one process")
+    add("check", "check_command:check", "validate the configuration and show what it does")
+    run = add("run", "role_command:play", "run everything in one process")
+    run.set_defaults(roles=["predictions", "labels", "schedule", "serve"])
     consume = add(
         "consume",
-        "service.app.role_command:consume",
-        "run one consumer alone; as many processes as partitions share the work",
+        "role_command:play",
+        "run one consumer; processes share the work, at most one for each partition",
     )
-    consume.add_argument("what", choices=["predictions", "labels"], help="what is consumed")
-    add(
-        "schedule",
-        "service.app.role_command:schedule",
-        "run the rounds alone; of any number of replicas one asks for labels",
-    )
-    add(
-        "serve",
-        "service.app.role_command:serve",
-        "serve the status page and its API alone, without asking for labels",
-    )
-    topics = add("topics", "service.app.topics_command:topics", "create the Kafka topics")
-    topics.add_argument(
-        "action", choices=["create"], help="what to do; topics that exist are left as they are"
-    )
-    rights = add(
-        "rights", "service.app.rights_command:rights", "tell what every role must be allowed, and no more"
-    )
+    consume.add_argument("roles", nargs=1, choices=["predictions", "labels"], help="topic to consume")
+    schedule = add("schedule", "role_command:play", "run the rounds; one of all replicas requests labels")
+    schedule.set_defaults(roles=["schedule"])
+    serve = add("serve", "role_command:play", "serve the status page and its API, without requesting labels")
+    serve.set_defaults(roles=["serve"])
+    topics = add("topics", "topics_command:topics", "create the Kafka topics")
+    topics.add_argument("action", choices=["create"], help="create topics that do not exist")
+    rights = add("rights", "rights_command:rights", "print the rights that every role needs, and no more")
     rights.add_argument(
         "where",
         choices=sorted(RIGHTS),
-        help="redis: lines of an ACL file, still without passwords; kafka: arguments of kafka-acls.sh",
+        help="redis: lines of an ACL file, without passwords; kafka: arguments of kafka-acls.sh",
     )
-    add(
-        "status",
-        "service.app.status_command:status",
-        "show what is believed now, as tables in the terminal",
+    add("status", "status_command:status", "show the current estimates as tables in the terminal")
+
+
+def _add_documents(commands: Any) -> None:
+    """Add the commands that write secrets, files and pages."""
+    about = """\
+Print a new bearer token of the vendor API with its SHA-256, or a new label key. Nothing is stored: put the
+SHA-256 or the key into the configuration, and give the vendor the secret."""
+    text = "make a secret for a labelling vendor"
+    vendors = add_command(commands, "vendors", "vendors_command:vendors", text, about=about)
+    vendors.add_argument("what", choices=["token", "key"], help="kind of secret")
+
+    about = "Write JSON Schemas, the AsyncAPI document and the page of all messages."
+    contract = add_command(
+        commands, "contract", "docs_command:contract", "write the message contract", about=about
     )
+    _add_files(contract, "docs/contract")
 
-
-def _add_vendors(commands: Any) -> None:
-    vendors = commands.add_parser(
-        "vendors",
-        help="make a secret for a labelling vendor",
-        description="Print a new bearer token of the vendor API with its SHA-256, or a new label key. "
-        "Nothing is stored: put SHA-256 or key into the configuration, and give the vendor the secret.",
-    )
-    vendors.add_argument("what", choices=["token", "key"], help="which secret")
-    vendors.set_defaults(command="service.app.vendors_command:vendors")
-
-
-def _add_contract(commands: Any) -> None:
-    contract = commands.add_parser(
-        "contract",
-        help="write the message contract",
-        description="Write JSON Schemas, the AsyncAPI document and the page of all messages.",
-    )
-    contract.add_argument("directory", nargs="?", type=Path, default=Path("docs/contract"), metavar="DIR")
-    add_check_option(contract)
-    contract.set_defaults(command="service.app.contract_command:contract")
-
-
-def _add_describe(commands: Any) -> None:
-    describe = commands.add_parser(
-        "describe",
-        help="write a page of the docs",
-        description="Write docs/configuration.md, docs/metrics.md or docs/rights.md from the code.",
+    about = "Write docs/configuration.md, docs/metrics.md or docs/rights.md from the code."
+    describe = add_command(
+        commands, "describe", "docs_command:describe", "write a page of the docs", about=about
     )
     describe.add_argument("page", choices=sorted(PAGES))
-    describe.add_argument("directory", nargs="?", type=Path, default=Path("docs"), metavar="DIR")
-    add_check_option(describe)
-    describe.set_defaults(command="service.app.describe_command:describe")
+    _add_files(describe, "docs")
+
+
+def _add_files(parser: argparse.ArgumentParser, directory: str) -> None:
+    parser.add_argument("directory", nargs="?", type=Path, default=Path(directory), metavar="DIR")
+    add_check_option(parser)
 
 
 def _add_demo(commands: Any, configured: argparse.ArgumentParser) -> None:
-    demo = commands.add_parser(
-        "demo",
-        help="see it work on a real classifier, with a broker and a Redis of its own",
-        description="Train classifiers on handwritten digits, stream their predictions through a real "
-        "broker, degrade one of two cameras half-way, and watch Credence find it with few labels.",
-        parents=[configured],
-    )
+    about = """\
+Train classifiers on handwritten digits, stream their predictions through a real broker, degrade one of two
+cameras half-way, and watch Credence detect it with few labels."""
+    text = "watch it work on a real classifier, with its own broker and Redis"
+    demo = add_command(commands, "demo", "demo_command:demo", text, configured, about=about)
     demo.add_argument(
         "part",
         nargs="?",
         choices=["producer", "labeller"],
-        help="play this part alone, against the Kafka of the configuration, until it is stopped; the whole "
-        "demo brings servers and a configuration of its own",
+        help="run only this part, with the Kafka of the configuration, until it is stopped; the whole demo "
+        "brings its own servers and configuration",
     )
     demo.add_argument(
         "--seconds",
@@ -188,6 +163,5 @@ def _add_demo(commands: Any, configured: argparse.ArgumentParser) -> None:
         "--seed",
         type=int,
         default=int(os.environ.get("DEMO_SEED", "1")),
-        help="decides images, cameras, draws and answers of the whole demo (default: $DEMO_SEED, else 1)",
+        help="seed of images, cameras, draws and answers (default: $DEMO_SEED, else 1)",
     )
-    demo.set_defaults(command="service.app.demo_command:demo")

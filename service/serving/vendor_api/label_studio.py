@@ -10,17 +10,8 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from service.config.vendors import VendorApiSettings
-from service.domain.label_studio import (
-    MOST_ENTRIES,
-    NotUnderstood,
-    Shown,
-    TooMany,
-    kind_of,
-    labelling_configuration,
-    read_export,
-    read_hook,
-    text_of,
-)
+from service.domain.label_studio import MOST_ENTRIES, NotUnderstood, TooMany, read_export, read_hook
+from service.domain.label_studio_tasks import Shown, kind_of, labelling_configuration, text_of
 from service.domain.messages import LabelRequest
 from service.serving.vendor_api.api import Desk, ModelName, encoded, vendor_of
 from service.serving.vendor_api.label_studio_import import Settling

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from service.domain.label_studio import Annotation, Unusable, class_of
+from service.domain.label_studio import Annotation, Unusable
+from service.domain.label_studio_tasks import class_of
 from service.serving.vendor_api.desk import ModelDesk, VendorDesk
 from service.serving.vendor_api.labels import Said
 from service.serving.vendor_api.problems import Kind

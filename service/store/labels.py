@@ -1,0 +1,114 @@
+"""Labels applied to their requests: they answer, correct, skip or retract, and leave outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from service.domain.errors import FlushRefused
+from service.store.claims import ClaimableSets
+from service.store.connection import Argument, Connection, ModelStore, unavailable_when_away
+from service.store.keys import ModelKeys
+from service.store.records import Given, encode_packed
+from service.store.request_registry import class_digest, item_digest, place_of
+from service.store.requests import OpenRequest
+
+
+@dataclass(frozen=True)
+class LabelEvent:
+    """One label, checked and ready to be applied.
+
+    Attributes:
+        digest: 16 hexadecimal digits that differ between different labels for one request.
+        true_class: empty for a skip and a retraction.
+        time: seconds since the epoch.
+        vendor: who signed it; empty if no vendors are configured.
+    """
+
+    request_id: str
+    item_id: str
+    kind: str
+    true_class: str
+    digest: str
+    time: float
+    annotator: str
+    vendor: str = ""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What became of a label.
+
+    Attributes:
+        status: `applied`, `duplicate`, or the reason to reject it.
+        closed: the request that was open until this label came, if it was.
+    """
+
+    status: str
+    closed: OpenRequest | None
+
+
+class LabelStore(ModelStore):
+    """The labels of one model.
+
+    Args:
+        connection: to Redis.
+        keys: of the model.
+        closed_seconds: how long a label may be corrected or retracted.
+        outcome_limit: outcomes to keep, about.
+    """
+
+    def __init__(
+        self, connection: Connection, keys: ModelKeys, *, closed_seconds: int, outcome_limit: int
+    ) -> None:
+        super().__init__(connection, keys)
+        self._closed_seconds = closed_seconds
+        self._outcome_limit = outcome_limit
+
+    def apply(self, partition: int, labels: Sequence[LabelEvent], *, now: float) -> list[Applied]:
+        """Apply at least one label of a partition, each at most once.
+
+        Their order matters only within one request.
+        """
+        keys = self._keys
+        names = [keys.open, keys.deadlines, keys.outbox, keys.outcomes, keys.tallies]
+        names += [keys.labels(partition), keys.claims]
+        arguments: list[Argument] = [self._outcome_limit, self._closed_seconds, now, len(labels)]
+        claimable = ClaimableSets(keys, behind=len(names) + 2 * len(labels))
+        for label in labels:
+            place = place_of(label.request_id)
+            names += [keys.request(label.request_id), keys.asked(place.bucket)]
+            arguments += [label.request_id, place.field, item_digest(label.item_id, label.vendor)]
+            # Before vendors were configured, nobody in particular was asked.
+            arguments += [item_digest(label.item_id) if label.vendor else b"", label.kind]
+            arguments += [class_digest(label.true_class), bytes.fromhex(label.digest)]
+            arguments.append(encode_packed(Given(label.true_class, label.time, label.annotator)))
+            arguments.append(claimable.position(label.vendor))
+        replies = self._connection.run("apply_labels", names + claimable.names, arguments)
+        return [_applied(reply) for reply in replies]
+
+    def progress(self, partition: int) -> tuple[int | None, int]:
+        """Offset of the first label that is not applied yet, None if none was; and batches ever applied."""
+        with unavailable_when_away():
+            offset, batches = self._connection.client.hmget(
+                self._keys.labels(partition), "next_offset", "batches"
+            )
+        return None if offset is None else int(offset), int(batches or 0)
+
+    def store_offset(self, partition: int, offset: int, *, batches: int) -> None:
+        """Store the offset of the first label that is not applied yet.
+
+        Raises:
+            FlushRefused: Redis knows another number of applied batches: it lost some, or another consumer
+                applies labels of this partition too.
+        """
+        reply = self._connection.run("store_labels_offset", [self._keys.labels(partition)], [offset, batches])
+        if reply != b"ok":
+            raise FlushRefused(f"labels of partition {partition} may be lost; read on from the stored offset")
+
+
+def _applied(reply: bytes) -> Applied:
+    status, _, closed = reply.partition(b" ")
+    return Applied(status.decode(), msgspec.json.decode(closed, type=OpenRequest) if closed else None)
