@@ -12,11 +12,10 @@ import numpy as np
 from service.domain.arrays import Flags, Indices
 from service.domain.errors import RecordingError
 from service.replay.ensemble_command import same_items
-from service.replay.options.arguments import INTERVAL
-from service.replay.options.challenge import MARGIN, TASK
-from service.replay.progress import Advance
+from service.replay.options import CHALLENGE, INTERVAL, MARGIN
 from service.replay.recording import Recording
 from service.replay.tables import Cell, Table
+from service.replay.workers import Advance
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
 
 AIMED: Final = 0.8
@@ -115,10 +114,10 @@ def challenge_tables(
     """
     if len(recordings) != _PAIR:
         raise RecordingError(
-            TASK, f"it compares two recordings, the champion's first; there are {len(recordings)}"
+            CHALLENGE, f"it compares two recordings, the champion's first; there are {len(recordings)}"
         )
     if options.plots:
-        raise RecordingError("--plots", f"the task {TASK} draws nothing; leave it out")
+        raise RecordingError("--plots", f"the task {CHALLENGE} draws nothing; leave it out")
     same_items(recordings)
     first, second = recordings
     champion, challenger = (each.predicted == each.labels for each in recordings)

@@ -8,7 +8,6 @@ import numpy as np
 
 from service.domain.arrays import Floats, Indices, Ints
 from service.domain.errors import RecordingError
-from service.replay.corruption import CORRUPTIONS
 from service.replay.recording import Recording
 
 _SEED = 0
@@ -19,7 +18,6 @@ VOTERS_TRAINING_IMAGES = 300
 """So few that digits are confused often enough for members of an ensemble to differ."""
 
 _BRIGHTEST = 16.0
-_PIXELS = 8
 
 
 class Split(NamedTuple):
@@ -56,24 +54,24 @@ def logistic_regression() -> Any:
     return LogisticRegression(C=5.0, max_iter=1_000)
 
 
-def digits_recordings(corruption: str | None = None) -> list[Recording]:
-    """`digits_logistic`, moderately confident, and `digits_naive_bayes`, badly overconfident.
-
-    Both are trained on the same few images and recorded on the 1,647 others; they are the same every time.
-
-    Args:
-        corruption: what is done to the images that are recorded, and to no others; one of `CORRUPTIONS`.
+def digits_split() -> Split:
+    """The images of the recordings that `digits_recordings` makes; the same every time.
 
     Raises:
         RecordingError: scikit-learn is missing.
     """
-    split = split_digits(_TRAINING_IMAGES, np.random.default_rng(_SEED))
-    if corruption is not None:
-        # Of all images, so that those for training can be left as they are.
-        square = split.images.reshape(-1, _PIXELS, _PIXELS)
-        corrupted = CORRUPTIONS[corruption](square, np.random.default_rng(_SEED)).reshape(len(square), -1)
-        corrupted[split.training] = split.images[split.training]
-        split = split._replace(images=corrupted)
+    return split_digits(_TRAINING_IMAGES, np.random.default_rng(_SEED))
+
+
+def digits_recordings(split: Split | None = None) -> list[Recording]:
+    """`digits_logistic`, moderately confident, and `digits_naive_bayes`, badly overconfident.
+
+    Both are trained on the same few images and recorded on the 1,647 others; they are the same every time.
+
+    Raises:
+        RecordingError: scikit-learn is missing.
+    """
+    split = split or digits_split()
     return _recorded(split, {"digits_logistic": logistic_regression(), "digits_naive_bayes": _naive_bayes()})
 
 

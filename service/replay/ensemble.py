@@ -11,7 +11,7 @@ The truth is the precision that all labels of the pool tell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import get_args
@@ -20,7 +20,7 @@ import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices
 from service.monitoring.ensembles import ITSELF
-from service.replay.study import Workers
+from service.replay.workers import Advanced, Workers
 from service.statistics import beta as betas
 from service.statistics.member_beliefs import member_beliefs
 from service.statistics.sample_sharing import Mixing, pattern_masks, plan_sharing
@@ -154,14 +154,9 @@ class EnsembleStudy:
         if max(self.labels) > self.items.called.min():
             raise ValueError("no member can have more labels than items that it calls positive")
 
-    def run(self, labels: int, workers: Workers, progress: Callable[[int], None] | None = None) -> list[Run]:
+    def run(self, labels: int, workers: Workers, advanced: Advanced | None = None) -> list[Run]:
         """All runs with so many labels for each member."""
-        found = []
-        for each in workers.each(run_once, [(self, labels, number) for number in range(self.runs)]):
-            found.append(each)
-            if progress is not None:
-                progress(1)
-        return found
+        return workers.each(run_once, [(self, labels, number) for number in range(self.runs)], advanced)
 
 
 def run_once(study: EnsembleStudy, labels: int, number: int) -> Run:

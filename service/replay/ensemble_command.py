@@ -12,12 +12,10 @@ from service.monitoring.ensembles import ITSELF
 from service.replay.ensemble import EnsembleStudy, VotedItems
 from service.replay.ensemble_summary import Found, draw_ensemble, ensemble_summary
 from service.replay.one_class import chosen_class, positive_classes
-from service.replay.options.arguments import INTERVAL
-from service.replay.options.ensemble import LABELS, TASK
-from service.replay.progress import Advance
+from service.replay.options import ENSEMBLE, INTERVAL, LABELS
 from service.replay.recording import Recording, load_recording
-from service.replay.study import Workers
 from service.replay.tables import Table
+from service.replay.workers import Advance, Workers
 from service.statistics.sample_sharing import MOST_MEMBERS
 
 
@@ -108,7 +106,7 @@ def _told_apart(recordings: Sequence[Recording]) -> None:
     """Refuse more members than can be told apart, or two of one name."""
     if len(recordings) >= MOST_MEMBERS:
         raise RecordingError(
-            TASK, f"there are {len(recordings)} members; judge {MOST_MEMBERS - 1} of them at the most"
+            ENSEMBLE, f"there are {len(recordings)} members; judge {MOST_MEMBERS - 1} of them at the most"
         )
     names = [ITSELF, *(recording.name for recording in recordings)]
     for name in names[1:]:
@@ -129,7 +127,7 @@ def _labels(pools: Sequence[VotedItems], options: argparse.Namespace) -> tuple[i
     fewest = min(pools, key=lambda items: int(items.called.min()))
     most = int(fewest.called.min())
     if options.labels is None:
-        return tuple(count for count in LABELS if count <= most) or (most,)
+        return tuple(count for count in LABELS[ENSEMBLE] if count <= most) or (most,)
     labels: tuple[int, ...] = options.labels
     if labels[-1] > most:
         member = fewest.members[int(fewest.called.argmin())]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from service.statistics.mixture import BetaMixture
 from service.statistics.prior_posterior import single
 from service.statistics.ranking import mean_rank, ranks
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _DRAWS = 10_000
 _RELIABILITY_BINS = 10
 _RELIABILITY_MASS = 0.95
@@ -32,26 +35,32 @@ _FEW_LABELS = 100
 """Labels of the reliability diagram that shows how much is known with few."""
 
 
-def draw_results(study: Study, results: Results, directory: Path, name: str = "") -> None:
-    """Write what methods reach with how many labels, as PNG files.
-
-    Args:
-        study: the question.
-        results: of every method.
-        directory: where files go.
-        name: of the experiment, where there are several; part of the titles and of the files' names.
+def draw_results(study: Study, results: Results, directory: Path) -> None:
+    """Write what methods reach with how many labels, as a PNG file.
 
     Raises:
         RecordingError: matplotlib is missing.
     """
+    words = [study.pool.recording.name, study.task, study.metric.replace("_", "-")]
+    words += [f"top{study.top_m}"] if study.task == "identification" else []
+    plots.save(results_figure(study, results), directory / f"{'-'.join(words)}.png")
+
+
+def results_figure(study: Study, results: Results, prefix: str = "") -> Figure:
+    """What methods reach with how many labels; the prefix is of the title.
+
+    Raises:
+        RecordingError: matplotlib is missing.
+    """
+    labels, reference = np.arange(study.budget + 1), None
     if study.task == "identification":
-        labels, measure, unit = np.arange(study.budget + 1), "Mean reciprocal rank", ""
+        measure, unit, reference = "Mean reciprocal rank", "", IDENTIFIED
         series = {
             str(method): result.totals["reciprocal_rank"] / result.totals["runs"]
             for method, result in results.items()
         }
     elif study.task == "comparison":
-        labels, measure, unit = np.arange(study.budget + 1), "Comparisons that are settled", "%"
+        measure, unit = "Comparisons that are settled", "%"
         series = {
             str(method): _settled(result.per_run["first"], result.per_run["never"], study.budget)
             for method, result in results.items()
@@ -59,17 +68,8 @@ def draw_results(study: Study, results: Results, directory: Path, name: str = ""
     else:
         labels, measure, unit = np.array(study.at), "RMSE", "%"
         series = {str(method): result.per_run["rmse"].mean(axis=0) for method, result in results.items()}
-    figure = plots.curves(
-        labels.astype(np.float64),
-        series,
-        measure,
-        unit,
-        reference=IDENTIFIED if study.task == "identification" else None,
-        title=f"{name}. {_asked(study)}" if name else _asked(study),
-    )
-    words = [study.pool.recording.name, _slug(name), study.task, study.metric.replace("_", "-")]
-    words += [f"top{study.top_m}"] if study.task == "identification" else []
-    plots.save(figure, directory / f"{'-'.join(word for word in words if word)}.png")
+    title = f"{prefix}{_asked(study)}"
+    return plots.curves(labels.astype(np.float64), series, measure, unit, reference=reference, title=title)
 
 
 def draw_pool(study: Study, directory: Path) -> None:
@@ -205,7 +205,3 @@ def _all_labels(pool: Pool) -> str:
 def _asked(study: Study) -> str:
     top = f", top {study.top_m}" if study.task == "identification" else ""
     return f"{study.pool.recording.name}: {study.task} of {study.metric.replace('_', ' ')}{top}"
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

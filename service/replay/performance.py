@@ -8,14 +8,14 @@ Perona measure it (CVPR 2013, section 4.3): by the area between the estimated an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from service.domain.arrays import Flags, Floats
-from service.replay.study import Workers
+from service.replay.workers import Advanced, Workers
 from service.statistics.binary.performance import Performance, performance
 from service.statistics.binary.score_bins import UNLABELLED, bin_scores
 from service.statistics.binary.score_mixture import UnlabelledFit, fit_unlabelled
@@ -118,18 +118,12 @@ class PerformanceStudy:
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(pool.positive_class,)))
         return fit_unlabelled(bins, rng, draws=MIXTURE_DRAWS, unit=pool.unit)
 
-    def run(self, labels: int, workers: Workers, progress: Callable[[int], None] | None = None) -> list[Run]:
+    def run(self, labels: int, workers: Workers, advanced: Advanced | None = None) -> list[Run]:
         """All runs with so many labels."""
-        found = []
         # Scores tell the same in all runs, so that is learned here and not in each.
         unlabelled = self.unlabelled
-        for each in workers.each(
-            run_once, [(self, unlabelled, labels, number) for number in range(self.runs)]
-        ):
-            found.append(each)
-            if progress is not None:
-                progress(1)
-        return found
+        numbers = range(self.runs)
+        return workers.each(run_once, [(self, unlabelled, labels, number) for number in numbers], advanced)
 
 
 def run_once(study: PerformanceStudy, unlabelled: UnlabelledFit, labels: int, number: int) -> Run:

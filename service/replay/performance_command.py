@@ -7,14 +7,12 @@ from collections.abc import Iterator
 
 from service.domain.errors import RecordingError
 from service.replay.one_class import SECOND, TWO_CLASSES, positive_classes
-from service.replay.options.arguments import INTERVAL
-from service.replay.options.performance import LABELS
+from service.replay.options import INTERVAL, LABELS, PERFORMANCE
 from service.replay.performance import BinaryScores, PerformanceStudy
 from service.replay.performance_summary import Found, draw_performance, performance_summary
-from service.replay.progress import Advance
 from service.replay.recording import Recording
-from service.replay.study import Workers
 from service.replay.tables import Table
+from service.replay.workers import Advance, Workers
 
 
 def performance_tables(
@@ -58,7 +56,7 @@ def _studies(recording: Recording, options: argparse.Namespace) -> Iterator[Perf
 
 def _labels(recording: Recording, options: argparse.Namespace) -> tuple[int, ...]:
     if options.labels is None:
-        return tuple(count for count in LABELS if count <= recording.size) or (recording.size,)
+        return tuple(count for count in LABELS[PERFORMANCE] if count <= recording.size) or (recording.size,)
     labels: tuple[int, ...] = options.labels
     if labels[-1] > recording.size:
         raise RecordingError(

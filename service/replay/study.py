@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,16 +24,13 @@ from service.replay.measures import (
 )
 from service.replay.pool import Pool
 from service.replay.priors import beliefs_before
+from service.replay.workers import Advanced, Workers, batches
 from service.statistics.bin_beliefs import BinBeliefs
 from service.statistics.priors import FIXED_PRIORS
 from service.statistics.tasks import TASKS, Question, Task
 
 RUNS_AT_ONCE = 100
 """Runs of one batch: enough that numpy's overhead is shared, few enough that arrays stay in the cache."""
-
-Progress = Callable[[int], None]
-
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -69,22 +65,13 @@ class Study:
     mass: float = 0.95
     seed: int = 0
 
-    def run(self, method: Method, workers: Workers, progress: Progress | None = None) -> Result:
+    def run(self, method: Method, workers: Workers, advanced: Advanced | None = None) -> Result:
         """All runs of one method."""
-        batches = workers.map(self, method)
-        first = next(batches)
-        joined = first[1]
-        if progress is not None:
-            progress(first[0])
-        for runs, result in batches:
-            joined = joined.joined(result)
-            if progress is not None:
-                progress(runs)
-        return joined
-
-    def batches(self) -> list[tuple[int, int]]:
-        """First run and number of runs of every batch."""
-        return [(first, min(RUNS_AT_ONCE, self.runs - first)) for first in range(0, self.runs, RUNS_AT_ONCE)]
+        parts = batches(self.runs, RUNS_AT_ONCE)
+        found = workers.each(
+            run_batch, [(self, method, *part) for part in parts], advanced, [runs for _, runs in parts]
+        )
+        return reduce(Result.joined, found)
 
 
 def run_batch(study: Study, method: Method, first: int, runs: int) -> Result:
@@ -165,40 +152,3 @@ def _given(costs: Floats | None) -> Floats:
     if costs is None:
         raise ValueError("a study of costs needs a cost matrix")
     return costs
-
-
-class Workers:
-    """Calls functions many times: here, or in other processes.
-
-    Args:
-        executor: of other processes; None for this one.
-    """
-
-    def __init__(self, executor: ProcessPoolExecutor | None = None) -> None:
-        self._executor = executor
-
-    def each(self, function: Callable[..., Found], arguments: Sequence[tuple[Any, ...]]) -> Iterator[Found]:
-        """What a function finds for each of many arguments, in their order."""
-        if self._executor is None:
-            for given in arguments:
-                yield function(*given)
-            return
-        for future in [self._executor.submit(function, *given) for given in arguments]:
-            yield future.result()
-
-    def map(self, study: Study, method: Method) -> Iterator[tuple[int, Result]]:
-        """Number of runs and result of every batch, in order."""
-        batches = study.batches()
-        found = self.each(run_batch, [(study, method, first, runs) for first, runs in batches])
-        for (_, runs), result in zip(batches, found, strict=True):
-            yield runs, result
-
-
-@contextmanager
-def workers(jobs: int) -> Iterator[Workers]:
-    """Workers in so many processes."""
-    if jobs == 1:
-        yield Workers()
-        return
-    with ProcessPoolExecutor(jobs) as executor:
-        yield Workers(executor)

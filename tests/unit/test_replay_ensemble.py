@@ -15,7 +15,7 @@ from service.replay.ensemble import (
     label_as_planned,
     run_once,
 )
-from service.replay.study import Workers, workers
+from service.replay.workers import Workers, workers
 from service.statistics.vote_patterns import allocate
 
 

@@ -19,7 +19,7 @@ from service.replay.digits import digits_voters
 from service.replay.ensemble import METHODS, SEPARATE, SHARED, EnsembleStudy, Told, VotedItems
 from service.replay.ensemble_command import _studies
 from service.replay.ensemble_summary import Found, draw_ensemble, ensemble_summary
-from service.replay.options.parser import add_parser
+from service.replay.options import add_parser
 from service.replay.recording import Recording
 
 

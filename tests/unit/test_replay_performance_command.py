@@ -15,7 +15,7 @@ from replay_examples import recording
 
 from service.domain.errors import RecordingError
 from service.replay.command import replay
-from service.replay.options.parser import add_parser
+from service.replay.options import add_parser
 from service.replay.performance import RECALLS, BinaryScores, PerformanceStudy, Run
 from service.replay.performance_command import _studies
 from service.replay.performance_summary import Found, draw_performance, performance_summary

@@ -15,7 +15,7 @@ from typing import Any, Final
 from service import __version__
 from service.app.docgen.generated_files import add_check_option
 from service.app.options import dead_letters, layouts, reference
-from service.replay.options import parser as replay
+from service.replay import options as replay
 
 DESCRIPTION = """\
 Credence watches deployed classifiers with few labels. It streams a model's predictions from

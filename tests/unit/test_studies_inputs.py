@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from replay_examples import plain_pool, recording
 
+from benchmarks.studies.corruption import CORRUPTIONS
+from benchmarks.studies.inputs_items import Items
 from service.domain.errors import RecordingError
-from service.replay.corruption import CORRUPTIONS
 from service.replay.digits import digits_recordings
 from service.replay.grouping import equal_size_bins
-from service.replay.inputs import Items
 from service.replay.recording import Recording
 
 BEFORE, AFTER = recording([60, 50, 40]), recording([10, 20, 90], seed=1, name="after")

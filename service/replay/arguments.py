@@ -7,9 +7,6 @@ from dataclasses import fields
 from math import isfinite
 from typing import Any
 
-INTERVAL = 0.95
-"""Probability inside intervals, unless told."""
-
 
 def positive(text: str) -> int:
     """A whole number of 1 or more."""
@@ -26,14 +23,6 @@ def share(text: str) -> float:
     number = _number(text)
     if number is None or not 0 < number < 1:
         raise ArgumentTypeError(f"'{text}' is not a number between 0 and 1")
-    return number
-
-
-def part(text: str) -> float:
-    """A number above 0 that is 1 at the most."""
-    number = _number(text)
-    if number is None or not 0 < number <= 1:
-        raise ArgumentTypeError(f"'{text}' is not a number above 0 that is 1 at the most")
     return number
 
 

@@ -9,10 +9,9 @@ import pytest
 from replay_examples import plain_pool
 from scipy import stats
 
-from service.replay.alarms import RULES, Alarms, AlarmStudy, alarm_batch, alarm_summary
-from service.replay.drift import DRIFTING, FIRST, NO_DRIFT, DriftStudy, Scenario
-from service.replay.options.drift import HEALTHY
-from service.replay.study import Workers, workers
+from benchmarks.studies.drift_alarms import RULES, Alarms, AlarmStudy, alarm_batch, alarm_summary
+from benchmarks.studies.drift_streams import DRIFTING, FIRST, HEALTHY, NO_DRIFT, DriftStudy, Scenario
+from service.replay.workers import Workers, workers
 from service.statistics.grouped_e_processes import GroupedLabels, GroupEvidence, assess_evidence
 
 POOL = plain_pool([90, 80], [10, 20])

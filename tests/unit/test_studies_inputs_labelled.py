@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from replay_examples import plain_pool
 
-from service.replay.inputs import LABELS_ALONE, NO_CHANGE, Items
-from service.replay.inputs_labelled import WAYS, Labelled, LabelStream, Way
-from service.replay.inputs_study import InputsStudy, Seen
-from service.replay.inputs_watched import CHANGED, CHANGING, DRIFT, HEALTHY, ROUND, WINDOW
-from service.replay.study import Workers, workers
+from benchmarks.studies.inputs_items import LABELS_ALONE, NO_CHANGE, Items
+from benchmarks.studies.inputs_labelled import WAYS, Labelled, LabelStream, Way
+from benchmarks.studies.inputs_study import InputsStudy, Seen
+from benchmarks.studies.inputs_watched import CHANGED, CHANGING, DRIFT, HEALTHY, ROUND, WINDOW
+from service.replay.workers import Workers, workers
 from service.statistics.e_processes import log_e_below
 
 GROUPS, RUNS = 5, 3

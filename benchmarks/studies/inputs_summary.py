@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.studies.inputs_items import NO_CHANGE, Change
+from benchmarks.studies.inputs_labelled import WAYS, Labelled
+from benchmarks.studies.inputs_study import InputsStudy, Seen
+from benchmarks.studies.inputs_watched import CHANGED, CHANGING, DRIFT, HEALTHY, MEASURES, ROUND
 from service.domain.arrays import Flags, Floats, Ints
 from service.replay import plots
-from service.replay.inputs import NO_CHANGE, Change
-from service.replay.inputs_labelled import WAYS, Labelled
-from service.replay.inputs_study import InputsStudy, Seen
-from service.replay.inputs_watched import CHANGED, CHANGING, DRIFT, HEALTHY, MEASURES, ROUND
 from service.replay.tables import Cell, Table
 from service.statistics.drift import kolmogorov_smirnov, mix_drift
 

@@ -15,11 +15,15 @@ from typing import Final
 import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices
-from service.replay.options.drift import HEALTHY
 from service.replay.pool import Pool
-from service.replay.study import Workers
+from service.replay.workers import Advanced, Workers, batches
 from service.statistics import beta as betas
 from service.statistics.change_points import what_remains
+
+HEALTHY: Final = 300
+"""Labels before a drift."""
+
+SHAPES: Final = ("abrupt", "ramp", "recurring")
 
 DRIFTING: Final = 600
 """Labels from its beginning to the end of the stream."""
@@ -125,8 +129,7 @@ class DriftStudy:
 
     def batches(self) -> list[tuple[int, int]]:
         """The first run of every batch, and how many there are in it."""
-        firsts = range(0, self.runs, _RUNS_AT_ONCE)
-        return [(first, min(_RUNS_AT_ONCE, self.runs - first)) for first in firsts]
+        return batches(self.runs, _RUNS_AT_ONCE)
 
     def streams(self, scenario: Scenario, first: int, runs: int) -> tuple[Flags, Floats]:
         """Those of one batch, as `streams` makes them, the same whenever they are asked for."""
@@ -135,15 +138,11 @@ class DriftStudy:
         return streams(self.pool, scenario, runs, rng)
 
     def run(
-        self, scenario: Scenario, workers: Workers, progress: Callable[[int], None] | None = None
+        self, scenario: Scenario, workers: Workers, advanced: Advanced | None = None
     ) -> dict[str, Followed]:
         """All runs under one drift, by method."""
-        batches = [(self, scenario, first, runs) for first, runs in self.batches()]
-        found: list[dict[str, Followed]] = []
-        for (*_, runs), each in zip(batches, workers.each(run_batch, batches), strict=True):
-            found.append(each)
-            if progress is not None:
-                progress(runs)
+        arguments = [(self, scenario, first, runs) for first, runs in self.batches()]
+        found = workers.each(run_batch, arguments, advanced, [runs for *_, runs in arguments])
         return {name: Followed.joined([each[name] for each in found]) for name in self.methods}
 
 

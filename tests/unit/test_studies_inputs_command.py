@@ -1,8 +1,7 @@
-"""`credence replay --task drift --after`: what it asks, prints and draws."""
+"""`python -m benchmarks.studies.inputs`: what it asks, prints and draws."""
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,15 +11,14 @@ import numpy as np
 import pytest
 from replay_examples import plain_pool, recording
 
+from benchmarks.studies.inputs import changes, inputs_tables, parser
+from benchmarks.studies.inputs_items import NO_CHANGE, Change, Items
+from benchmarks.studies.inputs_labelled import WAYS, Labelled
+from benchmarks.studies.inputs_study import InputsStudy, Seen
+from benchmarks.studies.inputs_summary import inputs_summary
+from benchmarks.studies.inputs_watched import CHANGED, CHANGING, HEALTHY, ROUND, Watched
+from benchmarks.studies.running import run_study
 from service.domain.errors import RecordingError
-from service.replay.command import replay
-from service.replay.inputs import NO_CHANGE, Change, Items
-from service.replay.inputs_command import changes
-from service.replay.inputs_labelled import WAYS, Labelled
-from service.replay.inputs_study import InputsStudy, Seen
-from service.replay.inputs_summary import inputs_summary
-from service.replay.inputs_watched import CHANGED, CHANGING, HEALTHY, ROUND, Watched
-from service.replay.options.parser import add_parser
 from service.replay.recording import Recording
 
 ACCURACY = "accuracy of the group, and what it is told by"
@@ -39,12 +37,8 @@ def saved(folder: Path, made: Recording, name: str) -> Path:
     return path
 
 
-def run(*words: object) -> int:
-    parser = argparse.ArgumentParser()
-    add_parser(parser.add_subparsers())
-    options = parser.parse_args(["replay", *map(str, words), "--task", "drift", "--runs", "1"])
-    code: int = replay(options)
-    return code
+def run(*words: object) -> None:
+    run_study(inputs_tables, parser().parse_args([*map(str, words), "--runs", "1"]))
 
 
 @pytest.fixture
@@ -61,7 +55,7 @@ def test_all_that_was_asked_for_is_told(
     before: Path, after: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ("--after", after, "--after", "hard", "--mixed", "0.8", "--groups", "3", "--per-label", "5000")
-    assert run(before, *asked, "--alpha", "0.1", "--json", "--plots", tmp_path / "figures") == 0
+    run(before, *asked, "--alpha", "0.1", "--json", "--plots", tmp_path / "figures")
     tables: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
     assert tables[0]["title"] == f"model, inputs: {ACCURACY}"
     told = [row["change"] for row in tables[0]["rows"]]
@@ -74,8 +68,19 @@ def test_all_that_was_asked_for_is_told(
     assert not any("classes" in name or "no-change" in name for name in drawn)
 
 
+@pytest.mark.parametrize("mixed", ["0.01", "1"])
+def test_some_or_all_of_the_items_may_be_mixed_in(mixed: str) -> None:
+    assert parser().parse_args(["model.npz", "--after", "hard", "--mixed", mixed]).mixed == float(mixed)
+
+
+@pytest.mark.parametrize("mixed", ["0", "1.1", "half"])
+def test_neither_none_of_the_items_nor_more_than_all_can_be(mixed: str) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(["model.npz", "--after", "hard", "--mixed", mixed])
+
+
 def test_both_classifiers_of_digits_see_corrupted_images(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("digits", "--after", "blur", "--per-label", "20000", "--markdown") == 0
+    run("digits", "--after", "blur", "--per-label", "20000", "--markdown")
     printed = capsys.readouterr().out
     for name in ("digits_logistic", "digits_naive_bayes"):
         assert f"**{name}, inputs: {ACCURACY}**" in printed

@@ -1,8 +1,7 @@
-"""`credence replay --task drift`: what it prints and draws."""
+"""`python -m benchmarks.studies.drift`: what it prints and draws."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from pathlib import Path
@@ -12,36 +11,33 @@ import numpy as np
 import pytest
 from replay_examples import plain_pool, recording
 
-from service.domain.errors import RecordingError
-from service.replay.alarms import RULES
-from service.replay.command import replay
-from service.replay.drift import (
+from benchmarks.studies.drift import drift_tables, parser
+from benchmarks.studies.drift_alarms import RULES
+from benchmarks.studies.drift_streams import (
     CHANGE,
     DRIFTING,
     EVERY,
+    HEALTHY,
     LOOKS,
     NO_DRIFT,
     DriftStudy,
     Followed,
     Scenario,
 )
-from service.replay.drift_command import drift_summary
-from service.replay.options.drift import HEALTHY
-from service.replay.options.parser import add_parser
+from benchmarks.studies.drift_summary import drift_summary
+from benchmarks.studies.running import run_study
+from service.config.forgetting import ForgettingSettings
+from service.domain.errors import RecordingError
 
 TOLD = "model, drift: labels until a decline is told, mean"
 POOL = plain_pool([9, 9], [1, 1])
 
 
-def run(folder: Path, *words: object) -> int:
+def run(folder: Path, *words: object) -> None:
     made = recording([60, 50])
     path = folder / "model.npz"
     np.savez(path, probabilities=made.probabilities, labels=made.labels)
-    parser = argparse.ArgumentParser()
-    add_parser(parser.add_subparsers())
-    options = parser.parse_args(["replay", str(path), "--task", "drift", "--runs", "1", *map(str, words)])
-    code: int = replay(options)
-    return code
+    run_study(drift_tables, parser().parse_args([str(path), "--runs", "1", *map(str, words)]))
 
 
 def test_drifts_that_are_asked_for_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,7 +53,7 @@ def test_drifts_that_are_asked_for_are_told(tmp_path: Path, capsys: pytest.Captu
         "--run-length",
         "500",
     )
-    assert run(tmp_path, *asked, "--json") == 0
+    run(tmp_path, *asked, "--json")
     tables: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
     errors = tables[0]
     assert errors["title"] == "model, drift: RMSE of group accuracy, x 100"
@@ -69,11 +65,15 @@ def test_drifts_that_are_asked_for_are_told(tmp_path: Path, capsys: pytest.Captu
 
 def test_rules_are_tried_as_they_are_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ("--drift", "abrupt", "--points", "30", "--alpha", "0.01", "--run-length", "500")
-    assert run(tmp_path, *asked, "--reference", "250", "--json") == 0
+    run(tmp_path, *asked, "--reference", "250", "--json")
     tables: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
     delays = next(table for table in tables if table["title"] == TOLD)
     assert [set(row) for row in delays["rows"]] == [{"drift", *RULES}]
     assert delays["notes"][0].startswith("Alpha 0.01, reference 250 labels.")
+
+
+def test_forgetting_is_tried_with_the_run_length_of_the_service() -> None:
+    assert parser().parse_args(["model.npz"]).run_length == ForgettingSettings().run_length
 
 
 def test_a_reference_that_the_drift_would_reach_is_refused(tmp_path: Path) -> None:
@@ -82,9 +82,7 @@ def test_a_reference_that_the_drift_would_reach_is_refused(tmp_path: Path) -> No
 
 
 def test_figures_are_drawn_of_every_drift(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        run(tmp_path, "--drift", "ramp", "--points", "10", "--markdown", "--plots", tmp_path / "figures") == 0
-    )
+    run(tmp_path, "--drift", "ramp", "--points", "10", "--markdown", "--plots", tmp_path / "figures")
     assert re.search(r"\| ramp, 10 points \|", capsys.readouterr().out)
     drawn = {path.name for path in (tmp_path / "figures").iterdir()}
     assert drawn == {"model-drift-no-drift.png", "model-drift-ramp-10-points.png"}

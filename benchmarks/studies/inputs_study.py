@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from service.replay.inputs import Change, Items
-from service.replay.inputs_labelled import WAYS, Labelled, LabelStream, Way
-from service.replay.inputs_watched import Stream, Watched, watch
-from service.replay.study import Workers
+from benchmarks.studies.inputs_items import Change, Items
+from benchmarks.studies.inputs_labelled import WAYS, Labelled, LabelStream, Way
+from benchmarks.studies.inputs_watched import Stream, Watched, watch
+from service.replay.workers import Advanced, Workers, batches
 
 _RUNS_AT_ONCE = 20
 _SHORTEST = 4
@@ -55,16 +55,11 @@ class InputsStudy:
     runs: int
     seed: int
 
-    def run(self, change: Change, workers: Workers, progress: Callable[[int], None] | None = None) -> Seen:
+    def run(self, change: Change, workers: Workers, advanced: Advanced | None = None) -> Seen:
         """All runs under one change."""
-        firsts = range(0, self.runs, _RUNS_AT_ONCE)
-        batches = [(self, change, first, min(_RUNS_AT_ONCE, self.runs - first)) for first in firsts]
-        found: list[Seen] = []
-        for (*_, runs), each in zip(batches, workers.each(run_batch, batches), strict=True):
-            found.append(each)
-            if progress is not None:
-                progress(runs)
-        return Seen.joined(found)
+        parts = batches(self.runs, _RUNS_AT_ONCE)
+        arguments = [(self, change, *part) for part in parts]
+        return Seen.joined(workers.each(run_batch, arguments, advanced, [runs for _, runs in parts]))
 
 
 def run_batch(study: InputsStudy, change: Change, first: int, runs: int) -> Seen:

@@ -14,11 +14,10 @@ from typing import Final
 
 import numpy as np
 
+from benchmarks.studies.inputs_items import Change, Items
 from service.config.drift import DriftSettings
 from service.domain.arrays import Flags, Floats, Ints
 from service.monitoring.checkpoint_schedule import MARKS_PER_WINDOW
-from service.replay.inputs import Change, Items
-from service.replay.options.inputs import HEALTHY_WINDOWS
 from service.statistics.drift import MixDrift, expected_accuracy, mix_drift, suspicion
 
 DRIFT: Final = DriftSettings()
@@ -27,6 +26,9 @@ WINDOW: Final = DRIFT.reference_predictions
 
 ROUND: Final = WINDOW // MARKS_PER_WINDOW
 """Predictions from one look to the next."""
+
+HEALTHY_WINDOWS: Final = 3
+"""Windows before the change: the reference, and two others."""
 
 HEALTHY: Final = HEALTHY_WINDOWS * MARKS_PER_WINDOW
 """Looks before the change: of the reference, and of two windows."""

@@ -1,4 +1,4 @@
-"""How soon rules tell a decline, on the streams of labels of `drift`, and how often they do without one.
+"""How soon rules tell a decline, on streams of labels, and how often they do without one.
 
 Every rule is looked at after every label, from the `FIRST`th on, and a stream has alarmed once it holds. The
 first two rules are told how accurate the group was, as by a threshold; the others know it by the first labels
@@ -7,18 +7,17 @@ alone. An alarm before the drift begins is false, and what such a stream tells a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from scipy import special
 
+from benchmarks.studies.drift_streams import DRIFTING, FIRST, HEALTHY, NO_DRIFT, DriftStudy, Scenario
 from service.domain.arrays import Flags, Indices
-from service.replay.drift import DRIFTING, FIRST, NO_DRIFT, DriftStudy, Scenario
-from service.replay.options.drift import HEALTHY
-from service.replay.study import Workers
 from service.replay.tables import Cell, Table
+from service.replay.workers import Advanced, Workers
 from service.statistics.decline import log_e_declined
 from service.statistics.e_detector import log_e_changed
 from service.statistics.e_processes import log_e_below
@@ -50,16 +49,10 @@ class AlarmStudy:
     alpha: float
     reference: int
 
-    def run(
-        self, scenario: Scenario, workers: Workers, progress: Callable[[int], None] | None = None
-    ) -> Alarms:
+    def run(self, scenario: Scenario, workers: Workers, advanced: Advanced | None = None) -> Alarms:
         """First alarms under one drift."""
-        batches = [(self, scenario, first, runs) for first, runs in self.drift.batches()]
-        found: list[Alarms] = []
-        for (*_, runs), each in zip(batches, workers.each(alarm_batch, batches), strict=True):
-            found.append(each)
-            if progress is not None:
-                progress(runs)
+        arguments = [(self, scenario, first, runs) for first, runs in self.drift.batches()]
+        found = workers.each(alarm_batch, arguments, advanced, [runs for *_, runs in arguments])
         return {rule: np.concatenate([each[rule] for each in found]) for rule in RULES}
 
     def first_alarms(self, right: Flags) -> Alarms:

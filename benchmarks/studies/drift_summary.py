@@ -1,84 +1,31 @@
-"""`credence replay --task drift`: its options, and what is done with them."""
+"""Tables and figures of a study of drift: what ways of forgetting have followed."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-from service.domain.arrays import Flags
-from service.domain.errors import RecordingError
-from service.replay import plots
-from service.replay.alarms import AlarmStudy, alarm_summary
-from service.replay.drift import (
+from benchmarks.studies.drift_streams import (
     CHANGE,
     DRIFTING,
     EVERY,
+    HEALTHY,
     LOOKS,
     NO_DRIFT,
     DriftStudy,
     Followed,
     Scenario,
 )
-from service.replay.options.arguments import INTERVAL
-from service.replay.options.drift import (
-    ALPHA,
-    HALF_LIFE,
-    HEALTHY,
-    POINTS,
-    REFERENCE,
-    RUN_LENGTH,
-    SHAPES,
-    WINDOW,
-)
-from service.replay.pool import Pool
-from service.replay.progress import Advance
-from service.replay.study import Workers
+from service.domain.arrays import Flags
+from service.replay import plots
 from service.replay.tables import Cell, Table
 
 _PER = 10_000
 """Labels that false alarms are told for."""
 
 Found = Mapping[Scenario, Mapping[str, Followed]]
-
-
-def drift_tables(pool: Pool, options: argparse.Namespace, crew: Workers, advance: Advance) -> list[Table]:
-    """Replay a recording, and tell what was found.
-
-    Raises:
-        RecordingError: the reference is longer than the time before a drift, or a run is of one label.
-    """
-    if options.run_length == 1:
-        raise RecordingError("--run-length", "a run of one label leaves none between changes; give more")
-    reference = options.reference or REFERENCE
-    if reference > HEALTHY:
-        raise RecordingError("--reference", f"a drift begins after {HEALTHY} labels; choose no more")
-    study = DriftStudy(
-        pool=pool,
-        runs=options.runs,
-        window=options.window or WINDOW,
-        half_life=options.half_life or HALF_LIFE,
-        run_length=options.run_length or RUN_LENGTH,
-        mass=options.interval or INTERVAL,
-        seed=options.seed,
-    )
-    shapes = dict.fromkeys(options.drift or SHAPES)
-    scenarios = [Scenario(shape, points) for shape, points in product(shapes, options.points or POINTS)]
-    found = {
-        scenario: study.run(scenario, crew, advance(f"{pool.recording.name} {scenario}", study.runs))
-        for scenario in (Scenario(NO_DRIFT), *scenarios)
-    }
-    if options.plots:
-        _draw(pool.recording.name, found, options.plots)
-    alarms = AlarmStudy(study, options.alpha or ALPHA, reference)
-    told = {
-        scenario: alarms.run(scenario, crew, advance(f"{pool.recording.name} {scenario}, alarms", study.runs))
-        for scenario in found
-    }
-    return [*drift_summary(study, found), *alarm_summary(alarms, told)]
 
 
 def drift_summary(study: DriftStudy, found: Found) -> list[Table]:
@@ -170,7 +117,7 @@ def _told(change: Followed) -> tuple[Cell, Cell, Cell]:
     return 100 * share, delay, float(np.median(np.abs(first - HEALTHY)))
 
 
-def _draw(name: str, found: Found, directory: Path) -> None:
+def draw_drift(name: str, found: Found, directory: Path) -> None:
     """Write figures, as PNG files: for every drift the errors by number of labels."""
     for scenario, told in found.items():
         errors = {method: np.sqrt(each.squared_error()) for method, each in told.items()}

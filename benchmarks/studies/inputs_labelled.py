@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 from scipy import special
 
+from benchmarks.studies.inputs_items import Change, Items
+from benchmarks.studies.inputs_watched import CHANGED, CHANGING, DRIFT, HEALTHY, ROUND, WINDOW, Watched
 from service.domain.arrays import Flags, Floats, Indices
 from service.monitoring.acquisition import Aim
-from service.replay.inputs import Change, Items
-from service.replay.inputs_watched import CHANGED, CHANGING, DRIFT, HEALTHY, ROUND, WINDOW, Watched
 from service.statistics import beta as betas
 from service.statistics.beliefs import AccuracyBeliefs, Outcomes
 from service.statistics.curves import LearnedCurve

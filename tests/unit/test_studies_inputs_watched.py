@@ -7,16 +7,8 @@ import pytest
 from replay_examples import recording
 from traffic_tables import JointCell, traffic_of
 
-from service.config.settings import Settings
-from service.domain.traffic_counts import TrafficCounts
-from service.monitoring.checkpoint_schedule import MARKS_PER_WINDOW, due_marks
-from service.monitoring.drift import GroupingDrift, model_drift
-from service.monitoring.group_index import GroupIndex
-from service.monitoring.label_cells import LabelCells
-from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import believed_groupings
-from service.replay.inputs import Change, Items
-from service.replay.inputs_watched import (
+from benchmarks.studies.inputs_items import Change, Items
+from benchmarks.studies.inputs_watched import (
     CHANGED,
     CHANGING,
     DRIFT,
@@ -28,6 +20,14 @@ from service.replay.inputs_watched import (
     Watched,
     watch,
 )
+from service.config.settings import Settings
+from service.domain.traffic_counts import TrafficCounts
+from service.monitoring.checkpoint_schedule import MARKS_PER_WINDOW, due_marks
+from service.monitoring.drift import GroupingDrift, model_drift
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.label_cells import LabelCells
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import believed_groupings
 from service.replay.recording import Recording
 from service.store.references import ReferenceWindow
 from service.store.traffic_checkpoints import Marks

@@ -17,7 +17,7 @@ import numpy as np
 from service.domain.arrays import Flags, Floats, Indices
 from service.domain.errors import RecordingError
 from service.replay.grouping import equal_width_bins, score_bins
-from service.replay.options.recordings import Binning
+from service.replay.options import Binning
 from service.replay.recording import Recording
 from service.statistics.balance_heuristic import sums
 

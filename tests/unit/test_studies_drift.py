@@ -8,19 +8,20 @@ import numpy as np
 import pytest
 from replay_examples import plain_pool
 
-from service.replay.drift import (
+from benchmarks.studies.drift_streams import (
     CHANGE,
+    HEALTHY,
     LOOKS,
     NO_DRIFT,
     RAMP,
+    SHAPES,
     TURN,
     DriftStudy,
     Followed,
     Scenario,
     streams,
 )
-from service.replay.options.drift import HEALTHY, SHAPES
-from service.replay.study import Workers, workers
+from service.replay.workers import Workers, workers
 from service.statistics.change_points import what_remains
 
 POOL = plain_pool([90, 60], [10, 40])
