@@ -11,8 +11,8 @@ from service.domain.errors import RecordingError
 from service.monitoring.ensembles import ITSELF
 from service.replay.ensemble import EnsembleStudy, VotedItems
 from service.replay.ensemble_summary import Found, draw_ensemble, ensemble_summary
-from service.replay.one_class import chosen_class, positive_classes
-from service.replay.options import ENSEMBLE, INTERVAL, LABELS
+from service.replay.one_class import chosen_class, label_counts, positive_classes
+from service.replay.options import ENSEMBLE, INTERVAL
 from service.replay.recording import Recording, load_recording
 from service.replay.tables import Table
 from service.replay.workers import Advance, Workers
@@ -20,29 +20,18 @@ from service.statistics.sample_sharing import MOST_MEMBERS
 
 
 def ensemble_tables(
-    recordings: Sequence[Recording],
-    options: argparse.Namespace,
-    crew: Workers,
-    advance: Advance,
+    recordings: Sequence[Recording], options: argparse.Namespace, crew: Workers, advance: Advance
 ) -> list[Table]:
     """Replay the recordings of all members together, and tell what was found.
-
-    Args:
-        recordings: of the members.
-        options: that were given.
-        crew: makes the runs.
-        advance: tells how far they are.
 
     Raises:
         RecordingError: an option or a recording cannot be used for this task.
     """
     found = []
     for study in _studies(recordings, options):
-        number = study.items.positive_class
+        name = f"ensemble class {study.items.positive_class}"
         runs = {
-            labels: study.run(
-                labels, crew, advance(f"ensemble class {number}, {labels} labels each", study.runs)
-            )
+            labels: study.run(labels, crew, advance(f"{name}, {labels} labels each", study.runs))
             for labels in study.labels
         }
         found.append(Found(study, runs))
@@ -67,7 +56,14 @@ def _studies(recordings: Sequence[Recording], options: argparse.Namespace) -> li
                 f"it calls no item class {items.positive_class}, so it has no precision; choose another "
                 "--positive-class",
             )
-    labels = _labels(pools, options)
+    fewest = min(pools, key=lambda items: int(items.called.min()))
+    most = int(fewest.called.min())
+    labels = label_counts(
+        options,
+        most,
+        fewest.members[int(fewest.called.argmin())],
+        f"it calls {most} items class {fewest.positive_class}",
+    )
     return [
         EnsembleStudy(items, labels, options.runs, mass=options.interval or INTERVAL, seed=options.seed)
         for items in pools
@@ -82,10 +78,7 @@ def same_items(recordings: Sequence[Recording]) -> None:
     """
     first = recordings[0]
     for other in recordings[1:]:
-        for what, one, its in (
-            ("items", first.size, other.size),
-            ("classes", first.classes, other.classes),
-        ):
+        for what, one, its in (("items", first.size, other.size), ("classes", first.classes, other.classes)):
             if one != its:
                 raise RecordingError(
                     other.name,
@@ -120,20 +113,3 @@ def _voted(recordings: Sequence[Recording], itself: Recording | None, number: in
     if itself is None:
         return VotedItems.majority(number, said, positive)
     return VotedItems.decided(number, said, itself.predicted == number, positive)
-
-
-def _labels(pools: Sequence[VotedItems], options: argparse.Namespace) -> tuple[int, ...]:
-    """How many labels each member is to have: no more than the items that any calls positive."""
-    fewest = min(pools, key=lambda items: int(items.called.min()))
-    most = int(fewest.called.min())
-    if options.labels is None:
-        return tuple(count for count in LABELS[ENSEMBLE] if count <= most) or (most,)
-    labels: tuple[int, ...] = options.labels
-    if labels[-1] > most:
-        member = fewest.members[int(fewest.called.argmin())]
-        raise RecordingError(
-            member,
-            f"it calls {most} items class {fewest.positive_class}, the most labels are {labels[-1]}; lower "
-            "--labels",
-        )
-    return labels

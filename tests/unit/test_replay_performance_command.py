@@ -17,8 +17,7 @@ from service.domain.errors import RecordingError
 from service.replay.command import replay
 from service.replay.options import add_parser
 from service.replay.performance import RECALLS, BinaryScores, PerformanceStudy, Run
-from service.replay.performance_command import _studies
-from service.replay.performance_summary import Found, draw_performance, performance_summary
+from service.replay.performance_command import Found, _studies, draw_performance, performance_summary
 from service.replay.recording import load_recording
 from service.statistics.binary.thresholds import Target
 from service.statistics.estimate import Band

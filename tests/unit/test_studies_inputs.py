@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from replay_examples import plain_pool, recording
 
-from benchmarks.studies.corruption import CORRUPTIONS
+from benchmarks.studies.corruption import CORRUPTIONS, corrupted_recordings
 from benchmarks.studies.inputs_items import Items
 from service.domain.errors import RecordingError
 from service.replay.digits import digits_recordings
@@ -128,7 +128,7 @@ def test_shifted_images_are_a_pixel_to_the_right() -> None:
 
 @pytest.mark.parametrize("name", list(CORRUPTIONS))
 def test_the_same_classifiers_of_digits_are_less_accurate_on_corrupted_images(name: str) -> None:
-    for before, after in zip(digits_recordings(), digits_recordings(name), strict=True):
+    for before, after in zip(digits_recordings(), corrupted_recordings(name), strict=True):
         assert before.name == after.name
         np.testing.assert_array_equal(before.labels, after.labels)
         lost = before.correct.astype(np.float64) - after.correct

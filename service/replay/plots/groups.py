@@ -49,9 +49,6 @@ def accuracy_against_calibration(
         ece: [G] each.
         highlighted: groups in colour at either end, fewer where there are fewer than twice as many groups.
         title: a sentence.
-
-    Raises:
-        RecordingError: matplotlib is missing.
     """
     figure = blank(6.6, 4.6, title)
     axes = figure.add_subplot()
@@ -117,9 +114,6 @@ def reliability_diagram(
         accuracy: [B] each.
         ece: lower end, mean and upper end.
         title: a sentence.
-
-    Raises:
-        RecordingError: matplotlib is missing.
     """
     used = shares > 0
     s, share = scores[used], shares[used]
@@ -176,9 +170,6 @@ def difference_density(
         names: of the two groups.
         truth: the difference in all labels, where it is known.
         title: a sentence.
-
-    Raises:
-        RecordingError: matplotlib is missing.
     """
     figure = blank(6.6, 3.6, title)
     axes = figure.add_subplot()

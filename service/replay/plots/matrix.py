@@ -38,9 +38,6 @@ def confusion(names: Sequence[str], mean: Floats, title: str = "") -> Figure:
         names: of the classes [K].
         mean: probability of every true class (along the columns) given the predicted class (the rows) [K, K].
         title: a sentence.
-
-    Raises:
-        RecordingError: matplotlib is missing.
     """
     size = len(mean)
     figure = blank(6.6, 5.6, title)

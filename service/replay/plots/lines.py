@@ -1,4 +1,4 @@
-"""Plots of what methods reach with how many labels."""
+"""Plots of lines: what methods reach with how many labels, and precision-recall curves."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from service.replay.plots.drawing import (
     PURPLE,
     SKY,
     VERMILLION,
+    Intervals,
     blank,
     dressed,
     scaled,
@@ -44,25 +45,18 @@ def curves(
     measure: str,
     unit: str = "",
     *,
-    log_x: bool = False,
     reference: float | None = None,
-    bands: Mapping[str, tuple[Floats, Floats]] | None = None,
     title: str = "",
 ) -> Figure:
     """A measure by the number of labels, a line for every method (Ji et al. 2021, figure 3).
 
     Args:
-        labels: numbers of labels, ascending [T]; above 0 where `log_x`.
+        labels: numbers of labels, ascending [T].
         series: values of every method [T], by its name.
         measure: what the values are, such as "MRR".
         unit: of the values; where it is "%", they are shares.
-        log_x: whether the numbers of labels are on a logarithmic scale.
         reference: a value to reach, such as an MRR of 0.99.
-        bands: lower and upper end [T] for some or all of the methods.
         title: a sentence.
-
-    Raises:
-        RecordingError: matplotlib is missing.
     """
     figure = blank(6.6, 3.8, title)
     axes = figure.add_subplot()
@@ -76,11 +70,6 @@ def curves(
     for name, values in series.items():
         colour, style = looks[name]
         axes.plot(labels, values, color=colour, linestyle=style, linewidth=1.4, marker=marker, zorder=3)
-    for name, (low, high) in (bands or {}).items():
-        axes.fill_between(labels, low, high, color=looks[name][0], alpha=0.15, linewidth=0, zorder=2)
-    if log_x:
-        axes.set_xscale("log")
-        axes.xaxis.set_minor_formatter(lambda _value, _place: "")
     axes.xaxis.set_major_formatter(scaled(1))
     axes.yaxis.set_major_formatter(scaled(100 if unit == "%" else 1))
     if reference is not None:
@@ -124,6 +113,30 @@ def curves(
             textcoords="offset points",
             **PLAIN,
         )
+    return figure
+
+
+def precision_recall(
+    recalls: Floats, precision: Intervals, truth: Floats, *, mass: float, title: str = ""
+) -> Figure:
+    """Precision at every recall: estimated, with its interval, and true (Welinder et al. 2013, figure 1).
+
+    Precision is estimated [R] each, and truly [R], at ascending recalls [R]; `mass` is inside intervals.
+    """
+    figure = blank(4.6, 4.4, title)
+    axes = figure.add_subplot()
+    dressed(axes, "Recall (%)", "Precision (%)")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(scaled(100))
+    low, mean, high = precision
+    axes.fill_between(
+        recalls, low, high, color=BLUE, alpha=0.2, linewidth=0, zorder=1, label=f"{100 * mass:g} % interval"
+    )
+    axes.plot(recalls, mean, color=BLUE, linewidth=1.4, zorder=2, label="estimated")
+    axes.plot(recalls, truth, color=BLACK, linewidth=1.0, linestyle="--", zorder=3, label="true")
+    axes.set(xlim=(0, 1), ylim=(0, 1.02))
+    font = {"family": PLAIN["fontfamily"], "size": PLAIN["fontsize"]}
+    axes.legend(loc="lower left", frameon=False, prop=font)
     return figure
 
 
