@@ -109,7 +109,5 @@ def _told_apart(recordings: Sequence[Recording]) -> None:
 
 def _voted(recordings: Sequence[Recording], itself: Recording | None, number: int) -> VotedItems:
     said = {recording.name: recording.predicted == number for recording in recordings}
-    positive = recordings[0].labels == number
-    if itself is None:
-        return VotedItems.majority(number, said, positive)
-    return VotedItems.decided(number, said, itself.predicted == number, positive)
+    decision = None if itself is None else itself.predicted == number
+    return VotedItems.of(number, said, recordings[0].labels == number, decision)

@@ -78,10 +78,6 @@ def draw_pool(study: Study, directory: Path) -> None:
     Reliability diagrams, also with few labels; of groups the paper's figure 1, their ranks and how the two
     least accurate differ; of a study of confusion or cost the confusion matrix.
 
-    Args:
-        study: its groups, score bins, region, probability inside intervals and seed are taken.
-        directory: where files go.
-
     Raises:
         RecordingError: matplotlib is missing.
     """

@@ -28,19 +28,13 @@ IDENTIFIED = 0.99
 CLOSE_CONFIDENCE = 0.05
 """A comparison counts as settled while its confidence is within this, relatively, of the whole pool's."""
 
-
 _NODES = 48
 """Nodes of the quadrature behind a verdict: probabilities are known to 2e-6."""
 
 
 @dataclass
 class Result:
-    """What measures found.
-
-    Attributes:
-        per_run: arrays with a row for every run [R, ...].
-        totals: sums over the runs.
-    """
+    """What measures found: arrays with a row for every run [R, ...], and sums over the runs."""
 
     per_run: dict[str, Floats]
     totals: dict[str, Floats]
@@ -196,7 +190,7 @@ class Identification:
         self._first_success = np.full(runs, budget + 1)
 
     def record(self, used: int, beliefs: Any) -> None:
-        """Look."""
+        """Compare the ranks after so many labels."""
         merit = self._merit(beliefs)
         if len(self._alike) > 1:
             merit = merit.copy()
@@ -222,9 +216,9 @@ class Identification:
         self._first_success[found] = np.minimum(self._first_success[found], used)
 
     def result(self) -> Result:
-        """Labels from which every run stays identified [R], and the sum of the reciprocal ranks [budget + 1].
+        """Labels from which every run stays, and is first, identified [R]; sums of ranks [budget + 1].
 
-        A run that is never identified stays so from budget + 1 labels on.
+        A run that is never identified is so from budget + 1 labels on.
         """
         return Result(
             {
@@ -241,11 +235,7 @@ class Comparisons:
     A comparison is settled if the most probable of the three regions is that of the whole pool, and its
     probability is within 5 % of the whole pool's.
 
-    Args:
-        pool: the items.
-        pairs: the two groups of every run [R, 2].
-        region: difference of accuracies that does not matter.
-        budget: labels of a run.
+    The two groups of every run are `pairs` [R, 2]; differences of accuracies within `region` do not matter.
     """
 
     def __init__(self, pool: Pool, pairs: Indices, region: float, budget: int) -> None:
@@ -260,7 +250,7 @@ class Comparisons:
         self._most = pool.sizes[pairs].sum(axis=1)
 
     def record(self, used: int, beliefs: AccuracyBeliefs) -> None:
-        """Look."""
+        """Compare the verdicts after so many labels."""
         alpha, beta = beliefs.matched()
         pair = ((alpha[self._every, groups], beta[self._every, groups]) for groups in self._pairs.T)
         probabilities = rope_probabilities(*pair, region=self._region, nodes=_NODES)

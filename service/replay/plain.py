@@ -20,58 +20,41 @@ _UNREADABLE = (ValueError, EOFError, RuntimeError, BadZipFile, zlib.error)
 """What numpy and zipfile raise for archives that are damaged, encrypted, or none at all."""
 
 
-def read_npz(path: Path) -> Columns:
-    """Read the arrays `probabilities`, `labels` and, if it is there, `predicted`; others are ignored.
+def read_npz(path: Path, *, decision_values: bool = False) -> Columns:
+    """Read the arrays `probabilities` and `labels`, and where they are, `predicted` and `decision_values`.
+
+    Decision values are read only if they are wished; other arrays are ignored.
 
     Raises:
         RecordingError: it is no such archive, or an array is missing or cannot be read.
         OSError: the file cannot be opened.
     """
+    optional = ("predicted", *(["decision_values"] if decision_values else []))
     with _opened(path) as archive:
-        missing = [name for name in ("probabilities", "labels") if name not in archive]
-        if missing:
-            raise RecordingError(
-                path,
-                f"there is no array '{missing[0]}'; save it with "
-                "numpy.savez(path, probabilities=..., labels=...)",
-            )
-        return Columns(
-            source=path,
-            probabilities=_array(path, archive, "probabilities"),
-            labels=_array(path, archive, "labels"),
-            predicted=_array(path, archive, "predicted") if "predicted" in archive else None,
-        )
-
-
-def read_decision_values(path: Path) -> npt.NDArray[Any] | None:
-    """Read the array `decision_values`, unchecked; None if there is none.
-
-    Raises:
-        RecordingError: it is no such archive, or the array cannot be read.
-        OSError: the file cannot be opened.
-    """
-    with _opened(path) as archive:
-        return _array(path, archive, "decision_values") if "decision_values" in archive else None
+        for name in ("probabilities", "labels"):
+            if name not in archive:
+                raise RecordingError(
+                    path,
+                    f"there is no array '{name}'; save it with "
+                    "numpy.savez(path, probabilities=..., labels=...)",
+                )
+        wanted = ("probabilities", "labels", *(name for name in optional if name in archive))
+        return Columns(path, **{name: _array(path, archive, name) for name in wanted})
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[np.lib.npyio.NpzFile[Any]]:
     # numpy leaves a file open that it opened itself and could not read.
     with path.open("rb") as handle:
+        problem = "it is no npz archive, or a damaged one; write it again with numpy.savez or "
+        problem += "numpy.savez_compressed"
         try:
             archive = np.load(handle, allow_pickle=False)
         except _UNREADABLE as error:
-            raise _no_archive(path) from error
+            raise RecordingError(path, problem) from error
         if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise _no_archive(path)
+            raise RecordingError(path, problem)
         yield archive
-
-
-def _no_archive(path: Path) -> RecordingError:
-    return RecordingError(
-        path,
-        "it is no npz archive, or a damaged one; write it again with numpy.savez or numpy.savez_compressed",
-    )
 
 
 def _array(path: Path, archive: np.lib.npyio.NpzFile[Any], name: str) -> npt.NDArray[Any]:
@@ -123,12 +106,7 @@ def _read_lines(path: Path, lines: _Lines) -> Columns:
 
 
 class _Lines(Iterator[str]):
-    """Lines of a text without comments and blank ones.
-
-    Attributes:
-        numbers: of the lines so far, counted from 1.
-        last: the line that was given last.
-    """
+    """Lines of a text without comments and blank ones; `numbers` of those so far are counted from 1."""
 
     def __init__(self, handle: TextIO) -> None:
         self.numbers: list[int] = []

@@ -17,14 +17,7 @@ from service.statistics.tasks import Kind
 
 
 def beliefs_before(prior: str, kind: Kind, pool: Pool, runs: int) -> Any:
-    """Beliefs of R runs before their first labels.
-
-    Args:
-        prior: its name.
-        kind: what the beliefs are about.
-        pool: gives scores and shares.
-        runs: how many runs R.
-    """
+    """Beliefs of R runs before their first labels, under a prior of a name."""
     makers: dict[Kind, Callable[[str, Pool, int], Any]] = {
         "accuracy": _accuracy,
         "bins": _bins,

@@ -39,17 +39,13 @@ class Study:
 
     Attributes:
         pool: the items, in groups; for the estimation of calibration, in score bins.
-        task: what to do: estimation, identification or comparison.
-        metric: of what.
-        runs: independent runs R.
+        task: estimation, identification or comparison of a metric.
         budget: labels of a run, at most the pool's.
         at: numbers of labels after which estimates are looked at.
-        top_m: with identification: how many groups.
-        extreme: with identification: which end.
-        costs: with cost: of every true class, per group [G, K].
-        region: with comparison: difference of accuracies that does not matter.
+        top_m: groups to find, with identification.
+        costs: of every true class, per group [G, K], with cost.
+        region: difference of accuracies that does not matter, with comparison.
         mass: probability inside intervals.
-        seed: of all chance.
     """
 
     pool: Pool
