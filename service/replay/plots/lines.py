@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ from service.replay.plots.drawing import (
     BLUE,
     GREEN,
     GREY,
+    LEGEND,
     ORANGE,
     PLAIN,
     PURPLE,
@@ -34,6 +36,9 @@ _LINE_STYLES = ("-", "--", "-.", ":")
 """No two of the first 28 lines are alike, and neighbours differ in print without colours."""
 
 _LINE_NAME_LENGTH = 34
+
+_LEADER = {"arrowstyle": "-", "linewidth": 1, "relpos": (0, 0.5), "shrinkA": 3, "shrinkB": 0}
+"""The line from the end of a method's line to its name."""
 
 _LABEL_GAP = 0.055
 """Between labels of lines, as a share of the height."""
@@ -61,17 +66,15 @@ def curves(
     figure = blank(6.6, 3.8, title)
     axes = figure.add_subplot()
     dressed(axes, "Number of labels", f"{measure} ({unit})" if unit else measure)
-    looks = {
-        name: (_LINE_COLOURS[place % len(_LINE_COLOURS)], _LINE_STYLES[place % len(_LINE_STYLES)])
-        for place, name in enumerate(series)
-    }
+    looks = dict(zip(series, zip(cycle(_LINE_COLOURS), cycle(_LINE_STYLES), strict=False), strict=False))
     # Of one point there is no line.
     marker = "o" if len(labels) == 1 else ""
     for name, values in series.items():
         colour, style = looks[name]
         axes.plot(labels, values, color=colour, linestyle=style, linewidth=1.4, marker=marker, zorder=3)
     axes.xaxis.set_major_formatter(scaled(1))
-    axes.yaxis.set_major_formatter(scaled(100 if unit == "%" else 1))
+    scale = scaled(100 if unit == "%" else 1)
+    axes.yaxis.set_major_formatter(scale)
     if reference is not None:
         axes.axhline(reference, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
     if labels[0] < labels[-1]:
@@ -91,28 +94,13 @@ def curves(
             xytext=(1.06, place),
             textcoords="axes fraction",
             va="center",
-            arrowprops={
-                "arrowstyle": "-",
-                "color": colour,
-                "linestyle": style,
-                "linewidth": 1,
-                "relpos": (0, 0.5),
-                "shrinkA": 3,
-                "shrinkB": 0,
-            },
+            arrowprops=_LEADER | {"color": colour, "linestyle": style},
             annotation_clip=False,
             **PLAIN,
         )
     if reference is not None:
-        words = scaled(100 if unit == "%" else 1)(reference, None)
-        axes.annotate(
-            words,
-            (0, reference),
-            xycoords=axes.get_yaxis_transform(),
-            xytext=(2, 2),
-            textcoords="offset points",
-            **PLAIN,
-        )
+        words, across = scale(reference, None), axes.get_yaxis_transform()
+        axes.annotate(words, (0, reference), (2, 2), across, "offset points", **PLAIN)
     return figure
 
 
@@ -121,7 +109,7 @@ def precision_recall(
 ) -> Figure:
     """Precision at every recall: estimated, with its interval, and true (Welinder et al. 2013, figure 1).
 
-    Precision is estimated [R] each, and truly [R], at ascending recalls [R]; `mass` is inside intervals.
+    Precision and truth are at ascending recalls [R]; intervals have the probability `mass`.
     """
     figure = blank(4.6, 4.4, title)
     axes = figure.add_subplot()
@@ -135,8 +123,7 @@ def precision_recall(
     axes.plot(recalls, mean, color=BLUE, linewidth=1.4, zorder=2, label="estimated")
     axes.plot(recalls, truth, color=BLACK, linewidth=1.0, linestyle="--", zorder=3, label="true")
     axes.set(xlim=(0, 1), ylim=(0, 1.02))
-    font = {"family": PLAIN["fontfamily"], "size": PLAIN["fontsize"]}
-    axes.legend(loc="lower left", frameon=False, prop=font)
+    axes.legend(loc="lower left", **LEGEND)
     return figure
 
 
