@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 from dataclasses import fields
-from math import isfinite
+from math import isfinite, nan
 from typing import Any
 
 
-def positive(text: str) -> int:
+def positive(text: str, least: int = 1) -> int:
     """A whole number of 1 or more."""
-    return _at_least(1, text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise ArgumentTypeError(f"'{text}' is not a whole number of {least} or more")
+    return number
 
 
 def natural(text: str) -> int:
     """A whole number of 0 or more."""
-    return _at_least(0, text)
+    return positive(text, least=0)
 
 
 def share(text: str) -> float:
     """A number between 0 and 1."""
     number = _number(text)
-    if number is None or not 0 < number < 1:
+    if not 0 < number < 1:
         raise ArgumentTypeError(f"'{text}' is not a number between 0 and 1")
     return number
 
@@ -29,7 +35,7 @@ def share(text: str) -> float:
 def real(text: str) -> float:
     """Any number."""
     number = _number(text)
-    if number is None:
+    if not isfinite(number):
         raise ArgumentTypeError(f"'{text}' is not a number")
     return number
 
@@ -59,7 +65,7 @@ def target(text: str) -> Any:
     for part in text.split(","):
         name, _, value = part.partition("=")
         number = _number(value)
-        if name not in names or number is None or not 0 <= number <= 1:
+        if name not in names or not 0 <= number <= 1:
             raise ArgumentTypeError(
                 f"'{part}' is no target; write NAME=SHARE, with one of {', '.join(names)}"
             )
@@ -69,19 +75,9 @@ def target(text: str) -> Any:
     return Target(**wanted)
 
 
-def _at_least(least: int, text: str) -> int:
+def _number(text: str) -> float:
+    """Not a number (NaN), which is within no bounds, where the text is none."""
     try:
-        number = int(text)
+        return float(text)
     except ValueError:
-        number = least - 1
-    if number < least:
-        raise ArgumentTypeError(f"'{text}' is not a whole number of {least} or more")
-    return number
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if isfinite(number) else None
+        return nan

@@ -1,4 +1,7 @@
-"""Recordings of classifiers of handwritten digits, made from the images that scikit-learn has."""
+"""Recordings of classifiers of handwritten digits, made from the images that scikit-learn has.
+
+They are the same every time. Without scikit-learn all raise `RecordingError`.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +33,7 @@ class Split(NamedTuple):
 
 
 def split_digits(training_images: int, rng: np.random.Generator) -> Split:
-    """The images, in a random order, of which so many are for training.
-
-    Raises:
-        RecordingError: scikit-learn is missing.
-    """
+    """The images, in a random order, of which so many are for training."""
     try:
         from sklearn.datasets import load_digits  # noqa: PLC0415 - an extra, slow to import
     except ImportError as error:
@@ -55,21 +54,14 @@ def logistic_regression() -> Any:
 
 
 def digits_split() -> Split:
-    """The images of the recordings that `digits_recordings` makes; the same every time.
-
-    Raises:
-        RecordingError: scikit-learn is missing.
-    """
+    """The images of the recordings that `digits_recordings` makes."""
     return split_digits(_TRAINING_IMAGES, np.random.default_rng(_SEED))
 
 
 def digits_recordings(split: Split | None = None) -> list[Recording]:
     """`digits_logistic`, moderately confident, and `digits_naive_bayes`, badly overconfident.
 
-    Both are trained on the same few images and recorded on the 1,647 others; they are the same every time.
-
-    Raises:
-        RecordingError: scikit-learn is missing.
+    Both are trained on the same few images and recorded on the 1,647 others.
     """
     split = split or digits_split()
     return _recorded(split, {"digits_logistic": logistic_regression(), "digits_naive_bayes": _naive_bayes()})
@@ -78,10 +70,7 @@ def digits_recordings(split: Split | None = None) -> list[Recording]:
 def digits_voters() -> list[Recording]:
     """A logistic regression, naive Bayes and the three nearest neighbours: members of an ensemble.
 
-    All are trained on the same few images and recorded on the 1,497 others; they are the same every time.
-
-    Raises:
-        RecordingError: scikit-learn is missing.
+    All are trained on the same few images and recorded on the 1,497 others.
     """
     split = split_digits(VOTERS_TRAINING_IMAGES, np.random.default_rng(_SEED))
     from sklearn.neighbors import KNeighborsClassifier  # noqa: PLC0415 - an extra, slow to import
@@ -105,9 +94,9 @@ def _naive_bayes() -> Any:
 
 def _recorded(split: Split, classifiers: dict[str, Any]) -> list[Recording]:
     """What classifiers say of the images that they were not trained on."""
-    recordings = []
-    for name, classifier in classifiers.items():
-        classifier.fit(split.images[split.training], split.labels[split.training])
-        probabilities = classifier.predict_proba(split.images[split.rest])
-        recordings.append(Recording(name, probabilities, split.labels[split.rest]))
-    return recordings
+    training, labels = split.images[split.training], split.labels[split.training]
+    rest, truth = split.images[split.rest], split.labels[split.rest]
+    return [
+        Recording(name, classifier.fit(training, labels).predict_proba(rest), truth)
+        for name, classifier in classifiers.items()
+    ]

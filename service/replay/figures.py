@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,75 +83,88 @@ def draw_pool(study: Study, directory: Path) -> None:
     Raises:
         RecordingError: matplotlib is missing.
     """
+    figures = _reliability(study.pool, study.seed)
+    # Groups that are score bins are shown by the diagrams alone.
+    if (study.task, study.metric) != ("estimation", "calibration"):
+        figures = chain(figures, _of_groups(study))
+    for name, figure in figures:
+        plots.save(figure, directory / f"{study.pool.recording.name}-{name}.png")
+
+
+def _of_groups(study: Study) -> Iterator[tuple[str, Figure]]:
     pool, name = study.pool, study.pool.recording.name
-    binwise = (study.task, study.metric) == ("estimation", "calibration")
-    _draw_reliability(pool, study.seed, directory)
-    if binwise:
-        # Its groups are score bins, which the diagram shows.
-        return
     items, correct = pool.bin_counts
     fit = LearnedCurve().fit(pool.cells, items[None], correct[None])
     accuracy = single(fit.groups())
-    lower, upper = accuracy.interval(study.mass)
-    means, every = accuracy.mean(), _all_labels(pool)
+    every = f"all {pool.recording.size:,} labels"
     if pool.grouped.bin_count > 1:
-        ece = calibration_error(
-            beliefs=single(fit.bins()), scores=pool.cells.scores, shares=pool.cells.shares
-        )
+        lower, upper = accuracy.interval(study.mass)
+        cells = pool.cells
+        ece = calibration_error(beliefs=single(fit.bins()), scores=cells.scores, shares=cells.shares)
         ece_lower, ece_upper = ece.interval(study.mass)
-        figure = plots.accuracy_against_calibration(
-            pool.names,
-            (lower, means, upper),
-            (ece_lower, ece.mean, ece_upper),
-            title=f"{name}: accuracy and calibration, {every}",
+        title = f"{name}: accuracy and calibration, {every}"
+        yield (
+            "accuracy-against-calibration",
+            plots.accuracy_against_calibration(
+                pool.names,
+                (lower, accuracy.mean(), upper),
+                (ece_lower, ece.mean, ece_upper),
+                title=title,
+            ),
         )
-        plots.save(figure, directory / f"{name}-accuracy-against-calibration.png")
     rng = np.random.default_rng(study.seed)
     mean, low, high = mean_rank(ranks(accuracy.sample(rng, _DRAWS)), study.mass)
     worst = accuracy.extreme_probabilities(rng, top_m=1, draws=_DRAWS)
-    figure = plots.ranks_and_extremes(pool.names, (low, mean, high), worst, title=f"{name}: ranks, {every}")
-    plots.save(figure, directory / f"{name}-ranks.png")
+    title = f"{name}: ranks, {every}"
+    yield "ranks", plots.ranks_and_extremes(pool.names, (low, mean, high), worst, title=title)
     if len(pool.names) > 1:
-        _draw_comparison(pool, accuracy, study.region, directory)
+        yield "difference", _difference(pool, accuracy, study.region)
     if study.metric in {"confusion", "cost"}:
-        _draw_confusion(pool, directory)
+        # Of a class that is never predicted nothing is known.
+        classes = pool.recording.classes
+        matrix = np.full((classes, classes), np.nan)
+        matrix[pool.predicted] = pool.confusion
+        names = [str(number) for number in range(classes)]
+        yield "confusion", plots.confusion(names, matrix, title=f"{name}: confusion matrix (%), {every}")
 
 
-def _draw_reliability(pool: Pool, seed: int, directory: Path) -> None:
+def _reliability(pool: Pool, seed: int) -> Iterator[tuple[str, Figure]]:
     """Score bins of all items, with all labels and with a random sample of few.
 
     Bins are equally wide: of an overconfident model nearly all of equally many items would be drawn at 1.
     """
     recording = pool.recording
     whole = Pool(recording, Grouper(_RELIABILITY_BINS).all(recording))
-    bins = whole.grouped.bins
+    bins, cells = whole.grouped.bins, whole.cells
     few = min(_FEW_LABELS, recording.size)
     sample = np.random.default_rng(seed).choice(recording.size, few, replace=False)
     of_sample = sums(bins[sample], np.ones(few), _RELIABILITY_BINS)
     right = sums(bins[sample], recording.correct[sample].astype(np.float64), _RELIABILITY_BINS)
     for items, correct, words, name in (
-        (*whole.bin_counts, f"reliability, {_all_labels(pool)}", "reliability"),
-        (of_sample[None], right[None], f"reliability, {few} random labels", "reliability-few-labels"),
+        (*whole.bin_counts, f"all {recording.size:,} labels", "reliability"),
+        (of_sample[None], right[None], f"{few} random labels", "reliability-few-labels"),
     ):
-        beliefs = single(LearnedCurve().fit(whole.cells, items[None], correct[None]).bins())
+        beliefs = single(LearnedCurve().fit(cells, items[None], correct[None]).bins())
         lower, upper = beliefs.interval(_RELIABILITY_MASS)
-        ece = calibration_error(beliefs=beliefs, scores=whole.cells.scores, shares=whole.cells.shares)
+        ece = calibration_error(beliefs=beliefs, scores=cells.scores, shares=cells.shares)
         ece_lower, ece_upper = ece.interval(_RELIABILITY_MASS)
-        figure = plots.reliability_diagram(
-            whole.cells.scores[0],
-            whole.cells.shares[0],
-            (lower, beliefs.mean(), upper),
-            (float(ece_lower[0]), float(ece.mean[0]), float(ece_upper[0])),
-            title=f"{recording.name}: {words}",
+        yield (
+            name,
+            plots.reliability_diagram(
+                cells.scores[0],
+                cells.shares[0],
+                (lower, beliefs.mean(), upper),
+                (float(ece_lower[0]), float(ece.mean[0]), float(ece_upper[0])),
+                title=f"{recording.name}: reliability, {words}",
+            ),
         )
-        plots.save(figure, directory / f"{recording.name}-{name}.png")
 
 
-def _draw_comparison(pool: Pool, accuracy: BetaMixture, region: float, directory: Path) -> None:
+def _difference(pool: Pool, accuracy: BetaMixture, region: float) -> Figure:
     """The difference between the least accurate group and the next."""
     order = np.argsort(accuracy.mean())[:2]
-    alpha, beta = betas.matching(accuracy.mean()[order], accuracy.variance()[order])
-    first, second = (alpha[0], beta[0]), (alpha[1], beta[1])
+    means, variances = accuracy.mean()[order], accuracy.variance()[order]
+    first, second = zip(*betas.matching(means, variances), strict=True)
     one, other = (pool.names[group] for group in order)
     probabilities = rope_probabilities(first, second, region=region)
     verdict = (
@@ -158,10 +173,9 @@ def _draw_comparison(pool: Pool, accuracy: BetaMixture, region: float, directory
         f"{one} is better than {other}",
     )[int(probabilities.argmax())]
     # Wide enough for any two groups, and fine enough for those that are known to a hundredth of a point.
-    deviation = float(np.sqrt(accuracy.variance()[order].sum()))
-    centre = float(accuracy.mean()[order[0]] - accuracy.mean()[order[1]])
-    points = np.union1d(np.linspace(-1, 1, 401), np.clip(centre + deviation * np.linspace(-8, 8, 801), -1, 1))
-    figure = plots.difference_density(
+    near = means[0] - means[1] + np.sqrt(variances.sum()) * np.linspace(-8, 8, 801)
+    points = np.union1d(np.linspace(-1, 1, 401), np.clip(near, -1, 1))
+    return plots.difference_density(
         points,
         difference_density(first, second, points),
         region,
@@ -170,32 +184,12 @@ def _draw_comparison(pool: Pool, accuracy: BetaMixture, region: float, directory
         truth=float(pool.accuracy[order[0]] - pool.accuracy[order[1]]),
         title=f"{pool.recording.name}: {verdict}, most likely",
     )
-    plots.save(figure, directory / f"{pool.recording.name}-difference.png")
-
-
-def _draw_confusion(pool: Pool, directory: Path) -> None:
-    """All classes; of one that is never predicted nothing is known."""
-    classes = pool.recording.classes
-    matrix, names = np.full((classes, classes), np.nan), [str(number) for number in range(classes)]
-    matrix[pool.predicted] = pool.confusion
-    for number, name in zip(pool.predicted.tolist(), pool.names, strict=True):
-        names[number] = name
-    title = f"{pool.recording.name}: confusion matrix (%), {_all_labels(pool)}"
-    figure = plots.confusion(names, matrix, title=title)
-    for text in figure.axes[0].texts:
-        if text.get_text() == "nan":
-            text.set_text("-")
-    plots.save(figure, directory / f"{pool.recording.name}-confusion.png")
 
 
 def _settled(first: Floats, never: Floats, budget: int) -> Floats:
     """Share of comparisons that are settled by then, after every number of labels [budget + 1]."""
     counts = np.bincount(first[never == 0].astype(np.intp), minlength=budget + 1)
     return np.cumsum(counts) / len(first)
-
-
-def _all_labels(pool: Pool) -> str:
-    return f"all {pool.recording.size:,} labels"
 
 
 def _asked(study: Study) -> str:

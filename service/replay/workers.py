@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from itertools import repeat
+from itertools import repeat, starmap
 from typing import Any, TypeVar
 
 from rich.console import Console
@@ -26,11 +26,7 @@ def batches(runs: int, most: int) -> list[tuple[int, int]]:
 
 
 class Workers:
-    """Calls functions many times: here, or in other processes.
-
-    Args:
-        executor: of other processes; None for this one.
-    """
+    """Calls functions many times: in this process, or in those of an executor."""
 
     def __init__(self, executor: ProcessPoolExecutor | None = None) -> None:
         self._executor = executor
@@ -42,30 +38,18 @@ class Workers:
         advanced: Advanced | None = None,
         runs: Iterable[int] = repeat(1),
     ) -> list[Found]:
-        """What a function finds for each of many arguments, in their order.
-
-        Args:
-            function: a pure one, that can be pickled.
-            arguments: of every call.
-            advanced: called after every call.
-            runs: of every call.
-        """
+        """What a function finds for each of many arguments, in their order; calls are of so many runs."""
+        if self._executor is None:
+            results: Iterator[Found] = starmap(function, arguments)
+        else:
+            futures = [self._executor.submit(function, *given) for given in arguments]
+            results = (future.result() for future in futures)
         found = []
-        for result, count in zip(self._results(function, arguments), runs, strict=False):
+        for result, count in zip(results, runs, strict=False):
             found.append(result)
             if advanced is not None:
                 advanced(count)
         return found
-
-    def _results(
-        self, function: Callable[..., Found], arguments: Sequence[tuple[Any, ...]]
-    ) -> Iterator[Found]:
-        if self._executor is None:
-            for given in arguments:
-                yield function(*given)
-            return
-        for future in [self._executor.submit(function, *given) for given in arguments]:
-            yield future.result()
 
 
 @contextmanager

@@ -75,7 +75,7 @@ def confusion(names: Sequence[str], mean: Floats, title: str = "") -> Figure:
             axes.text(
                 column,
                 row,
-                f"{100 * probability:.1f}",
+                "-" if np.isnan(probability) else f"{100 * probability:.1f}",
                 ha="center",
                 va="center",
                 **PLAIN | {"fontsize": NORMAL - 2, "color": "white" if dark else BLACK},
