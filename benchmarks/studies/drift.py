@@ -19,7 +19,7 @@ from service.config import defaults
 from service.domain.errors import RecordingError
 from service.replay.arguments import counts, positive, share
 from service.replay.command import grouped_pool
-from service.replay.options import INTERVAL, add_grouping
+from service.replay.options import DEFAULTS, add_grouping
 from service.replay.recording import Recording
 from service.replay.tables import Table
 from service.replay.workers import Advance, Workers
@@ -36,7 +36,10 @@ def parser() -> argparse.ArgumentParser:
     )
     add_grouping(parser)
     parser.add_argument(
-        "--interval", type=share, default=INTERVAL, help=f"probability inside intervals (default: {INTERVAL})"
+        "--interval", type=share, help=f"probability inside intervals (default: {DEFAULTS['interval']})"
+    )
+    parser.set_defaults(
+        **{name: DEFAULTS[name] for name in ("grouping", "score_bins", "binning", "interval")}
     )
     parser.add_argument(
         "--drift", action="append", choices=SHAPES, help="repeatable (default: all of them, in turn)"

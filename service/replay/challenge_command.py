@@ -11,9 +11,7 @@ import numpy as np
 
 from service.domain.arrays import Flags, Indices
 from service.domain.errors import RecordingError
-from service.replay.ensemble_command import same_items
-from service.replay.options import CHALLENGE, INTERVAL, MARGIN
-from service.replay.recording import Recording
+from service.replay.recording import Recording, same_items
 from service.replay.tables import Cell, Table
 from service.replay.workers import Advance
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
@@ -97,18 +95,18 @@ def challenge_tables(
     """
     if len(recordings) != _PAIR:
         raise RecordingError(
-            CHALLENGE, f"it compares two recordings, the champion's first; there are {len(recordings)}"
+            "challenge", f"it compares two recordings, the champion's first; there are {len(recordings)}"
         )
     if options.plots:
-        raise RecordingError("--plots", f"the task {CHALLENGE} draws nothing; leave it out")
+        raise RecordingError("--plots", "the task challenge draws nothing; leave it out")
     same_items(recordings)
     first, second = recordings
     contest = Contest(
         champion=first.correct,
         challenger=second.correct,
         differ=first.predicted != second.predicted,
-        margin=MARGIN if options.region is None else options.region,
-        confidence=options.interval or INTERVAL,
+        margin=options.region,
+        confidence=options.interval,
     )
     if not contest.differ.any():
         raise RecordingError(second.name, f"it predicts what {first.name} does, throughout")

@@ -17,22 +17,7 @@ from service.replay.engine import OURS, PAPERS, Method
 from service.replay.ensemble_command import ensemble_tables
 from service.replay.figures import draw_pool, draw_results
 from service.replay.grouping import Grouper
-from service.replay.options import (
-    BINNING,
-    BINS,
-    CHALLENGE,
-    COMPARISON,
-    DIGITS,
-    ENSEMBLE,
-    ESTIMATION,
-    GROUPING,
-    IDENTIFICATION,
-    INTERVAL,
-    PERFORMANCE,
-    REGION,
-    TOP_M,
-    refuse_what_is_not_taken,
-)
+from service.replay.options import DIGITS, completed
 from service.replay.performance_command import performance_tables
 from service.replay.pool import Pool
 from service.replay.recording import Recording, load_recording
@@ -48,7 +33,7 @@ _LABELS = (50, 100, 200, 500)
 
 def replay(options: argparse.Namespace) -> int:
     """Run the command."""
-    refuse_what_is_not_taken(options)
+    options = completed(options)
     make_directory(options.plots)
     recordings = [recording for name in options.files for recording in _recordings(name, options)]
     with workers(options.jobs) as crew, progress(for_programs=options.json) as advance:
@@ -74,19 +59,19 @@ def make_directory(directory: Path | None) -> None:
 
 def _recordings(name: str, options: argparse.Namespace) -> list[Recording]:
     if name == DIGITS:
-        return digits_voters() if options.task == ENSEMBLE else digits_recordings()
+        return digits_voters() if options.task == "ensemble" else digits_recordings()
     return [load_recording(Path(name), decision_values=options.decision_values)]
 
 
 def _tables(
     recordings: list[Recording], options: argparse.Namespace, crew: Workers, advance: Advance
 ) -> Iterator[Table]:
-    if options.task == ENSEMBLE:
+    if options.task == "ensemble":
         yield from ensemble_tables(recordings, options, crew, advance)
-    elif options.task == CHALLENGE:
+    elif options.task == "challenge":
         yield from challenge_tables(recordings, options, advance)
     else:
-        tables = performance_tables if options.task == PERFORMANCE else _study_tables
+        tables = performance_tables if options.task == "performance" else _study_tables
         for recording in recordings:
             yield from tables(recording, options, crew, advance)
 
@@ -116,21 +101,20 @@ def _methods(options: argparse.Namespace) -> list[Method]:
 
 
 def _study(recording: Recording, options: argparse.Namespace) -> Study:
-    task, metric = options.task, options.metric or "accuracy"
+    task, metric = options.task, options.metric
     if (task, metric) not in TASKS:
         known = ", ".join(sorted(other for each, other in TASKS if each == task))
         raise RecordingError("--metric", f"{task} knows {known}; choose one of them")
-    if metric in {"confusion", "cost"} and options.grouping not in {None, GROUPING}:
+    if metric in {"confusion", "cost"} and options.grouping != "predicted_class":
         raise RecordingError("--grouping", f"{metric} is known by predicted_class alone; leave it out")
-    binwise = (task, metric) == (ESTIMATION, "calibration")
+    binwise = (task, metric) == ("estimation", "calibration")
     pool = grouped_pool(recording, options, "score_bin" if binwise else options.grouping)
     groups = len(pool.names)
-    top_m = options.top_m or TOP_M
-    if task == IDENTIFICATION and top_m >= groups:
+    if task == "identification" and options.top_m >= groups:
         raise RecordingError(
             "--top-m", f"there are {groups} groups with items; look for fewer than that, or group otherwise"
         )
-    if task == COMPARISON and groups < 2:  # noqa: PLR2004 - a pair
+    if task == "comparison" and groups < 2:  # noqa: PLR2004 - a pair
         raise RecordingError(recording.name, "it has one group with items; a comparison needs two")
     budget, at = _budget(pool, options)
     if budget > recording.size:
@@ -149,11 +133,11 @@ def _study(recording: Recording, options: argparse.Namespace) -> Study:
         runs=options.runs,
         budget=budget,
         at=at,
-        top_m=top_m,
+        top_m=options.top_m,
         extreme=options.extreme or ("lowest" if metric == "accuracy" else "highest"),
         costs=costs,
-        region=options.region or REGION,
-        mass=options.interval or INTERVAL,
+        region=options.region,
+        mass=options.interval,
         seed=options.seed,
     )
 
@@ -161,10 +145,10 @@ def _study(recording: Recording, options: argparse.Namespace) -> Study:
 def _budget(pool: Pool, options: argparse.Namespace) -> tuple[int, tuple[int, ...]]:
     """Labels of a run, and numbers of labels after which an estimation is looked at."""
     size, budget = pool.recording.size, options.budget
-    if options.task == COMPARISON:
+    if options.task == "comparison":
         # Labels that leave nothing open of any two groups.
         return budget or int(np.sort(pool.sizes)[-2:].sum()), ()
-    if options.task == IDENTIFICATION:
+    if options.task == "identification":
         return budget or size, ()
     at = sorted({*(count * len(pool.names) for count in (2, 5, 10)), *_LABELS})
     if budget is not None:
@@ -173,13 +157,13 @@ def _budget(pool: Pool, options: argparse.Namespace) -> tuple[int, tuple[int, ..
     return at[-1], tuple(at)
 
 
-def grouped_pool(recording: Recording, options: argparse.Namespace, grouping: str | None) -> Pool:
+def grouped_pool(recording: Recording, options: argparse.Namespace, grouping: str) -> Pool:
     """The items of a recording in groups of a kind, and in score bins as the options say.
 
     Raises:
         RecordingError: superclasses are to be the groups, and their file is missing or cannot be used.
     """
-    grouper = Grouper(options.score_bins or BINS, options.binning or BINNING)
+    grouper = Grouper(options.score_bins, options.binning)
     if grouping == "superclass":
         if options.superclasses is None:
             raise RecordingError("--superclasses", "the grouping by superclass needs a file; name it")

@@ -38,22 +38,14 @@ _FEW_LABELS = 100
 
 
 def draw_results(study: Study, results: Results, directory: Path) -> None:
-    """Write what methods reach with how many labels, as a PNG file.
-
-    Raises:
-        RecordingError: matplotlib is missing.
-    """
+    """Write what methods reach with how many labels, as a PNG file."""
     words = [study.pool.recording.name, study.task, study.metric.replace("_", "-")]
     words += [f"top{study.top_m}"] if study.task == "identification" else []
     plots.save(results_figure(study, results), directory / f"{'-'.join(words)}.png")
 
 
 def results_figure(study: Study, results: Results, prefix: str = "") -> Figure:
-    """What methods reach with how many labels; the prefix is of the title.
-
-    Raises:
-        RecordingError: matplotlib is missing.
-    """
+    """What methods reach with how many labels; the prefix is of the title."""
     labels, reference = np.arange(study.budget + 1), None
     if study.task == "identification":
         measure, unit, reference = "Mean reciprocal rank", "", IDENTIFIED
@@ -79,9 +71,6 @@ def draw_pool(study: Study, directory: Path) -> None:
 
     Reliability diagrams, also with few labels; of groups the paper's figure 1, their ranks and how the two
     least accurate differ; of a study of confusion or cost the confusion matrix.
-
-    Raises:
-        RecordingError: matplotlib is missing.
     """
     figures = _reliability(study.pool, study.seed)
     # Groups that are score bins are shown by the diagrams alone.

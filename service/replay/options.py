@@ -41,51 +41,57 @@ Binning = Literal["equal_width", "equal_size"]
 DIGITS: Final = "digits"
 """Stands for recordings of handwritten digits where a file would be named."""
 
-ESTIMATION: Final = "estimation"
-IDENTIFICATION: Final = "identification"
-COMPARISON: Final = "comparison"
-PERFORMANCE: Final = "performance"
-ENSEMBLE: Final = "ensemble"
-CHALLENGE: Final = "challenge"
+DEFAULTS: Final[Mapping[str, Any]] = {
+    "metric": "accuracy",
+    "grouping": "predicted_class",
+    "score_bins": 10,
+    "binning": "equal_size",
+    "top_m": 1,
+    "region": 0.05,
+    "interval": 0.95,
+}
+"""Of options that some task refuses, so that argparse must not fill them in."""
 
-# Defaults of options that some task refuses, so that argparse must not fill them in.
-GROUPING: Final = "predicted_class"
-BINS: Final = 10
-BINNING: Final[Binning] = "equal_size"
-TOP_M: Final = 1
-REGION: Final = 0.05
 MARGIN: Final = 0.01
-"""Difference of accuracies that does not matter to a challenge."""
-INTERVAL: Final = 0.95
-LABELS: Final[Mapping[str, tuple[int, ...]]] = {PERFORMANCE: (10, 20, 50, 100), ENSEMBLE: (20, 50, 100)}
+"""Region of a challenge."""
 
-GROUPS = ("grouping", "superclasses", "score_bins", "binning")
-_OF_GROUPS = ("metric", *GROUPS, "prior", "policy", "budget", "interval", "region")
+LABELS: Final[Mapping[str, tuple[int, ...]]] = {
+    "performance": (10, 20, 50, 100),
+    "ensemble": (20, 50, 100),
+}
+"""How many are asked for by the tasks that hold one class against all others."""
+
+_OF_GROUPS = (
+    *("metric", "grouping", "superclasses", "score_bins", "binning"),
+    *("prior", "policy", "budget", "interval", "region"),
+)
 _OF_ONE_CLASS = ("positive_class", "labels", "interval")
 
 _TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
-    ESTIMATION: _OF_GROUPS,
-    IDENTIFICATION: (*_OF_GROUPS, "top_m", "extreme", "costs"),
-    COMPARISON: _OF_GROUPS,
-    PERFORMANCE: (*_OF_ONE_CLASS, "threshold", "target", "decision_values"),
-    ENSEMBLE: (*_OF_ONE_CLASS, "ensemble"),
-    CHALLENGE: ("region", "interval"),
+    "estimation": _OF_GROUPS,
+    "identification": (*_OF_GROUPS, "top_m", "extreme", "costs"),
+    "comparison": _OF_GROUPS,
+    "performance": (*_OF_ONE_CLASS, "threshold", "target", "decision_values"),
+    "ensemble": (*_OF_ONE_CLASS, "ensemble"),
+    "challenge": ("region", "interval"),
 }
 """By task, beside those that all take, such as --runs."""
 
 
-def refuse_what_is_not_taken(options: argparse.Namespace) -> None:
-    """Refuse options that would seem to change something.
+def completed(options: argparse.Namespace) -> argparse.Namespace:
+    """The options that were given, and the defaults of others.
 
     Raises:
-        RecordingError: the task does not take one of them.
+        RecordingError: the task does not take one of them, which would seem to change something.
     """
+    given = {name: value for name, value in vars(options).items() if value is not None}
     for name in dict.fromkeys(name for names in _TAKEN.values() for name in names):
-        given = getattr(options, name)
-        if name not in _TAKEN[options.task] and given is not None and given is not False:
+        if name not in _TAKEN[options.task] and given.get(name, False) is not False:
             raise RecordingError(
                 f"--{name.replace('_', '-')}", f"the task {options.task} does not take it; leave it out"
             )
+    margin = {"region": MARGIN} if options.task == "challenge" else {}
+    return argparse.Namespace(**{**vars(options), **DEFAULTS, **margin, **given})
 
 
 def add_parser(commands: Any) -> None:
@@ -99,12 +105,14 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="recorded predictions, or `digits`")
     question = parser.add_argument_group("what is asked")
-    question.add_argument("--task", default=ESTIMATION, choices=sorted(METRICS))
+    question.add_argument("--task", default="estimation", choices=sorted(METRICS))
     # The ensemble has but one metric, and takes no --metric.
-    metrics = {metric for task, names in METRICS.items() if task != ENSEMBLE for metric in names}
+    metrics = {metric for task, names in METRICS.items() if task != "ensemble" for metric in names}
     question.add_argument("--metric", choices=sorted(metrics))
     add_grouping(question)
-    question.add_argument("--top-m", type=positive, metavar="M", help=f"groups to find (default: {TOP_M})")
+    question.add_argument(
+        "--top-m", type=positive, metavar="M", help=f"groups to find (default: {DEFAULTS['top_m']})"
+    )
     question.add_argument("--extreme", choices=["lowest", "highest"], help="default: the worse end")
     question.add_argument(
         "--costs", type=Path, metavar="CSV", help="K rows: cost by true and predicted class"
@@ -112,7 +120,7 @@ def add_parser(commands: Any) -> None:
     question.add_argument(
         "--region",
         type=share,
-        help=f"difference that does not matter (default: {REGION}; {MARGIN} of a challenge)",
+        help=f"difference that does not matter (default: {DEFAULTS['region']}; {MARGIN} of a challenge)",
     )
     _add_one_class(parser)
     methods = parser.add_argument_group("who answers")
@@ -120,7 +128,9 @@ def add_parser(commands: Any) -> None:
     methods.add_argument("--policy", action="append", choices=get_args(Policy), help="repeatable")
     size = parser.add_argument_group("how much")
     size.add_argument("--budget", type=positive, help="labels of a run (default: by task)")
-    size.add_argument("--interval", type=share, help=f"probability inside intervals (default: {INTERVAL})")
+    size.add_argument(
+        "--interval", type=share, help=f"probability inside intervals (default: {DEFAULTS['interval']})"
+    )
     add_size(size)
     add_output(parser.add_argument_group("output"))
     parser.set_defaults(command="service.replay.command:replay")
@@ -131,11 +141,11 @@ def add_grouping(group: Any) -> None:
     group.add_argument(
         "--grouping",
         choices=["predicted_class", "superclass", "score_bin", "all"],
-        help=f"what tells groups apart (default: {GROUPING})",
+        help=f"what tells groups apart (default: {DEFAULTS['grouping']})",
     )
     group.add_argument("--superclasses", type=Path, metavar="JSON", help="classes of every superclass")
-    group.add_argument("--score-bins", type=positive, metavar="B", help=f"default: {BINS}")
-    group.add_argument("--binning", choices=get_args(Binning), help=f"default: {BINNING}")
+    group.add_argument("--score-bins", type=positive, metavar="B", help=f"default: {DEFAULTS['score_bins']}")
+    group.add_argument("--binning", choices=get_args(Binning), help=f"default: {DEFAULTS['binning']}")
 
 
 def add_size(group: Any) -> None:

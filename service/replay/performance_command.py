@@ -12,7 +12,6 @@ import numpy as np
 from service.domain.errors import RecordingError
 from service.replay import plots
 from service.replay.one_class import SECOND, TWO_CLASSES, ClassTables, Column, label_counts, positive_classes
-from service.replay.options import INTERVAL
 from service.replay.performance import RECALLS, BinaryScores, PerformanceStudy, Run
 from service.replay.recording import Recording
 from service.replay.tables import Cell, Table
@@ -71,7 +70,7 @@ def _studies(recording: Recording, options: argparse.Namespace) -> Iterator[Perf
             runs=options.runs,
             threshold=threshold,
             target=options.target,
-            mass=options.interval or INTERVAL,
+            mass=options.interval,
             seed=options.seed,
         )
 
@@ -190,11 +189,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def draw_performance(name: str, found: Mapping[int, Found], directory: Path) -> None:
-    """Write figures, as PNG files: errors by number of labels, and for every class the curve of a run.
-
-    Raises:
-        RecordingError: matplotlib is missing.
-    """
+    """Write figures, as PNG files: errors by number of labels, and for every class the curve of a run."""
     every = list(found.values())
     labels = every[0].study.labels
     series = {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, takewhile
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -79,48 +79,23 @@ def read_text(path: Path) -> Columns:
         OSError: the file cannot be opened.
     """
     with path.open(encoding="utf-8-sig") as handle:
-        lines = _Lines(handle)
         try:
-            return _read_lines(path, lines)
+            contents = ((number, line.partition("#")[0].strip()) for number, line in enumerate(handle, 1))
+            rows = {number: content for number, content in contents if content}
         except UnicodeDecodeError as error:
             raise RecordingError(path, "it is no text in UTF-8; save it as plain text") from error
-
-
-def _read_lines(path: Path, lines: _Lines) -> Columns:
-    first = next(lines, "")
-    delimiter = "," if "," in first else None
-    if _is_header(first.replace('"', "").split(delimiter)):
-        lines.numbers.clear()
-        first = next(lines, "")
-    if not first:
+    first, content = next(iter(rows.items()), (0, ""))
+    delimiter = "," if "," in content else None
+    if _is_header(content.replace('"', "").split(delimiter)):
+        rows.pop(first, None)
+    if not rows:
         raise RecordingError(path, "there are no rows; record at least one prediction")
     try:
-        table = np.loadtxt(
-            chain([first], lines), dtype=np.float64, delimiter=delimiter, comments=None, ndmin=2
-        )
-    except UnicodeDecodeError:
-        raise
+        table = np.loadtxt(list(rows.values()), dtype=np.float64, delimiter=delimiter, comments=None, ndmin=2)
     except ValueError as error:
-        raise RecordingError(path, _malformed(lines, first, delimiter)) from error
-    return Columns(source=path, probabilities=table[:, 1:], labels=table[:, 0], lines=lines.numbers)
-
-
-class _Lines(Iterator[str]):
-    """Lines of a text without comments and blank ones; `numbers` of those so far are counted from 1."""
-
-    def __init__(self, handle: TextIO) -> None:
-        self.numbers: list[int] = []
-        self.last = ""
-        self._numbered = enumerate(handle, start=1)
-
-    def __next__(self) -> str:
-        for number, line in self._numbered:
-            content = line.partition("#")[0].strip()
-            if content:
-                self.numbers.append(number)
-                self.last = content
-                return content
-        raise StopIteration
+        words = {number: content.split(delimiter) for number, content in rows.items()}
+        raise RecordingError(path, _malformed(words)) from error
+    return Columns(source=path, probabilities=table[:, 1:], labels=table[:, 0], lines=list(rows))
 
 
 def _is_header(words: list[str]) -> bool:
@@ -131,17 +106,20 @@ def _is_header(words: list[str]) -> bool:
     return not any(map(_is_number, words)) or [word.strip() for word in words[1:]] == numbered
 
 
-def _malformed(lines: _Lines, first: str, delimiter: str | None) -> str:
-    """What is wrong with the line at which reading stopped."""
-    words, expected = lines.last.split(delimiter), len(first.split(delimiter))
-    if len(words) != expected:
-        return (
-            f"line {lines.numbers[-1]} has {len(words)} columns, but the first row has {expected}; "
-            "every row needs the true class and the probability of every class"
-        )
+def _malformed(rows: Mapping[int, Sequence[str]]) -> str:
+    """What is wrong with the first line that cannot be read, of all by their numbers."""
+    expected = len(next(iter(rows.values())))
+    for number, words in rows.items():
+        if len(words) != expected:
+            return (
+                f"line {number} has {len(words)} columns, but the first row has {expected}; "
+                "every row needs the true class and the probability of every class"
+            )
+        if not all(map(_is_number, words)):
+            break
     column = sum(1 for _ in takewhile(_is_number, words)) + 1
     return (
-        f"line {lines.numbers[-1]}: column {column} is not a number; every row needs the true class and the "
+        f"line {number}: column {column} is not a number; every row needs the true class and the "
         "probability of every class, all as numbers, separated by commas, spaces or tabs"
     )
 

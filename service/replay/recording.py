@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -99,3 +99,28 @@ def load_recording(path: Path, *, decision_values: bool = False) -> Recording:
     except OSError as error:
         raise RecordingError(path, f"it cannot be read ({type(error).__name__}); check the file") from error
     return Recording(path.stem, *columns.checked())
+
+
+def same_items(recordings: Sequence[Recording]) -> None:
+    """Refuse recordings that cannot be of the same items in the same order.
+
+    Raises:
+        RecordingError: they are not.
+    """
+    first = recordings[0]
+    for other in recordings[1:]:
+        for what, one, its in (("items", first.size, other.size), ("classes", first.classes, other.classes)):
+            if one != its:
+                raise RecordingError(
+                    other.name,
+                    f"it has {its} {what}, {first.name} has {one}; members are recorded on the same items",
+                )
+        differing = np.flatnonzero(first.labels != other.labels)
+        if len(differing):
+            row = int(differing[0])
+            raise RecordingError(
+                other.name,
+                f"its labels are not those of {first.name}: row {row} (counted from 0) is of class "
+                f"{other.labels[row]} here and {first.labels[row]} there; record the same items in the same "
+                "order",
+            )

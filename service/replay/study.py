@@ -23,11 +23,13 @@ from service.replay.measures import (
     ece_merit,
 )
 from service.replay.pool import Pool
-from service.replay.priors import beliefs_before
 from service.replay.workers import Advanced, Workers, batches
-from service.statistics.bin_beliefs import BinBeliefs
+from service.statistics.beliefs import AccuracyBeliefs, LearnedAccuracy
+from service.statistics.bin_beliefs import BinBeliefs, LearnedBins
+from service.statistics.confusion_beliefs import ConfusionBeliefs, LearnedConfusion
+from service.statistics.curves import LearnedCurve
 from service.statistics.priors import FIXED_PRIORS
-from service.statistics.tasks import TASKS, Question, Task
+from service.statistics.tasks import TASKS, Kind, Question, Task
 
 RUNS_AT_ONCE = 100
 """Runs of one batch: enough that numpy's overhead is shared, few enough that arrays stay in the cache."""
@@ -140,11 +142,25 @@ def true_metric(study: Study) -> Floats:
         known = BinBeliefs(pool.cells, alpha + correct, beta + items - correct, runs=1)
         return np.asarray(ece_merit(pool)(known)[0], np.float64)
     if study.metric == "cost":
-        return np.asarray(np.einsum("gk,gk->g", pool.confusion, _given(study.costs)), np.float64)
+        if study.costs is None:
+            raise ValueError("a study of costs needs a cost matrix")
+        return np.asarray(np.einsum("gk,gk->g", pool.confusion, study.costs), np.float64)
     return pool.accuracy
 
 
-def _given(costs: Floats | None) -> Floats:
-    if costs is None:
-        raise ValueError("a study of costs needs a cost matrix")
-    return costs
+def beliefs_before(prior: str, kind: Kind, pool: Pool, runs: int) -> Any:
+    """Beliefs of R runs before their first labels, under a prior of a name."""
+    cells = pool.cells
+    if prior == "learned":
+        if kind == "confusion":
+            others = np.maximum(pool.probabilities, 1e-12)
+            others[np.arange(len(others)), pool.predicted] = 0.0
+            others /= others.sum(axis=1, keepdims=True)
+            return LearnedConfusion(LearnedCurve(), cells, others, pool.predicted, runs)
+        return (LearnedBins if kind == "bins" else LearnedAccuracy)(LearnedCurve(), cells, runs)
+    fixed = FIXED_PRIORS[prior]
+    if kind == "confusion":
+        return ConfusionBeliefs(fixed.dirichlet(pool.probabilities), runs)
+    if kind == "bins":
+        return BinBeliefs(cells, *fixed.parameters(cells.scores), runs)
+    return AccuracyBeliefs.fixed(*fixed.parameters(cells.group_scores), runs)

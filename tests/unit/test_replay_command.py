@@ -14,7 +14,7 @@ from replay_examples import recording
 
 from service.domain.errors import RecordingError
 from service.replay.command import _study, replay
-from service.replay.options import add_parser
+from service.replay.options import add_parser, completed
 from service.replay.study import true_metric
 
 EXAMPLE = recording([90, 80, 70, 60])
@@ -172,7 +172,7 @@ def test_a_cost_matrix_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_costs_are_by_true_and_then_by_predicted_class(tmp_path: Path) -> None:
     # All mistakes among predictions of class 3 are dear, as its column says.
     costs = written(tmp_path, "costs.csv", "0,1,1,50\n1,0,1,50\n1,1,0,50\n1,1,1,0\n")
-    study = _study(EXAMPLE, parsed("model.npz", *COSTLY, "--costs", costs))
+    study = _study(EXAMPLE, completed(parsed("model.npz", *COSTLY, "--costs", costs)))
     wrong = 1 - study.pool.accuracy
     np.testing.assert_allclose(true_metric(study), wrong * [1, 1, 1, 50])
     assert study.extreme == "highest"

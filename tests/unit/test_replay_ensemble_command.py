@@ -17,9 +17,8 @@ from service.domain.errors import RecordingError
 from service.replay.command import replay
 from service.replay.digits import digits_voters
 from service.replay.ensemble import METHODS, SEPARATE, SHARED, EnsembleStudy, Told, VotedItems
-from service.replay.ensemble_command import _studies
-from service.replay.ensemble_summary import Found, draw_ensemble, ensemble_summary
-from service.replay.options import add_parser
+from service.replay.ensemble_command import Found, _studies, draw_ensemble, ensemble_summary
+from service.replay.options import add_parser, completed
 from service.replay.recording import Recording
 
 
@@ -66,7 +65,7 @@ def refusal(*words: object) -> str:
 
 
 def studies(made: list[Recording], *words: object) -> list[EnsembleStudy]:
-    return _studies(made, parsed("m0.npz", *words))
+    return _studies(made, completed(parsed("m0.npz", *words)))
 
 
 def documents(capsys: pytest.CaptureFixture[str], *words: object) -> list[dict[str, Any]]:

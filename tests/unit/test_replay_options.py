@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from service.domain.errors import RecordingError
-from service.replay.options import add_parser, refuse_what_is_not_taken
+from service.replay.options import add_parser, completed
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     # Some are what is taken unless told: they were given all the same.
@@ -71,13 +71,13 @@ def test_every_option_of_a_task_is_tried_here() -> None:
 @pytest.mark.parametrize(("asked", "option"), cases(taken=False))
 def test_an_option_that_would_be_ignored_is_refused(asked: tuple[str, ...], option: str) -> None:
     with pytest.raises(RecordingError) as refused:
-        refuse_what_is_not_taken(parsed((*asked, option, *EXAMPLES[option])))
+        completed(parsed((*asked, option, *EXAMPLES[option])))
     assert str(refused.value) == f"{option}: the task {asked[1]} does not take it; leave it out"
 
 
 @pytest.mark.parametrize(("asked", "option"), cases(taken=True))
 def test_an_option_that_a_task_takes_is_taken(asked: tuple[str, ...], option: str) -> None:
-    refuse_what_is_not_taken(parsed((*asked, option, *EXAMPLES[option])))
+    completed(parsed((*asked, option, *EXAMPLES[option])))
 
 
 def test_help_tells_what_is_taken_unless_told() -> None:

@@ -15,8 +15,8 @@ from service.replay.digits import digits_recordings
 from service.replay.grouping import Grouped, Grouper, equal_size_bins
 from service.replay.measures import BinErrors, Comparisons, Identification
 from service.replay.pool import Pool
-from service.replay.priors import beliefs_before
 from service.replay.recording import Recording, load_recording
+from service.replay.study import beliefs_before
 from service.statistics.comparison import rope_probabilities
 from service.statistics.confusion_beliefs import ConfusionBeliefs
 from service.statistics.curves import LearnedCurve
