@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,6 @@ def read_npz(path: Path, *, decision_values: bool = False) -> Columns:
         RecordingError: it is no such archive, or an array is missing or cannot be read.
         OSError: the file cannot be opened.
     """
-    optional = ("predicted", *(["decision_values"] if decision_values else []))
     with _opened(path) as archive:
         for name in ("probabilities", "labels"):
             if name not in archive:
@@ -38,8 +38,12 @@ def read_npz(path: Path, *, decision_values: bool = False) -> Columns:
                     f"there is no array '{name}'; save it with "
                     "numpy.savez(path, probabilities=..., labels=...)",
                 )
-        wanted = ("probabilities", "labels", *(name for name in optional if name in archive))
-        return Columns(path, **{name: _array(path, archive, name) for name in wanted})
+        columns = Columns(path, _array(path, archive, "probabilities"), _array(path, archive, "labels"))
+        if "predicted" in archive:
+            columns = replace(columns, predicted=_array(path, archive, "predicted"))
+        if decision_values and "decision_values" in archive:
+            columns = replace(columns, decision_values=_array(path, archive, "decision_values"))
+        return columns
 
 
 @contextmanager
