@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -30,35 +29,31 @@ def read_npz(path: Path, *, decision_values: bool = False) -> Columns:
         RecordingError: it is no such archive, or an array is missing or cannot be read.
         OSError: the file cannot be opened.
     """
-    with _opened(path) as archive:
+    # numpy leaves a file open that it opened itself and could not read.
+    with path.open("rb") as handle:
+        try:
+            archive = np.load(handle, allow_pickle=False)
+            names = archive.files
+        # One array by itself has no files.
+        except (*_UNREADABLE, AttributeError) as error:
+            raise RecordingError(
+                path,
+                "it is no npz archive, or a damaged one; write it again with numpy.savez or "
+                "numpy.savez_compressed",
+            ) from error
         for name in ("probabilities", "labels"):
-            if name not in archive:
+            if name not in names:
                 raise RecordingError(
                     path,
                     f"there is no array '{name}'; save it with "
                     "numpy.savez(path, probabilities=..., labels=...)",
                 )
         columns = Columns(path, _array(path, archive, "probabilities"), _array(path, archive, "labels"))
-        if "predicted" in archive:
+        if "predicted" in names:
             columns = replace(columns, predicted=_array(path, archive, "predicted"))
-        if decision_values and "decision_values" in archive:
+        if decision_values and "decision_values" in names:
             columns = replace(columns, decision_values=_array(path, archive, "decision_values"))
         return columns
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[np.lib.npyio.NpzFile[Any]]:
-    # numpy leaves a file open that it opened itself and could not read.
-    with path.open("rb") as handle:
-        problem = "it is no npz archive, or a damaged one; write it again with numpy.savez or "
-        problem += "numpy.savez_compressed"
-        try:
-            archive = np.load(handle, allow_pickle=False)
-        except _UNREADABLE as error:
-            raise RecordingError(path, problem) from error
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise RecordingError(path, problem)
-        yield archive
 
 
 def _array(path: Path, archive: np.lib.npyio.NpzFile[Any], name: str) -> npt.NDArray[Any]:
