@@ -17,7 +17,8 @@ from statistics import median
 import numpy as np
 from prometheus_client import CollectorRegistry
 
-from service.config.settings import Bounds, Settings
+from service.config.bounds import Bounds
+from service.config.settings import Settings
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import ALL_TRAFFIC, tables
 from service.monitoring.group_index import GroupIndex

@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.known_classifiers import Classifier
 from service.app.pool_sizing import asked_pools
+from service.config.assessments import PerformanceSettings
 from service.config.settings import Settings
 from service.domain.grouping_pool import GroupingPool
 from service.domain.pool import Pools
@@ -186,6 +187,5 @@ class Watched:
         )
         if facts is None:
             raise ValueError("nothing has come yet")
-        return assess_performance(
-            facts, self._model.assessments["curve"], self._rng, interval=self._model.interval, now=NOW
-        )
+        curve = self._model.assessments_of(PerformanceSettings)["curve"]
+        return assess_performance(facts, curve, self._rng, interval=self._model.interval, now=NOW)

@@ -9,7 +9,7 @@ from itertools import repeat
 import numpy as np
 
 from consumers.formats.attributes import AttributeDecoder, Values
-from consumers.formats.native import WirePrediction, decode_attributes
+from consumers.formats.native import WirePrediction, decode_checked_attributes
 from consumers.validation import Checked, PredictionChecks, payload_text
 from service.domain.arrays import Floats, Indices, UInt64s
 from service.domain.cells import MISSING, OTHER, CellSpace, Challenge, Ensemble, escape_reserved
@@ -205,7 +205,7 @@ class ModelIngest:
                     predicted_class=self.space.classes[checked.classes[row]],
                     score=float(checked.scores[row]),
                     time=float(times[at]),
-                    attributes=self._kept(decode_attributes(p.attributes)),
+                    attributes=self._kept(bytes(p.attributes)),
                     payload=payload_text(p.payload),
                     payload_uri=p.payload_uri or "",
                     votes=p.votes or {},
@@ -214,18 +214,21 @@ class ModelIngest:
 
         return record
 
-    def _kept(self, attributes: dict[str, str]) -> dict[str, str]:
+    def _kept(self, text: bytes) -> dict[str, str]:
         """What an item keeps: attributes that groupings use, and others by name while they fit."""
-        values = attributes.values()
-        # Reserved values have two underscores.
-        is_plain = max(map(len, values), default=0) <= self._longest and "__" not in "".join(values)
+        attributes = decode_checked_attributes(text) if text else {}
+        # Reserved values have two underscores, which JSON may also write as escapes.
+        is_plain = (
+            b"__" not in text
+            and b"\\" not in text
+            and (len(text) <= self._longest or max(map(len, attributes.values())) <= self._longest)
+        )
         folded = attributes if is_plain else {n: self._bounded(value) for n, value in attributes.items()}
-        further = folded.keys() - self._used
-        if not further:
+        if self._used.issuperset(folded):
             return folded
         kept = {name: value for name, value in folded.items() if name in self._used}
         room = self.space.bounds.further_attribute_bytes
-        for name in sorted(further):
+        for name in sorted(folded.keys() - self._used):
             room -= len(name.encode()) + len(folded[name].encode())
             if room < 0:
                 break

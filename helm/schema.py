@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
 from helm.values import ChartValues
+from service.config.assessments import AssessmentSettings
 from service.config.settings import Settings
 
 Schema = dict[str, Any]
@@ -95,6 +96,8 @@ def _tidied(node: Any, definitions: Schema) -> Any:
         return [_tidied(child, definitions) for child in node]
     if not isinstance(node, dict):
         return node
+    if "discriminator" in node:
+        return _any_task([_tidied(choice, definitions) for choice in node["oneOf"]])
     if "$ref" in node:
         node = definitions[node["$ref"].rpartition("/")[2]] | {k: v for k, v in node.items() if k != "$ref"}
     # A field may be called like a key of the schema itself, so names of properties are passed over.
@@ -113,6 +116,27 @@ def _tidied(node: Any, definitions: Schema) -> Any:
     if isinstance(tidied.get("default"), dict) and "properties" in tidied:
         del tidied["default"]
     return tidied
+
+
+def _any_task(choices: list[Schema]) -> Schema:
+    """What assessments take, whatever their task. Helm's messages about a choice of schemas name no key."""
+    meanings = {choice["properties"]["task"]["const"]: choice["description"] for choice in choices}
+    tasks: dict[str, list[str]] = {}
+    properties: Schema = {}
+    for task, choice in zip(meanings, choices, strict=True):
+        for key, part in choice["properties"].items():
+            tasks.setdefault(key, []).append(task)
+            properties.setdefault(key, part)
+    for key, part in properties.items():
+        if len(tasks[key]) < len(choices):
+            part["description"] = f"with {', '.join(tasks[key])}: {part['description']}"
+    properties["task"] = {
+        "default": next(iter(meanings)),
+        "description": " ".join(meanings.values()),
+        "enum": list(meanings),
+        "type": "string",
+    }
+    return choices[0] | {"description": AssessmentSettings.__doc__, "properties": properties}
 
 
 def _at(schema: Schema, path: Any) -> Schema:

@@ -59,7 +59,7 @@ def check(options: argparse.Namespace) -> int:
 
 def _vendor_lines(settings: Settings) -> Iterator[str]:
     api = settings.vendor_api
-    if any(vendor.token_sha256 for vendor in settings.vendors.values()):
+    if settings.has_vendor_api:
         scheme = "http" if api.certificate_file is None else "https"
         yield f"serves the vendor API at {scheme}://{api.host}:{api.port}/"
     for name, vendor in settings.vendors.items():

@@ -176,16 +176,12 @@ _KAFKA: dict[RightsRole, _KafkaUse] = {
 }
 
 
-def _vendors_claim(settings: Settings) -> bool:
-    return any(vendor.token_sha256 for vendor in settings.vendors.values())
-
-
 def redis_rights(settings: Settings, role: RightsRole) -> RedisRights:
     """What a role does in Redis under these settings."""
     redis = settings.redis
     rights = _redis_table(redis.prefix)[role]
     if settings.vendors:
-        rights = _with_vendors(redis.prefix, role, rights, claim=_vendors_claim(settings))
+        rights = _with_vendors(redis.prefix, role, rights, claim=settings.has_vendor_api)
     commands, writes = rights.commands, rights.writes
     if rights.keeps_hash_key and settings.hash_key is None:
         commands, writes = commands | {"SET", "GET"}, (*writes, hash_key_key(redis.prefix))
@@ -225,7 +221,7 @@ def kafka_rights(settings: Settings, role: RightsRole) -> list[KafkaRight]:
 
     own_topics = [vendor.topic for vendor in settings.vendors.values() if vendor.topic is not None]
     of_vendors = {
-        "serve": [KafkaRight("topic", topic("labels"), "Write")] if _vendors_claim(settings) else [],
+        "serve": [KafkaRight("topic", topic("labels"), "Write")] if settings.has_vendor_api else [],
         "schedule": [KafkaRight("topic", name, "Write") for name in own_topics],
         "topics": [KafkaRight("topic", name, "Create") for name in own_topics],
     }

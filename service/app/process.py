@@ -86,7 +86,7 @@ class Application:
                 settings, registry=self._registry, metrics=self._metrics, clock=clock
             )
         self._vendors = None
-        if "serve" in self._roles and any(vendor.token_sha256 for vendor in settings.vendors.values()):
+        if "serve" in self._roles and settings.has_vendor_api:
             from service.app.vendor_listener import VendorServing  # noqa: PLC0415
 
             self._vendors = VendorServing(

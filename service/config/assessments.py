@@ -1,10 +1,10 @@
-"""Settings of assessments: the standing questions about a model."""
+"""Settings of assessments: the standing questions about a model, with a class for each task."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from service.config.types import ClassName, Frozen, Name, PositiveSeconds, Probability
 from service.domain.assessments import METRICS, Metric, Policy, Task
@@ -22,10 +22,7 @@ QUALITIES: dict[tuple[str, str], str] = {
 }
 """What an identification looks for, by its metric and end."""
 
-_EVEN = 0.5
-_MEMBER_LABELS = 100
-_MARGIN = 0.01
-_DISAGREEMENT_SHARE = 0.8
+_TARGETS = "what is to be reached, and alerted on where it is not; with ensemble the precision alone"
 
 
 class Targets(Frozen):
@@ -35,6 +32,11 @@ class Targets(Frozen):
     recall: Probability | None = Field(default=None, description="at least")
     f1: Probability | None = Field(default=None, description="at least")
     false_positive_rate: Probability | None = Field(default=None, description="at most")
+
+    @property
+    def wanted(self) -> dict[str, float]:
+        """What has to be reached of every measure that has a target."""
+        return self.model_dump(exclude_none=True)
 
 
 class ErrorCosts(Frozen):
@@ -60,79 +62,14 @@ class Budget(Frozen):
 class AssessmentSettings(Frozen):
     """One standing question about a model."""
 
-    task: Task = Field(
-        default="estimation",
-        description="know every group, find the extreme ones, compare two groups, know precision and "
-        "recall of a binary classifier at every threshold, know an ensemble and its members, or whether a "
-        "challenger is better",
-    )
-    metric: Metric = Field(
-        default="accuracy",
-        description="what is asked about; with performance and ensemble their only metric, if absent",
-    )
-    extreme: Extreme | None = Field(
-        default=None,
-        description="with identification: which end; if absent the worse one: the lowest accuracy, "
-        "the highest calibration error or cost",
-    )
-    top_m: int = Field(default=1, ge=1, description="with identification: how many groups")
-    between: list[ClassName] | None = Field(
-        default=None, min_length=2, max_length=2, description="with comparison: names of the two groups"
-    )
-    region: float = Field(
-        default=0.05, gt=0, lt=1, description="with comparison: difference of accuracies that does not matter"
-    )
+    asks_by: ClassVar[str | None] = None
+    """The grouping that labels of the task are asked for, if it is always the same."""
+
+    task: Task
+    metric: Metric = Field(default="accuracy", description="what is asked about")
     grouping: Name = Field(
         default=ALL, description="one of the model's groupings; `all` and `score_bin` are always there"
     )
-    positive_class: ClassName | None = Field(
-        default=None,
-        description="with performance: the class to be found, one of the model's two; with ensemble, any",
-    )
-    members: list[Name] | None = Field(
-        default=None,
-        min_length=1,
-        max_length=16,
-        description="with ensemble: the classifiers whose votes are pooled, as predictions name them",
-    )
-    member_labels: int | None = Field(
-        default=None,
-        ge=2,
-        description="with ensemble: labels that each member is to have, the ensemble itself included; 100 if "
-        "absent",
-    )
-    challenger: Name | None = Field(
-        default=None,
-        description="with challenge: the other classifier, as the votes of predictions name it; the same for "
-        "all of a model",
-    )
-    margin: float | None = Field(
-        default=None,
-        ge=0,
-        lt=1,
-        description="with challenge: difference of accuracies that does not matter; 0.01 if absent",
-    )
-    disagreement_share: float | None = Field(
-        default=None,
-        gt=0,
-        le=1,
-        description="with challenge: share of the labels that go to items on which the two disagree; 0.8 if "
-        "absent",
-    )
-    threshold: Probability | None = Field(
-        default=None,
-        description="with performance: the model calls positive what it gives this probability to, or more; "
-        "0.5 if absent",
-    )
-    targets: Targets | None = Field(
-        default=None,
-        description="with performance: what is to be reached, and alerted on where it is not; with ensemble "
-        "the precision alone",
-    )
-    error_costs: ErrorCosts | None = Field(
-        default=None, description="with performance: by which, of equally good thresholds, one is chosen"
-    )
-    policy: Policy = Field(default="thompson", description="who is labelled next")
     budget: Budget
     max_in_flight: int = Field(default=20, ge=1, description="requests waiting for an answer, at the most")
     lease_seconds: PositiveSeconds = Field(
@@ -143,45 +80,137 @@ class AssessmentSettings(Frozen):
         default=False, description="show labellers what the model predicted (this sways them)"
     )
 
-    @model_validator(mode="before")
+    @field_validator("metric")
     @classmethod
-    def _some_tasks_have_one_metric(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("task") in ("performance", "ensemble"):
-            return {"metric": METRICS[given["task"]][0], **given}
-        return given
-
-    @property
-    def wanted_labels(self) -> int:
-        """Labels that each member of an ensemble is to have."""
-        return _MEMBER_LABELS if self.member_labels is None else self.member_labels
-
-    @property
-    def least_margin(self) -> float:
-        """By how much a challenger must differ to matter."""
-        return _MARGIN if self.margin is None else self.margin
-
-    @property
-    def aimed_share(self) -> float:
-        """Share of a challenge's labels that go to disagreements."""
-        return _DISAGREEMENT_SHARE if self.disagreement_share is None else self.disagreement_share
-
-    @property
-    def operating_threshold(self) -> float:
-        """From which probability of the positive class on the model calls positive."""
-        return _EVEN if self.threshold is None else self.threshold
-
-    @property
-    def end(self) -> Extreme:
-        """The end that identification looks for."""
-        return self.extreme or ("lowest" if self.metric == "accuracy" else "highest")
+    def _is_of_the_task(cls, metric: Metric, info: ValidationInfo) -> Metric:
+        task = info.data["task"]
+        if metric not in METRICS[task]:
+            raise ValueError(f"{task} is about one of {', '.join(METRICS[task])}")
+        return metric
 
     @property
     def asked_grouping(self) -> str:
-        """The grouping that labels are asked for: by scores, where all of the traffic is asked about."""
-        if self.task == "performance":
-            return POSITIVE_SCORE
-        if self.task == "ensemble":
-            return VOTES
-        if self.task == "challenge":
-            return CHALLENGE
-        return SCORE_BIN if self.metric == "overall_accuracy" else self.grouping
+        """The grouping that labels are asked for: score bins, where all of the traffic is asked about."""
+        return self.asks_by or (SCORE_BIN if self.metric == "overall_accuracy" else self.grouping)
+
+
+class PolicySettings(AssessmentSettings):
+    """What assessments have whose labels a policy chooses; those of other tasks are planned."""
+
+    policy: Policy = Field(default="thompson", description="who is labelled next")
+
+
+class EstimationSettings(PolicySettings):
+    """Know every group."""
+
+    task: Literal["estimation"] = "estimation"
+
+
+class IdentificationSettings(PolicySettings):
+    """Find the extreme groups."""
+
+    task: Literal["identification"] = "identification"
+    extreme: Extreme | None = Field(
+        default=None,
+        description="which end; if absent the worse one: the lowest accuracy, the highest calibration error "
+        "or cost",
+    )
+    top_m: int = Field(default=1, ge=1, description="how many groups")
+
+    @property
+    def end(self) -> Extreme:
+        """The end that is looked for."""
+        return self.extreme or ("lowest" if self.metric == "accuracy" else "highest")
+
+
+class ComparisonSettings(PolicySettings):
+    """Compare two groups."""
+
+    task: Literal["comparison"] = "comparison"
+    between: list[ClassName] = Field(min_length=2, max_length=2, description="names of the two groups")
+    region: float = Field(
+        default=0.05, gt=0, lt=1, description="difference of accuracies that does not matter"
+    )
+
+
+class PerformanceSettings(PolicySettings):
+    """Know precision and recall of a binary classifier at every threshold."""
+
+    asks_by = POSITIVE_SCORE
+
+    task: Literal["performance"] = "performance"
+    metric: Metric = Field(default="precision_recall", description="the only one")
+    positive_class: ClassName = Field(description="the class to be found, one of the model's")
+    threshold: Probability = Field(
+        default=0.5, description="the model calls positive what it gives this probability to, or more"
+    )
+    targets: Targets = Field(default=Targets(), description=_TARGETS)
+    error_costs: ErrorCosts | None = Field(
+        default=None, description="by which, of equally good thresholds, one is chosen"
+    )
+
+
+class EnsembleSettings(AssessmentSettings):
+    """Know an ensemble and its members."""
+
+    asks_by = VOTES
+
+    task: Literal["ensemble"] = "ensemble"
+    metric: Metric = Field(default="precision", description="the only one")
+    positive_class: ClassName = Field(description="the class to be found, one of the model's")
+    members: list[Name] = Field(
+        min_length=1,
+        max_length=16,
+        description="the classifiers whose votes are pooled, as predictions name them",
+    )
+    member_labels: int = Field(
+        default=100, ge=2, description="labels that each member is to have, the ensemble itself included"
+    )
+    targets: Targets = Field(default=Targets(), description=_TARGETS)
+
+
+class ChallengeSettings(AssessmentSettings):
+    """Know whether a challenger is better."""
+
+    asks_by = CHALLENGE
+
+    task: Literal["challenge"] = "challenge"
+    challenger: Name = Field(
+        description="the other classifier, as the votes of predictions name it; the same for all of a model"
+    )
+    margin: float = Field(
+        default=0.01, ge=0, lt=1, description="difference of accuracies that does not matter"
+    )
+    disagreement_share: float = Field(
+        default=0.8,
+        gt=0,
+        le=1,
+        description="share of the labels that go to items on which the two disagree",
+    )
+
+
+def _with_task(given: Any) -> Any:
+    return {"task": "estimation", **given} if isinstance(given, dict) else given
+
+
+AnyAssessment = Annotated[
+    EstimationSettings
+    | IdentificationSettings
+    | ComparisonSettings
+    | PerformanceSettings
+    | EnsembleSettings
+    | ChallengeSettings,
+    Field(discriminator="task"),
+    BeforeValidator(_with_task),
+]
+"""The settings of an assessment of any task: estimation where no task is given."""
+
+ASSESSMENTS: Final[dict[Task, type[AssessmentSettings]]] = {
+    kind.model_fields["task"].default: kind for kind in get_args(get_args(AnyAssessment)[0])
+}
+"""The settings of every task."""
+
+
+def tasks_accepting(key: str) -> list[Task]:
+    """The tasks whose assessments have a key."""
+    return [task for task, kind in ASSESSMENTS.items() if key in kind.model_fields]

@@ -14,9 +14,10 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from service.config.assessments import ASSESSMENTS, tasks_accepting
 from service.config.model_validation import model_problems
 from service.config.security_validation import Problems, redis_problems, security_problems
-from service.config.settings import Bounds, Settings
+from service.config.settings import Settings
 from service.config.vendor_validation import vendor_problems
 from service.domain.cells import AGREE, DISAGREE, MISSING
 from service.domain.errors import ConfigurationError
@@ -47,9 +48,6 @@ WORD_LIST_KEYS = frozenset({"label_keys", "token_sha256"})
 should be nothing but the secrets."""
 
 _FILE_SUFFIX = "_FILE"
-_TYPE_TAGS = ("int", "list[float]")
-"""What pydantic adds to the path of a key that may be of several types."""
-
 RESERVED_VARIABLES = frozenset({"CREDENCE_CONFIG"})
 """Variables of the command line, not of the settings."""
 
@@ -155,13 +153,24 @@ def _where(error: Exception) -> str:
 
 
 def _described(error: Any) -> tuple[str, str]:
-    path = ".".join(str(part) for part in error["loc"] if part not in _TYPE_TAGS) or "(file)"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
-        message = "unknown key"
-    elif error["type"] == "missing":
-        message = "required, but absent"
-    return path, message
+    path, message = list(error["loc"]), str(error["msg"]).removeprefix("Value error, ")
+    match error["type"]:
+        case "extra_forbidden":
+            message = "unknown key"
+        case "missing":
+            message = "required, but absent"
+        case "union_tag_invalid":
+            path.append("task")
+            message = f"Input should be {' or '.join(error['ctx']['expected_tags'].rsplit(', ', 1))}"
+    # Where a value may be of several types, pydantic's path has the one that it was taken for.
+    match path:
+        case ["models", _, "score_bins", _, *_]:
+            del path[3]
+        case ["models", _, "assessments", _, task, *keys] if task in ASSESSMENTS:
+            del path[4]
+            if error["type"] == "extra_forbidden" and len(keys) == 1 and (tasks := tasks_accepting(keys[0])):
+                message = f"not accepted with `task: {task}`, only with {', '.join(tasks)}"
+    return ".".join(map(str, path)) or "(file)", message
 
 
 def _cross_reference_problems(settings: Settings) -> Problems:
@@ -182,32 +191,23 @@ def _cross_reference_problems(settings: Settings) -> Problems:
 
 def _vote_problems(settings: Settings, model: str) -> Problems:
     """What would fold votes: as values of an attribute they must not be too long. All of them have rows."""
-    ensemble, bounds = settings.models[model].ensemble, settings.bounds
-    if settings.models[model].challenge is not None:
-        return _challenge_problems(bounds, model)
-    if ensemble is None:
+    ensemble, challenge = settings.models[model].ensemble, settings.models[model].challenge
+    if challenge is not None:
+        longest, what = max(map(len, (AGREE, DISAGREE, MISSING))), "the challenger"
+    elif ensemble is not None:
+        longest, what = 1 + len(ensemble.members), "vote patterns"
+    else:
         return []
-    voters = 1 + len(ensemble.members)
-    if voters > bounds.attribute_length:
-        return [
-            ("bounds.attribute_length", f"must be at least {voters}, for vote patterns of model {model!r}")
-        ]
-    return []
-
-
-def _challenge_problems(bounds: Bounds, model: str) -> Problems:
-    longest = max(map(len, (AGREE, DISAGREE, MISSING)))
-    if bounds.attribute_length < longest:
-        told = f"must be at least {longest}, for the challenger of model {model!r}"
-        return [("bounds.attribute_length", told)]
-    return []
+    if settings.bounds.attribute_length >= longest:
+        return []
+    return [("bounds.attribute_length", f"must be at least {longest}, for {what} of model {model!r}")]
 
 
 def _listener_problems(settings: Settings) -> Problems:
     taken: dict[int, str] = {}
     problems: Problems = []
     listeners = ["http", "monitoring"]
-    if any(vendor.token_sha256 for vendor in settings.vendors.values()):
+    if settings.has_vendor_api:
         listeners.append("vendor_api")
     for name in listeners:
         port = getattr(settings, name).port

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from service.config.assessments import AssessmentSettings
-from service.config.drift import DriftSettings
-from service.config.evidence import EvidenceSettings
-from service.config.forgetting import ForgettingSettings
-from service.config.reference import ReferenceSettings
+from service.config.assessments import (
+    AnyAssessment,
+    AssessmentSettings,
+    ChallengeSettings,
+    EnsembleSettings,
+    PerformanceSettings,
+)
+from service.config.change import DriftSettings, EvidenceSettings, ForgettingSettings, ReferenceSettings
 from service.config.types import ClassName, Frozen, Name, Probability
 from service.domain.cells import Challenge, Ensemble
 from service.domain.open_inference import ATTRIBUTE_PREFIX, TENSOR_RULES, TensorField
 
 TensorName = Annotated[str, Field(min_length=1, max_length=256)]
+
+_Asked = TypeVar("_Asked", bound=AssessmentSettings)
 
 CONFUSION_CLASSES = 1_000
 """Confusion and cost, which take arrays of classes by classes, are known of models with so many at most."""
@@ -94,7 +99,7 @@ class ModelSettings(Frozen):
     groupings: dict[Name, GroupingSettings] = Field(
         default_factory=dict, description="partitions of the model's traffic, by name"
     )
-    assessments: dict[Name, AssessmentSettings] = Field(
+    assessments: dict[Name, AnyAssessment] = Field(
         default_factory=dict, description="standing questions about the model, by name"
     )
     alerts: AlertSettings = AlertSettings()
@@ -156,26 +161,28 @@ class ModelSettings(Frozen):
             return tuple(i / self.score_bins for i in range(1, max(self.score_bins, 0)))
         return tuple(self.score_bins)
 
+    def assessments_of(self, task: type[_Asked]) -> dict[str, _Asked]:
+        """The assessments of one task, by name."""
+        return {name: asked for name, asked in self.assessments.items() if isinstance(asked, task)}
+
     @property
     def positive_class(self) -> str | None:
         """The class to be found, if any assessment asks about performance."""
-        return next((a.positive_class for a in self.assessments.values() if a.task == "performance"), None)
+        return next(
+            (asked.positive_class for asked in self.assessments_of(PerformanceSettings).values()), None
+        )
 
     @property
     def ensemble(self) -> Ensemble | None:
         """Whose votes tell groups apart, if any assessment asks about an ensemble."""
-        for asked in self.assessments.values():
-            if asked.task == "ensemble" and asked.members and asked.positive_class is not None:
-                return Ensemble(tuple(asked.members), asked.positive_class)
-        return None
+        ensembles = self.assessments_of(EnsembleSettings).values()
+        return next((Ensemble(tuple(asked.members), asked.positive_class) for asked in ensembles), None)
 
     @property
     def challenge(self) -> Challenge | None:
         """Whose agreement tells groups apart, if any assessment asks about a challenger."""
-        for asked in self.assessments.values():
-            if asked.task == "challenge" and asked.challenger is not None:
-                return Challenge(asked.challenger)
-        return None
+        challenges = self.assessments_of(ChallengeSettings).values()
+        return next((Challenge(asked.challenger) for asked in challenges), None)
 
     @property
     def traffic_decay_per_second(self) -> float:

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from service.config.assessments import AssessmentSettings
+from service.config.assessments import (
+    AssessmentSettings,
+    ChallengeSettings,
+    ComparisonSettings,
+    EnsembleSettings,
+    IdentificationSettings,
+    PerformanceSettings,
+)
 from service.config.model import CONFUSION_CLASSES, CostSettings, GroupingSettings, ModelSettings
 from service.config.security_validation import Problems
-from service.domain.assessments import METRICS
 from service.domain.cells import ALL, CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES, bin_names
-
-_TAKEN_BY: dict[str, tuple[str, ...]] = {
-    "positive_class": ("performance", "ensemble"),
-    "targets": ("performance", "ensemble"),
-    "threshold": ("performance",),
-    "error_costs": ("performance",),
-    "members": ("ensemble",),
-    "member_labels": ("ensemble",),
-    "challenger": ("challenge",),
-    "margin": ("challenge",),
-    "disagreement_share": ("challenge",),
-}
-"""Keys of an assessment that only some tasks know."""
 
 _TAKEN = (ALL, SCORE_BIN, POSITIVE_SCORE, VOTES, CHALLENGE)
 
 
 def model_problems(at: str, model: ModelSettings) -> Problems:
-    """What does not fit together in a model's settings.
-
-    Args:
-        at: path of its key.
-        model: its settings.
-    """
+    """What does not fit together in a model's settings; `at` is the path of its key."""
     problems = [
         (f"{at}.groupings.{name}", f"this name is taken, as are {', '.join(_TAKEN)}")
         for name in model.groupings
@@ -42,24 +32,24 @@ def model_problems(at: str, model: ModelSettings) -> Problems:
         problems += _superclass_problems(f"{at}.groupings.{name}", model, grouping)
     if model.costs is not None:
         problems += _cost_problems(f"{at}.costs", model, model.costs)
-    positive = {a.positive_class for a in model.assessments.values() if a.task == "performance"}
-    if len(positive - {None}) > 1:
-        problems.append((f"{at}.assessments", "the positive class is one and the same for all of a model"))
-    pooled = {
-        (*(a.members or ()), a.positive_class) for a in model.assessments.values() if a.task == "ensemble"
-    }
-    if len(pooled) > 1:
-        problems.append(
-            (f"{at}.assessments", "members and their class are the same for all ensembles of a model")
-        )
-    challengers = {a.challenger for a in model.assessments.values() if a.task == "challenge"}
-    if len(challengers - {None}) > 1:
-        problems.append((f"{at}.assessments", "the challenger is the same for all challenges of a model"))
-    if challengers and pooled:
-        problems.append((f"{at}.assessments", "a model has an ensemble or a challenger, not both"))
+    problems += [(f"{at}.assessments", problem) for problem in _disagreements(model)]
     for name, assessment in model.assessments.items():
         problems += _assessment_problems(f"{at}.assessments.{name}", model, assessment)
     return problems
+
+
+def _disagreements(model: ModelSettings) -> Iterator[str]:
+    """What the assessments of a model do not have in common though they must."""
+    if len({one.positive_class for one in model.assessments_of(PerformanceSettings).values()}) > 1:
+        yield "the positive class is one and the same for all of a model"
+    ensembles = model.assessments_of(EnsembleSettings).values()
+    if len({(*one.members, one.positive_class) for one in ensembles}) > 1:
+        yield "members and their class are the same for all ensembles of a model"
+    challenges = model.assessments_of(ChallengeSettings).values()
+    if len({one.challenger for one in challenges}) > 1:
+        yield "the challenger is the same for all challenges of a model"
+    if challenges and ensembles:
+        yield "a model has an ensemble or a challenger, not both"
 
 
 def _cost_problems(at: str, model: ModelSettings, costs: CostSettings) -> Problems:
@@ -90,27 +80,21 @@ def _assessment_problems(at: str, model: ModelSettings, assessment: AssessmentSe
     built_in += [VOTES] if model.ensemble is not None else []
     known = [ALL, SCORE_BIN, *built_in, *model.groupings]
     if assessment.grouping not in known:
-        return [
-            (
-                f"{at}.grouping",
-                f"unknown grouping {assessment.grouping!r}; this model has {', '.join(known)}",
-            )
-        ]
-    if assessment.metric not in METRICS[assessment.task]:
-        possible = ", ".join(METRICS[assessment.task])
-        return [(f"{at}.metric", f"{assessment.task} is about one of {possible}")]
-    problems = _metric_problems(at, model, assessment) + _performance_problems(at, model, assessment)
-    if assessment.task != "identification" and assessment.extreme is not None:
-        problems.append((f"{at}.extreme", "is given with `task: identification`, and only then"))
-    if (assessment.task == "comparison") != (assessment.between is not None):
-        problems.append((f"{at}.between", "is given with `task: comparison`, and only then"))
+        problem = f"unknown grouping {assessment.grouping!r}; this model has {', '.join(known)}"
+        return [(f"{at}.grouping", problem)]
+    problems = _metric_problems(at, model, assessment)
     groups = _group_names(model, assessment.grouping)
-    if assessment.task in ("identification", "comparison") and groups is not None and len(groups) == 1:
-        problems.append((f"{at}.grouping", f"{assessment.task} needs more than one group"))
-    elif assessment.task == "identification" and groups is not None and assessment.top_m >= len(groups):
-        problems.append((f"{at}.top_m", f"must be below the number of groups, {len(groups)}"))
-    elif assessment.between is not None:
-        problems += _between_problems(f"{at}.between", assessment.between, groups)
+    match assessment:
+        case IdentificationSettings() | ComparisonSettings() if groups is not None and len(groups) == 1:
+            problems.append((f"{at}.grouping", f"{assessment.task} needs more than one group"))
+        case IdentificationSettings() if groups is not None and assessment.top_m >= len(groups):
+            problems.append((f"{at}.top_m", f"must be below the number of groups, {len(groups)}"))
+        case ComparisonSettings():
+            problems += _between_problems(f"{at}.between", assessment.between, groups)
+        case PerformanceSettings():
+            problems += _performance_problems(at, model, assessment)
+        case EnsembleSettings():
+            problems += _ensemble_problems(at, model, assessment)
     return problems
 
 
@@ -124,26 +108,15 @@ def _metric_problems(at: str, model: ModelSettings, assessment: AssessmentSettin
     if grouping is None or grouping.by != "predicted_class":
         problems.append((f"{at}.grouping", f"{metric} needs a grouping with `by: predicted_class`"))
     if len(model.classes) > CONFUSION_CLASSES:
-        problems.append(
-            (f"{at}.metric", f"{metric} is known of models with at most {CONFUSION_CLASSES:,} classes")
-        )
+        problem = f"{metric} is known of models with at most {CONFUSION_CLASSES:,} classes"
+        problems.append((f"{at}.metric", problem))
     if metric == "cost" and model.costs is None:
         problems.append((f"{at}.metric", "cost needs the model's `costs`"))
     return problems
 
 
-def _performance_problems(at: str, model: ModelSettings, assessment: AssessmentSettings) -> Problems:
-    problems: Problems = [
-        (f"{at}.{key}", f"is given with `task: {' or '.join(tasks)}`, and only then")
-        for key, tasks in _TAKEN_BY.items()
-        if assessment.task not in tasks and getattr(assessment, key) is not None
-    ]
-    if assessment.task == "ensemble":
-        problems += _ensemble_problems(at, model, assessment)
-    if assessment.task == "challenge" and assessment.challenger is None:
-        problems.append((f"{at}.challenger", "names the other classifier, as the votes of predictions do"))
-    if assessment.task != "performance":
-        return problems
+def _performance_problems(at: str, model: ModelSettings, assessment: PerformanceSettings) -> Problems:
+    problems: Problems = []
     if len(model.classes) != 2:  # noqa: PLR2004 - what binary means
         problems.append((f"{at}.task", "performance is of binary classifiers; this model has more classes"))
     if assessment.positive_class not in model.classes:
@@ -156,16 +129,15 @@ def _performance_problems(at: str, model: ModelSettings, assessment: AssessmentS
     return problems
 
 
-def _ensemble_problems(at: str, model: ModelSettings, assessment: AssessmentSettings) -> Problems:
+def _ensemble_problems(at: str, model: ModelSettings, assessment: EnsembleSettings) -> Problems:
     problems: Problems = []
     if assessment.positive_class not in model.classes:
         problems.append((f"{at}.positive_class", f"must be one of the model's classes: {model.classes}"))
-    if assessment.members is None or len(set(assessment.members)) < len(assessment.members):
+    if len(set(assessment.members)) < len(assessment.members):
         problems.append((f"{at}.members", "names the classifiers whose votes are pooled, each once"))
     if assessment.grouping != ALL:
         problems.append((f"{at}.grouping", f"an ensemble is asked about by its votes: `{ALL}`, or left out"))
-    others = {"recall", "f1", "false_positive_rate"}
-    if assessment.targets is not None and others & assessment.targets.model_dump(exclude_none=True).keys():
+    if assessment.targets.wanted.keys() - {"precision"}:
         problems.append((f"{at}.targets", "the members of an ensemble have a target of precision alone"))
     return problems
 

@@ -44,7 +44,7 @@ def security_problems(security: KafkaSecurity) -> Problems:
             at, security, _TOKEN_KEYS, "with `mechanism: OAUTHBEARER` alone; leave it out"
         )
         problems += _needed(at, security, _PASSWORD_KEYS, f"is needed with `mechanism: {security.mechanism}`")
-    return problems + _incomplete_pairs(at, security)
+    return problems + incomplete_pairs(at, security)
 
 
 def redis_problems(redis: RedisSettings) -> Problems:
@@ -70,7 +70,7 @@ def redis_problems(redis: RedisSettings) -> Problems:
         problems.append(("redis.username", "`url` holds one too; give one of them"))
     if redis.username is not None and redis.password is None and not url.password:
         problems.append(("redis.password", "is needed with `username`"))
-    return problems + _incomplete_pairs("redis", redis)
+    return problems + incomplete_pairs("redis", redis)
 
 
 def _parts(url: str) -> SplitResult | None:
@@ -117,9 +117,10 @@ def _needed(at: str, settings: Any, keys: Iterable[str], why: str) -> Problems:
     return [(f"{at}.{key}", why) for key in keys if getattr(settings, key) is None]
 
 
-def _incomplete_pairs(at: str, settings: Any) -> Problems:
+def incomplete_pairs(at: str, settings: Any) -> Problems:
+    """Keys of a certificate that are absent though another one needs them."""
     return [
         (f"{at}.{other}", f"is needed with `{key}`")
         for key, other in _TOGETHER
-        if getattr(settings, key) is not None and getattr(settings, other) is None
+        if getattr(settings, key, None) is not None and getattr(settings, other) is None
     ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
+from service.config.bounds import Bounds
 from service.config.model import ModelSettings
-from service.config.types import Frozen, Name, PositiveSeconds, Probability
+from service.config.types import Frozen, Host, Name, Port, PositiveSeconds, Probability
 from service.config.vendors import VendorApiSettings, VendorName, VendorSettings
 from service.domain.cells import (
     ALL,
@@ -147,10 +147,6 @@ class RedisSettings(Frozen):
     timeout_seconds: PositiveSeconds = Field(default=5.0, description="for connecting and for every reply")
 
 
-Host = Annotated[str, Field(description="address to listen on; 0.0.0.0 is every one")]
-Port = Annotated[int, Field(ge=0, le=65_535, description="0 takes a free port")]
-
-
 class MonitoringSettings(Frozen):
     """Where metrics and health are served, apart from the page. Loopback alone, unless you say otherwise."""
 
@@ -191,65 +187,6 @@ class ScheduleSettings(Frozen):
         if self.lease_seconds < 2 * self.tick_seconds:
             raise ValueError("lease_seconds must be at least twice tick_seconds, or leadership flaps")
         return self
-
-
-class Bounds(Frozen):
-    """Bounds on memory and message sizes; each has a metric that tells when it is hit."""
-
-    pool_items: int = Field(
-        default=50_000,
-        ge=1,
-        description="pooled items per model and partition; a group has twice the labels of the budgets that "
-        "may go to it, at least 16, halved until all groups have room",
-    )
-    attribute_values: int = Field(
-        default=1_000,
-        ge=1,
-        description="values of one attribute that are told apart, those with most traffic; the others share "
-        "the group `__other__`",
-    )
-    table_bytes: int = Field(
-        default=268_435_456,
-        ge=1,
-        description="most bytes that the tables of one model's traffic may take in one partition; "
-        "`credence check` lists them",
-    )
-    attribute_length: int = Field(default=64, ge=1, description="longest attribute value, in characters")
-    further_attribute_bytes: int = Field(
-        default=512,
-        ge=0,
-        description="names and values of attributes that no grouping uses, kept with a pooled item and its "
-        "outcome so that labels count when a grouping by them is added",
-    )
-    lateness_hours: float | None = Field(
-        default=24.0,
-        ge=0,
-        description="how far the time that a prediction claims may lie behind that of its record; an older "
-        "one counts as of the bound. Raise it for backfills; not bounded if null",
-    )
-    message_bytes: int = Field(default=1_048_576, ge=256, description="longest record value")
-    batch_bytes: int | None = Field(
-        default=None,
-        ge=1_048_576,
-        description="largest record batch after decompression; a larger one, or one that cannot be read, "
-        "becomes one dead letter. Works with kafka-python 3.0 alone. Not bounded if absent",
-    )
-    payload_bytes: int = Field(default=16_384, ge=0, description="longest inline payload kept in the pool")
-    probability_classes: int = Field(
-        default=200, ge=0, description="class-probability sums are kept for models with at most so many"
-    )
-    correction_days: float = Field(
-        default=30.0, gt=0, le=3_650, description="how long an answer may be corrected or retracted"
-    )
-    outcomes: int = Field(default=1_000_000, ge=1_000, description="outcomes kept per model, about")
-    metric_groups: int = Field(
-        default=200, ge=1, description="groups per grouping with metrics of their own; the rest are `other`"
-    )
-
-    @property
-    def lateness_seconds(self) -> float:
-        """The bound on lateness in seconds; infinite without one."""
-        return math.inf if self.lateness_hours is None else 3_600 * self.lateness_hours
 
 
 class DeadLetterSettings(Frozen):
@@ -301,6 +238,11 @@ class Settings(Frozen):
     def hash_key_bytes(self) -> bytes | None:
         """The configured hash key, 16 bytes, or None."""
         return None if self.hash_key is None else bytes.fromhex(self.hash_key.get_secret_value())
+
+    @property
+    def has_vendor_api(self) -> bool:
+        """Whether the vendor API is served: a vendor has a token for it."""
+        return any(vendor.token_sha256 for vendor in self.vendors.values())
 
     def vendors_of(self, model: str) -> dict[str, VendorSettings]:
         """The vendors that may be asked about a model, by name; none where vendors are not configured."""

@@ -66,12 +66,8 @@ class FreshContext:
 def client_context(files: TlsFiles, *, at: str) -> ssl.SSLContext:
     """A context that knows the other side by the configured certificates alone, if there are some.
 
-    Args:
-        files: what it is made from.
-        at: path of the settings' section.
-
     Raises:
-        ConfigurationError: a file cannot be used; by its key.
+        ConfigurationError: a file cannot be used; by its key in the settings' section `at`.
     """
     context = trusting(files.ca_file, at=f"{at}.ca_file")
     if files.certificate_file is not None:
@@ -90,14 +86,10 @@ def client_context(files: TlsFiles, *, at: str) -> ssl.SSLContext:
 
 
 def trusting(ca_file: str | None, *, at: str) -> ssl.SSLContext:
-    """A context that shows no certificate.
-
-    Args:
-        ca_file: certificates by which the other side is known; the system's if absent.
-        at: path of the key that names the file.
+    """A context that knows the other side by these certificates or the system's, and shows none itself.
 
     Raises:
-        ConfigurationError: the file cannot be used.
+        ConfigurationError: the file cannot be used; by its key `at`.
     """
     try:
         return ssl.create_default_context(cafile=ca_file)

@@ -13,6 +13,8 @@ ClassName = Annotated[
     str, BeforeValidator(lambda v: str(v) if type(v) is int else v), Field(min_length=1, max_length=256)
 ]
 Probability = Annotated[float, Field(ge=0, le=1)]
+Host = Annotated[str, Field(description="address to listen on; 0.0.0.0 is every one")]
+Port = Annotated[int, Field(ge=0, le=65_535, description="0 takes a free port")]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 

@@ -5,30 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from service.config.security_validation import Problems, incomplete_pairs
 from service.config.settings import Settings
 
 
-def vendor_problems(settings: Settings) -> list[tuple[str, str]]:
+def vendor_problems(settings: Settings) -> Problems:
     """Every key of the vendors that does not go with another key, by its path, and what is wrong."""
-    problems: list[tuple[str, str]] = []
-    api = settings.vendor_api
-    for key, other in (("certificate_file", "key_file"), ("key_file", "certificate_file")):
-        if getattr(api, key) is not None and getattr(api, other) is None:
-            problems.append((f"vendor_api.{other}", f"is needed with `{key}`"))
-    if (
-        any(vendor.token_sha256 for vendor in settings.vendors.values())
-        and api.body_bytes <= settings.bounds.payload_bytes
-    ):
-        problems.append(
-            (
-                "vendor_api.body_bytes",
-                "must be over `bounds.payload_bytes`: a webhook of Label Studio carries the payload",
-            )
-        )
+    problems = incomplete_pairs("vendor_api", settings.vendor_api)
+    if settings.has_vendor_api and settings.vendor_api.body_bytes <= settings.bounds.payload_bytes:
+        problem = "must be over `bounds.payload_bytes`: a webhook of Label Studio carries the payload"
+        problems.append(("vendor_api.body_bytes", problem))
     tokens: set[str] = set()
     label_keys: set[bytes] = set()
-    used = settings.kafka.topics
-    topics = {used.predictions, used.label_requests, used.labels, used.dead_letters}
+    topics = set(settings.kafka.topics.model_dump().values())
     for name, vendor in settings.vendors.items():
         at = f"vendors.{name}"
         problems += [
@@ -41,19 +30,15 @@ def vendor_problems(settings: Settings) -> list[tuple[str, str]]:
         problems += _repeated(f"{at}.label_keys", vendor.label_key_bytes(), label_keys, "a label key")
         if vendor.topic is not None and vendor.topic in topics:
             problems.append((f"{at}.topic", "must differ from the four topics and from every other vendor's"))
-        topics.add(vendor.topic or used.label_requests)
+        topics.add(vendor.topic)
     for model, model_settings in settings.models.items():
         if settings.vendors and model_settings.assessments and not settings.vendors_of(model):
-            problems.append(
-                (
-                    f"models.{model}.assessments",
-                    "no vendor may be asked; name the model in `vendors.….models`",
-                )
-            )
+            problem = "no vendor may be asked; name the model in `vendors.….models`"
+            problems.append((f"models.{model}.assessments", problem))
     return problems
 
 
-def _repeated(at: str, values: Iterable[Any], seen: set[Any], what: str) -> list[tuple[str, str]]:
+def _repeated(at: str, values: Iterable[Any], seen: set[Any], what: str) -> Problems:
     """Values that were seen before are problems; all are seen from now on."""
     problems = []
     for i, value in enumerate(values):

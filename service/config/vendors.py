@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from service.config.types import Frozen, Name, PositiveSeconds
+from service.config.types import Frozen, Host, Name, Port, PositiveSeconds
 
 LABEL_KEY_CHARACTERS = 32
 """A label key has so many characters at least."""
@@ -84,8 +84,8 @@ class VendorSettings(Frozen):
 class VendorApiSettings(Frozen):
     """Where vendors with a token get and answer their requests. Loopback alone, unless you say otherwise."""
 
-    host: str = Field(default="127.0.0.1", description="address to listen on; 0.0.0.0 is every one")
-    port: int = Field(default=8402, ge=0, le=65_535, description="0 takes a free port")
+    host: Host = "127.0.0.1"
+    port: Port = 8402
     body_bytes: int = Field(
         default=65_536,
         ge=1_024,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from scipy import special
 
 from service.demo.findings import CERTAIN, Findings, is_weakest, weakest_probability
@@ -80,6 +82,23 @@ def failures(reading: Reading, results: Sequence[GroupResult], found_at: Finding
 
 
 def chance_of_misses(results: Sequence[GroupResult]) -> float:
-    """Probability that as many 95% intervals or more miss the truth by chance, were they independent."""
+    """Probability that as many 95% intervals or more miss the truth by chance.
+
+    Groups of one grouping count as independent. A label counts in its group of every grouping, so misses of
+    several groupings tend to come together. How much is not known, so the larger of two probabilities is
+    given: with independent groupings, and with groupings as dependent as they can be (comonotone).
+
+    Args:
+        results: of all groups that the demo knows the truth of.
+    """
     misses = sum(not result.is_inside for result in results)
-    return float(special.bdtrc(misses - 1, len(results), NOMINAL_MISS))
+    if not misses:
+        return 1.0
+    sizes = Counter(result.reading.grouping for result in results).values()
+    # Probabilities of 1, 2, ... misses or more in each grouping.
+    tails = [special.bdtrc(np.arange(size), size, NOMINAL_MISS) for size in sizes]
+    levels = np.sort(np.concatenate(tails))[::-1]
+    together = sum(np.count_nonzero(tail[:, None] >= levels, axis=0) for tail in tails)
+    return float(
+        max(levels[np.argmax(together >= misses)], special.bdtrc(misses - 1, len(results), NOMINAL_MISS))
+    )

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from service.config.assessments import AssessmentSettings
+from service.config.assessments import (
+    AssessmentSettings,
+    ComparisonSettings,
+    IdentificationSettings,
+    PolicySettings,
+)
 from service.domain.arrays import Flags, Floats
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.statistics.policies import NONE, POLICIES, Policy, Situation
@@ -51,6 +56,8 @@ def standing(settings: AssessmentSettings, grouping: GroupingSnapshot, in_flight
         grouping: the one that labels are asked by.
         in_flight: requests waiting for an answer, per group [G].
     """
+    if not isinstance(settings, PolicySettings):
+        return None
     task = _task_of(settings, grouping)
     if task is None:
         return None
@@ -169,30 +176,25 @@ def chances(
     return chance
 
 
-def _task_of(settings: AssessmentSettings, grouping: GroupingSnapshot) -> Task[Any] | None:
+def _task_of(settings: PolicySettings, grouping: GroupingSnapshot) -> Task[Any] | None:
     """The task of an assessment; None while a group that it compares has no traffic.
 
     Args:
         settings: the assessment's.
         grouping: the one that labels are asked for.
     """
-    if settings.task in ("ensemble", "challenge"):
-        return None
-    pair = np.array([0, 1])
-    if settings.between is not None:
-        if not set(settings.between) <= set(grouping.groups):
-            return None
-        pair = np.array([grouping.groups.index(name) for name in settings.between])
     cost = grouping.confusion.cost if grouping.confusion else None
     question = Question(
-        cells=grouping.beliefs.cells,
-        top_m=settings.top_m,
-        extreme=settings.end,
-        costs=cost.costs if cost else None,
-        pair=pair,
-        region=settings.region,
-        positive=grouping.positive,
+        cells=grouping.beliefs.cells, costs=cost.costs if cost else None, positive=grouping.positive
     )
+    match settings:
+        case IdentificationSettings():
+            question = replace(question, top_m=settings.top_m, extreme=settings.end)
+        case ComparisonSettings():
+            if not set(settings.between) <= set(grouping.groups):
+                return None
+            pair = np.array([grouping.groups.index(name) for name in settings.between])
+            question = replace(question, pair=pair, region=settings.region)
     return TASKS[settings.task, settings.metric](question)
 
 

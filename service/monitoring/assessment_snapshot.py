@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.config.assessments import AssessmentSettings
+from service.config.assessments import AssessmentSettings, ComparisonSettings, IdentificationSettings
 from service.domain.arrays import Floats
 from service.monitoring import acquisition as asking
 from service.monitoring.grouping_snapshot import GroupingSnapshot
@@ -36,6 +36,7 @@ class Compared:
     Attributes:
         first: name of the first group.
         second: name of the second group.
+        region: difference of accuracies that does not matter.
         below: P(the first is less accurate, by more than the region).
         within: P(they differ by the region at most).
         above: P(the first is more accurate, by more than the region).
@@ -43,6 +44,7 @@ class Compared:
 
     first: str
     second: str
+    region: float
     below: float
     within: float
     above: float
@@ -63,7 +65,6 @@ class AssessmentSnapshot:
         renews_at: when the next window begins, seconds since the epoch; None if never.
         oldest_request_at: when the oldest request in flight was first issued; None without one.
         events: how often what happened to its requests.
-        end: with identification: which end is looked for.
         extreme: P(group is among the top m) [G], for identification.
         ranks: of the groups [G], counted from 1 at the end that is looked for; for identification.
         compared: for comparison, once both groups have traffic.
@@ -81,7 +82,6 @@ class AssessmentSnapshot:
     renews_at: float | None
     oldest_request_at: float | None
     events: dict[str, int]
-    end: str
     extreme: Floats | None
     ranks: Estimate | None
     compared: Compared | None
@@ -122,7 +122,7 @@ def assessment_snapshot(
             in_flight[index[request.group]] += 1
     window = budget_window(name, settings, now)
     extreme, ranks = None, None
-    if settings.task == "identification" and grouping:
+    if isinstance(settings, IdentificationSettings) and grouping:
         draws = _draws(settings, grouping, rng)
         from_end = ranking.ranks(draws if settings.end == "lowest" else -draws)
         extreme = ranking.extreme_probabilities(from_end, settings.top_m)
@@ -140,10 +140,11 @@ def assessment_snapshot(
         renews_at=None if days is None else (now // (days * 86_400) + 1) * days * 86_400,
         oldest_request_at=min((request.requested_at for request in opened), default=None),
         events={event: requests.tallies.get((event, name), 0) for event in EVENTS},
-        end=settings.end,
         extreme=extreme,
         ranks=ranks,
-        compared=_compared(settings, grouping) if grouping else None,
+        compared=_compared(settings, grouping)
+        if isinstance(settings, ComparisonSettings) and grouping
+        else None,
         next=asking.chances(settings, grouping, in_flight, rng, aim) if grouping else None,
         aim=aim,
     )
@@ -155,7 +156,7 @@ def budget_window(assessment: str, settings: AssessmentSettings, now: float) -> 
     return f"{assessment}|{0 if days is None else int(now // (days * 86_400))}"
 
 
-def _draws(settings: AssessmentSettings, grouping: GroupingSnapshot, rng: np.random.Generator) -> Floats:
+def _draws(settings: IdentificationSettings, grouping: GroupingSnapshot, rng: np.random.Generator) -> Floats:
     """Joint draws of what the groups are ranked by [S, G]."""
     size = max(_FEWEST_DRAWS, min(MOST_DRAWS, _DRAWN_NUMBERS // len(grouping.groups)))
     if settings.metric == "calibration":
@@ -165,10 +166,11 @@ def _draws(settings: AssessmentSettings, grouping: GroupingSnapshot, rng: np.ran
     return grouping.beliefs.accuracy.sample(rng, size)
 
 
-def _compared(settings: AssessmentSettings, grouping: GroupingSnapshot) -> Compared | None:
-    if settings.between is None or not set(settings.between) <= set(grouping.groups):
+def _compared(settings: ComparisonSettings, grouping: GroupingSnapshot) -> Compared | None:
+    names = settings.between
+    if not set(names) <= set(grouping.groups):
         return None
-    first, second = (grouping.groups.index(name) for name in settings.between)
+    first, second = (grouping.groups.index(name) for name in names)
     accuracy = grouping.beliefs.accuracy
     below, within, above = mixture_rope_probabilities(
         accuracy.weights,
@@ -176,4 +178,4 @@ def _compared(settings: AssessmentSettings, grouping: GroupingSnapshot) -> Compa
         (accuracy.alpha[:, second], accuracy.beta[:, second]),
         region=settings.region,
     ).tolist()
-    return Compared(grouping.groups[first], grouping.groups[second], below, within, above)
+    return Compared(names[0], names[1], settings.region, below, within, above)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from service.config.assessments import PerformanceSettings
 from service.config.model import ModelSettings
 from service.domain.errors import Unavailable
 from service.monitoring.binary_performance import PerformanceFacts, PerformanceSnapshot, assess_performance
@@ -57,7 +58,7 @@ class PerformanceWatch:
     ) -> None:
         self._model = model
         self._interval = settings.interval
-        self._asked = {name: a for name, a in settings.assessments.items() if a.task == "performance"}
+        self._asked = settings.assessments_of(PerformanceSettings)
         self._executor = executor
         self._rng = rng
         self._rest_seconds = rest_seconds

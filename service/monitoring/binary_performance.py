@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.config.assessments import AssessmentSettings
+from service.config.assessments import PerformanceSettings
 from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.domain.cells import POSITIVE_SCORE, CellSpace
 from service.monitoring.group_index import GroupIndex
@@ -233,7 +233,7 @@ _NOTHING = Estimate(*(np.array(np.nan) for _ in range(3)))
 
 def assess_performance(
     facts: PerformanceFacts,
-    settings: AssessmentSettings,
+    settings: PerformanceSettings,
     rng: np.random.Generator,
     *,
     interval: float,
@@ -253,21 +253,20 @@ def assess_performance(
         facts.labels,
         weights=facts.weights,
         label_weights=facts.label_weights,
-        thresholds=[settings.operating_threshold],
+        thresholds=[settings.threshold],
     )
     posterior = learn_scores(bins, rng)
     drawn = performance(posterior, rng, scope="population")
-    target = Target() if settings.targets is None else Target(**settings.targets.model_dump())
+    wanted = settings.targets.wanted
     costs = None if settings.error_costs is None else Costs(**settings.error_costs.model_dump())
-    at = drawn.nearest(settings.operating_threshold)
+    at = drawn.nearest(settings.threshold)
     names = ("precision", "recall", "f1", "false_positive_rate")
     calls = bool(drawn.called[:, at].any())
     everywhere = {name: Estimate.of(getattr(drawn, name), interval) for name in names}
-    asked = {} if settings.targets is None else settings.targets.model_dump(exclude_none=True)
     return PerformanceSnapshot(
         taken_at=now,
-        positive_class=settings.positive_class or "",
-        threshold=settings.operating_threshold,
+        positive_class=settings.positive_class,
+        threshold=settings.threshold,
         labels=int(np.count_nonzero(facts.labels != UNLABELLED)),
         effective_labels=float(facts.label_weights[facts.labels != UNLABELLED].sum()),
         scores=int(np.count_nonzero(facts.labels == UNLABELLED)),
@@ -276,15 +275,15 @@ def assess_performance(
             **({} if calls else {"precision": _NOTHING}),
             "prevalence": Estimate.of(drawn.prevalence, interval),
         },
-        targets=asked,
+        targets=wanted,
         missed={
-            name: float(1 - Target(**{name: wanted}).met(drawn)[:, at].mean())
-            for name, wanted in asked.items()
+            name: float(1 - Target(**{name: least}).met(drawn)[:, at].mean())
+            for name, least in wanted.items()
             if calls or name != "precision"
         },
         curve=Band.of(drawn.precision_at_recall(RECALLS), interval),
         roc=Band.of(drawn.recall_at_false_positive_rate(FALSE_POSITIVE_RATES), interval),
-        thresholds=choose_threshold(drawn, target, costs, mass=interval),
+        thresholds=choose_threshold(drawn, Target(**wanted), costs, mass=interval),
         at_thresholds=everywhere,
         maps={form: recalibrate(posterior, form, mass=interval) for form in FORMS},
         model=posterior.model,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from service.config.assessments import AssessmentSettings
+from service.config.assessments import ChallengeSettings
 from service.domain.arrays import Flags, Floats, Indices
 from service.domain.cells import AGREE, ALL, CHALLENGE, DISAGREE
 from service.domain.traffic_tables import CHALLENGE_COLUMNS
@@ -61,7 +61,7 @@ class ChallengeSnapshot:
 
 
 def challenge_snapshot(
-    settings: AssessmentSettings,
+    settings: ChallengeSettings,
     index: GroupIndex,
     labels: Labels,
     ledger: OutcomeLedger,
@@ -106,7 +106,7 @@ def challenge_snapshot(
     asked = _as_asked(parts, ledger, differs, len(names), now=now, since=since)
     fair = ChallengeBeliefs(disagreement, asked)
     lower, upper = beliefs.interval(interval)
-    margin = settings.least_margin
+    margin = settings.margin
     return ChallengeSnapshot(
         challenger=challenge.challenger,
         margin=margin,
@@ -125,9 +125,9 @@ def challenge_snapshot(
     )
 
 
-def _aimed(settings: AssessmentSettings, disagreement: float) -> dict[str, float]:
+def _aimed(settings: ChallengeSettings, disagreement: float) -> dict[str, float]:
     """Of which group the next label is asked, by probability: those without traffic are never named."""
-    share = 0.0 if disagreement == 0 else 1.0 if disagreement == 1 else settings.aimed_share
+    share = 0.0 if disagreement == 0 else 1.0 if disagreement == 1 else settings.disagreement_share
     return {DISAGREE: share, AGREE: 1 - share}
 
 

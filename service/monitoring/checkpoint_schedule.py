@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from service.config.drift import DriftSettings
+from service.config.change import DriftSettings
 from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.traffic_history import superfluous
 from service.store.references import ReferenceWindow

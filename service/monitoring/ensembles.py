@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from service.config.assessments import AssessmentSettings
+from service.config.assessments import EnsembleSettings
 from service.domain.arrays import Floats
 from service.domain.cells import VOTES
 from service.monitoring.group_index import GroupIndex, Groups
@@ -65,7 +65,7 @@ class EnsembleSnapshot:
 
 
 def ensemble_snapshot(
-    settings: AssessmentSettings,
+    settings: EnsembleSettings,
     index: GroupIndex,
     labels: Labels,
     *,
@@ -98,13 +98,13 @@ def ensemble_snapshot(
     masks = np.array(
         [sum(1 << m for m, digit in enumerate(name) if digit == "1") for name in groups], np.int64
     )
-    allocation = allocate(VotePatterns(masks, weights[usable], size), settings.wanted_labels)
+    allocation = allocate(VotePatterns(masks, weights[usable], size), settings.member_labels)
     known, positive = _known(labels, every, index.space.classes.index(ensemble.positive))
     known, positive = known[usable], np.minimum(positive, known)[usable]
     waiting = np.array([in_flight.get(name, 0.0) for name in groups])
     beliefs = member_beliefs(allocation, known, positive, mass=interval)
     called = allocation.patterns.called()
-    target = None if settings.targets is None else settings.targets.precision
+    target = settings.targets.precision
     return EnsembleSnapshot(
         members=(ITSELF, *ensemble.members),
         positive_class=ensemble.positive,
@@ -115,7 +115,7 @@ def ensemble_snapshot(
         target=target,
         plan=allocation.plan(known + waiting, rng),
         groups=groups,
-        wanted=settings.wanted_labels,
+        wanted=settings.member_labels,
         asked=float(known[called.any(axis=0)].sum()),
         alone=_alone(allocation, known),
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from service.config.assessments import ChallengeSettings, EnsembleSettings
 from service.config.model import ModelSettings
 from service.domain.arrays import Floats, Ints
 from service.monitoring.acquisition import Aim
@@ -208,13 +209,9 @@ def _ensembles(
     if index.space.ensemble is None:
         return {}
     found: dict[str, EnsembleSnapshot] = {}
-    for name, asked in settings.assessments.items():
+    for name, asked in settings.assessments_of(EnsembleSettings).items():
         waiting = Counter(r.group for r in requests.open.values() if r.assessment == name)
-        told = (
-            ensemble_snapshot(asked, index, labels, in_flight=waiting, rng=rng, interval=settings.interval)
-            if asked.task == "ensemble"
-            else None
-        )
+        told = ensemble_snapshot(asked, index, labels, in_flight=waiting, rng=rng, interval=settings.interval)
         if told is not None:
             found[name] = told
     return found
@@ -231,7 +228,6 @@ def _challenges(
 ) -> dict[str, ChallengeSnapshot]:
     if index.space.challenge is None:
         return {}
-    asked = {name: one for name, one in settings.assessments.items() if one.task == "challenge"}
     told = {
         name: challenge_snapshot(
             one,
@@ -242,7 +238,7 @@ def _challenges(
             interval=settings.interval,
             since=None if reference is None else reference.until,
         )
-        for name, one in asked.items()
+        for name, one in settings.assessments_of(ChallengeSettings).items()
     }
     return {name: there for name, there in told.items() if there is not None}
 

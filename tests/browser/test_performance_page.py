@@ -197,7 +197,7 @@ def test_without_labels_the_curve_is_there_and_says_what_it_rests_on(shown: Show
 
 
 def test_without_targets_nothing_is_said_of_them(shown: Shown) -> None:
-    page = shown(mail(dataclasses.replace(LEARNED, targets={}, missed={}), targets=None))
+    page = shown(mail(dataclasses.replace(LEARNED, targets={}, missed={}), targets={}))
     expect(slider(page)).to_be_visible()
     expect(row(page, "P(all targets met)")).to_have_count(0)
     expect(page.locator("#performance line.wanted")).to_have_count(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from service.config.drift import DriftSettings
+from service.config.change import DriftSettings
 from service.domain.cells import CellBounds, CellSpace, Grouping
 from service.domain.traffic import Traffic, merge_traffic
 from service.domain.traffic_counts import TrafficCounts

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from traffic_tables import JointCell, traffic_of
 
-from service.config.assessments import AssessmentSettings
+from service.config.assessments import ChallengeSettings, EnsembleSettings, PerformanceSettings
 from service.config.model import ModelSettings
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
@@ -198,7 +198,7 @@ def drifting(recent: Sequence[int] = DROPPED, **model: Any) -> ModelSnapshot:
 
 def performance(labelled: int = 100, **fields: Any) -> PerformanceSnapshot:
     """What is believed of a small classifier of mail, half of whose scores are labelled."""
-    settings = AssessmentSettings.model_validate({**PERFORMANCE, **fields})
+    settings = PerformanceSettings.model_validate({**PERFORMANCE, **fields})
     rng = np.random.default_rng(5)
     spam = rng.random(200) < 0.4
     scores = np.where(spam, rng.beta(5, 2, 200), rng.beta(2, 6, 200))
@@ -253,7 +253,7 @@ def challenge() -> ChallengeSnapshot:
 def challenged() -> ModelSnapshot:
     """A snapshot of a model whose assessment `next` is about that challenger."""
     taken = snapshot(assessments={"next": {"budget": BUDGET}})
-    asked = AssessmentSettings.model_validate({"task": "challenge", "challenger": "v2", "budget": BUDGET})
+    asked = ChallengeSettings.model_validate({"task": "challenge", "challenger": "v2", "budget": BUDGET})
     state = replace(taken.assessments["next"], settings=asked)
     return replace(taken, assessments={"next": state}, challenges={"next": challenge()})
 
@@ -273,7 +273,7 @@ def mail(learned: PerformanceSnapshot | None, *, alerts: Any = None, **fields: A
 def pooled() -> ModelSnapshot:
     """A snapshot of a model whose assessment `votes` is about that ensemble."""
     taken = snapshot(assessments={"votes": {"budget": BUDGET}})
-    asked = AssessmentSettings.model_validate(
+    asked = EnsembleSettings.model_validate(
         {
             "task": "ensemble",
             "positive_class": "cat",

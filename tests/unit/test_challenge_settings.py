@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from service.config.assessments import ChallengeSettings
 from service.config.loader import load_settings
 from service.config.settings import Settings
 from service.domain.cells import AGREE, CHALLENGE, DISAGREE, MISSING, Challenge
@@ -34,9 +35,9 @@ def refused(directory: Path, assessments: dict[str, Any], **more: Any) -> list[t
 
 def test_a_challenge_asks_by_agreement(tmp_path: Path) -> None:
     settings = load(tmp_path, {"next": CHALLENGED})
-    asked = settings.models["mail"].assessments["next"]
+    asked = settings.models["mail"].assessments_of(ChallengeSettings)["next"]
     assert (asked.metric, asked.asked_grouping) == ("accuracy", CHALLENGE)
-    assert (asked.least_margin, asked.aimed_share) == (0.01, 0.8)
+    assert (asked.margin, asked.disagreement_share) == (0.01, 0.8)
     space = settings.cell_space("mail")
     assert space.challenge == Challenge("v2")
     assert space.attributes == (CHALLENGE,)
@@ -53,11 +54,11 @@ def test_a_pattern_tells_whether_the_challenger_agrees(votes: dict[str, str], pa
 @pytest.mark.parametrize(
     ("changes", "path", "told"),
     [
-        ({"challenger": None}, "next.challenger", "names the other classifier"),
+        ({"challenger": None}, "next.challenger", "should be a valid string"),
         ({"grouping": CHALLENGE}, "next.grouping", "should match pattern"),
-        ({"task": "estimation"}, "next.challenger", "is given with `task: challenge`"),
-        ({"task": "estimation", "challenger": None, "margin": 0.1}, "next.margin", "is given with"),
-        ({"threshold": 0.5}, "next.threshold", "is given with `task: performance"),
+        ({"task": "estimation"}, "next.challenger", "only with challenge"),
+        ({"task": "estimation", "margin": 0.1}, "next.margin", "only with challenge"),
+        ({"threshold": 0.5}, "next.threshold", "only with performance"),
     ],
 )
 def test_what_makes_no_sense_of_a_challenge_is_refused(

@@ -84,7 +84,7 @@ def test_the_sentence_tells_how_the_classifier_does_and_which_targets_it_misses(
 
 def test_without_targets_the_sentence_speaks_of_none() -> None:
     bare = dataclasses.replace(LEARNED, targets={}, missed={})
-    (summary,) = performance_summaries(mail(bare, targets=None))
+    (summary,) = performance_summaries(mail(bare, targets={}))
     assert "missed" not in summary.sentence
     assert "met" not in summary.sentence
 
@@ -183,7 +183,7 @@ def test_thresholds_ascend_to_the_one_that_calls_nothing_positive() -> None:
 
 def test_without_targets_no_threshold_meets_them() -> None:
     bare = dataclasses.replace(LEARNED, targets={}, missed={})
-    told = performance_state(mail(bare, targets=None), "curve")
+    told = performance_state(mail(bare, targets={}), "curve")
     assert {one.met for one in told.thresholds} == {None}
 
 
@@ -278,7 +278,7 @@ def test_a_target_that_few_labels_speak_against_is_no_finding_in_the_terminal() 
 
 
 def test_a_model_with_targets_is_watched() -> None:
-    for taken, watched in ((TAKEN, True), (mail(LEARNED, targets=None), False)):
+    for taken, watched in ((TAKEN, True), (mail(LEARNED, targets={}), False)):
         (told,) = overview(["m"], [taken], tick_seconds=5, now=NOW).models
         assert told.watched == watched
 

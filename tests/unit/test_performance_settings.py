@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
+from service.config.assessments import EnsembleSettings
 from service.config.loader import load_settings
 from service.config.settings import Settings
 from service.domain.cells import MISSING, POSITIVE_SCORE, VOTES, Ensemble
@@ -39,8 +40,8 @@ VOTED = {"task": "ensemble", "positive_class": "spam", "members": ["a", "b"], "b
 
 def test_an_ensemble_asks_by_its_votes(tmp_path: Path) -> None:
     settings = load(tmp_path, {"votes": VOTED})
-    assessment = settings.models["mail"].assessments["votes"]
-    assert (assessment.metric, assessment.asked_grouping, assessment.wanted_labels) == (
+    assessment = settings.models["mail"].assessments_of(EnsembleSettings)["votes"]
+    assert (assessment.metric, assessment.asked_grouping, assessment.member_labels) == (
         "precision",
         VOTES,
         100,
@@ -68,12 +69,12 @@ def test_a_pattern_tells_who_says_that_it_is_positive(
     ("changes", "path", "told"),
     [
         ({"members": ["a", "a"]}, "votes.members", "each once"),
-        ({"members": None}, "votes.members", "each once"),
+        ({"members": None}, "votes.members", "should be a valid list"),
         ({"positive_class": "eggs"}, "votes.positive_class", "must be one of the model's classes"),
         ({"grouping": "score_bin"}, "votes.grouping", "asked about by its votes"),
         ({"targets": {"recall": 0.9}}, "votes.targets", "precision alone"),
-        ({"threshold": 0.5}, "votes.threshold", "is given with `task: performance"),
-        ({"task": "estimation", "positive_class": None}, "votes.members", "is given with `task: ensemble`"),
+        ({"threshold": 0.5}, "votes.threshold", "only with performance"),
+        ({"task": "estimation"}, "votes.members", "only with ensemble"),
     ],
 )
 def test_what_makes_no_sense_of_an_ensemble_is_refused(
@@ -133,12 +134,12 @@ def test_others_may_ask_by_it_too(tmp_path: Path) -> None:
     ("changes", "model", "path", "told"),
     [
         ({"positive_class": "eggs"}, {}, "curve.positive_class", "must be one of the model's classes"),
-        ({"positive_class": None}, {}, "curve.positive_class", "must be one of the model's classes"),
+        ({"positive_class": None}, {}, "curve.positive_class", "should be a valid string"),
         ({}, {"classes": ["ham", "spam", "eggs"]}, "curve.task", "is of binary classifiers"),
         ({}, {"score_bins": [0.2, 0.5]}, "curve.task", "symmetric about 1/2"),
         ({"grouping": "score_bin"}, {}, "curve.grouping", "is of all traffic"),
         ({"metric": "accuracy"}, {}, "curve.metric", "performance is about one of precision_recall"),
-        ({"task": "estimation"}, {}, "curve.positive_class", "is given with `task: performance"),
+        ({"task": "estimation"}, {}, "curve.positive_class", "only with performance, ensemble"),
         ({"targets": {"precision": 1.5}}, {}, "curve.targets.precision", "less than or equal to 1"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from traffic_tables import JointCell, traffic_of
 
-from service.config.assessments import AssessmentSettings
+from service.config.assessments import PerformanceSettings
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
 from service.domain.traffic import Traffic
@@ -43,7 +43,7 @@ class Mail:
     scores: np.ndarray
     spam: np.ndarray
     space: CellSpace
-    settings: AssessmentSettings
+    settings: PerformanceSettings
 
     @classmethod
     def stream(cls, count: int = 4_000, *, seed: int = 0, **changes: Any) -> Mail:
@@ -52,7 +52,8 @@ class Mail:
         scores = np.where(spam, rng.beta(5, 2, count), rng.beta(2, 6, count))
         model = {"classes": ["ham", "spam"], "assessments": {"curve": CURVE | changes}}
         settings = Settings.model_validate({"models": {"m": model}})
-        return cls(scores, spam, settings.cell_space("m"), settings.models["m"].assessments["curve"])
+        curve = settings.models["m"].assessments_of(PerformanceSettings)["curve"]
+        return cls(scores, spam, settings.cell_space("m"), curve)
 
     @property
     def called(self) -> np.ndarray:

@@ -7,6 +7,7 @@ import re
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel, SecretStr, ValidationError
@@ -246,7 +247,7 @@ def test_a_missing_key_is_named_by_its_path(tmp_path: Path, text: str, path: str
         (model_text(groupings="{all: {by: predicted_class}}"), "models.animals.groupings.all"),
         (model_text(groupings="{score_bin: {by: predicted_class}}"), "models.animals.groupings.score_bin"),
         (assessment_text("task: guessing"), "models.animals.assessments.question.task"),
-        (assessment_text("top_m: 0"), "models.animals.assessments.question.top_m"),
+        (assessment_text("task: identification, top_m: 0"), "models.animals.assessments.question.top_m"),
         (assessment_text("max_in_flight: 0"), "models.animals.assessments.question.max_in_flight"),
         (assessment_text("max_attempts: 101"), "models.animals.assessments.question.max_attempts"),
         (assessment_text("lease_seconds: 0"), "models.animals.assessments.question.lease_seconds"),
@@ -800,9 +801,15 @@ def code_blocks(language: str) -> list[str]:
 def every_model(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     yield model
     for field in model.model_fields.values():
-        for candidate in (field.annotation, *getattr(field.annotation, "__args__", ())):
-            if isinstance(candidate, type) and issubclass(candidate, BaseModel):
-                yield from every_model(candidate)
+        for inner in models_in(field.annotation):
+            yield from every_model(inner)
+
+
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from models_in(part)
 
 
 def test_the_example_of_the_page_loads(tmp_path: Path) -> None:
@@ -826,7 +833,9 @@ def test_the_faulty_example_of_the_page_gives_the_message_beside_it(tmp_path: Pa
     assert message.replace(f"{tmp_path}/", "") == code_blocks("text")[0].rstrip("\n")
 
 
-@pytest.mark.parametrize("model", [pytest.param(m, id=m.__name__) for m in every_model(Settings)])
+@pytest.mark.parametrize(
+    "model", [pytest.param(m, id=m.__name__) for m in dict.fromkeys(every_model(Settings))]
+)
 def test_every_setting_is_described(model: type[BaseModel]) -> None:
     rows = [line.split(" | ") for line in configuration_page().splitlines() if line.startswith("| `")]
     meanings = {row[0].strip("|` ").rsplit(".", 1)[-1]: row[3].strip("| ") for row in rows}

@@ -9,34 +9,27 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from service.app.docgen.schemas import Schema, in_words, schema_of, table
+from service.app.docgen.schemas import in_words, schema_of, table
 from service.config.loader import ENVIRONMENT_PREFIX, PLAIN_TEXT_KEYS, RESERVED_VARIABLES, WORD_LIST_KEYS
 from service.config.settings import Settings
 from service.domain.errors import ConfigurationError
 
 KeyPath = tuple[str, ...]
+Models = list[type[BaseModel]]
 
-_KEYS: dict[Any, KeyPath] = {dict: ("<name>",), list: ("<number>",)}
-"""What stands in a path for the entries of maps and lists."""
+_SECTIONS: dict[Any, tuple[str, KeyPath]] = {
+    dict: ("sections by name", ("<name>",)),
+    list: ("list of sections", ("<number>",)),
+}
+"""Of maps and lists of sections: their type in words, and what stands in a path for an entry."""
 
-
-class _Nested(NamedTuple):
-    """A model inside another one.
-
-    Attributes:
-        model: the inner model.
-        keys: what stands in a path between the field and the inner model's own fields.
-    """
-
-    model: type[BaseModel]
-    keys: KeyPath
-
+_SOME_TASKS = "A key whose meaning begins with names of tasks is accepted with these tasks alone."
 
 _EXAMPLE_MODELS: dict[str, Any] = {
     "animals": {
@@ -82,10 +75,14 @@ models:
     classes: [cat, dog]
     intervall: 0.9
     assessments:
-      worst: {task: identification, budget: {labels: 0}}
+      worst: {task: identification, region: 0.1, budget: {labels: 0}}
 """
 _FAULTS = [
     ("models.animals.assessments.worst.budget.labels", "Input should be greater than or equal to 1"),
+    (
+        "models.animals.assessments.worst.region",
+        "not accepted with `task: identification`, only with comparison",
+    ),
     ("models.animals.intervall", "unknown key"),
 ]
 
@@ -100,46 +97,50 @@ def configuration_page() -> str:
         example=_example(),
         faulty=_FAULTY_EXAMPLE,
         message=ConfigurationError(_FAULTS, "credence.yaml"),
-        sections="\n\n".join(_section(path, model) for path, model in _sections((), Settings)),
+        sections="\n\n".join(_sections((), [Settings])),
     )
 
 
-def _sections(path: KeyPath, model: type[BaseModel]) -> Iterator[tuple[KeyPath, type[BaseModel]]]:
-    yield path, model
-    for name, field in model.model_fields.items():
-        if nested := _nested(field):
-            yield from _sections((*path, name, *nested.keys), nested.model)
-
-
-def _nested(field: FieldInfo) -> _Nested | None:
-    keys = _KEYS.get(get_origin(field.annotation), ())
-    for candidate in (field.annotation, *get_args(field.annotation)):
-        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
-            return _Nested(candidate, keys)
-    return None
-
-
-def _section(path: KeyPath, model: type[BaseModel]) -> str:
-    schemas = schema_of(model)["properties"]
+def _sections(path: KeyPath, models: Models) -> Iterator[str]:
+    """The section of a key that one of these models checks, and those of the keys in it."""
+    fields: dict[str, FieldInfo] = {}
+    for model in models:
+        fields |= {name: field for name, field in model.model_fields.items() if name not in fields}
     rows = [
-        [f"`{'.'.join((*path, name))}`", _type(field, schemas[name]), _default(field), _meaning(field)]
-        for name, field in model.model_fields.items()
+        [f"`{'.'.join((*path, name))}`", _type(name, models), _default(field), _meaning(name, models)]
+        for name, field in fields.items()
     ]
     heading = f"`{'.'.join(path)}`" if path else "Top level"
-    return f"### {heading}\n\n{_about(model)}\n\n{table(('key', 'type', 'default', 'meaning'), rows)}"
+    yield f"### {heading}\n\n{_about(models)}\n\n{table(('key', 'type', 'default', 'meaning'), rows)}"
+    for name, field in fields.items():
+        if inner := _models_in(field.annotation):
+            _, entry = _container(field.annotation)
+            yield from _sections((*path, name, *entry), inner)
 
 
-def _about(model: type[BaseModel]) -> str:
-    return inspect.cleandoc(model.__doc__ or "")
+def _models_in(annotation: Any) -> Models:
+    """The models that a type is made of: several where each is of another task."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models_in(part)]
 
 
-def _type(field: FieldInfo, schema: Schema) -> str:
-    nested = _nested(field)
-    if nested is None:
-        return in_words(schema)
-    if get_origin(field.annotation) is list:
-        return "list of sections"
-    return "sections by name" if nested.keys else "section"
+def _about(models: Models) -> str:
+    common = next(base for base in models[0].__mro__ if all(issubclass(model, base) for model in models))
+    text = inspect.cleandoc(common.__doc__ or "")
+    return text if len(models) == 1 else f"{text} {_SOME_TASKS}"
+
+
+def _type(name: str, models: Models) -> str:
+    having = [model for model in models if name in model.model_fields]
+    annotation = having[0].model_fields[name].annotation
+    if not _models_in(annotation):
+        return ", ".join(dict.fromkeys(in_words(schema_of(model)["properties"][name]) for model in having))
+    return _container(annotation)[0]
+
+
+def _container(annotation: Any) -> tuple[str, KeyPath]:
+    return _SECTIONS.get(get_origin(annotation), ("section", ()))
 
 
 def _default(field: FieldInfo) -> str:
@@ -155,9 +156,17 @@ def _default(field: FieldInfo) -> str:
     return f"`{value if isinstance(value, str) else json.dumps(value)}`"
 
 
-def _meaning(field: FieldInfo) -> str:
-    nested = _nested(field)
-    return field.description or (_about(nested.model) if nested else "")
+def _meaning(name: str, models: Models) -> str:
+    """What a key means; with the tasks that accept it, if it is not the same with all of them."""
+    having: dict[str, Models] = {}
+    for model in models:
+        if field := model.model_fields.get(name):
+            text = field.description or _about(_models_in(field.annotation) or [model])
+            having.setdefault(text, []).append(model)
+    if list(having.values()) == [models]:
+        return text
+    tasks = {text: [each.model_fields["task"].default for each in those] for text, those in having.items()}
+    return "; ".join(f"with {', '.join(those)}: {text.rstrip('.')}" for text, those in tasks.items())
 
 
 class _ExampleDumper(yaml.SafeDumper):
@@ -235,9 +244,9 @@ signed count. Whether they come over Kafka or the vendor API, every vendor needs
 
 ## When something is wrong
 
-Credence does not start, and names every key at fault by its path. Unknown keys and keys given twice are
-errors too, because a misspelt key would otherwise be a setting that silently does not hold. Secrets are
-never shown. The file
+Credence does not start, and names every key at fault by its path. Unknown keys, keys of another task and keys
+given twice are errors too, because a misspelt key would otherwise be a setting that silently does not hold.
+Secrets are never shown. The file
 
 ```yaml
 {faulty}```

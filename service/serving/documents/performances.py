@@ -7,7 +7,7 @@ from typing import get_args
 
 import numpy as np
 
-from service.config.assessments import AssessmentSettings, ErrorCosts
+from service.config.assessments import ErrorCosts, PerformanceSettings
 from service.config.model import AlertSettings
 from service.domain.arrays import Indices
 from service.domain.errors import NotKnown
@@ -52,18 +52,17 @@ def performance_summaries(snapshot: ModelSnapshot) -> list[PerformanceSummary]:
     """All assessments of performance in short, those too of which nothing was learned yet."""
     return [
         _summary(name, settings, snapshot.performances.get(name), snapshot.settings.alerts)
-        for name, settings in snapshot.settings.assessments.items()
-        if settings.task == "performance"
+        for name, settings in snapshot.settings.assessments_of(PerformanceSettings).items()
     ]
 
 
 def _summary(
-    name: str, settings: AssessmentSettings, there: PerformanceSnapshot | None, alerts: AlertSettings
+    name: str, settings: PerformanceSettings, there: PerformanceSnapshot | None, alerts: AlertSettings
 ) -> PerformanceSummary:
     return PerformanceSummary(
         name=name,
-        positive_class=settings.positive_class or "",
-        threshold=settings.operating_threshold,
+        positive_class=settings.positive_class,
+        threshold=settings.threshold,
         taken_at=there.taken_at if there else None,
         labels=there.labels if there else 0,
         measures=_measures(there, alerts) if there else [],
@@ -87,7 +86,7 @@ def performance_state(snapshot: ModelSnapshot, assessment: str) -> PerformanceSt
         NotKnown: there is no such assessment, or nothing was learned yet.
     """
     there = _learned(snapshot, assessment)
-    settings = snapshot.settings.assessments[assessment]
+    settings = snapshot.settings.assessments_of(PerformanceSettings)[assessment]
     operating = int(np.searchsorted(there.thresholds.thresholds, there.threshold, side="left"))
     shown = _telling(there, operating)
     return PerformanceState(
@@ -160,8 +159,7 @@ def recalibration(snapshot: ModelSnapshot, assessment: str, form: str) -> Recali
 
 
 def _learned(snapshot: ModelSnapshot, assessment: str) -> PerformanceSnapshot:
-    settings = snapshot.settings.assessments.get(assessment)
-    if settings is None or settings.task != "performance":
+    if assessment not in snapshot.settings.assessments_of(PerformanceSettings):
         raise NotKnown("the model has no assessment of performance of this name")
     if assessment not in snapshot.performances:
         raise NotKnown("nothing was learned of the performance yet")
@@ -222,7 +220,7 @@ def _threshold(there: PerformanceSnapshot, at: int) -> ThresholdState:
     )
 
 
-def _costs(settings: AssessmentSettings) -> CostState:
+def _costs(settings: PerformanceSettings) -> CostState:
     counted = settings.error_costs or ErrorCosts()
     return CostState(configured=settings.error_costs is not None, **counted.model_dump())
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import numpy as np
 
 from service import __version__
+from service.config.assessments import PerformanceSettings
 from service.config.model import ModelSettings
 from service.domain.cells import ALL
 from service.monitoring.assessment_snapshot import AssessmentSnapshot
@@ -175,11 +177,10 @@ def _finding_count(snapshot: ModelSnapshot) -> int:
 
 
 def _is_watched(settings: ModelSettings) -> bool:
-    targets = [one.targets for one in settings.assessments.values() if one.task == "performance"]
     return (
         settings.alerts.min_accuracy is not None
         or settings.alerts.max_ece is not None
-        or any(one is not None and one.model_dump(exclude_none=True) for one in targets)
+        or any(asked.targets.wanted for asked in settings.assessments_of(PerformanceSettings).values())
     )
 
 
@@ -234,16 +235,7 @@ def _assessment_state(name: str, state: AssessmentSnapshot, snapshot: ModelSnaps
         oldest_request_at=state.oldest_request_at,
         events=state.events,
         ranking=_ranking(state),
-        comparison=None
-        if state.compared is None
-        else Comparison(
-            first=state.compared.first,
-            second=state.compared.second,
-            region=settings.region,
-            below=state.compared.below,
-            within=state.compared.within,
-            above=state.compared.above,
-        ),
+        comparison=None if state.compared is None else Comparison(**asdict(state.compared)),
         members=[] if ensemble is None else _members(ensemble),
         challenge=[] if challenge is None else _challenge(challenge),
         next=[] if grouping is None else _next(state, grouping),

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from service.config.assessments import AssessmentSettings
+from service.config.assessments import (
+    ComparisonSettings,
+    EstimationSettings,
+    IdentificationSettings,
+    PerformanceSettings,
+)
 from service.monitoring.assessment_snapshot import AssessmentSnapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
-from service.serving.documents.questions import quality
+from service.serving.documents.questions import chooser, quality
 from service.serving.documents.schemas import Interval
 from service.statistics.estimate import Estimate
 
@@ -58,12 +63,13 @@ def found(
     others = "" if ensemble is None else _of_ensemble(ensemble)
     if others := others if challenge is None else _of_challenge(challenge):
         return others
-    if state.settings.task == "estimation" and grouping is not None:
-        return _least_known(state.settings, grouping)
-    if state.extreme is not None and len(state.groups):
-        order = (-state.extreme).argsort(kind="stable")[: state.settings.top_m]
+    settings = state.settings
+    if isinstance(settings, EstimationSettings) and grouping is not None:
+        return _least_known(settings, grouping)
+    if isinstance(settings, IdentificationSettings) and state.extreme is not None and len(state.groups):
+        order = (-state.extreme).argsort(kind="stable")[: settings.top_m]
         names = [f"{state.groups[g]} ({probability(float(state.extreme[g]))})" for g in order]
-        return f"{quality(state.settings).capitalize()}: {', '.join(names)}"
+        return f"{quality(settings).capitalize()}: {', '.join(names)}"
     if state.compared is not None:
         told = {
             "less accurate than": state.compared.below,
@@ -103,7 +109,7 @@ def _of_challenge(there: ChallengeSnapshot) -> str:
     return sentence
 
 
-def _least_known(settings: AssessmentSettings, grouping: GroupingSnapshot) -> str:
+def _least_known(settings: EstimationSettings, grouping: GroupingSnapshot) -> str:
     """Which group an estimation knows least."""
     told = grouping.ece if settings.metric == "calibration" else grouping.accuracy
     least = int((told.upper - told.lower).argmax())
@@ -156,14 +162,14 @@ def _why_policy(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: in
     settings = state.settings
     width = 100 * (grouping.accuracy_upper[group] - grouping.accuracy_lower[group])
     share = percent(float(grouping.beliefs.shares[group]))
-    if settings.policy == "random":
+    if chooser(settings) == "random":
         return f"asked at random: it has {share} of the traffic"
-    if settings.task == "identification" and state.extreme is not None:
+    if isinstance(settings, IdentificationSettings) and state.extreme is not None:
         sure = probability(float(state.extreme[group]))
         return f"it is the {quality(settings)} with a probability of {sure}"
-    if settings.task == "comparison":
+    if isinstance(settings, ComparisonSettings):
         return f"one of the two compared; its accuracy is known to {width:.1f} points"
-    if settings.task == "performance":
+    if isinstance(settings, PerformanceSettings):
         hang = f"precision and recall hang on how many of these are {settings.positive_class}"
         return f"{hang}; they have {share} of the traffic"
     if settings.metric == "calibration":
