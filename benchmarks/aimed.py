@@ -20,12 +20,12 @@ from service.domain.arrays import Floats
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts
 from service.domain.traffic_tables import tables
-from service.monitoring.acquisition import Aim, named_groups, standing
+from service.monitoring.acquisition import Aim, acquisition_state, select_groups
 from service.monitoring.checkpoint_schedule import due_marks
 from service.monitoring.drift import model_drift
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import believed_groupings
+from service.monitoring.posteriors import assess_groupings
 from service.replay.tables import Table, print_tables
 from service.statistics.drift import aimed_shares
 from service.statistics.e_processes import log_e_below
@@ -149,7 +149,7 @@ class Watched:
         fresh = np.array([self._shares(g, worse=worse) for g in range(self._question.groups)])
         self._counts += self._rng.multinomial(size, fresh)
         index = GroupIndex(self._space, self._traffic(), self._ledger.cells)
-        groupings = believed_groupings(
+        groupings = assess_groupings(
             settings=self._model,
             index=index,
             probability_sums={},
@@ -171,7 +171,7 @@ class Watched:
         told = None if drift is None else drift.groupings["region"]
         shares = None if told is None else aimed_shares(told.suspicion, told.drifted)
         aim = None if shares is None else Aim(shares, self._model.drift.label_share)
-        stands = standing(
+        stands = acquisition_state(
             self._model.assessments["ask"], groupings["region"], np.zeros(self._question.groups)
         )
         if stands is None:
@@ -179,7 +179,7 @@ class Watched:
         wanted = LABELS_PER_DAY * HOURS_A_ROUND // 24
         available = stands.situation.available
         named = [] if aim is None else aim.groups(available[0], wanted, self._rng)
-        named += named_groups(stands, stands.situation.beliefs, available, wanted - len(named), self._rng)
+        named += select_groups(stands, stands.situation.beliefs, available, wanted - len(named), self._rng)
         for group in named:
             self._answer(group, fresh[group], worse=worse)
         self._ledger.place(votes_missing=False)

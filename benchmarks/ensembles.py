@@ -75,9 +75,7 @@ def digits(bagged: int = 0) -> list[Items]:
         told, truth = [voter.predicted for voter in voters], voters[0].labels
     ensembles = []
     for digit in range(10):
-        items = VotedItems.majority(
-            digit, {str(m): said == digit for m, said in enumerate(told)}, truth == digit
-        )
+        items = VotedItems.of(digit, {str(m): said == digit for m, said in enumerate(told)}, truth == digit)
         ensembles.append(Items(items.votes, items.positive.astype(np.float64)))
     return ensembles
 

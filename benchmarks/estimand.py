@@ -20,14 +20,14 @@ import numpy as np
 from scipy import special
 
 from service.config.settings import Settings
-from service.domain.cells import ALL
+from service.domain.groupings import ALL
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts
 from service.domain.traffic_tables import tables
+from service.monitoring.checkpoint_schedule import TrafficHistory
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import believed_groupings
-from service.monitoring.traffic_history import TrafficHistory
+from service.monitoring.posteriors import assess_groupings
 from service.statistics.policies import POLICIES, Situation
 from service.statistics.tasks import TASKS, Question
 from service.store.facts import OutcomeEntry
@@ -324,7 +324,7 @@ class Watched:
 
     def believed(self) -> dict[str, Any]:
         """Snapshots of all groupings now."""
-        return believed_groupings(
+        return assess_groupings(
             settings=self.model,
             index=self.index(),
             probability_sums={},

@@ -16,14 +16,14 @@ import numpy as np
 
 from service.domain.arrays import Floats
 from service.replay.digits import digits_recordings
-from service.replay.engine import Method
+from service.replay.engine import OURS, PAPERS, Method
 from service.replay.grouping import Grouper
-from service.replay.options.recordings import Binning
-from service.replay.paper import OURS, PAPERS
+from service.replay.options import Binning
 from service.replay.pool import Pool
 from service.replay.recording import Recording, load_recording
-from service.replay.study import Study, Workers, workers
+from service.replay.study import Study
 from service.replay.tables import Table, print_tables
+from service.replay.workers import Workers, workers
 
 BINS = 10
 LABELS = (50, 100, 200, 500)

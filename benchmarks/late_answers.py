@@ -2,8 +2,8 @@
 
 People confirm a right prediction soon, and answer days later when it is wrong. Labels stand in the service's
 ledger, requests without an answer are open, and every day the service's own functions evaluate both: its
-evidence (`model_evidence`), its search for changes (`known_labels`), and its intervals
-(`believed_groupings`). Every group is as accurate as its scores say, and stays so.
+evidence (`model_evidence`), its search for changes (`weigh_model_labels`), and its intervals
+(`assess_groupings`). Every group is as accurate as its scores say, and stays so.
 
     python -m benchmarks.late_answers --accuracy 0.93 0.95 --runs 200
 """
@@ -22,10 +22,11 @@ from service.domain.arrays import Flags, Floats
 from service.domain.grouping_fingerprints import definitions
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import tables
-from service.monitoring.anytime_tests import GroupingEvidence, model_evidence
+from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.group_index import GroupIndex
+from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import believed_groupings, known_labels
+from service.monitoring.posteriors import assess_groupings, weigh_model_labels
 from service.replay.tables import Cell, Table, print_tables
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
@@ -175,10 +176,10 @@ def run(requests: Requests, settings: Settings) -> Iterator[Day]:
             checkpoint=None,
             before=known_evidence,
         )
-        known = known_labels(model, index, ledger, now=now)
+        known = weigh_model_labels(model, index, ledger, now=now)
         held: list[bool] = []
         if day in COMPARED_ON:
-            there = believed_groupings(
+            there = assess_groupings(
                 settings=model,
                 index=index,
                 probability_sums={},

@@ -1,6 +1,6 @@
-"""Write docs/performance.md: tables of what the other benchmarks measured, and what to size for.
+"""Write docs/performance.md: tables of what the other benchmarks measured, and how to size a deployment.
 
-Each benchmark's JSON stands in benchmarks/results; every figure on the page is made from these files.
+Every figure on the page is computed from the JSON files in benchmarks/results, one for each benchmark.
 """
 
 from __future__ import annotations
@@ -102,13 +102,16 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 _HEAD = """# Performance
 
-What Credence costs, measured, and what to size for. The page is made by `python -m benchmarks.page` from the
-files in `benchmarks/results`; `python -m benchmarks.page --run` measures everything anew (half an hour).
+After reading this page you can size a deployment, and you know what each part of Credence costs. `python -m
+benchmarks.page` generates the page from the files in `benchmarks/results`. `python -m benchmarks.page --run` measures
+everything again (half an hour).
 
-Measured on {processor}, that broker, Redis, producer and consumers shared; Python {python}, {libraries};
-Apache Kafka and redis-server (append-only file, fsync every second) on the same machine. Rates on a shared
-machine move by half from hour to hour. Ratios of readings that took turns in one run hold: those of the first table
-did. The readings of several processes followed one another, so their ratios are less certain."""
+All measurements ran on {processor}, which broker, Redis, producer and consumers shared. Versions: Python {python},
+{libraries}.
+Apache Kafka and redis-server (append-only file, fsync every second) ran on the same machine.
+
+On a shared machine, rates vary by half from hour to hour. Ratios are reliable if their readings took turns in one run,
+as in the first table. Readings of several processes followed one another, so their ratios are less certain."""
 
 
 def _command(name: str) -> str:
@@ -130,20 +133,29 @@ def _ingest(told: Sequence[Figures]) -> str:
                     f"{figures['stored_share']:.1%}" if figures["stored_share"] else "",
                 )
             )
-    heads = ("record and reader", "predictions/s", "of poll", "CPU, us", "poll's CPU / own", "storing")
-    return f"""## Taking predictions in
+    heads = (
+        "record and reader",
+        "predictions/s",
+        "rate / poll",
+        "CPU per prediction, us",
+        "poll's CPU / own",
+        "flushes",
+    )
+    return f"""## Ingest
 
-{_command("ingest")}: one process, beside a bare `poll()` loop of the same client over the same topic. The
-client's own Python is most of the cost of small records. It is made less by a rare search for garbage and by keeping
-freed memory for the next batch, always; and with `kafka.fast_fetch: true` by receiving answers in large pieces and
-taking record batches apart in one loop. That is off by default, as it reaches into the client library: it is used only
-with versions of it that are known, and after it has read samples exactly as the library does. Measured is what follows
-the first two fifths of a stream, when the pool has filled.
+{_command("ingest")} compares one Credence process with a bare `poll()` loop of the same client on the same topic.
+
+The client's own Python code is most of the cost of small records. Credence always reduces it by collecting garbage
+rarely and by keeping freed memory for the next batch. With `kafka.fast_fetch: true` it also receives responses in large
+pieces and parses record batches in one loop. This is off by default, because it replaces parts of the client library.
+It is used only with known versions of the library, and only after it has read samples exactly as the library does.
+
+The first two fifths of a stream, in which the pool fills, are not measured.
 
 {table(heads, rows)}
 
-`poll and decode` parses and checks JSON, and does nothing else. `storing` is the part of the time that flushes take:
-encoding what was taken in, putting it into Redis, and asking Kafka for the topic's id now and then."""
+`poll and decode` parses and validates JSON, and does nothing else. `flushes` is the share of time that flushes take:
+they encode changes, write them to Redis, and sometimes ask Kafka for the topic's id."""
 
 
 def _processes(own: Sequence[Figures], fast: Sequence[Figures]) -> str:
@@ -161,9 +173,9 @@ def _processes(own: Sequence[Figures], fast: Sequence[Figures]) -> str:
     heads = ("processes", "bare poll, records/s", "Credence, predictions/s", "with fast fetch")
     return f"""## Several processes
 
-{_command("processes")}, and with `--fast-fetch`: consumers that share four partitions, on two cores that the
-broker and Redis need too. All have their partitions before they begin. Measured is while all of them read: from when
-the last one has read a tenth of its share until the first one has little left.
+{_command("processes")}, also with `--fast-fetch`: consumers share four partitions, on two cores that the broker and
+Redis need too. All have their partitions before they begin. The measurement covers the time in which all of them read:
+from when the last one has read a tenth of its share until the first one has little left.
 
 {table(heads, rows)}"""
 
@@ -171,20 +183,22 @@ the last one has read a tenth of its share until the first one has little left.
 def _flushes(told: Sequence[Figures]) -> str:
     rows = [
         (
-            f"{f['cells']:,} cells, {f['models']} {'model' if f['models'] == 1 else 'models'}, {f['pooled']} a class",
+            f"{f['cells']:,} cells, {f['models']} {'model' if f['models'] == 1 else 'models'}, {f['pooled']} per class",
             f"{f['taking_us']:.2f}",
             f"{f['flush_ms']:.1f}",
             f"{f['redis_mb']:.1f}",
         )
         for f in told
     ]
-    heads = ("of one partition; pooled items", "taking in, us a prediction", "a flush, ms", "Redis, MB")
+    heads = ("cells, models, pooled items", "ingest, us per prediction", "flush, ms", "Redis, MB")
     return f"""## Cells, models, pools
 
-{_command("flushes")}: batches of 5,000 predictions given to the consumer's step, a flush behind each. In service
-a flush follows `kafka.flush_records` (50,000) records or `kafka.flush_seconds` (1 s), whichever is sooner,
-so its cost is spread over more. Cells, pools and models are all of one topic partition; a model has a class for
-every ten cells, and asks by class.
+{_command("flushes")} passes batches of 5,000 predictions to the consumer's step, and flushes after each. In
+production a flush follows after `kafka.flush_records` (50,000) records or `kafka.flush_seconds` (1 s), whichever is first. So its
+cost is spread over more predictions.
+
+All figures are for one topic partition. A cell is one class and one score bin, and a model has one class for every ten
+cells. Labels are requested by class.
 
 {table(heads, rows)}"""
 
@@ -205,18 +219,18 @@ def _attributes(told: Sequence[Figures]) -> str:
     heads = (
         f"{told[0]['predictions']:,} predictions, {told[0]['partitions']} partitions",
         "groups that differ from an exact count",
-        "taking in, us a prediction",
-        "a flush, ms",
+        "ingest, us per prediction",
+        "flush, ms",
         "tables by the formula, MB at most",
         "Redis, MB",
         "process, MB",
     )
     return f"""## Many attributes, classes and values
 
-{_command("attributes")}: every group's traffic beside an exact count, and what it costs. A grouping is by each
-attribute and by class; the values of attributes are correlated and follow Zipf's law. Batches of 5,000
-predictions are given to the consumer's step, a flush behind each. What a prediction costs grows with the number
-of attributes, and with how many of its combinations of values were not met before.
+{_command("attributes")} compares the traffic of every group with an exact count, and measures what the groups cost.
+There is a grouping by each attribute and one by class. The values of attributes are correlated and follow Zipf's law.
+Batches of 5,000 predictions are passed to the consumer's step, with a flush after each. The cost of a prediction grows
+with the number of attributes, and with the number of new combinations of their values.
 
 {table(heads, rows)}"""
 
@@ -229,15 +243,15 @@ def _memory(told: Figures) -> str:
     ]
     return f"""## Memory
 
-{_command("memory")}: a consumer over {told["predictions"][-1]:,} predictions with ever-new item ids and 20,000
-cells. Behind the first quarter it grew by {told["growth"]:.1%} at the most.
+{_command("memory")}: a consumer reads {told["predictions"][-1]:,} predictions, each with a new item id, into 20,000
+cells. After the first quarter its memory grew by at most {told["growth"]:.1%}.
 
 {table(("predictions", "MB in use"), rows)}"""
 
 
 def _recovery(told: Figures) -> str:
     rows = [
-        ("predictions a second before the kill", f"{told['rate_before']:,.0f}"),
+        ("predictions per second before the kill", f"{told['rate_before']:,.0f}"),
         ("from the restart to the first prediction, s", f"{told['first_seconds']:.1f}"),
         ("to full speed, s", f"{told['full_speed_seconds'] or told['caught_up_seconds']:.1f}"),
         (f"to the end of {told['unread']:,} unread records, s", f"{told['caught_up_seconds']:.1f}"),
@@ -246,9 +260,8 @@ def _recovery(told: Figures) -> str:
     ]
     return f"""## Recovery
 
-{_command("recovery")}: a consumer is killed (SIGKILL) while it reads, and started again at once. It has a
-`kafka.instance_id`, so that its partitions wait for it; without one they move after
-`kafka.session_timeout_seconds`.
+{_command("recovery")} kills a consumer (SIGKILL) while it reads, and restarts it at once. The consumer has a
+`kafka.instance_id`, so its partitions wait for it. Without one, they move after `kafka.session_timeout_seconds`.
 
 {table(("", "measured"), rows)}"""
 
@@ -266,8 +279,8 @@ def startup_table(told: Sequence[Figures]) -> str:
 def _startup(told: Sequence[Figures]) -> str:
     return f"""## Commands
 
-{_command("startup")}: commands that need no server, from start to end, beside Python alone. By the clock it is the median, CPU is
-the least. `check` reads `deploy/compose/credence.yaml`.
+{_command("startup")} measures commands that need no server, from start to end, and Python alone. Wall time is the
+median, and CPU time the minimum. `check` reads `deploy/compose/credence.yaml`.
 
 {startup_table(told)}"""
 
@@ -286,11 +299,11 @@ def _rounds(told: Sequence[Figures], of_stream: Sequence[Figures]) -> str:
     ]
     heads = (
         "",
-        "a round, ms",
-        "its CPU, ms",
+        "round, ms",
+        "CPU of a round, ms",
         "first round, s",
-        "labels, MB of Redis",
-        "process, MiB / at most",
+        "labels in Redis, MB",
+        "process, MiB / peak",
     )
     stream_rows = [
         (
@@ -301,46 +314,50 @@ def _rounds(told: Sequence[Figures], of_stream: Sequence[Figures]) -> str:
         )
         for row in of_stream
     ]
-    stream_heads = ("", "least CPU of a round, ms", "median", "most")
+    stream_heads = ("", "CPU of a round, ms: minimum", "median", "maximum")
     most = _most_labels(told)
     return f"""## Rounds and labels
 
-{_command("rounds")}: what a tick of the scheduler costs, `ModelMonitor.refresh` and `ask`, on a process that is
-warm, with the answers to the last round's requests new. The model has one attribute of so many values, ten score
-bins, ten classes, labels with a half-life, an estimation and an identification. By the clock it is the median, CPU
-is the least. The first round of a process reads all outcomes. Redis writes no append-only file here.
+{_command("rounds")} measures a round of the leader: it updates the snapshot and issues label requests. The
+process is warm, and the answers to the requests of the last round are new. The model has one attribute with one value per group,
+ten score bins, ten classes, a half-life of labels, an estimation and an identification. Wall time is the median, and
+CPU time the minimum. The first round of a process reads all outcomes. Redis writes no append-only file here.
 
 {table(heads, rows)}
 
-{_command("rounds_stream")}: the same for a model with 1,000 classes, ten score bins, and attributes of 50, 20 and 10
-values. A grouping is by class and one by each attribute. Labels are requested by class and by the first attribute.
-The predictions came over eight days, so that traffic has epochs. A round evaluates all groupings.
+{_command("rounds_stream")} measures the same for another model. It has 1,000 classes, ten score bins, and
+attributes of 50, 20 and 10 values. There is a grouping by class and one by each attribute. Labels are requested by class and by the
+first attribute. The predictions came over eight days, so that traffic has epochs. A round evaluates all groupings.
 
 {table(stream_heads, stream_rows)}
 
-Beliefs take no longer with more labels: all that they need of them is summed up by cell, asker and true class. What is
-left is the statistics of the groups: the learned prior's fit, joint draws of the ranks, intervals. Few labels leave more
-of the prior's grid plausible, so they take longer. Evidence, and what changes leave of labels, look at these one by one,
-but only at those of groups that have others than in the last round. What grows with all labels is to pick these, to
-age each, and to tell when they were given: {_thousand_labels_ms(told):.2f} ms for every thousand labels.
+**What a round depends on.** Estimates take no longer with more labels, because labels are summed by cell, requesting
+assessment and true class. Most of the time is spent on the groups: fitting the learned prior, joint draws for the ranks,
+and intervals. With few labels, more of the prior's grid is plausible, so rounds take longer. Evidence and change points
+use single labels, but only those of groups whose labels changed since the last round. Few steps grow with all labels:
+they select labels and find their ages and epochs. These take {_thousand_labels_ms(told):.2f} ms for every thousand labels.
 
-A process that starts reads the stream in pages of 10,000 and answers its health checks meanwhile; it is not ready before it has read all.
+**Start.** A process reads the outcome stream in pages of 10,000, and answers health checks meanwhile. It is ready once it
+has read all.
 
-**What labels leave in Redis** is the growth of `used_memory`: outcomes, records of closed requests, budgets and
-tallies; not traffic and pool, which do not depend on labels. At {most["outcomes"]:,.0f} labels it is
-{most["redis_bytes"]:,.0f} bytes each: {most["stream_bytes"]:,.0f} of its entry in the outcome stream, of which
-`bounds.outcomes` keeps the newest, the rest of the record of its request, kept while the outcome is there or may be
-corrected (`bounds.correction_days`). An entry holds names as they are: item id, classes, attributes, assessment,
-grouping, group and annotator, 100 characters of them here; longer names cost what they are longer. Records stand in
-16,384 hashes, which Redis packs while they have up to 512 entries of up to 64 bytes (its defaults; with a lower
-`hash-max-listpack-entries`, before Redis 7 `hash-max-ziplist-entries`, a record takes about twice the memory). With
-few labels a hash has few records to share its own memory. A revision adds an entry like the outcome's; a skipped
-request keeps some 300 bytes more for `bounds.correction_days`, as a correction may still make it an outcome.
+**Labels in Redis** are measured as the growth of `used_memory`: outcomes, records of closed requests, budgets and tallies.
+Traffic and pools are not included, because they do not depend on labels. At {most["outcomes"]:,.0f} labels, each takes
+{most["redis_bytes"]:,.0f} bytes. Its entry in the outcome stream takes {most["stream_bytes"]:,.0f} of these; the stream keeps
+the newest `bounds.outcomes`. The rest is the record of its request. It is kept while the outcome is stored or may be
+corrected (`bounds.correction_days`).
 
-**What a label takes in a process**: {most["process_bytes"]:,.0f} bytes, all that a first round allocates and keeps
-included. Outcomes are columns, 55 bytes each; beside them stand some 130 bytes for every different cell, asker and
-outcome. They are forgotten when the stream is trimmed, and what gave them meaning is tidied up each time that as
-many have gone as are there: a process that runs for ever holds what `bounds.outcomes` says, plus a quarter."""
+- An entry contains names as text: item id, classes, attributes, assessment, grouping, group and annotator. They have 100
+  characters here. Longer names take correspondingly more.
+- Records are in 16,384 hashes. By default, Redis packs hashes of up to 512 entries of up to 64 bytes. With a lower
+  `hash-max-listpack-entries` (before Redis 7 `hash-max-ziplist-entries`), a record takes about twice the memory.
+- With few labels, each hash has few records to share its overhead.
+- A revision adds an entry as large as the outcome's. A skipped request keeps about 300 bytes more for
+  `bounds.correction_days`, because a correction may still make it an outcome.
+
+**Labels in a process** take {most["process_bytes"]:,.0f} bytes each, including everything that a first round allocates and
+keeps. Outcomes are stored in columns, 55 bytes each. Every different combination of cell, assessment and outcome takes
+another 130 bytes or so. Outcomes leave the process when the stream is trimmed. Unused combinations are removed whenever as
+many outcomes have left as remain. So a process that runs forever holds `bounds.outcomes` labels plus a quarter."""
 
 
 def _thousand_labels_ms(rounds: Sequence[Figures]) -> float:
@@ -389,42 +406,46 @@ def _sizing(told: dict[str, Any]) -> str:
     )  # fmt: skip
     return f"""## What to size for
 
-All of this is arithmetic from the tables above.
+All figures in this section are computed from the tables above.
 
-**Consumers.** A process is one core. Cores in use = predictions a second x CPU of one; processes = that over
-{UTILISATION:.0%}, which leaves room for peaks and for catching up. Have at least as many partitions as processes.
-What counts most is packing: producers that put many predictions in a record save most of the cost. Redis is that
-of a model of {SIZED_CELLS:,} table entries and {SIZED_ITEMS:,} pooled items, with a partition a process and flushes as by default.
+**Consumers.** A process uses one core. Cores in use are predictions per second x CPU per prediction. The number of
+processes is that divided by {UTILISATION:.0%}, which leaves room for peaks and for catching up. Have at least as many
+partitions as processes. Packing matters most: producers that put many predictions in a record save most of the cost. The
+Redis columns are for a model with {SIZED_CELLS:,} table entries and {SIZED_ITEMS:,} pooled items, one partition per process, and
+default flushes.
 
 {table(heads, rows)}
 
-**Redis, of one model.** Traffic: the sum over its tables of rows x columns x {CELL_BYTES} bytes (8 in tables of counts alone), for
-every partition. `credence check` lists the tables, and `bounds.table_bytes` bounds their sum:
+**Redis, per model: traffic.** Add rows x columns x {CELL_BYTES} bytes over its tables (8 bytes in tables of counts only), for
+every partition. `credence check` lists the tables, and `bounds.table_bytes` limits their sum:
 
-| table of | rows | columns | bytes an entry |
+| table of | rows | columns | bytes per entry |
 | --- | --- | --- | ---: |
 | all traffic | 1 | classes x score bins | {CELL_BYTES} |
 | an attribute | values, at most `bounds.attribute_values` + 2 | score bins | {CELL_BYTES} |
-| the same, where a grouping is by class | the same | classes | 8 |
-| the same, where there is a challenger | the same | 3 | {CELL_BYTES} |
+| the same, if a grouping is by class | the same | classes | 8 |
+| the same, if there is a challenger | the same | 3 | {CELL_BYTES} |
 | votes, or agreement with a challenger | patterns + 2 | classes x score bins | {CELL_BYTES} |
 
-An attribute of 1,000 values with ten score bins takes 0.24 MB a partition, and 0.08 MB more with ten classes. A process
-that shows beliefs holds the tables of all partitions, merged; so it has a row for every value that any partition
-has. Marks of traffic, 18 after a week and 38 after three years, hold the counts of all merged tables once more:
-compressed in Redis, 8 bytes an entry in a process. Pool: at most `bounds.pool_items` (or
-one item of every group that is asked about, if these are more) x partitions x {item_bytes:.0f} bytes measured, of
-which the entry in a group's sketch takes 16; payloads, longer ids and attributes come on top.
-Labels: {most["redis_bytes"]:,.0f} bytes each at {most["outcomes"]:,.0f}, of which the outcome takes
-{most["stream_bytes"]:,.0f}; closed requests leave after `bounds.correction_days`. A flush writes the pages of tables
-that have changed and what is new in the pool; with a higher `kafka.flush_seconds` and `kafka.flush_records` it
-writes less often. With many partitions take a Redis Cluster: all of one model is
-on one node, so it is models that it spreads.
+An attribute of 1,000 values with ten score bins takes 0.24 MB per partition, and 0.08 MB more with ten classes. A process
+that computes estimates holds the merged tables of all partitions. So it has a row for every value that any partition has.
+Each mark of traffic stores the counts of all merged tables, compressed in Redis, with 8 bytes per entry in a process. There
+are 18 marks after a week and 38 after three years.
 
-**Rounds.** The process that leads takes {most["process_mib"]:,.0f} MiB with {most["outcomes"]:,.0f} labels. Rounds cost
-by groups and new labels, not by predictions: one replica and a standby serve any rate.
+**Redis, per model: the rest.**
 
-**Network.** Label requests and labels are few beside what consumers read from Kafka and write to Redis."""
+- Pools take at most `bounds.pool_items` x partitions x {item_bytes:.0f} bytes (measured). If labels are requested for
+  more groups than that, their number replaces `bounds.pool_items`. The entry in a group's sketch takes 16 of these bytes.
+  Payloads, longer ids and attributes add to them.
+- Labels take {most["redis_bytes"]:,.0f} bytes each ([details](#rounds-and-labels)).
+- A flush writes changed pages of tables and new pool items. With a higher `kafka.flush_seconds` and
+  `kafka.flush_records`, it writes less often.
+- With many partitions, use a Redis Cluster. All keys of a model are on one node, so a cluster distributes models.
+
+**Rounds.** The leader takes {most["process_mib"]:,.0f} MiB with {most["outcomes"]:,.0f} labels. The cost of a round depends on
+groups and new labels, not on predictions. One replica and a standby serve any rate.
+
+**Network.** Label requests and labels are few, compared with what consumers read from Kafka and write to Redis."""
 
 
 def _pooled_item_bytes(flushes: Sequence[Figures]) -> float:

@@ -24,9 +24,9 @@ from service.domain.arrays import Flags
 from service.domain.grouping_fingerprints import definitions
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import tables
-from service.monitoring.anytime_tests import GroupingEvidence, model_evidence
-from service.monitoring.evidence_checkpoint import due_checkpoint
+from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.group_index import GroupIndex
+from service.monitoring.model_evidence import due_checkpoint, model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.replay.tables import Cell, Table, print_tables
 from service.store.checkpoints import EvidenceCheckpoint

@@ -23,8 +23,8 @@ from service.replay import engine
 from service.replay.digits import digits_recordings
 from service.replay.grouping import Grouper
 from service.replay.pool import Pool
-from service.replay.priors import beliefs_before
 from service.replay.recording import Recording, load_recording
+from service.replay.study import beliefs_before
 from service.statistics.tasks import TASKS, Question
 
 

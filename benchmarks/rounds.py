@@ -38,9 +38,7 @@ from service.demo.servers import EmbeddedRedis
 from service.domain.grouping_fingerprints import definitions
 from service.domain.sketch import Sketch
 from service.monitoring.monitor import ModelMonitor
-from service.monitoring.pool_sampler import Pooled
-from service.monitoring.request_builder import request_of
-from service.monitoring.vendor_routing import VendorAssignment
+from service.monitoring.request_builder import Pooled, VendorAssignment, request_of
 from service.store.client import build_redis
 from service.store.connection import Connection
 from service.store.keys import ModelKeys

@@ -23,8 +23,7 @@ from service.domain.traffic import Traffic
 from service.domain.traffic_tables import ALL_TRAFFIC, tables
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.round_facts import Facts, RoundState
-from service.monitoring.snapshot import ModelSnapshot, take_snapshot
+from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
 from service.serving.prometheus import SnapshotCollector
 from service.serving.web.monitoring import monitoring_app
 from service.serving.web.server import WebServer
@@ -102,7 +101,6 @@ def snapshot_of(settings: Settings, traffic: TrafficFacts, ledger: OutcomeLedger
             ledger=ledger,
             index=GroupIndex(settings.cell_space("m"), traffic.traffic, ledger.cells),
         ),
-        state=RoundState(),
         performances={},
         history_seconds=3_600,
         now=time.time(),

@@ -36,7 +36,7 @@ from service.app.wiring import label_store, request_store
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.arrays import Indices
-from service.domain.cells import ALL
+from service.domain.groupings import ALL
 from service.monitoring.snapshot import ModelSnapshot
 from service.replay.tables import Cell, Table, print_tables
 from service.store.client import build_redis

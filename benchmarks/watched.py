@@ -22,12 +22,12 @@ from service.domain.sketch import EMPTY_SKETCH, merged_order
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import tables
 from service.domain.value_book import ValueBook
-from service.monitoring.acquisition import standing
+from service.monitoring.acquisition import acquisition_state
 from service.monitoring.background_performance import POOLED_SCORES
 from service.monitoring.binary_performance import PerformanceSnapshot, assess_performance, performance_facts
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import believed_groupings
+from service.monitoring.posteriors import assess_groupings
 from service.statistics.policies import NONE, Situation
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given, PoolRecord
@@ -117,14 +117,14 @@ class Watched:
 
     def _ask_for(self, name: str, wanted: int) -> None:
         settings = self._model.assessments[name]
-        grouping = believed_groupings(
+        grouping = assess_groupings(
             settings=self._model,
             index=self._index(),
             probability_sums={},
             ledger=self._ledger,
             at=NOW,
         )[settings.asked_grouping]
-        stands = standing(settings, grouping, np.zeros(len(grouping.groups)))
+        stands = acquisition_state(settings, grouping, np.zeros(len(grouping.groups)))
         if stands is None:
             raise ValueError("nothing can be asked yet")
         beliefs, available = stands.situation.beliefs, stands.situation.available.copy()
@@ -179,8 +179,8 @@ class Watched:
         looked_at = self._rng.permutation(pooled)[:POOLED_SCORES].tolist()
         facts = performance_facts(
             self._index(),
-            [self._items[item][0] for item in looked_at],
             self._ledger,
+            [self._items[item][0] for item in looked_at],
             positive=CLASSES[1],
             decay=0.0,
             now=NOW,

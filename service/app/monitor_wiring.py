@@ -12,7 +12,8 @@ from service.app.wiring import model_keys, request_store
 from service.config.settings import Settings
 from service.monitoring.background_performance import InPlace, PerformanceWatch
 from service.monitoring.monitor import ModelMonitor
-from service.monitoring.vendor_routing import VendorAssignment
+from service.monitoring.request_builder import VendorAssignment
+from service.monitoring.request_issuer import RequestIssuer
 from service.store.checkpoints import CheckpointStore
 from service.store.connection import Connection
 from service.store.facts import FactReader
@@ -41,17 +42,23 @@ def model_monitor(
         model_settings,
         space,
         reader=FactReader(connection, keys, space, decay=model_settings.traffic_decay_per_second),
-        requests=request_store(settings, connection, model),
+        issuer=RequestIssuer(
+            model,
+            model_settings,
+            space,
+            requests=request_store(settings, connection, model),
+            pool_ids=asked_pools(settings, model, space),
+            rng=rng,
+            assignment=VendorAssignment(
+                {name: vendor.share for name, vendor in settings.vendors_of(model).items()}, hash_key
+            ),
+        ),
         mark_store=MarkStore(connection, keys),
-        pool_ids=asked_pools(settings, model, space),
         checkpoints=CheckpointStore(connection, keys),
         outcome_limit=settings.bounds.outcomes,
         rng=rng,
         history_groups=settings.bounds.metric_groups,
         history_seconds=settings.http.history_hours * 3_600,
-        assignment=VendorAssignment(
-            {name: vendor.share for name, vendor in settings.vendors_of(model).items()}, hash_key
-        ),
         performance=PerformanceWatch(
             model,
             model_settings,

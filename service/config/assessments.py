@@ -8,7 +8,8 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from service.config.types import ClassName, Frozen, Name, PositiveSeconds, Probability
 from service.domain.assessments import METRICS, Metric, Policy, Task
-from service.domain.cells import ALL, CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES
+from service.domain.cells import CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES
+from service.domain.groupings import ALL
 
 Extreme = Literal["lowest", "highest"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from service.config.defaults import REFERENCE_PREDICTIONS, RUN_LENGTH
 from service.config.types import Frozen, Probability
 
 
@@ -42,7 +41,7 @@ class DriftSettings(Frozen):
         description="how far back traffic is recent; whole days leave out differences of day and night",
     )
     reference_predictions: int = Field(
-        default=REFERENCE_PREDICTIONS,
+        default=10_000,
         ge=1,
         description="recent traffic is compared with the first so many predictions, and no fewer than come "
         "in window_hours, unless `credence reference set` has set a window of time",
@@ -74,7 +73,7 @@ class ForgettingSettings(Frozen):
         description="whether they are down-weighted by the probability that the accuracy has changed since",
     )
     run_length: int = Field(
-        default=RUN_LENGTH,
+        default=500,
         ge=100,
         description="expected labels of a group between two changes of its accuracy; the shorter, the sooner "
         "intervals allow for a change, and the wider they are while nothing changes",

@@ -18,6 +18,7 @@ from service.config.assessments import (
 from service.config.change import DriftSettings, EvidenceSettings, ForgettingSettings, ReferenceSettings
 from service.config.types import ClassName, Frozen, Name, Probability
 from service.domain.cells import Challenge, Ensemble
+from service.domain.groupings import ByAttribute, ByClass, BySuperclass, Grouping
 from service.domain.open_inference import ATTRIBUTE_PREFIX, TENSOR_RULES, TensorField
 
 TensorName = Annotated[str, Field(min_length=1, max_length=256)]
@@ -44,6 +45,14 @@ class GroupingSettings(Frozen):
         if (self.by == "superclass") != (self.superclasses is not None):
             raise ValueError("`superclasses` is given with `by: superclass`, and only then")
         return self
+
+    def partition(self, name: str) -> Grouping:
+        """The grouping of this name."""
+        if self.attribute is not None:
+            return ByAttribute(name, self.attribute)
+        if self.superclasses is None:
+            return ByClass(name)
+        return BySuperclass(name, superclasses={c: s for s, cs in self.superclasses.items() for c in cs})
 
 
 class AlertSettings(Frozen):

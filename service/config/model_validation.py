@@ -16,7 +16,8 @@ from service.config.assessments import (
 )
 from service.config.model import CONFUSION_CLASSES, CostSettings, GroupingSettings, ModelSettings
 from service.config.security_validation import Problems
-from service.domain.cells import ALL, CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES, bin_names
+from service.domain.cells import CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES
+from service.domain.groupings import ALL, bin_names
 
 _TAKEN = (ALL, SCORE_BIN, POSITIVE_SCORE, VOTES, CHALLENGE)
 

@@ -10,14 +10,14 @@ from service.config.bounds import Bounds
 from service.config.model import ModelSettings
 from service.config.types import Frozen, Host, Name, Port, PositiveSeconds, Probability
 from service.config.vendors import VendorApiSettings, VendorName, VendorSettings
-from service.domain.cells import (
+from service.domain.cells import CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES, CellBounds, CellSpace
+from service.domain.groupings import (
     ALL,
-    CHALLENGE,
-    POSITIVE_SCORE,
-    SCORE_BIN,
-    VOTES,
-    CellBounds,
-    CellSpace,
+    ByChallenger,
+    ByPositiveScore,
+    ByScore,
+    ByVotes,
+    Everything,
     Grouping,
 )
 
@@ -255,18 +255,14 @@ class Settings(Frozen):
     def cell_space(self, model: str) -> CellSpace:
         """The cells of one model, from its groupings and the bounds."""
         settings = self.models[model]
-        groupings = {ALL: Grouping(ALL, "all"), SCORE_BIN: Grouping(SCORE_BIN, "score_bin")}
+        groupings: dict[str, Grouping] = {ALL: Everything(ALL), SCORE_BIN: ByScore(SCORE_BIN)}
         if settings.positive_class is not None:
-            groupings[POSITIVE_SCORE] = Grouping(
-                POSITIVE_SCORE, "positive_score", positive=settings.positive_class
-            )
+            groupings[POSITIVE_SCORE] = ByPositiveScore(POSITIVE_SCORE, positive=settings.positive_class)
         if settings.ensemble is not None:
-            groupings[VOTES] = Grouping(VOTES, "votes", VOTES)
+            groupings[VOTES] = ByVotes(VOTES, VOTES)
         if settings.challenge is not None:
-            groupings[CHALLENGE] = Grouping(CHALLENGE, "challenge", CHALLENGE)
-        for name, grouping in settings.groupings.items():
-            superclasses = {c: s for s, members in (grouping.superclasses or {}).items() for c in members}
-            groupings[name] = Grouping(name, grouping.by, grouping.attribute or "", superclasses)
+            groupings[CHALLENGE] = ByChallenger(CHALLENGE, CHALLENGE)
+        groupings |= {name: grouping.partition(name) for name, grouping in settings.groupings.items()}
         return CellSpace(
             classes=tuple(settings.classes),
             score_edges=settings.score_edges,

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 
 from service.domain.arrays import Floats, Indices
+from service.domain.groupings import ClassGroups, Grouping
 
 OTHER = "__other__"
 """Value that stands for all attribute values beyond the configured bounds."""
@@ -35,9 +34,6 @@ def escape_reserved(value: str) -> str:
 
 
 _RESERVED = frozenset({OTHER, MISSING})
-
-ALL = "all"
-"""Name of the grouping with a single group, and of that group."""
 
 SCORE_BIN = "score_bin"
 """Name of the grouping by score bin."""
@@ -58,31 +54,6 @@ FORMER_GROUPING = "__former_grouping__"
 """What labels were asked for whose grouping is configured no more, as it was then, or was by other votes."""
 
 Combination = tuple[str, ...]
-GroupingKind = Literal[
-    "all", "score_bin", "positive_score", "predicted_class", "superclass", "attribute", "votes", "challenge"
-]
-
-_BY_ATTRIBUTE = frozenset({"attribute", "votes", "challenge"})
-_BY_CLASS = frozenset({"predicted_class", "superclass", "positive_score"})
-
-
-@dataclass(frozen=True)
-class Grouping:
-    """A partition of one model's traffic.
-
-    Attributes:
-        name: name in configuration, metrics and pages.
-        kind: what the partition is by.
-        attribute: for `attribute`, its name; for `votes`, `VOTES`; for `challenge`, `CHALLENGE`.
-        superclasses: for `superclass`, the superclass of every class.
-        positive: for `positive_score`, the positive one of two classes; score bins are symmetric about 1/2.
-    """
-
-    name: str
-    kind: GroupingKind
-    attribute: str = ""
-    superclasses: Mapping[str, str] = field(default_factory=dict)
-    positive: str = ""
 
 
 @dataclass(frozen=True)
@@ -198,7 +169,7 @@ class CellSpace:
     @cached_property
     def attributes(self) -> tuple[str, ...]:
         """Names of the attributes that groupings use, sorted."""
-        return tuple(sorted({g.attribute for g in self.groupings.values() if g.kind in _BY_ATTRIBUTE}))
+        return tuple(sorted({g.attribute for g in self.groupings.values() if g.attribute}))
 
     @property
     def bin_count(self) -> int:
@@ -208,7 +179,7 @@ class CellSpace:
     @property
     def by_class(self) -> bool:
         """Whether cells are split by predicted class."""
-        return any(g.kind in _BY_CLASS for g in self.groupings.values())
+        return any(g.is_by_class for g in self.groupings.values())
 
     def bins(self, scores: Floats) -> Indices:
         """Score bin of each score [n]; bins are closed on the left, the last one on both sides."""
@@ -245,37 +216,13 @@ class CellSpace:
             for name in self.attributes
         )
 
-    def class_groups(self, grouping: str) -> tuple[list[str], Indices] | None:
-        """Groups of a grouping that is by predicted class and score bin alone.
-
-        Args:
-            grouping: name of a grouping of this model.
-
-        Returns:
-            Names of its groups, and the group of every class and bin [classes, bins]; None of a grouping by
-            the values of an attribute.
+    def class_groups(self, grouping: str) -> ClassGroups | None:
+        """The groups of a grouping by predicted class and score bin; None of one by an attribute's values.
 
         Raises:
             KeyError: the model has no such grouping.
         """
-        chosen = self.groupings[grouping]
-        shape = (len(self.classes), self.bin_count)
-        if chosen.kind in _BY_ATTRIBUTE:
-            return None
-        if chosen.kind == "all":
-            return [ALL], np.zeros(shape, np.intp)
-        if chosen.kind == "score_bin":
-            return bin_names(self.score_edges), np.tile(np.arange(self.bin_count), (shape[0], 1))
-        if chosen.kind == "positive_score":
-            # Where the other class is predicted with a score of s, that of the positive one is 1 - s.
-            ascending = np.arange(self.bin_count)
-            bins = np.stack([ascending if c == chosen.positive else ascending[::-1] for c in self.classes])
-            return bin_names(self.score_edges), bins
-        if chosen.kind == "predicted_class":
-            return list(self.classes), np.tile(np.arange(shape[0])[:, None], (1, shape[1]))
-        names = sorted(set(chosen.superclasses.values()))
-        codes = np.array([names.index(chosen.superclasses[name]) for name in self.classes], np.intp)
-        return names, np.tile(codes[:, None], (1, shape[1]))
+        return self.groupings[grouping].class_groups(self.classes, self.score_edges)
 
     def fingerprint(self, *parts: object) -> str:
         """Eight hexadecimal digits that differ when the offsets of stored shards would mean something else.
@@ -287,13 +234,6 @@ class CellSpace:
             parts: further facts that the stored shards depend on, such as the half-life.
         """
         return digits([self.classes, parts])
-
-
-def bin_names(score_edges: Sequence[float]) -> list[str]:
-    """Names of the score bins between inner edges."""
-    edges = [0.0, *score_edges, 1.0]
-    last = len(edges) - 2
-    return [f"[{low:g},{high:g}{']' if i == last else ')'}" for i, (low, high) in enumerate(pairwise(edges))]
 
 
 def digits(described: object) -> str:

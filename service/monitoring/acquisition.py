@@ -31,7 +31,7 @@ _DECIDED_ENTRIES = 200_000
 
 
 @dataclass(frozen=True)
-class Standing:
+class AcquisitionState:
     """An assessment that can ask now.
 
     Attributes:
@@ -45,51 +45,42 @@ class Standing:
     situation: Situation
 
 
-def standing(settings: AssessmentSettings, grouping: GroupingSnapshot, in_flight: Floats) -> Standing | None:
-    """The assessment by its beliefs; a copy.
+def acquisition_state(
+    settings: AssessmentSettings, grouping: GroupingSnapshot, in_flight: Floats
+) -> AcquisitionState | None:
+    """What an assessment's policy decides on, with a copy of the estimates of its grouping.
 
-    None while a group that it compares has no traffic, and where labels are planned instead: of ensembles and
-    challenges.
-
-    Args:
-        settings: the assessment's.
-        grouping: the one that labels are asked by.
-        in_flight: requests waiting for an answer, per group [G].
+    Of every group, `in_flight` requests wait for an answer [G]. None while a group that it compares has no
+    traffic, and where labels are planned instead: of ensembles and challenges.
     """
     if not isinstance(settings, PolicySettings):
         return None
     task = _task_of(settings, grouping)
     if task is None:
         return None
-    beliefs = _standing_beliefs(task, grouping)
+    beliefs = _beliefs_of(task, grouping)
     for group in np.repeat(np.arange(len(grouping.groups)), in_flight.astype(np.intp)):
         beliefs.expect(np.array([group]))
     weights = grouping.beliefs.shares[None]
     available, relevant = weights > 0, task.relevant(1)
     if relevant is not None:
         available &= relevant
-    return Standing(task, POLICIES[settings.policy](), Situation(beliefs, weights, available))
+    return AcquisitionState(task, POLICIES[settings.policy](), Situation(beliefs, weights, available))
 
 
-def named_groups(
-    stands: Standing, beliefs: Any, available: Flags, count: int, rng: np.random.Generator
+def select_groups(
+    state: AcquisitionState, beliefs: Any, available: Flags, count: int, rng: np.random.Generator
 ) -> list[int]:
     """Groups that the policy names, step by step; fewer than wanted where none is available.
 
-    Each counts as answered when it is named.
-
-    Args:
-        stands: how the assessment stands.
-        beliefs: its own, by now.
-        available: groups that can be asked [1, G].
-        count: how many are wanted.
-        rng: for the policy's decisions.
+    Each counts as answered when it is named, and `beliefs` are the current ones. Groups that can be asked are
+    `available` [1, G].
     """
     expected = copy.deepcopy(beliefs)
     named: list[int] = []
     while len(named) < count:
-        situation = Situation(expected, stands.situation.weights, available)
-        chosen = stands.policy.choose(stands.task, situation, rng)[0]
+        situation = Situation(expected, state.situation.weights, available)
+        chosen = state.policy.choose(state.task, situation, rng)[0]
         chosen = chosen[chosen != NONE][: count - len(named)]
         if not chosen.size:
             break
@@ -112,13 +103,7 @@ class Aim:
     label_share: float
 
     def groups(self, available: Flags, wanted: int, rng: np.random.Generator) -> list[int]:
-        """Groups that suspicion asks for, one a label; each of the labels that are wanted may be its.
-
-        Args:
-            available: groups that can be asked [G].
-            wanted: labels in all.
-            rng: which they are.
-        """
+        """Groups that suspicion asks for, one a label; each of the labels that are wanted may be its."""
         shares = self.among(available)
         if shares is None:
             return []
@@ -127,17 +112,13 @@ class Aim:
         return named
 
     def among(self, available: Flags) -> Floats | None:
-        """The same shares, of groups that can be asked alone [G]; None where none of them has drifted.
-
-        Args:
-            available: groups that can be asked [G].
-        """
+        """The same shares, of groups that can be asked alone [G]; None where none of them has drifted."""
         shares = np.where(available, self.shares, 0.0)
         total = shares.sum()
         return None if total == 0 else np.asarray(shares / total, np.float64)
 
 
-def chances(
+def next_label_probabilities(
     settings: AssessmentSettings,
     grouping: GroupingSnapshot,
     in_flight: Floats,
@@ -146,43 +127,32 @@ def chances(
 ) -> Floats | None:
     """Probability that every group is asked next [G]; None while the policy can ask none.
 
-    A policy that names several groups at a step counts as asking one of them.
-
-    Args:
-        settings: the assessment's.
-        grouping: the one that labels are asked by.
-        in_flight: requests waiting for an answer, per group [G].
-        rng: for the policy's decisions.
-        aim: where suspicion wants labels, if it does.
+    A policy that names several groups at a step counts as asking one of them. Of every group, `in_flight`
+    requests wait for an answer [G].
     """
-    stands = standing(settings, grouping, in_flight)
-    if stands is None:
+    state = acquisition_state(settings, grouping, in_flight)
+    if state is None:
         return None
     size = len(grouping.groups)
     work = _DECIDED_GROUPS // size
-    if stands.task.kind == "confusion" and grouping.confusion is not None:
+    if state.task.kind == "confusion" and grouping.confusion is not None:
         work = _DECIDED_ENTRIES // grouping.confusion.mean.size
     counts, decisions = np.zeros(size), max(_FEWEST_DECISIONS, min(_MOST_DECISIONS, work))
     for _ in range(decisions):
-        chosen = stands.policy.choose(stands.task, stands.situation, rng)[0]
+        chosen = state.policy.choose(state.task, state.situation, rng)[0]
         named = chosen[chosen != NONE]
         if not named.size:
             return None
         counts[named] += 1 / named.size
     chance: Floats = counts / decisions
-    suspected = None if aim is None else aim.among(stands.situation.available[0])
+    suspected = None if aim is None else aim.among(state.situation.available[0])
     if aim is not None and suspected is not None:
         chance = (1 - aim.label_share) * chance + aim.label_share * suspected
     return chance
 
 
 def _task_of(settings: PolicySettings, grouping: GroupingSnapshot) -> Task[Any] | None:
-    """The task of an assessment; None while a group that it compares has no traffic.
-
-    Args:
-        settings: the assessment's.
-        grouping: the one that labels are asked for.
-    """
+    """The task of an assessment; None while a group that it compares has no traffic."""
     cost = grouping.confusion.cost if grouping.confusion else None
     question = Question(
         cells=grouping.beliefs.cells, costs=cost.costs if cost else None, positive=grouping.positive
@@ -198,8 +168,8 @@ def _task_of(settings: PolicySettings, grouping: GroupingSnapshot) -> Task[Any] 
     return TASKS[settings.task, settings.metric](question)
 
 
-def _standing_beliefs(task: Task[Any], grouping: GroupingSnapshot) -> Any:
-    """The beliefs that a task reads; a copy, so that what is in flight can be counted."""
+def _beliefs_of(task: Task[Any], grouping: GroupingSnapshot) -> Any:
+    """A copy of the posterior that a task reads, so that requests in flight can be counted."""
     if task.kind == "accuracy":
         return grouping.beliefs.accuracy_beliefs()
     if task.kind == "bins":

@@ -1,4 +1,4 @@
-"""How one assessment stands: what it asks, what is in flight, what it has found."""
+"""State of one assessment: its settings, its requests in flight, its results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from service.config.assessments import AssessmentSettings, ComparisonSettings, IdentificationSettings
 from service.domain.arrays import Floats
-from service.monitoring import acquisition as asking
+from service.monitoring.acquisition import Aim, next_label_probabilities
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.statistics import ranking
 from service.statistics.comparison import mixture_rope_probabilities
@@ -52,7 +52,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class AssessmentSnapshot:
-    """How one assessment stands.
+    """State of one assessment.
 
     Attributes:
         settings: what it asks.
@@ -66,7 +66,7 @@ class AssessmentSnapshot:
         oldest_request_at: when the oldest request in flight was first issued; None without one.
         events: how often what happened to its requests.
         extreme: P(group is among the top m) [G], for identification.
-        ranks: of the groups [G], counted from 1 at the end that is looked for; for identification.
+        ranks: of the groups [G], counted from 1 at that end; for identification.
         compared: for comparison, once both groups have traffic.
         next: probability that a group is asked next [G]; None while the policy can ask none.
         aim: where suspicion wants labels; None while no group of the grouping has drifted.
@@ -86,7 +86,7 @@ class AssessmentSnapshot:
     ranks: Estimate | None
     compared: Compared | None
     next: Floats | None
-    aim: asking.Aim | None
+    aim: Aim | None
 
 
 def assessment_snapshot(
@@ -98,20 +98,9 @@ def assessment_snapshot(
     interval: float,
     now: float,
     rng: np.random.Generator,
-    aim: asking.Aim | None = None,
+    aim: Aim | None = None,
 ) -> AssessmentSnapshot:
-    """How an assessment stands, from beliefs and requests.
-
-    Args:
-        name: the assessment's.
-        settings: its settings.
-        groupings: snapshots of the groupings that have traffic.
-        requests: label requests of the model.
-        interval: probability inside intervals of ranks.
-        now: seconds since the epoch.
-        rng: for joint draws.
-        aim: where suspicion wants labels, if it does.
-    """
+    """State of an assessment, from estimates and requests; `interval` is the mass of intervals of ranks."""
     grouping = groupings.get(settings.asked_grouping)
     names = grouping.groups if grouping else []
     index = {group: i for i, group in enumerate(names)}
@@ -145,7 +134,7 @@ def assessment_snapshot(
         compared=_compared(settings, grouping)
         if isinstance(settings, ComparisonSettings) and grouping
         else None,
-        next=asking.chances(settings, grouping, in_flight, rng, aim) if grouping else None,
+        next=next_label_probabilities(settings, grouping, in_flight, rng, aim) if grouping else None,
         aim=aim,
     )
 

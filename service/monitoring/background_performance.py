@@ -1,4 +1,4 @@
-"""Keeps what is believed of performance current, beside the rounds, as learning it takes seconds."""
+"""Updates estimates of performance beside the rounds, as learning them takes seconds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from service.store.records import PoolRecord
 log = logging.getLogger(__name__)
 
 POOLED_SCORES = 2_000
-"""Unlabelled items that are looked at, at the most."""
+"""Unlabelled items that performance is learned from, at most."""
 
 
 class InPlace(Executor):
@@ -35,15 +35,10 @@ class InPlace(Executor):
 
 
 class PerformanceWatch:
-    """What is believed of the performance of one model, for every assessment of it.
+    """Estimates of the performance of one model, for every assessment of it.
 
-    Args:
-        model: its name.
-        settings: its settings.
-        executor: where it is learned.
-        rng: random numbers; each time of learning has a generator of its own.
-        rest_seconds: from the end of one learning to the next.
-        failed: called when learning failed.
+    They are learned in the executor, with `rest_seconds` from the end of one learning to the next; each has a
+    generator of its own. `failed` is called when learning failed.
     """
 
     def __init__(
@@ -80,7 +75,7 @@ class PerformanceWatch:
         *,
         now: float,
     ) -> None:
-        """Take what was learned by now, and have it learned anew where that is due.
+        """Take finished results, and start learning again where that is due.
 
         Args:
             pool: reads unlabelled items; called beside the rounds, as payloads come along and take time.
@@ -102,31 +97,30 @@ class PerformanceWatch:
             self._reading = self._executor.submit(pool)
         if self._reading.done():
             reading, self._reading = self._reading, None
-            self._learn(self._read(reading, facts), now)
+            self._learn(reading, facts, now)
 
-    def _learn(self, there: PerformanceFacts | None, now: float) -> None:
-        if there is None:
-            return
-        for name, settings in self._asked.items():
-            self._learning[name] = self._executor.submit(
-                assess_performance, there, settings, self._rng.spawn(1)[0], interval=self._interval, now=now
-            )
-        self._take(now)
-
-    def _read(
+    def _learn(
         self,
         pool: Future[Sequence[PoolRecord]],
         facts: Callable[[Sequence[PoolRecord]], PerformanceFacts | None],
-    ) -> PerformanceFacts | None:
+        now: float,
+    ) -> None:
         try:
-            return facts(pool.result())
+            known = facts(pool.result())
         except Unavailable:
             raise
         except Exception:
-            # A round has more to tell than this.
+            # The rest of the round does not depend on this.
             self._failed()
             log.exception("what performance is learned from cannot be read", extra={"model": self._model})
-            return None
+            return
+        if known is None:
+            return
+        for name, settings in self._asked.items():
+            self._learning[name] = self._executor.submit(
+                assess_performance, known, settings, self._rng.spawn(1)[0], interval=self._interval, now=now
+            )
+        self._take(now)
 
     def _take(self, now: float) -> None:
         for name, learning in list(self._learning.items()):

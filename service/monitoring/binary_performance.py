@@ -1,4 +1,4 @@
-"""Facts -> what is believed of a binary classifier's performance, and what to do about it (pure).
+"""Precision, recall and other measures of a binary classifier, and the best threshold (pure).
 
 Items of the pool and labelled ones stand for the traffic of their predicted class and score bin; labels come
 with the weights of the balance heuristic, so it does not matter who asked for them.
@@ -14,8 +14,9 @@ import numpy as np
 from service.config.assessments import PerformanceSettings
 from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.domain.cells import POSITIVE_SCORE, CellSpace
+from service.domain.value_table import Block
 from service.monitoring.group_index import GroupIndex
-from service.monitoring.label_weights import select_counting, weighed
+from service.monitoring.label_weights import DrawnLabels, label_weights
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.balance_heuristic import sums
 from service.statistics.binary.performance import performance
@@ -31,7 +32,7 @@ RECALLS = np.linspace(0.01, 1.0, 100)
 FALSE_POSITIVE_RATES = np.linspace(0.0, 1.0, 101)
 
 MISFIT_P_VALUE, MISFIT_DISTANCE = 0.01, 0.02
-"""Scores are told to be no mixture where both say so: of very many scores any is significantly off."""
+"""Scores are reported to be no mixture where both say so: very many scores always differ significantly."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class PerformanceFacts:
 
     Attributes:
         scores: of the positive class.
-        weights: how much of the traffic each stands for.
+        weights: how much of the traffic each represents.
         labels: `POSITIVE`, `NEGATIVE` or `UNLABELLED`.
         label_weights: as how many labels each counts.
     """
@@ -53,7 +54,7 @@ class PerformanceFacts:
 
 @dataclass(frozen=True)
 class PerformanceSnapshot:
-    """What is believed of the performance; arrays are as in `service.statistics.binary.performance`.
+    """Estimates of the performance; arrays are as in `service.statistics.binary.performance`.
 
     Attributes:
         taken_at: when the facts were read, seconds since the epoch.
@@ -61,7 +62,7 @@ class PerformanceSnapshot:
         threshold: from which on the model calls positive.
         labels: that were known.
         effective_labels: as how many they count after weighting and forgetting.
-        scores: of unlabelled items that were looked at.
+        scores: of unlabelled items.
         measures: precision, recall, f1 and false positive rate at the model's threshold, and the prevalence
             of the positive class, by name.
         targets: that are configured, by measure.
@@ -74,7 +75,7 @@ class PerformanceSnapshot:
         maps: from scores to probabilities, by form.
         model: name of the way to see the scores that has most of the weight, or `average`.
         weights: of these ways, by name.
-        mixture: what the mixture of two classes says of itself.
+        mixture: parameters and fit of the mixture of two classes.
     """
 
     taken_at: float
@@ -102,19 +103,10 @@ class PerformanceSnapshot:
         return mixture.misfit_p_value < MISFIT_P_VALUE and mixture.distance > MISFIT_DISTANCE
 
 
-@dataclass(frozen=True)
-class _Traffic:
-    """All traffic by predicted class and score bin, class by class; arrays are [classes * bins]."""
-
-    counts: Ints
-    weights: Floats
-    score_sums: Floats
-
-
 def performance_facts(
     index: GroupIndex,
-    pooled: Sequence[PoolRecord],
     ledger: OutcomeLedger,
+    pooled: Sequence[PoolRecord],
     *,
     positive: str,
     decay: float,
@@ -122,59 +114,46 @@ def performance_facts(
 ) -> PerformanceFacts | None:
     """What the performance is learned from; None without traffic.
 
-    Args:
-        index: groups of the model.
-        pooled: some of its unlabelled items.
-        ledger: its outcomes.
-        positive: the class to be found.
-        decay: how fast labels lose weight, 1/s.
-        now: seconds since the epoch.
+    Of a model's outcomes, which lose weight at a rate of `decay`, 1/s, and of some of its unlabelled items;
+    `positive` is the class to be found.
     """
     space, whole = index.space, index.traffic.whole
-    traffic = _Traffic(whole.counts[0], whole.weights[0], whole.score_sums[0])
+    traffic = Block(whole.counts[0], whole.weights[0], whole.score_sums[0])
     if not traffic.weights.any():
         return None
     number = space.classes.index(positive)
-    items = _pooled_items(space, traffic, pooled)
-    known = ledger.scored(at=now, decay=decay)
+    item_cells, item_classes, item_scores = _pooled_items(space, traffic, pooled)
+    known = ledger.scored_labels(at=now, decay=decay)
     cells = index.cells.classes[known.cells] * space.bin_count + index.cells.bins[known.cells]
-    counting = select_counting(index, ledger, cells=known.cells, sources=known.sources)
-    counting &= traffic.weights[cells] > 0
+    drawn = DrawnLabels(index, ledger, known.cells, known.sources)
+    counting = drawn.counting() & (traffic.weights[cells] > 0)
     known, cells = known.part(counting), cells[counting]
-    balanced = weighed(
-        index, ledger, cells=known.cells, sources=known.sources, freshness=known.freshness
-    ).weights
+    balanced = label_weights(drawn.part(counting), known.freshness).weights
     # A score tells all that the score decides; within one, labels weigh as they were asked for.
     strata = index[POSITIVE_SCORE].cells[known.cells]
     worth = _worth(balanced, known.freshness, strata, space.bin_count)
-    alone = _cells_alone(traffic, np.concatenate((items.cells, cells)))
+    alone = _cells_alone(traffic, np.concatenate((item_cells, cells)))
     own = np.concatenate(
         (
-            _positive(items.scores, items.predicted == number),
+            _positive(item_scores, item_classes == number),
             _positive(known.scores, known.predicted == number),
             _positive(traffic.score_sums[alone] / traffic.weights[alone], alone // space.bin_count == number),
         )
     )
-    unlabelled = np.full(len(items.cells), UNLABELLED), np.full(len(alone), UNLABELLED)
+    unlabelled = np.full(len(item_cells), UNLABELLED), np.full(len(alone), UNLABELLED)
     labels = np.where(known.true_classes == number, POSITIVE, NEGATIVE)
     return PerformanceFacts(
         scores=np.clip(own, 0.0, 1.0),
-        weights=_stood_for(traffic, np.concatenate((items.cells, cells, alone))),
+        weights=_stood_for(traffic, np.concatenate((item_cells, cells, alone))),
         labels=np.concatenate((unlabelled[0], labels, unlabelled[1])).astype(np.int64),
-        label_weights=np.concatenate((np.ones(len(items.cells)), worth, np.ones(len(alone)))),
+        label_weights=np.concatenate((np.ones(len(item_cells)), worth, np.ones(len(alone)))),
     )
 
 
-@dataclass(frozen=True)
-class _Items:
-    """Unlabelled items, as columns [n]: their cells, predicted classes by index, and the scores of these."""
-
-    cells: Indices
-    predicted: Indices
-    scores: Floats
-
-
-def _pooled_items(space: CellSpace, traffic: _Traffic, pooled: Sequence[PoolRecord]) -> _Items:
+def _pooled_items(
+    space: CellSpace, traffic: Block, pooled: Sequence[PoolRecord]
+) -> tuple[Indices, Indices, Floats]:
+    """Cells, predicted classes by index, and scores of unlabelled items [n]."""
     classes = {name: i for i, name in enumerate(space.classes)}
     usable = [
         (classes[record.predicted_class], record.score)
@@ -185,12 +164,12 @@ def _pooled_items(space: CellSpace, traffic: _Traffic, pooled: Sequence[PoolReco
     predicted, scores = columns[:, 0].astype(np.intp), columns[:, 1]
     cells = predicted * space.bin_count + space.bins(scores)
     # The pool may know a cell already that the traffic, as it was read, does not.
-    there = traffic.weights[cells] > 0
-    return _Items(cells[there], predicted[there], scores[there])
+    known = traffic.weights[cells] > 0
+    return cells[known], predicted[known], scores[known]
 
 
-def _cells_alone(traffic: _Traffic, cells: Indices) -> Indices:
-    """Cells with traffic, but without an item: their mean score stands for it."""
+def _cells_alone(traffic: Block, cells: Indices) -> Indices:
+    """Cells with traffic, but without an item: their mean score represents it."""
     weights = traffic.weights
     return np.flatnonzero((np.bincount(cells, minlength=len(weights)) == 0) & (weights > 0))
 
@@ -199,7 +178,7 @@ def _positive(scores: Floats, called: Flags) -> Floats:
     return np.where(called, scores, 1 - scores)
 
 
-def _stood_for(traffic: _Traffic, cells: Indices) -> Floats:
+def _stood_for(traffic: Block, cells: Indices) -> Floats:
     """How much each counts [n]: its cell's share of the traffic, shared by all items of the cell.
 
     All together count as many as they are, and no more than the traffic: few items do not make much
@@ -215,13 +194,8 @@ def _stood_for(traffic: _Traffic, cells: Indices) -> Floats:
 def _worth(balanced: Floats, freshness: Floats, strata: Indices, count: int) -> Floats:
     """As how many labels each counts [n].
 
-    In proportion to its weight, and all of a stratum together as Kish's effective number.
-
-    Args:
-        balanced: weights of the balance heuristic [n].
-        freshness: what forgetting leaves of every label [n].
-        strata: of every label [n].
-        count: of strata.
+    In proportion to its weight by the balance heuristic and age, and all of a stratum together as Kish's
+    effective number.
     """
     total = sums(strata, balanced * freshness, count)
     squares = sums(strata, balanced**2 * freshness, count)
@@ -239,15 +213,7 @@ def assess_performance(
     interval: float,
     now: float,
 ) -> PerformanceSnapshot:
-    """Learn the performance; the work of a second.
-
-    Args:
-        facts: scores and labels.
-        settings: of the assessment.
-        rng: random numbers.
-        interval: probability inside intervals.
-        now: when the facts were read, seconds since the epoch.
-    """
+    """Learn the performance; the work of a second. `interval` is the probability inside intervals."""
     bins = bin_scores(
         facts.scores,
         facts.labels,

@@ -1,4 +1,4 @@
-"""Facts -> whether a challenger is better than the model, over all traffic and in every group (pure).
+"""Difference in accuracy of a challenger and the model, over all traffic and in every group (pure).
 
 Labels are asked where the two disagree, for the most part, and tell of both
 (`service/statistics/challenge.py`).
@@ -13,7 +13,8 @@ from scipy import special
 
 from service.config.assessments import ChallengeSettings
 from service.domain.arrays import Flags, Floats, Indices
-from service.domain.cells import AGREE, ALL, CHALLENGE, DISAGREE
+from service.domain.cells import AGREE, CHALLENGE, DISAGREE
+from service.domain.groupings import ALL
 from service.domain.traffic_tables import CHALLENGE_COLUMNS
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
@@ -25,7 +26,7 @@ from service.statistics.groups import Labels
 
 @dataclass(frozen=True)
 class ChallengeSnapshot:
-    """How a challenger stands; arrays are [G], all traffic first, then the groups that are compared.
+    """Comparison of a challenger with the model; arrays are [G], all traffic first, then its groups.
 
     Attributes:
         challenger: its name.
@@ -70,16 +71,10 @@ def challenge_snapshot(
     interval: float,
     since: float | None = None,
 ) -> ChallengeSnapshot | None:
-    """How a challenger stands; None while no prediction carried what it says.
+    """Comparison of a challenger with the model; None while no prediction carried what it predicts.
 
-    Args:
-        settings: of the assessment.
-        index: groups of the model.
-        labels: that are known, as columns, weighted.
-        ledger: its outcomes, for evidence, which takes them as they were asked.
-        now: seconds since the epoch.
-        interval: probability inside intervals.
-        since: end of the reference window, if one was set: evidence begins anew with what was predicted then.
+    Evidence takes the labels as they were asked for, from the ledger, and begins with what was predicted
+    `since` the end of the reference window, if one was set.
     """
     challenge = index.space.challenge
     if challenge is None:
@@ -140,13 +135,9 @@ def _of_group(index: GroupIndex, name: str) -> Flags:
 
 
 def _summed(parts: list[Indices], cells: Indices, values: Floats, count: int) -> Floats:
-    """Sums of labels by group [G]: of all traffic, and of its parts.
+    """Sums of values of labels by group [G]: of all traffic, and of its parts.
 
-    Args:
-        parts: group of every label cell, `count` of one without, each [cells].
-        cells: of the labels [n].
-        values: of the labels [n].
-        count: G.
+    Each part has the group of every label cell, `count` of one without [cells].
     """
     return np.asarray(
         np.sum([sums(part[cells], values, count + 1)[:count] for part in parts], axis=0), np.float64
@@ -189,12 +180,12 @@ def _as_asked(
     Within disagreements these are drawn evenly, as evidence needs; whoever else asked may have looked for
     items that one of the two gets wrong.
     """
-    told = ledger.sums(at=now, decay=0.0, since=since)
-    sources = ledger.asked_for(CHALLENGE)
-    if not len(told.cells):
+    outcomes = ledger.sums(at=now, decay=0.0, since=since)
+    sources = ledger.is_drawn_for(CHALLENGE)
+    if not len(outcomes.cells):
         none = np.zeros(count)
         return PairedLabels(none, none, none)
-    chosen = told.part(sources[told.sources] & differ[told.cells])
+    chosen = outcomes.part(sources[outcomes.sources] & differ[outcomes.cells])
     counts = chosen.counts.astype(np.float64)
     challenger, champion, total = (
         _summed(parts, chosen.cells, values, count)

@@ -1,4 +1,4 @@
-"""Facts -> what is kept of every label after groups have changed, and which groups are learned anew (pure).
+"""Weights that labels keep after change points of their groups (pure).
 
 A change is looked for in the labels that a grouping asked for, which are a random sample within its groups,
 in the order of their predictions: the model changed between two of these, whenever they were labelled. What
@@ -25,7 +25,7 @@ _LOOKS = 8
 
 
 @dataclass(frozen=True)
-class PlacedOutcomes:
+class OrderedOutcomes:
     """Outcomes in the order of their arrival [rows], and the sums in which they count [s].
 
     Attributes:
@@ -54,7 +54,7 @@ class AskedGrouping:
         groups: names of its groups [G].
         cells: group of every label cell; the number of groups of a cell without one [cells].
         sources: codes of who asked for it.
-        silent: codes of those whose labels tell nothing of its groups.
+        silent: codes of those whose labels have no information about its groups.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Relearned:
 
 
 @dataclass(frozen=True)
-class Forgotten:
+class ChangeDiscounts:
     """What changes leave.
 
     Attributes:
@@ -127,27 +127,20 @@ class ChangeMemory:
         return len(self._known)
 
     def tidy(self) -> None:
-        """Drop what was not asked for of late; called once a look."""
+        """Drop what recent looks did not use; called once a look."""
         self._look += 1
         for mark in [mark for mark, look in self._used.items() if look < self._look - _LOOKS]:
             del self._known[mark], self._used[mark]
 
     def courses(
-        self, outcomes: PlacedOutcomes, asked: Flags, groups: Indices, *, run_length: float
+        self, outcomes: OrderedOutcomes, asked: Flags, groups: Indices, *, run_length: float
     ) -> dict[int, _Course]:
-        """Of groups whose labels are discounted.
-
-        Args:
-            outcomes: all of them.
-            asked: which sums are of outcomes that the grouping asked for [s].
-            groups: group of each [s].
-            run_length: labels of a group from one change to the next.
-        """
+        """Of groups whose labels are discounted, by which sums a grouping asked for, and their groups [s]."""
         known = outcomes.tallies.of_groups(asked, groups, int(groups.max(initial=-1)) + 1)
         some = np.flatnonzero(known.counts >= 2 * FEWEST)
         marks_of = zip(known.counts[some].tolist(), known.marks[some].tolist(), strict=True)
         prints: dict[int, _Print] = {
-            group: (run_length, *told) for group, told in zip(some.tolist(), marks_of, strict=True)
+            group: (run_length, *mark) for group, mark in zip(some.tolist(), marks_of, strict=True)
         }
         fresh = np.zeros(len(known.counts), dtype=np.bool_)
         fresh[[group for group, mark in prints.items() if mark not in self._known]] = True
@@ -160,7 +153,7 @@ class ChangeMemory:
 
     def _learn(
         self,
-        outcomes: PlacedOutcomes,
+        outcomes: OrderedOutcomes,
         rows: Indices,
         groups: Indices,
         prints: Mapping[int, _Print],
@@ -188,20 +181,17 @@ class ChangeMemory:
             self._known[prints[group]] = course
 
 
-def forgotten(
-    outcomes: PlacedOutcomes,
+def discount_changes(
+    outcomes: OrderedOutcomes,
     groupings: Sequence[AskedGrouping],
     *,
     run_length: float,
     memory: ChangeMemory,
-) -> Forgotten:
+) -> ChangeDiscounts:
     """What changes of groups leave of all labels: of each the least that any group leaves which has a say.
 
-    Args:
-        outcomes: that are known.
-        groupings: that labels were asked for.
-        run_length: labels of a group from one change to the next, on average.
-        memory: of earlier looks; the result is the same without.
+    Of a group, `run_length` labels come from one change to the next, on average. What is remembered of
+    earlier looks makes no difference to the result.
     """
     factors = np.ones(len(outcomes.sums))
     relearned: dict[str, Mapping[str, Relearned]] = {}
@@ -209,10 +199,10 @@ def forgotten(
     of_any_vote: Indices | None = None
     changed: dict[str, Floats] = {}
     for grouping in groupings:
-        asked, groups = _by(grouping.sources, outcomes), grouping.cells[outcomes.cells]
+        asked, groups = np.isin(outcomes.sources, grouping.sources), grouping.cells[outcomes.cells]
         asked &= groups < len(grouping.groups)
         if grouping.silent:
-            silent = _by(grouping.silent, outcomes)
+            silent = np.isin(outcomes.sources, grouping.silent)
             asked, groups = asked & ~silent, np.where(silent, len(grouping.groups), groups)
         courses = memory.courses(outcomes, asked, groups, run_length=run_length)
         if not courses:
@@ -231,16 +221,8 @@ def forgotten(
             relearned[grouping.name] = {grouping.groups[group]: change for group, change in changes.items()}
     memory.tidy()
     if not (factors < 1).any():
-        return Forgotten(None, relearned)
-    return Forgotten(factors, relearned, regions, of_any_vote, changed)
-
-
-def _by(sources: Sequence[int], outcomes: PlacedOutcomes) -> Flags:
-    """Which sums are of outcomes that some have asked for [s]."""
-    askers = np.zeros(int(outcomes.sources.max(initial=0)) + 1, dtype=np.bool_)
-    askers[[code for code in sources if code < len(askers)]] = True
-    asked: Flags = askers[outcomes.sources]
-    return asked
+        return ChangeDiscounts(None, relearned)
+    return ChangeDiscounts(factors, relearned, regions, of_any_vote, changed)
 
 
 def _joined(regions: Indices | None, discounted: Indices) -> Indices:
@@ -251,7 +233,7 @@ def _joined(regions: Indices | None, discounted: Indices) -> Indices:
 
 
 def _kept(
-    outcomes: PlacedOutcomes, asked: Flags, groups: Indices, courses: Mapping[int, _Course]
+    outcomes: OrderedOutcomes, asked: Flags, groups: Indices, courses: Mapping[int, _Course]
 ) -> tuple[Indices, Floats]:
     """Rows of the groups, and what is kept of each: as of the one before it that was asked for.
 
@@ -264,9 +246,9 @@ def _kept(
     order = np.lexsort((outcomes.predicted_at[rows], of))
     rows, of = rows[order], of[order]
     begins = np.concatenate(([0], np.cumsum([len(course.factors) for course in courses.values()])[:-1]))
-    # Those that were asked for come in the order in which courses tell them, group after group.
-    told = np.cumsum(asked[outcomes.sums[rows]]) - 1
+    # Those that were asked for come in the order of the courses, group after group.
+    places = np.cumsum(asked[outcomes.sums[rows]]) - 1
     every = np.concatenate([course.factors for course in courses.values()])
     suspected = np.array([course.probability >= SUSPECTED for course in courses.values()])
     counts = suspected[of] | asked[outcomes.sums[rows]]
-    return rows[counts], every[np.maximum(told, begins[of])][counts]
+    return rows[counts], every[np.maximum(places, begins[of])][counts]

@@ -1,4 +1,4 @@
-"""Which marks of traffic are due, and what is compared by those that there are (pure).
+"""Which marks of traffic are due, and what traffic there was when, by those that there are (pure).
 
 The reference is the traffic of a window of time that somebody set, as near as marks tell it, or else the
 first predictions. Recent is what came since the newest mark that is as old as the window of drift, but never
@@ -8,17 +8,24 @@ what belongs to the reference.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
 
 from service.config.change import DriftSettings
+from service.domain.arrays import Floats, Indices
 from service.domain.traffic_counts import TrafficCounts
-from service.monitoring.traffic_history import superfluous
 from service.store.references import ReferenceWindow
 from service.store.traffic_checkpoints import MarkName, Marks, Purpose
 
 MARKS_PER_WINDOW = 8
 """So the window is up to an eighth longer than configured."""
+
+
+GROWTH = 1.5
+"""Of marks older than recent traffic, the next older one is hardly more than so many times as old."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,7 @@ class ComparedTraffic:
 
     Attributes:
         reference: whose end is before recent traffic begins; of the tables that there were by its end.
-        recent: the traffic of late.
+        recent: the recent traffic.
     """
 
     reference: Stretch
@@ -91,14 +98,7 @@ def due_marks(
     """Which marks are to be made of the traffic, and which are to go.
 
     If some mark counts more than there is now, shards were filled again. Then no difference means anything,
-    so all marks go.
-
-    Args:
-        marks: those that there are.
-        counts: predictions ever seen, by table.
-        window: the reference that was set, if one was.
-        settings: of drift.
-        now: when the traffic was read, seconds since the epoch.
+    so all marks go. `counts` are of traffic that was read at `now`.
     """
     if any(mark.is_ahead(counts) for mark in marks.values()):
         return DueMarks({}, tuple(marks))
@@ -131,9 +131,9 @@ def _enough(marks: Marks, counts: TrafficCounts, settings: DriftSettings, now: f
     if counts.predictions < settings.reference_predictions:
         return False
     begun = min(_named(marks, "beginning"), default=None)
-    there = counts if begun is None else marks[begun]
+    came_before = counts if begun is None else marks[begun]
     late = begun is not None and begun.at <= now - settings.window_seconds
-    return late or bool(there.predictions >= settings.reference_predictions)
+    return late or bool(came_before.predictions >= settings.reference_predictions)
 
 
 def _of_reference(marks: Marks, window: ReferenceWindow | None) -> list[MarkName]:
@@ -174,15 +174,7 @@ def compared_traffic(
     *,
     now: float,
 ) -> ComparedTraffic | None:
-    """The reference and recent traffic, by the marks that there are; None while there is no reference.
-
-    Args:
-        marks: those that there are.
-        counts: predictions ever seen, by table.
-        window: the reference that was set, if one was.
-        settings: of drift.
-        now: when the traffic was read, seconds since the epoch.
-    """
+    """The reference and recent traffic, by the marks that there are; None while there is no reference."""
     if any(mark.is_ahead(counts) for mark in marks.values()):
         return None
     window = _known(window, marks, now)
@@ -220,10 +212,10 @@ def compared_traffic(
 
 
 def _known(window: ReferenceWindow | None, marks: Marks, now: float) -> ReferenceWindow | None:
-    """The window that was set; None of one that was over before the first mark: none tells its traffic.
+    """The window that was set; None of one that was over before the first mark: its traffic is unknown.
 
-    Such is one from before the layout changed, or shards were filled anew: the first predictions are the
-    reference then, not what came between two looks.
+    Such is one from before the layout changed, or from before shards were filled again: the first predictions
+    are the reference then, not what came between two looks.
     """
     beginning = min((name.at for name in _named(marks, "beginning")), default=now)
     return None if window is not None and window.until < beginning else window
@@ -236,3 +228,64 @@ def _named(marks: Marks, purpose: Purpose) -> list[MarkName]:
 def _after(name: MarkName, end: MarkName, marks: Marks, now: float) -> bool:
     """Whether a mark was made after another one: by what it knows of, where a clock was ahead then."""
     return name.at > end.at if end.at <= now else marks[name].predictions > marks[end].predictions
+
+
+@dataclass(frozen=True)
+class TrafficHistory:
+    """Traffic by epochs, newest first.
+
+    Attributes:
+        begins: when every epoch began, seconds since the epoch; minus infinity of the last [E].
+        parts: what came in every epoch, in the tables that tell score bins apart.
+    """
+
+    begins: Floats
+    parts: tuple[TrafficCounts, ...]
+
+    def epoch(self, times: Floats) -> Indices:
+        """Epoch of every time [n]."""
+        return np.asarray(len(self.begins) - np.searchsorted(self.begins[::-1], times, "right"), np.intp)
+
+
+def traffic_history(
+    marks: Marks, counts: TrafficCounts, *, window_seconds: float, now: float
+) -> TrafficHistory | None:
+    """Traffic by epochs; None while no mark is as old as recent traffic goes back, `window_seconds`.
+
+    The newest epoch is what is recent; older ones grow with their age, as marks of traffic that is not recent
+    become rarer.
+    """
+    old = sorted((name for name in marks if name.at <= now - window_seconds), key=lambda name: -name.at)
+    if not old or any(marks[name].is_ahead(counts) for name in old):
+        return None
+    latest, begins, parts = counts.by_bin(), [], []
+    for name in old:
+        mark = marks[name].by_bin()
+        if mark.is_ahead(latest):  # a clock was ahead, or behind, when one of both was made
+            continue
+        part = latest.since(mark)
+        if part.predictions:
+            begins.append(name.at)
+            parts.append(part)
+            latest = mark
+    if not parts:
+        return None
+    if latest.predictions:
+        begins.append(-np.inf)
+        parts.append(latest)
+    else:
+        begins[-1] = -np.inf
+    return TrafficHistory(np.array(begins), tuple(parts))
+
+
+def superfluous(times: Iterable[float], *, now: float) -> list[float]:
+    """Times of marks of traffic that is not recent which newer and older ones are near enough to."""
+    ages = sorted(now - time for time in times)
+    going: list[float] = []
+    kept = ages[0] if ages else 0.0
+    for age, older in pairwise(ages[1:]):
+        if older <= GROWTH * kept:
+            going.append(now - age)
+        else:
+            kept = age
+    return going

@@ -10,7 +10,8 @@ from scipy import special
 
 from service.config.change import DriftSettings
 from service.domain.arrays import Flags, Floats, Ints
-from service.domain.cells import CHALLENGE, SCORE_BIN, CellSpace, bin_names
+from service.domain.cells import CHALLENGE, SCORE_BIN, CellSpace
+from service.domain.groupings import bin_names
 from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.checkpoint_schedule import ComparedTraffic, Stretch, compared_traffic
 from service.monitoring.drift_mixes import CLASSES, SCORES, GroupedTraffic
@@ -35,11 +36,11 @@ class GroupingDrift:
 
     Attributes:
         reference: predictions by score bin [G, B].
-        recent: the same of late [G, B].
+        recent: the same of recent traffic [G, B].
         mixes: what is compared, by name: `score`, `predicted_class`, `attribute:<name>`, `votes`.
         score_difference: of the cumulative shares of score bins, the largest (Kolmogorov and Smirnov).
-        volume_ratio: predictions a second of late, over those in the reference.
-        suspicion: how far the group surely is from its reference, by the mix that tells most.
+        volume_ratio: recent predictions a second, over those in the reference.
+        suspicion: distance of the group from its reference beyond noise, by the mix that is farthest.
         drifted: whether that is more than `drift.max_distance`.
         expected_accuracy: what recent scores promise, by what the model's labels say of its score bins.
         below_expected: probability that the accuracy is less than that.
@@ -93,15 +94,7 @@ def model_drift(
     """How far recent traffic is from the reference; None while there is no reference.
 
     A grouping, or a mix, whose table is younger than the reference has nothing to be compared with, and is
-    left out until a reference is set that has it.
-
-    Args:
-        index: the groups of all groupings, and their traffic.
-        settings: of drift.
-        marks: of the traffic.
-        reference: the window that was set, if one was.
-        groupings: estimates of those that have traffic.
-        now: when the traffic was read, seconds since the epoch.
+    left out until a reference is set that has it. `now` is when the traffic was read.
     """
     compared = compared_traffic(marks, TrafficCounts.of(index.traffic), reference, settings, now=now)
     if compared is None:
@@ -173,7 +166,7 @@ def _scores(grouped: GroupedTraffic, counts: TrafficCounts) -> Ints:
 
 
 def _volume_ratio(grouped: GroupedTraffic, reference: Stretch, recent: Stretch) -> Floats:
-    """Predictions a second of late, over those in the reference [G]; NaN where either is not known."""
+    """Recent predictions a second, over those in the reference [G]; NaN where either is not known."""
     then, lately = grouped.scores(reference.timed_counts), grouped.scores(recent.timed_counts)
     if then is None or lately is None:
         return np.full(len(grouped.names), np.nan)

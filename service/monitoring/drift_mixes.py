@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.domain.arrays import Flags, Indices, Ints
-from service.domain.cells import CHALLENGE, OTHER, VOTES, CellSpace, Grouping
+from service.domain.cells import CHALLENGE, OTHER, VOTES, CellSpace
+from service.domain.groupings import ByClass, ByScore, Grouping
 from service.domain.traffic_counts import TableCounts, TrafficCounts, rows_of
 from service.domain.traffic_tables import Columns
 from service.statistics.drift import mix_counts
@@ -34,7 +35,7 @@ class ComparedMix:
     Attributes:
         name: `score`, `predicted_class`, `attribute:<name>` or `votes`.
         reference: predictions [G, kinds].
-        recent: the same of late [G, kinds].
+        recent: the same of recent traffic [G, kinds].
     """
 
     name: str
@@ -47,7 +48,7 @@ class GroupedTraffic:
     """Traffic of the groups of one grouping.
 
     Args:
-        space: what tells the model's predictions apart.
+        space: cells of the model.
         grouping: one of its groupings.
         names: its groups that have traffic [G].
     """
@@ -87,16 +88,12 @@ class GroupedTraffic:
         A group that may miss much of its traffic has none to compare: its value may have lost its row within
         the time that is compared. Agreement with a challenger is no mix: a new one, or votes that come or go,
         is no change of the model's traffic.
-
-        Args:
-            reference: traffic of the reference; what its tables do not have is not compared.
-            recent: that of late.
         """
-        by, size = self.grouping.kind, len(self.names)
+        size = len(self.names)
         partial = self.is_partial(reference) | self.is_partial(recent)
-        if by != "score_bin" and size * self.space.bin_count <= MOST_ENTRIES:
+        if not isinstance(self.grouping, ByScore) and size * self.space.bin_count <= MOST_ENTRIES:
             yield from _compared(SCORES, self.scores(reference), self.scores(recent), without=partial)
-        if by != "predicted_class" and size * len(self.space.classes) <= MOST_ENTRIES:
+        if not isinstance(self.grouping, ByClass) and size * len(self.space.classes) <= MOST_ENTRIES:
             yield from _compared(CLASSES, self.classes(reference), self.classes(recent), without=partial)
         places = self._class_groups()
         if places is None:
@@ -115,13 +112,9 @@ class GroupedTraffic:
         return np.asarray(places[found[1]], np.intp)
 
     def _of_values(self, counts: TrafficCounts, columns: Columns, kinds: Indices, size: int) -> Ints | None:
-        """Predictions of values of an attribute, by kind [G, kinds].
+        """Predictions of values of an attribute, by kind [G, size].
 
-        Args:
-            counts: that may have a table with these columns, or one of classes and score bins.
-            columns: what kinds are.
-            kinds: of every one of these columns.
-            size: how many kinds there are.
+        From a table with these columns, each of a kind, or from one of classes and score bins.
         """
         table = counts.tables.get((self.grouping.attribute, columns))
         if table is None:

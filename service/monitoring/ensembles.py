@@ -1,4 +1,4 @@
-"""Facts -> what is believed of an ensemble and its members, and what their labels are still to be (pure).
+"""Precision of an ensemble and its members, and the labels that they still need (pure).
 
 Items are told apart by their vote patterns, so that one label serves every member that calls the item
 positive (`service/statistics/vote_patterns.py`).
@@ -27,7 +27,7 @@ ITSELF = "ensemble"
 
 @dataclass(frozen=True)
 class EnsembleSnapshot:
-    """How an ensemble and its members stand; arrays are [members], the ensemble itself first.
+    """Estimates of an ensemble and its members; arrays are [members], the ensemble itself first.
 
     Attributes:
         members: names.
@@ -73,15 +73,10 @@ def ensemble_snapshot(
     rng: np.random.Generator,
     interval: float,
 ) -> EnsembleSnapshot | None:
-    """How an ensemble stands; None while no prediction carried the votes of all members.
+    """Estimates of an ensemble; None while no prediction carried the votes of all members.
 
-    Args:
-        settings: of the assessment.
-        index: groups of the model.
-        labels: that are known, as columns, weighted.
-        in_flight: requests of the assessment that wait for an answer, by group.
-        rng: draws among vote patterns that are too rare for a label each.
-        interval: probability inside intervals.
+    Of every group, `in_flight` requests wait for an answer; `rng` draws among vote patterns that are too rare
+    for a label each.
     """
     ensemble = index.space.ensemble
     if ensemble is None:
@@ -90,7 +85,7 @@ def ensemble_snapshot(
     names, weights = every.names, every.weights.sum(axis=1)
     size = 1 + len(ensemble.members)
     voted = [len(name) == size and set(name) <= {"0", "1"} for name in names]
-    # Before the first prediction there is no group, and nothing tells of what type the array is.
+    # Before the first prediction there is no group, and the array has no type.
     usable = np.array(voted, np.bool_) & (weights > 0)
     if not usable.any():
         return None
@@ -123,7 +118,7 @@ def ensemble_snapshot(
 
 def _known(labels: Labels, groups: Groups, positive: int) -> tuple[Floats, Floats]:
     """Effective labels of every group, and those that say positive [G]."""
-    labels = labels.part(groups.there[labels.cells], labels.weights)
+    labels = labels.part(groups.has_group[labels.cells], labels.weights)
     return effective_counts(
         groups=groups.cells[labels.cells],
         group_count=len(groups.names),

@@ -1,10 +1,9 @@
-"""What evidence starts from: the order in which groups arrived, open requests, and a checkpoint (pure)."""
+"""What evidence about the groups of a grouping starts from: what a checkpoint knows of them (pure)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -12,53 +11,14 @@ from service.config.model import ModelSettings
 from service.domain.arrays import Indices
 from service.domain.cells import CellSpace
 from service.domain.grouping_fingerprints import definitions, grouping_key
-from service.domain.request_order import NO_PLACE, Places, request_place
+from service.domain.request_order import NO_PLACE, Places
+from service.monitoring.outcome_table import LabelSequence
 from service.statistics.grouped_e_processes import STATE, GroupEvidence
 from service.store.checkpoints import DatedChange, EvidenceCheckpoint, GroupingState
 from service.store.references import ReferenceWindow
-from service.store.requests import OpenRequest
 
 GroupKey = tuple[str, str]
 """What a grouping is known by, as `grouping_key` makes it, and the name of one of its groups."""
-
-OTHERS_SAY: Final = frozenset({"votes", "challenge"})
-"""Kinds of groupings by what other classifiers say: where these differ the model is right less often than its
-scores tell, and a change may be theirs."""
-
-ANY_GROUPING: Final = ""
-"""Key of requests whose assessment is configured no more: they may be of any grouping."""
-
-
-def open_places(
-    open_requests: Mapping[str, OpenRequest], settings: ModelSettings, keys: Mapping[str, str]
-) -> dict[GroupKey, int]:
-    """The place of the first open request of every group.
-
-    Args:
-        open_requests: by id.
-        settings: of the model.
-        keys: what groupings are known by, by name.
-    """
-    found: dict[GroupKey, int] = {}
-    drawn = [(request_id, each) for request_id, one in open_requests.items() for each in (one, *one.shared)]
-    for request_id, request in drawn:
-        assessment = settings.assessments.get(request.assessment)
-        grouping = ANY_GROUPING if assessment is None else keys.get(assessment.asked_grouping, ANY_GROUPING)
-        place = request_place(request.requested_at, request_id)
-        key = grouping, request.group
-        found[key] = min(place, found.get(key, NO_PLACE))
-    return found
-
-
-def first_open(opened: Mapping[GroupKey, int], key: str, groups: Iterable[str]) -> Places:
-    """The place of the first open request of every group of a grouping; `NO_PLACE` without one [G]."""
-    return np.array(
-        [
-            min(opened.get((key, group), NO_PLACE), opened.get((ANY_GROUPING, group), NO_PLACE))
-            for group in groups
-        ],
-        dtype=np.uint64,
-    )
 
 
 @dataclass(frozen=True)
@@ -84,43 +44,38 @@ class Base:
 class Checkpoint:
     """A checkpoint, read with the groupings as they are configured now.
 
-    Args:
-        stored: as it is kept; None if there is none.
-        space: the model's cells.
-        reference: the window that "now" is compared with, if one was set.
+    Without one, or with one of another reference window, no evidence is known.
+
+    Attributes:
+        keys: `grouping_key` of every grouping, by name.
+        arrivals: groups in the order of their arrival.
+        place: labels of requests up to there are known.
+        states: evidence about groupings, by name, as it is kept.
+        other_states: evidence about groupings that are configured no more.
     """
 
     def __init__(
         self, stored: EvidenceCheckpoint | None, space: CellSpace, reference: ReferenceWindow | None
     ) -> None:
         is_current = stored is not None and stored.window == reference
-        self.keys = grouping_keys(space)
+        self.keys = {name: grouping_key(name, by) for name, by in definitions(space).items()}
         self.arrivals: list[GroupKey] = [] if stored is None else stored.arrivals
         self.place = stored.place if stored is not None and is_current else 0
-        self._states: dict[str, GroupingState] = {}
+        self.states: dict[str, GroupingState] = {}
         self.other_states: list[GroupingState] = []
         names = {key: name for name, key in reversed(self.keys.items())}
         for state in stored.groupings if stored is not None and is_current else []:
             # Under another name it is the same grouping; under the same name, with another key, it is not.
             same = self.keys.get(state.grouping) == state.key
             name = state.grouping if same else names.get(state.key)
-            if name is None or name in self._states:
+            if name is None or name in self.states:
                 self.other_states.append(state)
             else:
-                self._states[name] = state
-
-    @property
-    def groupings(self) -> set[str]:
-        """Those of which it has evidence."""
-        return set(self._states)
-
-    def state(self, grouping: str) -> GroupingState | None:
-        """Evidence about a grouping as it is kept."""
-        return self._states.get(grouping)
+                self.states[name] = state
 
     def base(self, grouping: str, groups: list[str]) -> Base:
         """Evidence about the groups of a grouping; about those that it does not know, none."""
-        none, state = GroupEvidence.none(len(groups)), self._states.get(grouping)
+        none, state = GroupEvidence.none(len(groups)), self.states.get(grouping)
         if state is None:
             return Base(none, {}, self.place)
         index = {group: number for number, group in enumerate(state.groups)}
@@ -134,31 +89,49 @@ class Checkpoint:
         return Base(GroupEvidence(**columns), changes, self.place)
 
 
-def grouping_keys(space: CellSpace) -> dict[str, str]:
-    """What every grouping of a model is known by, whatever it is called, by name."""
-    return {name: grouping_key(name, definition) for name, definition in definitions(space).items()}
+@dataclass(frozen=True)
+class WatchedGroups:
+    """The groups of one grouping, and what evidence about them starts from.
 
-
-def arrival_order(
-    arrivals: Sequence[GroupKey], first_places: Mapping[GroupKey, int], until: int = NO_PLACE
-) -> list[GroupKey]:
-    """Groups of all groupings of a model, in the order in which labels were first requested for them.
-
-    Those of the checkpoint come first, as it knows all requests up to its place. Those of groupings that are
-    configured no more keep their numbers. So the order does not change when labels are let go of, when a
-    process starts, when traffic is counted again from its beginning, or when the configuration changes.
-
-    Args:
-        arrivals: those that the checkpoint knows, in their order.
-        first_places: of groups that have labels, or wait for some: the place of the first request.
-        until: groups whose first request has this place, or a later one, are left out.
+    Attributes:
+        names: of the groups [G].
+        has_threshold: whether the accuracy threshold applies to them.
+        numbers: in the order of arrival among all groups of the model, from 1 [G].
+        ended: the first request of every group that is still open; labels from there on wait [G].
+        base: evidence by the checkpoint.
+        sharing: how many groupings of the model are the same one under several names.
     """
-    known = set(arrivals)
-    later = [(place, key) for key, place in first_places.items() if key not in known and place < until]
-    return [*arrivals, *(key for _, key in sorted(later))]
 
+    names: list[str]
+    has_threshold: bool
+    numbers: Indices
+    ended: Places
+    base: Base
+    sharing: int = 1
 
-def arrival_numbers(order: list[GroupKey], key: str, groups: list[str]) -> Indices:
-    """Number of every group of a grouping in the order of arrival, from 1; of new ones, behind all [G]."""
-    numbers = {group: number for number, group in enumerate(order, start=1)}
-    return np.array([numbers.get((key, group), len(order) + 1) for group in groups], dtype=np.intp)
+    @classmethod
+    def alone(cls, names: list[str], *, has_threshold: bool = True) -> WatchedGroups:
+        """Those of a model's only grouping: they arrived in their order, and no request is open."""
+        count = len(names)
+        ended = np.full(count, NO_PLACE, dtype=np.uint64)
+        return cls(names, has_threshold, np.arange(1, count + 1), ended, Base.none(count))
+
+    def in_order(self, labels: LabelSequence, groups: Indices) -> tuple[LabelSequence, Indices]:
+        """The labels that count now, by group, and in each in the order of their requests; groups as well.
+
+        A label counts once all earlier requests for its group have ended.
+        """
+        counting = (labels.places > self.base.place) & (labels.places < self.ended[groups])
+        if not counting.all():
+            labels, groups = labels.part(counting), groups[counting]
+        # They are nearly sorted by then, which makes this fast; and numbers of 16 bits are sorted faster.
+        order = np.argsort(labels.places, kind="stable")
+        of_groups = groups[order].astype(np.uint16) if len(self.names) <= 1 << 16 else groups[order]
+        order = order[np.argsort(of_groups, kind="stable")]
+        return labels.part(order), groups[order]
+
+    def threshold(self, settings: ModelSettings) -> float | None:
+        """The accuracy that labels can show the groups to be below, if there is one."""
+        least = settings.alerts.min_accuracy
+        # Nothing is less accurate than 0, and a single error tells that 1 is not reached.
+        return least if least is not None and 0 < least < 1 and self.has_threshold else None

@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from service.domain.arrays import Flags, Floats, Indices, Ints
 from service.domain.cells import CHALLENGE, MISSING, OTHER, CellSpace
+from service.domain.groupings import ByAttribute
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import TrafficCounts, rows_of
 from service.domain.traffic_tables import CHALLENGE_COLUMNS
 from service.domain.value_table import RESERVED, Block
-from service.monitoring.label_cells import LabelCells
-from service.monitoring.traffic_history import TrafficHistory
+from service.monitoring.checkpoint_schedule import TrafficHistory
+from service.monitoring.label_encoding import LabelCells
 from service.statistics.epochs import recent_weights
 
 _Number = TypeVar("_Number", np.int64, np.float64)
@@ -25,7 +26,7 @@ _Number = TypeVar("_Number", np.int64, np.float64)
 class Groups:
     """The groups of one grouping that have ever had traffic.
 
-    A group without traffic has no accuracy to tell, and must not win "least accurate".
+    A group without traffic has no accuracy, and must not win "least accurate".
 
     Attributes:
         names: of the groups [G].
@@ -34,7 +35,7 @@ class Groups:
         score_sums: weighted sums of their scores [G, B].
         missed: share of a group's traffic that may be in `OTHER` instead, at most [G].
         cells: group of every label cell; of cells without a group, any [cells].
-        there: whether a label cell has a group [cells].
+        has_group: whether a label cell has a group [cells].
         epochs: predictions of every epoch, newest first [E, G, B]; None where only all traffic is known.
     """
 
@@ -44,13 +45,13 @@ class Groups:
     score_sums: Floats
     missed: Floats
     cells: Indices
-    there: Flags
+    has_group: Flags
     epochs: Floats | None = None
 
     @property
     def numbers(self) -> Indices:
         """Group of every label cell; of cells without one, the number of groups [cells]."""
-        return np.where(self.there, self.cells, len(self.names))
+        return np.where(self.has_group, self.cells, len(self.names))
 
     @property
     def shares(self) -> Floats:
@@ -59,15 +60,23 @@ class Groups:
         return np.asarray(weights / max(float(weights.sum()), np.finfo(float).tiny), np.float64)
 
 
-class GroupIndex:
-    """The groups of all groupings of one model in one round; each grouping is looked up once.
+@dataclass(frozen=True)
+class AttributeTraffic:
+    """Values of one attribute.
 
-    Args:
-        space: what tells the model's predictions apart.
-        traffic: of all its shards.
-        cells: of its labels.
-        history: its traffic by epochs, if it is known.
+    Attributes:
+        values: that have a group of their own.
+        limit: most values that have one, in each partition.
+        other_share: share of recent traffic, by decayed weight, in `__other__`.
     """
+
+    values: int
+    limit: int
+    other_share: float
+
+
+class GroupIndex:
+    """The groups of all groupings of one model in one round; each grouping is looked up once."""
 
     def __init__(
         self, space: CellSpace, traffic: Traffic, cells: LabelCells, history: TrafficHistory | None = None
@@ -97,16 +106,13 @@ class GroupIndex:
     def folded(self, grouping: str) -> Flags:
         """Label cells that are in the group of `OTHER`, as their values have no rows or are too long [cells].
 
-        Args:
-            grouping: its name.
-
         Raises:
             KeyError: the model has no such grouping.
         """
         groups, of = self[grouping], self.space.groupings[grouping]
-        if of.kind != "attribute" or OTHER not in groups.names:
+        if not isinstance(of, ByAttribute) or OTHER not in groups.names:
             return np.zeros(len(self.cells), np.bool_)
-        folded: Flags = groups.there & (groups.cells == groups.names.index(OTHER))
+        folded: Flags = groups.has_group & (groups.cells == groups.names.index(OTHER))
         return folded
 
     def _of_now(self, grouping: str, groups: Groups) -> Groups:
@@ -141,7 +147,7 @@ class GroupIndex:
         return np.where(rows[:, None] >= 0, summed[rows], 0.0) if len(found) else np.zeros((len(names), bins))
 
     def _by_class(self, names: list[str], groups: Indices) -> Groups:
-        """Groups that are told apart by class and score bin; `groups` is [classes, bins]."""
+        """Groups by class and score bin; `groups` is [classes, bins]."""
         whole = self.traffic.whole
         counts, weights, score_sums = (
             _sum_groups(column[0], groups, len(names))
@@ -165,9 +171,6 @@ class GroupIndex:
 
     def challenged(self, grouping: str) -> Floats:
         """Decayed weight of every group by what a challenger says, in `CHALLENGE_COLUMNS` [G, 3].
-
-        Args:
-            grouping: its name.
 
         Raises:
             KeyError: the model has no such grouping, or no challenger.
@@ -205,12 +208,7 @@ class GroupIndex:
 
 
 def has_voteless_traffic(space: CellSpace, traffic: Traffic) -> bool:
-    """Whether there is traffic without the votes that distinguish groups; not of models without such votes.
-
-    Args:
-        space: what tells the model's predictions apart.
-        traffic: of all its shards.
-    """
+    """Whether there is traffic without the votes that distinguish groups; none of models without votes."""
     if space.voters is None:
         return False
     table = traffic.tables[space.voters[0]]
@@ -218,13 +216,28 @@ def has_voteless_traffic(space: CellSpace, traffic: Traffic) -> bool:
     return row is not None and bool(table.block("class_bins").counts[row].any())
 
 
-def _sum_groups(values: npt.NDArray[_Number], groups: Indices, count: int) -> npt.NDArray[_Number]:
-    """Sums by group and score bin [count, B].
+def attribute_traffic(space: CellSpace, traffic: Traffic) -> dict[str, AttributeTraffic]:
+    """Values of every attribute that groupings use, by name; votes are none."""
+    found = {}
+    for attribute in space.attributes:
+        if space.voters is not None and attribute == space.voters[0]:
+            continue
+        table = traffic.tables[attribute]
+        totals = table.totals()
+        weight = float(totals.sum())
+        other = float(totals[table.rows[OTHER]]) if OTHER in table.rows else 0.0
+        found[attribute] = AttributeTraffic(
+            values=len(table.rows.keys() - RESERVED),
+            limit=space.bounds.attribute_values,
+            other_share=other / weight if weight > 0 else 0.0,
+        )
+    return found
 
-    Args:
-        values: of every class and score bin [classes * B].
-        groups: of every class and score bin [classes, B].
-        count: how many groups there are.
+
+def _sum_groups(values: npt.NDArray[_Number], groups: Indices, count: int) -> npt.NDArray[_Number]:
+    """Sums of values of classes and score bins [classes * B], by group and score bin [count, B].
+
+    `groups` has the group of every class and score bin [classes, B].
     """
     summed = np.zeros((count, groups.shape[1]), values.dtype)
     np.add.at(summed, (groups.ravel(), np.tile(np.arange(groups.shape[1]), len(groups))), values)
@@ -235,8 +248,8 @@ def _present(names: list[str], block: Block, missed: Floats, of_cells: Indices) 
     """Those that have traffic; `of_cells` is -1 of label cells without a group."""
     present = block.counts.sum(axis=1) > 0
     renumbered = np.maximum(np.cumsum(present) - 1, 0)
-    there = of_cells >= 0
-    there[there] = present[of_cells[there]]
+    found = of_cells >= 0
+    found[found] = present[of_cells[found]]
     weights = block.weights[present]
     own = weights.sum(axis=1)
     missed = missed[present]
@@ -247,6 +260,6 @@ def _present(names: list[str], block: Block, missed: Floats, of_cells: Indices) 
         weights=weights,
         score_sums=block.score_sums[present],
         missed=np.divide(missed, total, out=np.zeros(len(total)), where=total > 0),
-        cells=np.where(there, renumbered[np.maximum(of_cells, 0)], 0) if len(names) else of_cells * 0,
-        there=there,
+        cells=np.where(found, renumbered[np.maximum(of_cells, 0)], 0) if len(names) else of_cells * 0,
+        has_group=found,
     )

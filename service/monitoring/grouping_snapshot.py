@@ -1,4 +1,4 @@
-"""What a snapshot tells of one grouping: intervals, and of predicted classes their confusion and cost."""
+"""Estimates of one grouping: intervals and alerts, and of predicted classes their confusion and cost."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import numpy as np
 
 from service.config.model import CONFUSION_CLASSES, CostSettings, ModelSettings
 from service.domain.arrays import Flags, Floats
-from service.domain.cells import GroupingKind
-from service.monitoring.anytime_tests import EXPECTED_TO_DIFFER, GroupingEvidence
+from service.domain.groupings import Grouping
+from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.change_discounting import Relearned
-from service.monitoring.evidence_base import OTHERS_SAY
 from service.monitoring.group_index import Groups
 from service.statistics import beta as betas
 from service.statistics.confusion import Confusion, CostBeliefs, assess_confusion
@@ -23,7 +22,7 @@ from service.statistics.mixture import BetaMixture
 from service.statistics.shrinkage import own_rate, own_share
 
 ECE_LABELS = 2
-"""An ECE, which is never believed to be 0, needs so many times the labels that accuracy needs."""
+"""An ECE, whose estimate is never 0, needs so many times the labels that accuracy needs."""
 
 
 @dataclass(frozen=True)
@@ -61,26 +60,12 @@ class ConfusionSnapshot:
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How fast labels come.
-
-    Attributes:
-        labels_per_second: that all budgets that renew allow.
-        labels: there are so far, of all groups of a grouping.
-        decay: how fast a label loses weight, 1/s.
-    """
-
-    labels_per_second: float
-    labels: int
-    decay: float
-
-
-@dataclass(frozen=True)
 class GroupingSnapshot:
-    """What is believed about one grouping; arrays are [G]."""
+    """Estimates of the groups of one grouping; arrays are [G]."""
 
     groups: list[str]
-    kind: GroupingKind
+    by: Grouping
+    """What the groups are by."""
     beliefs: GroupingBeliefs
     accuracy_lower: Floats
     accuracy_mean: Floats
@@ -91,7 +76,7 @@ class GroupingSnapshot:
     own_rate: Floats
     """Share of the group's own labels that say that it is right; NaN without any."""
     own_share: Floats
-    """Part of what is believed of its accuracy that comes from them."""
+    """Part of the estimate of its accuracy that comes from them."""
     accuracy_below: Floats | None
     """P(accuracy < the alert threshold), where one is configured; not of score bins."""
     ece_above: Floats | None
@@ -121,7 +106,7 @@ class GroupingSnapshot:
     positive: Floats | None
     """Mean score of the positive class, where groups are by it."""
     evidence: GroupingEvidence | None
-    """What may be looked at any time, where labels were asked for this grouping."""
+    """Anytime-valid evidence, where labels were requested for this grouping."""
     relearned: Mapping[str, Relearned]
     """Groups whose accuracy has changed, by name: labels from before count little."""
 
@@ -142,42 +127,26 @@ class GroupingSnapshot:
 
 
 def grouping_snapshot(
-    names: list[str],
-    kind: GroupingKind,
+    by: Grouping,
+    groups: Groups,
     beliefs: GroupingBeliefs,
     settings: ModelSettings,
     *,
-    pace: Pace,
-    missed: Floats,
-    confusion: ConfusionSnapshot | None = None,
-    positive: Floats | None = None,
-    evidence: GroupingEvidence | None = None,
+    label_count: int,
+    confusion: ConfusionSnapshot | None,
+    positive: Floats | None,
+    evidence: GroupingEvidence | None,
     relearned: Mapping[str, Relearned],
 ) -> GroupingSnapshot:
-    """Intervals and alerts from beliefs.
-
-    Args:
-        names: of the groups.
-        kind: what the grouping is by.
-        beliefs: about the groups.
-        settings: of the model.
-        pace: how fast labels come.
-        missed: share of every group's traffic that may be in `__other__` instead, at most.
-        confusion: of predicted classes.
-        positive: mean score of the positive class, where groups are by it.
-        evidence: about the same groups, where there is any.
-        relearned: groups whose accuracy has changed, by name.
-    """
+    """Intervals and alerts from the posterior of the groups; the model has so many labels in all."""
     accuracy_lower, accuracy_upper = _interval(beliefs.accuracy, settings)
     ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
     alerts = settings.alerts
     mean, variance = beliefs.accuracy.mean(), beliefs.accuracy.variance()
     below = above = verdict_labels = None
-    low, meets, miscalibrated = (np.zeros(len(names), dtype=np.bool_) for _ in range(3))
+    low, meets, miscalibrated = (np.zeros(len(groups.names), dtype=np.bool_) for _ in range(3))
     enough, enough_for_ece = (beliefs.labels >= times * alerts.min_labels for times in (1, ECE_LABELS))
-    # How accurate a score bin is, is its score's affair, and a few votes are for what is hard, as is what a
-    # challenger sees otherwise: no fault.
-    if alerts.min_accuracy is not None and kind not in EXPECTED_TO_DIFFER:
+    if alerts.min_accuracy is not None and by.has_threshold:
         below = beliefs.accuracy.probability_below(alerts.min_accuracy)
         verdict_labels = labels_to_verdict(
             mean=mean,
@@ -190,12 +159,12 @@ def grouping_snapshot(
         verdict_labels = np.ceil(np.maximum(verdict_labels, alerts.min_labels - beliefs.labels))
         low = enough & (below >= alerts.confidence)
         meets = enough & (below <= 1 - alerts.confidence)
-    if alerts.max_ece is not None and kind not in OTHERS_SAY:
+    if alerts.max_ece is not None and not by.is_by_votes:
         above = beliefs.ece.probability_above(alerts.max_ece)
         miscalibrated = enough_for_ece & (above >= alerts.confidence)
     return GroupingSnapshot(
-        groups=names,
-        kind=kind,
+        groups=groups.names,
+        by=by,
         beliefs=beliefs,
         accuracy_lower=accuracy_lower,
         accuracy_mean=mean,
@@ -213,63 +182,63 @@ def grouping_snapshot(
         meets=meets,
         miscalibrated=miscalibrated,
         verdict_labels=verdict_labels,
-        verdict_seconds=None if verdict_labels is None else _seconds_to(verdict_labels, beliefs, pace),
+        verdict_seconds=_seconds_to(verdict_labels, beliefs, settings, label_count),
         confusion=confusion,
         share_failing=float(beliefs.shares[low].sum()),
         share_meeting=float(beliefs.shares[meets].sum()),
-        missed=missed,
+        missed=groups.missed,
         positive=positive,
         evidence=evidence,
         relearned=relearned,
     )
 
 
-def _seconds_to(labels: Floats, beliefs: GroupingBeliefs, pace: Pace) -> Floats | None:
+def _seconds_to(
+    labels: Floats | None, beliefs: GroupingBeliefs, settings: ModelSettings, label_count: int
+) -> Floats | None:
     """Time until every group has so many more labels, if it goes on to get its share of all of them.
 
     Labels come at a rate r and lose weight at a rate d: n' = r - d n, from which the time to L more than n0
     is -log(1 - L / (r / d - n0)) / d. They never add up to more than r / d.
     """
-    if pace.labels_per_second == 0:
+    budgets = [assessment.budget for assessment in settings.assessments.values()]
+    labels_per_second = sum(
+        budget.labels / (budget.per_days * 86_400) for budget in budgets if budget.per_days is not None
+    )
+    if labels is None or labels_per_second == 0:
         return None
-    share = (beliefs.labels_counted + beliefs.shares) / (pace.labels + 1)
-    rate = pace.labels_per_second * share
+    decay = settings.label_decay_per_second
+    rate = labels_per_second * (beliefs.labels_counted + beliefs.shares) / (label_count + 1)
     seconds = np.full(len(labels), np.inf)
-    if pace.decay == 0:
+    if decay == 0:
         np.divide(labels, rate, out=seconds, where=rate > 0)
     else:
-        room = rate / pace.decay - beliefs.labels
-        there = labels < room
-        seconds[there] = -np.log1p(-labels[there] / room[there]) / pace.decay
+        room = rate / decay - beliefs.labels
+        suffices = labels < room
+        seconds[suffices] = -np.log1p(-labels[suffices] / room[suffices]) / decay
     seconds[labels <= 0] = 0.0
     return seconds
 
 
 def confusion_snapshot(
-    names: list[str],
+    groups: Groups,
     beliefs: GroupingBeliefs,
     settings: ModelSettings,
     *,
-    groups: Groups,
     labels: Labels,
     probability_sums: Mapping[int, Floats],
 ) -> ConfusionSnapshot | None:
     """The confusion matrix of a grouping by predicted class; None of a model with too many classes.
 
-    Args:
-        names: of the groups.
-        beliefs: about the groups.
-        settings: of the model.
-        groups: the same groups.
-        labels: all labels of the model; those without a group are left out.
-        probability_sums: weighted sums of class probabilities, by predicted class.
+    Of all labels of the model, those without a group are left out. `probability_sums` has the weighted sums
+    of class probabilities of every predicted class.
     """
     classes = settings.classes
     if len(classes) > CONFUSION_CLASSES:
         return None
     index = {name: i for i, name in enumerate(classes)}
-    predicted = np.array([index[name] for name in names], dtype=np.intp)
-    grouped = groups.there[labels.cells]
+    predicted = np.array([index[name] for name in groups.names], dtype=np.intp)
+    grouped = groups.has_group[labels.cells]
     confusion = assess_confusion(
         beliefs,
         cell_groups=groups.cells,

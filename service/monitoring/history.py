@@ -1,6 +1,6 @@
-"""What was believed as time went by: a bounded memory of snapshots, and how to remember after a restart.
+"""Estimates over time: a bounded memory of snapshots, which can be computed again after a restart.
 
-Beliefs are functions of the facts, so those of an earlier time can be computed anew from the labels that
+Estimates are functions of the facts, so those of an earlier time can be computed from the labels that
 were there then. Traffic is kept as it is now; groups are weighed by today's.
 """
 
@@ -12,12 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from service.config.model import ModelSettings
-from service.domain.arrays import Flags, Floats, Ints
-from service.monitoring.group_index import GroupIndex
+from service.domain.arrays import Flags, Ints
 from service.monitoring.grouping_snapshot import GroupingSnapshot
-from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import believed_groupings
 from service.statistics.estimate import Estimate
 
 Kind = Literal["accuracy_low", "miscalibrated"]
@@ -44,7 +40,7 @@ class PastGrouping:
 
 @dataclass(frozen=True)
 class Moment:
-    """What was believed at one time of all groupings."""
+    """Estimates of all groupings at one time."""
 
     time: float
     groupings: Mapping[str, PastGrouping]
@@ -53,59 +49,24 @@ class Moment:
 def moment(
     time: float, groupings: Mapping[str, GroupingSnapshot], names: Mapping[str, Collection[str]]
 ) -> Moment:
-    """Estimates of one time that are remembered.
-
-    Args:
-        time: seconds since the epoch.
-        groupings: their estimates.
-        names: of the groups that are remembered, by grouping.
-    """
+    """Estimates of one time that are remembered: of groups of these names, by grouping."""
     return Moment(
         time,
         {name: _past(grouping, names[name]) for name, grouping in groupings.items() if name in names},
     )
 
 
-def past_moment(
-    *,
-    settings: ModelSettings,
-    index: GroupIndex,
-    probability_sums: Mapping[int, Floats],
-    ledger: OutcomeLedger,
-    names: Mapping[str, Collection[str]],
-    at: float,
-) -> Moment:
-    """Estimates of an earlier time, by the labels that were there then.
-
-    Args:
-        settings: of the model.
-        index: its groups now.
-        probability_sums: weighted sums of class probabilities now, by predicted class.
-        ledger: its outcomes.
-        names: of the groups that are remembered, by grouping.
-        at: seconds since the epoch.
-    """
-    groupings = believed_groupings(
-        settings=settings,
-        index=index,
-        probability_sums=probability_sums,
-        ledger=ledger,
-        at=at,
-    )
-    return moment(at, groupings, names)
-
-
 def _past(grouping: GroupingSnapshot, names: Collection[str]) -> PastGrouping:
     position = {name: g for g, name in enumerate(grouping.groups)}
     kept = [name for name in sorted(names) if name in position]
-    told = np.array([position[name] for name in kept], dtype=np.intp)
+    chosen = np.array([position[name] for name in kept], dtype=np.intp)
     return PastGrouping(
         index={name: i for i, name in enumerate(kept)},
-        accuracy=grouping.accuracy.part(told),
-        ece=grouping.ece.part(told),
-        low=grouping.low[told],
-        miscalibrated=grouping.miscalibrated[told],
-        labels=grouping.beliefs.labels_counted[told],
+        accuracy=grouping.accuracy.part(chosen),
+        ece=grouping.ece.part(chosen),
+        low=grouping.low[chosen],
+        miscalibrated=grouping.miscalibrated[chosen],
+        labels=grouping.beliefs.labels_counted[chosen],
     )
 
 
@@ -133,14 +94,8 @@ def faults_since(
 
     A look that saw it not crossed ends what is remembered. Else the last look is asked, and, as a process
     that has just started recalls earlier moments only bit by bit, these.
-
-    Args:
-        groupings: what is believed now.
-        before: the same of the last look; None at the first one.
-        past: earlier moments, oldest first.
-        now: seconds since the epoch.
     """
-    told: dict[Fault, Since] = {}
+    found: dict[Fault, Since] = {}
     for name, grouping in groupings.items():
         crossed: dict[Kind, Flags] = {
             "accuracy_low": grouping.low,
@@ -151,13 +106,13 @@ def faults_since(
                 fault = (kind, name, grouping.groups[group])
                 last = None if before is None else before.get(fault)
                 if before is not None and last is None:
-                    told[fault] = Since(now, or_earlier=False)
+                    found[fault] = Since(now, or_earlier=False)
                     continue
                 recalled = _recalled(past, fault)
                 first = min([now, *(one.time for one in (last, recalled) if one is not None)])
                 known = recalled is not None and not recalled.or_earlier
-                told[fault] = Since(first, or_earlier=not known and (last is None or last.or_earlier))
-    return told
+                found[fault] = Since(first, or_earlier=not known and (last is None or last.or_earlier))
+    return found
 
 
 def _recalled(past: Sequence[Moment], fault: Fault) -> Since | None:
@@ -165,25 +120,20 @@ def _recalled(past: Sequence[Moment], fault: Fault) -> Since | None:
     kind, name, group = fault
     begun: Since | None = None
     for one in reversed(past):
-        there = one.groupings.get(name)
-        index = None if there is None else there.index.get(group)
-        if there is None or index is None:
+        past_grouping = one.groupings.get(name)
+        if past_grouping is None or group not in past_grouping.index:
             break
-        if not (there.low if kind == "accuracy_low" else there.miscalibrated)[index]:
+        flags = past_grouping.low if kind == "accuracy_low" else past_grouping.miscalibrated
+        if not flags[past_grouping.index[group]]:
             return Since(np.inf if begun is None else begun.time, or_earlier=False)
         begun = Since(one.time, or_earlier=True)
     return begun
 
 
 class Timeline:
-    """Remembers moments on a grid of times.
-
-    Args:
-        span_seconds: how far back.
-    """
+    """Remembers moments on a grid of times, for so long."""
 
     def __init__(self, span_seconds: float) -> None:
-        self._span = span_seconds
         self._step = span_seconds / POINTS
         self._moments: dict[int, Moment] = {}
 

@@ -1,22 +1,23 @@
 """Importance weights of labels under the balance heuristic, from facts (pure).
 
-Labels of predictions that carried no votes, because nobody voted yet, tell of the model what they told
-before. They stand for predictions of any vote, of the same attributes, class and score, and say nothing of
+Labels of predictions that carried no votes, because nobody voted yet, keep their information about the
+model. They stand for predictions of any vote, of the same attributes, class and score, and say nothing of
 groups by votes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices
-from service.domain.cells import ALL, MISSING
+from service.domain.cells import CHALLENGE, MISSING
+from service.domain.groupings import ALL, ByAttribute, ByClass
+from service.domain.traffic_tables import CHALLENGE_COLUMNS
 from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.vote_shares import vote_shares
 from service.statistics.balance_heuristic import (
     Asked,
     asked_densities,
@@ -35,9 +36,15 @@ from service.statistics.epochs import (
     share_ratios,
 )
 
+Kept = Callable[[Indices, bool], Floats | None]
+"""What changes leave of some labels, by label cell, if not all of all; the flag leaves out changes of groups
+by votes."""
+
+_TINY = np.finfo(float).tiny
+
 
 @dataclass(frozen=True)
-class Weighed:
+class LabelWeights:
     """Weights of labels, any scale.
 
     Attributes:
@@ -67,59 +74,87 @@ class LabelEpochs:
     regions: Indices | None
 
 
-def select_counting(index: GroupIndex, ledger: OutcomeLedger, *, cells: Indices, sources: Indices) -> Flags:
-    """Which labels count [n]: those that were drawn for a group that has traffic.
+@dataclass(frozen=True)
+class DrawnLabels:
+    """Labels, and the groups that they were drawn for.
 
-    A label that was drawn for groups without traffic tells nothing about the traffic. Nor does one of which
-    it is not known how densely it was drawn: such as one that was drawn for a value which has lost its row
-    since. Of the traffic of `OTHER` it is no even sample, and nobody knows what share its value has there.
-
-    Args:
+    Attributes:
         index: groups of the model.
         ledger: who asked.
         cells: label cell of every label [n].
         sources: codes of who asked for it [n].
     """
-    found = np.zeros(len(cells), np.bool_)
-    for grouping in _asking(ledger):
-        for any_vote in (False, True):
-            drawn = _drawn(ledger, grouping, any_vote)
-            if drawn.any():
-                drawn_here = _drawn_here(index, ledger, grouping, any_vote, cells=cells, sources=sources)
-                found |= drawn_here & _groups(index, grouping, any_vote).there[cells]
-    return found & ledger.evenly_asked[sources] if len(found) else found
+
+    index: GroupIndex
+    ledger: OutcomeLedger
+    cells: Indices
+    sources: Indices
+
+    def part(self, which: Flags) -> DrawnLabels:
+        """Some of them."""
+        return DrawnLabels(self.index, self.ledger, self.cells[which], self.sources[which])
+
+    def counting(self) -> Flags:
+        """Which labels count [n]: those that were drawn for a group that has traffic.
+
+        A label that was drawn for groups without traffic has no information about the traffic. Nor has one of
+        unknown sampling density: such as one that was drawn for a value which has lost its row since. It is
+        no even sample of the traffic of `OTHER`, and the share of its value there is unknown.
+        """
+        found = np.zeros(len(self.cells), np.bool_)
+        for grouping in self.groupings():
+            for any_vote in (False, True):
+                drawn = self.within(grouping, any_vote)
+                if drawn.any():
+                    found |= drawn & self.groups(grouping, any_vote).has_group[self.cells]
+        return found & self.ledger.has_known_density[self.sources] if len(found) else found
+
+    def groupings(self) -> list[str]:
+        """Groupings that labels were drawn for."""
+        return sorted({name for source in self.ledger.sources for name in source.groupings})
+
+    def within(self, grouping: str, any_vote: bool) -> Flags:
+        """Which labels were drawn for a grouping, evenly within the groups that they are in now [n].
+
+        Those that stand for predictions of any vote, or the others.
+        """
+        if not len(self.sources):
+            return np.zeros(0, np.bool_)
+        ledger = self.ledger
+        of_sources = ledger.is_drawn_for(grouping) & (ledger.of_any_vote == any_vote)
+        drawn: Flags = of_sources[self.sources]
+        if grouping in self.index.space.groupings and (by_value := ledger.is_drawn_by_value(grouping)).any():
+            drawn &= ~(by_value[self.sources] & self.index.folded(grouping)[self.cells])
+        return drawn
+
+    def groups(self, grouping: str, any_vote: bool) -> Groups:
+        """Groups within which labels were drawn evenly.
+
+        Before anybody voted all traffic was without votes, so that labels for that group were drawn from all.
+        """
+        known = self.index.space.groupings.get(grouping)
+        return self.index[ALL if known is None or (any_vote and known.is_by_votes) else grouping]
 
 
-def weighed(
-    index: GroupIndex,
-    ledger: OutcomeLedger,
-    *,
-    cells: Indices,
-    sources: Indices,
-    freshness: Floats,
-    kept: Callable[[Indices, bool], Floats | None] | None = None,
-    epochs: LabelEpochs | None = None,
-) -> Weighed:
+def label_weights(
+    drawn: DrawnLabels, freshness: Floats, *, kept: Kept | None = None, epochs: LabelEpochs | None = None
+) -> LabelWeights:
     """Weights of labels.
 
     Args:
-        index: groups of the model.
-        ledger: who asked.
-        cells: label cell of every label [n].
-        sources: codes of who asked for it [n].
+        drawn: the labels.
         freshness: what forgetting leaves of each [n].
-        kept: what changes leave of some labels, if not all of all, by label cell [cells]; the flag leaves out
-            changes of groups by votes.
+        kept: what changes leave of some labels, if not all of all.
         epochs: the same labels by epochs of traffic, where these are known.
     """
-    voters = index.space.voters
-    even, uneven, uneven_beside_votes, by_votes = _asked(index, ledger, cells, sources, kept)
+    index, cells, voters = drawn.index, drawn.cells, drawn.index.space.voters
+    even, uneven, uneven_beside_votes, by_votes = _asked(drawn, kept)
     if voters is None or not even:
         weights = balance_weights(cells=cells, freshness=freshness, asked=uneven)
         if epochs is not None and len(cells):
             mass = sums(cells, weights * freshness, len(index.cells))
-            weights = _by_epochs(index, ledger, epochs, mass, cells=cells, sources=sources)
-        return Weighed(weights, None, weights)
+            weights = _by_epochs(drawn, epochs, mass)
+        return LabelWeights(weights, None, weights)
 
     def densities(asked: list[Asked]) -> Floats:
         return asked_densities(cells=cells, freshness=freshness, asked=asked, cell_count=len(index.cells))
@@ -133,16 +168,16 @@ def weighed(
     shares = ((share, beside + aimed[vote]) for vote, (_, share) in enumerate(vote_shares(index)))
     unlabelled = float(votes.shares[aimed[:-1] == 0].sum())
     say = even_say(even=of_even, parts=shares, unlabelled=unlabelled)[cells]
-    stand_for_all = ledger.of_any_vote[sources]
+    stand_for_all = drawn.ledger.of_any_vote[drawn.sources]
     without = np.zeros(len(index.cells), np.bool_)
     if MISSING in votes.names:
-        without = votes.there & (votes.cells == votes.names.index(MISSING))
+        without = votes.has_group & (votes.cells == votes.names.index(MISSING))
     share_without = next((share for name, share in vote_shares(index) if name == MISSING), np.zeros(1))
     # Labels from before stand for all traffic of their stratum, but are all in its part without votes.
     in_part = np.divide(
         of_even, np.maximum(share_without, 1e-30), out=np.zeros(len(index.cells)), where=without
     )
-    return Weighed(
+    return LabelWeights(
         weights=np.where(stand_for_all, say * inverse(of_even[cells]), (1 - say) * inverse(of_uneven[cells])),
         voted=~stand_for_all | without[cells],
         weights_by_votes=inverse((of_uneven + in_part)[cells]),
@@ -150,11 +185,7 @@ def weighed(
 
 
 def _asked(
-    index: GroupIndex,
-    ledger: OutcomeLedger,
-    cells: Indices,
-    sources: Indices,
-    kept: Callable[[Indices, bool], Floats | None] | None,
+    drawn: DrawnLabels, kept: Kept | None
 ) -> tuple[list[Asked], list[Asked], list[Asked], Asked | None]:
     """Labels by the grouping that they were drawn for.
 
@@ -165,48 +196,33 @@ def _asked(
     uneven: list[Asked] = []
     uneven_beside_votes: list[Asked] = []
     by_votes: Asked | None = None
-    for grouping in _asking(ledger):
+    groupings = drawn.index.space.groupings
+    for grouping in drawn.groupings():
         for any_vote in (False, True):
-            members = np.flatnonzero(
-                _drawn_here(index, ledger, grouping, any_vote, cells=cells, sources=sources)
-            )
+            members = np.flatnonzero(drawn.within(grouping, any_vote))
             if not members.size:
                 continue
-            groups = _groups(index, grouping, any_vote)
+            groups = drawn.groups(grouping, any_vote)
             left, plain = (None, None) if kept is None else (kept(members, any_vote), kept(members, True))
             asked = Asked(groups.numbers, members, groups.shares, left)
             (even if any_vote else uneven).append(asked)
-            if not any_vote and _is_by_votes(index, grouping):
+            if not any_vote and grouping in groupings and groupings[grouping].is_by_votes:
                 by_votes = asked
             elif not any_vote:
                 uneven_beside_votes.append(Asked(groups.numbers, members, groups.shares, plain))
     return even, uneven, uneven_beside_votes, by_votes
 
 
-def _by_epochs(
-    index: GroupIndex,
-    ledger: OutcomeLedger,
-    epochs: LabelEpochs,
-    mass: Floats,
-    *,
-    cells: Indices,
-    sources: Indices,
-) -> Floats:
+def _by_epochs(drawn: DrawnLabels, epochs: LabelEpochs, mass: Floats) -> Floats:
     """Weights of labels by how densely they were drawn from the traffic of their time [n].
 
-    Args:
-        index: groups of the model, with their traffic by epochs.
-        ledger: who asked.
-        epochs: the labels by epochs.
-        mass: share of traffic now of every label cell, as labels tell it; any scale [cells].
-        cells: label cell of every label [n].
-        sources: codes of who asked for it [n].
+    `mass` is the share of traffic now of every label cell, estimated from labels; any scale [cells].
     """
+    index, cells = drawn.index, drawn.cells
     count, size = epochs.whole.shape[1], len(index.cells)
     draws = []
-    for grouping in _asking(ledger):
-        members = _drawn_here(index, ledger, grouping, False, cells=cells, sources=sources)
-        groups = _groups(index, grouping, False)
+    for grouping in drawn.groupings():
+        members, groups = drawn.within(grouping, False), drawn.groups(grouping, False)
         if not members.any() or groups.epochs is None:
             continue
         labels = np.zeros((len(groups.names) + 1, count))
@@ -219,10 +235,10 @@ def _by_epochs(
     margins = []
     for grouping, of in index.space.groupings.items():
         groups = index[grouping]
-        if of.kind not in ("attribute", "predicted_class") or groups.epochs is None:
+        if not isinstance(of, ByAttribute | ByClass) or groups.epochs is None:
             continue
         bins = groups.weights.shape[1]
-        entries = np.where(groups.there, groups.cells * bins + index.cells.bins, groups.weights.size)
+        entries = np.where(groups.has_group, groups.cells * bins + index.cells.bins, groups.weights.size)
         counts = groups.epochs.reshape(count, -1)
         margins.append(Margin(entries, epoch_shares(counts, groups.weights.ravel() / groups.weights.sum())))
     ratios = share_ratios(mass, margins) if margins else np.ones((count, size))
@@ -231,43 +247,50 @@ def _by_epochs(
     return np.where(densities > 0, inverse(densities), 0.0)
 
 
-def _asking(ledger: OutcomeLedger) -> list[str]:
-    """Groupings that labels were drawn for."""
-    return sorted({name for source in ledger.sources for name in source.groupings})
+def vote_shares(index: GroupIndex) -> Iterator[tuple[str, Floats]]:
+    """Share of every vote in the traffic that a label cell has in common with cells of other votes.
 
+    The voters' table has it by predicted class and score bin. What a challenger says is counted by the
+    values of attributes too: given its vote, these are taken to be independent of one another, of class and
+    of score.
 
-def _drawn(ledger: OutcomeLedger, grouping: str, any_vote: bool) -> Flags:
-    """Of every source, whether labels were drawn for a grouping, and stand for any vote or not [sources]."""
-    drawn: Flags = ledger.asked_for(grouping) & (ledger.of_any_vote == any_vote)
-    return drawn
-
-
-def _drawn_here(
-    index: GroupIndex,
-    ledger: OutcomeLedger,
-    grouping: str,
-    any_vote: bool,
-    *,
-    cells: Indices,
-    sources: Indices,
-) -> Flags:
-    """Which labels were drawn for a grouping, evenly within the groups that they are in now [n]."""
-    if not len(sources):
-        return np.zeros(0, np.bool_)
-    drawn: Flags = _drawn(ledger, grouping, any_vote)[sources]
-    if grouping in index.space.groupings and (by_value := ledger.drawn_by_value(grouping)).any():
-        drawn &= ~(by_value[sources] & index.folded(grouping)[cells])
-    return drawn
-
-
-def _groups(index: GroupIndex, grouping: str, any_vote: bool) -> Groups:
-    """Groups within which labels were drawn evenly.
-
-    Before anybody voted all traffic was without votes, so that labels for that group were drawn from all.
+    Yields:
+        A vote that has traffic, in the order of its groups, and its share [cells]; shares of all votes sum
+        to 1.
     """
-    is_known = grouping in index.space.groupings
-    return index[ALL if not is_known or (any_vote and _is_by_votes(index, grouping)) else grouping]
+    if index.space.voters is None:
+        return
+    attribute = index.space.voters[0]
+    table, names = index.traffic.tables[attribute], index[attribute].names
+    weights = table.block("class_bins").weights
+    overall = weights.sum(axis=1)
+    columns = index.cells.classes * index.space.bin_count + index.cells.bins
+    total = weights.sum(axis=0)
+    # Where there is no traffic of a class and bin, votes are taken to be distributed as in all traffic.
+    weights = np.where(total > 0, weights, overall[:, None])
+    shares = weights / np.maximum(weights.sum(axis=0), _TINY)
+    if attribute != CHALLENGE:
+        yield from ((name, shares[table.rows[name], columns]) for name in names)
+        return
+    plain = np.zeros((len(CHALLENGE_COLUMNS), len(columns)))
+    for name in names:
+        plain[CHALLENGE_COLUMNS.index(name)] = shares[table.rows[name], columns]
+    likely = plain * _ratios(index)
+    summed = likely.sum(axis=0)
+    found = np.where(summed > 0, likely / np.maximum(summed, _TINY), plain)
+    yield from ((name, found[CHALLENGE_COLUMNS.index(name)]) for name in names)
 
 
-def _is_by_votes(index: GroupIndex, grouping: str) -> bool:
-    return index.space.voters is not None and grouping == index.space.voters[0]
+def _ratios(index: GroupIndex) -> Floats:
+    """By how much attribute values make each of `CHALLENGE_COLUMNS` likelier [3, cells]."""
+    ratios = np.ones((len(CHALLENGE_COLUMNS), len(index.cells)))
+    by_value = {g.attribute: name for name, g in index.space.groupings.items() if isinstance(g, ByAttribute)}
+    for grouping in by_value.values():
+        said, groups = index.challenged(grouping), index[grouping]
+        overall = said.sum(axis=0)
+        expected = overall / max(float(overall.sum()), _TINY)
+        own = said / np.maximum(said.sum(axis=1, keepdims=True), _TINY)
+        found = np.divide(own, expected, out=np.zeros_like(own), where=expected > 0)
+        found = np.vstack([found, np.ones((1, len(CHALLENGE_COLUMNS)))])
+        ratios *= found[groups.numbers].T
+    return ratios

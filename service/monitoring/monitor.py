@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -12,22 +11,18 @@ from service.config.model import ModelSettings
 from service.domain.cells import CellSpace
 from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.background_performance import POOLED_SCORES, PerformanceWatch
-from service.monitoring.binary_performance import PerformanceFacts, performance_facts
-from service.monitoring.checkpoint_schedule import due_marks
-from service.monitoring.evidence_checkpoint import due_checkpoint
+from service.monitoring.binary_performance import performance_facts
+from service.monitoring.checkpoint_schedule import due_marks, traffic_history
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
-from service.monitoring.history import Timeline, moment, past_moment
+from service.monitoring.history import Timeline, moment
+from service.monitoring.model_evidence import due_checkpoint
 from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import assess_groupings
 from service.monitoring.prominence import prominent_groups
 from service.monitoring.request_issuer import RequestIssuer, Round
-from service.monitoring.round_facts import Facts, RoundState
-from service.monitoring.snapshot import ModelSnapshot, take_snapshot
-from service.monitoring.traffic_history import traffic_history
-from service.monitoring.vendor_routing import VendorAssignment
+from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
 from service.store.checkpoints import CheckpointStore
 from service.store.facts import BEGINNING, FactReader
-from service.store.records import PoolRecord
-from service.store.requests import RequestStore
 from service.store.traffic_checkpoints import MarkStore
 
 log = logging.getLogger(__name__)
@@ -36,21 +31,8 @@ log = logging.getLogger(__name__)
 class ModelMonitor:
     """Watches one model.
 
-    Args:
-        model: its name.
-        settings: its settings.
-        space: its cells.
-        reader: of its facts.
-        requests: its label requests.
-        mark_store: marks of its traffic.
-        pool_ids: ids of pools, by the grouping that asks.
-        checkpoints: evidence by labels that the outcome stream lets go of.
-        outcome_limit: outcomes that the stream keeps, about.
-        rng: for Thompson sampling and joint draws.
-        history_groups: groups per grouping whose estimates are remembered, at most.
-        history_seconds: how far back estimates are remembered.
-        assignment: which vendor is asked.
-        performance: what is believed of it, where that is asked.
+    Its stream keeps about `outcome_limit` outcomes. Of each grouping, estimates of at most `history_groups`
+    groups are remembered, for `history_seconds`.
     """
 
     def __init__(
@@ -60,15 +42,13 @@ class ModelMonitor:
         space: CellSpace,
         *,
         reader: FactReader,
-        requests: RequestStore,
+        issuer: RequestIssuer,
         mark_store: MarkStore,
-        pool_ids: Mapping[str, str],
         checkpoints: CheckpointStore,
         outcome_limit: int,
         rng: np.random.Generator,
         history_groups: int,
         history_seconds: float,
-        assignment: VendorAssignment,
         performance: PerformanceWatch,
     ) -> None:
         self.model = model
@@ -82,15 +62,7 @@ class ModelMonitor:
         self._history_groups = history_groups
         self._history_seconds = history_seconds
         self._performance = performance
-        self._issuer = RequestIssuer(
-            model,
-            settings,
-            space,
-            requests=requests,
-            pool_ids=pool_ids,
-            rng=rng,
-            assignment=assignment,
-        )
+        self._issuer = issuer
         self._timeline = Timeline(history_seconds)
         self._ledger = OutcomeLedger(space)
         self._read_to = BEGINNING
@@ -106,18 +78,26 @@ class ModelMonitor:
         facts = self._read(now)
         self._performance.look(
             partial(self._reader.pooled_scores, POOLED_SCORES),
-            partial(self._performance_facts, facts.index, now),
+            partial(
+                performance_facts,
+                facts.index,
+                facts.ledger,
+                positive=self._settings.positive_class or "",
+                decay=self._settings.label_decay_per_second,
+                now=now,
+            ),
             now=now,
         )
         snapshot = take_snapshot(
             model=self.model,
             settings=self._settings,
             facts=facts,
-            state=self._state(),
             performances=self._performance.known,
             history_seconds=self._history_seconds,
             now=now,
             rng=self._rng,
+            last=self._snapshot,
+            past=self._timeline.moments,
         )
         self._facts, self._snapshot = facts, snapshot
         if self._timeline.lacks(now):
@@ -145,14 +125,6 @@ class ModelMonitor:
             marks=marks,
         )
 
-    def _state(self) -> RoundState:
-        """What this round needs of the rounds before."""
-        past, last = self._timeline.moments, self._snapshot
-        if last is None:
-            return RoundState(past=past)
-        evidence = {name: grouping.evidence for name, grouping in last.groupings.items()}
-        return RoundState(evidence, last.since, past)
-
     def _remembered(self, snapshot: ModelSnapshot) -> dict[str, list[str]]:
         """Names of the groups whose estimates are remembered, by grouping."""
         latest = self._timeline.latest
@@ -179,20 +151,8 @@ class ModelMonitor:
             self._ledger.place(votes_missing=votes_missing)
             self._read_to, complete = page.last, page.complete
 
-    def _performance_facts(
-        self, index: GroupIndex, now: float, pooled: Sequence[PoolRecord]
-    ) -> PerformanceFacts | None:
-        return performance_facts(
-            index,
-            pooled,
-            self._ledger,
-            positive=self._settings.positive_class or "",
-            decay=self._settings.label_decay_per_second,
-            now=now,
-        )
-
     def recall(self, now: float) -> bool:
-        """Compute anew what was believed at one earlier time that is not remembered; whether there was one.
+        """Compute the estimates of one earlier time that is not remembered; whether there was one.
 
         One at a time, so that a process which has just started answers before it remembers all.
         """
@@ -202,24 +162,19 @@ class ModelMonitor:
         at = self._timeline.missing(now=now, first_label_at=self._ledger.first_label_at)
         if at is None:
             return False
-        self._timeline.remember(
-            past_moment(
-                settings=self._settings,
-                index=facts.index,
-                probability_sums=facts.traffic.probability_sums,
-                ledger=facts.ledger,
-                names={name: past.index for name, past in latest.groupings.items()},
-                at=at,
-            )
+        groupings = assess_groupings(
+            settings=self._settings,
+            index=facts.index,
+            probability_sums=facts.traffic.probability_sums,
+            ledger=facts.ledger,
+            at=at,
         )
+        names = {name: past.index for name, past in latest.groupings.items()}
+        self._timeline.remember(moment(at, groupings, names))
         return True
 
     def ask(self, *, epoch: int, now: float) -> Round:
         """Mark traffic, keep evidence, expire what is due, let every assessment ask, by the last snapshot.
-
-        Args:
-            epoch: the leader's.
-            now: seconds since the epoch.
 
         Raises:
             FenceRefused: a newer leader has written.

@@ -1,13 +1,15 @@
-"""Outcomes that are alike, together: what beliefs are made from.
+"""Outcomes that are alike, together: what estimates are made from.
 
-All that beliefs need of an outcome is its label cell, who asked, whether the prediction was right, the true
+All that estimates need of an outcome is its label cell, who asked, whether the prediction was right, the true
 class, and what forgetting leaves of it, which only ever is summed up. So a million outcomes are as many rows
 as there are different ones, and every sum is known by one number.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +27,17 @@ _CHALLENGER_BIT = _FIELD_BITS - 1
 """Highest of what was said: the settings allow 10,000 classes, which with `correct` fit the 15 below."""
 
 
-class OutcomeSums(NamedTuple):
+@dataclass(frozen=True)
+class Columns:
+    """Arrays of one length."""
+
+    def part(self, which: Flags | Indices) -> Self:
+        """Some of the rows, or all in another order."""
+        return type(self)(*(column[which] for column in vars(self).values()))
+
+
+@dataclass(frozen=True)
+class OutcomeSums(Columns):
     """Outcomes that are alike, together; columns [s].
 
     Attributes:
@@ -49,43 +61,13 @@ class OutcomeSums(NamedTuple):
     challenger: Floats
     whole: Floats
 
-    @classmethod
-    def of(cls, keys: Ints, counts: Indices, freshness: Floats, whole: Floats) -> Self:
-        """From keys and what was summed up [s]."""
-        said = keys & _FIELD
-        alone = said & ((1 << _CHALLENGER_BIT) - 1)
-        cells, sources = cells_and_sources(keys)
-        return cls(
-            cells=cells,
-            sources=sources,
-            correct=says_correct(keys).astype(np.float64),
-            true_classes=(alone >> 1).astype(np.intp) + NO_CLASS,
-            counts=counts,
-            freshness=freshness,
-            challenger=(said >> _CHALLENGER_BIT).astype(np.float64),
-            whole=whole,
-        )
-
-    def part(self, which: Flags) -> OutcomeSums:
-        """Some of the rows [s]."""
-        return OutcomeSums(
-            self.cells[which],
-            self.sources[which],
-            self.correct[which],
-            self.true_classes[which],
-            self.counts[which],
-            self.freshness[which],
-            self.challenger[which],
-            self.whole[which],
-        )
-
 
 class SumTallies:
     """Of every sum, how many outcomes count in it, and which these are; kept as outcomes come and go.
 
     Attributes:
         counts: outcomes in each [s].
-        marks: sum of their marks, modulo 2^64, which tells them from others [s].
+        marks: sum of their marks, modulo 2^64, which distinguishes them from others [s].
     """
 
     def __init__(self, length: int = 0) -> None:
@@ -93,12 +75,7 @@ class SumTallies:
         self.marks = np.zeros(length, dtype=np.uint64)
 
     def add(self, sums: Indices, marks: UInt64s) -> None:
-        """Count some outcomes.
-
-        Args:
-            sums: in which each counts [n].
-            marks: of each [n].
-        """
+        """Count some outcomes: the sum in which each counts, and its mark [n]."""
         more = int(sums.max(initial=-1)) + 1 - len(self.counts)
         if more > 0:
             self.counts = np.append(self.counts, np.zeros(more, dtype=np.int64))
@@ -107,16 +84,12 @@ class SumTallies:
         np.add.at(self.marks, sums, marks)
 
     def remove(self, sums: Indices, marks: UInt64s) -> None:
-        """Count some no more; arguments as of `add`."""
+        """Count some outcomes no more."""
         np.subtract.at(self.counts, sums, 1)
         np.subtract.at(self.marks, sums, marks)
 
     def keep(self, kept: Flags) -> None:
-        """Let go of some sums, and number the others without gaps.
-
-        Args:
-            kept: which stay [s].
-        """
+        """Let go of sums but these [s], and number those without gaps."""
         self.counts, self.marks = self.counts[kept], self.marks[kept]
 
     def same(self, others: SumTallies) -> Flags:
@@ -125,13 +98,7 @@ class SumTallies:
         return same
 
     def of_groups(self, sums: Flags, groups: Indices, group_count: int) -> SumTallies:
-        """The same of groups that some of the sums are in [G].
-
-        Args:
-            sums: which of them [s].
-            groups: group of each [s].
-            group_count: G.
-        """
+        """The same of groups [G] that some of the sums [s] are in; `groups` has the group of each sum."""
         found = SumTallies(group_count)
         np.add.at(found.counts, groups[sums], self.counts[sums])
         np.add.at(found.marks, groups[sums], self.marks[sums])
@@ -155,27 +122,81 @@ def sum_keys(
     return (cells.astype(np.int64) << _FIELD_BITS | sources) << _FIELD_BITS | said
 
 
-def says_correct(keys: Ints) -> Flags:
-    """Of every sum, whether its outcomes' predictions are right [s]."""
-    return (keys & 1).astype(np.bool_)
-
-
 def counting_in(which: Flags, sums: Codes) -> Indices:
-    """Which outcomes count in some of the sums, ascending.
-
-    Args:
-        which: of the sums [s].
-        sums: that every outcome counts in, -1 of one that counts in none [n].
-    """
+    """Which outcomes count in these sums [s], ascending; `sums` has the sum of each, or -1 [n]."""
     return np.flatnonzero(np.append(which, False)[sums])
 
 
-def cells_and_sources(keys: Ints) -> tuple[Indices, Indices]:
-    """Cell of every sum, and code of who asked [s]."""
-    return (keys >> 2 * _FIELD_BITS).astype(np.intp), (keys >> _FIELD_BITS & _FIELD).astype(np.intp)
+class LabelSums:
+    """Numbers the keys of sums, and knows how many labels count in each.
 
+    Attributes:
+        tallies: how many labels count in each, and which [sums].
+    """
 
-def with_cells(keys: Ints, cells: Ints) -> Ints:
-    """The same keys with other cells [s]."""
-    rest = (1 << 2 * _FIELD_BITS) - 1
-    return cells << 2 * _FIELD_BITS | keys & rest
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+        self._keys: Ints = np.zeros(0, np.int64)
+        self.tallies = SumTallies()
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def keys(self) -> Ints:
+        """Keys of all sums, in the order of their numbers [sums]."""
+        if more := len(self._numbers) - len(self._keys):
+            fresh = np.fromiter(islice(self._numbers, len(self._keys), None), np.int64, more)
+            self._keys = np.concatenate([self._keys, fresh])
+        return self._keys
+
+    @property
+    def cells(self) -> Indices:
+        """Label cell of every sum [sums]."""
+        return (self.keys >> 2 * _FIELD_BITS).astype(np.intp)
+
+    @property
+    def sources(self) -> Indices:
+        """Code of who asked, of every sum [sums]."""
+        return (self.keys >> _FIELD_BITS & _FIELD).astype(np.intp)
+
+    @property
+    def correct(self) -> Flags:
+        """Of every sum, whether its predictions are right [sums]."""
+        return (self.keys & 1).astype(np.bool_)
+
+    def summed(self, counts: Indices, freshness: Floats, whole: Floats) -> OutcomeSums:
+        """The sums in which outcomes count, with what was summed up of all [sums]."""
+        some = counts > 0
+        said = self.keys[some] & _FIELD
+        return OutcomeSums(
+            cells=self.cells[some],
+            sources=self.sources[some],
+            correct=self.correct[some].astype(np.float64),
+            true_classes=(said >> 1 & (1 << _CHALLENGER_BIT - 1) - 1).astype(np.intp) + NO_CLASS,
+            counts=counts[some],
+            freshness=freshness[some],
+            challenger=(said >> _CHALLENGER_BIT).astype(np.float64),
+            whole=whole[some],
+        )
+
+    def numbers(self, keys: Ints) -> Indices:
+        """Numbers of the sums with these keys [n]; of new ones, the next numbers."""
+        found, inverse = np.unique(keys, return_inverse=True)
+        numbers = [self._numbers.setdefault(key, len(self._numbers)) for key in found.tolist()]
+        return np.array(numbers, np.intp)[inverse.ravel()]
+
+    def keep(self, kept: Flags, cell_count: int) -> Flags:
+        """Let go of sums but these, and number those, and their cells, without gaps.
+
+        Returns:
+            Which of the label cells stay [cell_count].
+        """
+        keys, cells, rest = self.keys[kept], self.cells[kept], (1 << 2 * _FIELD_BITS) - 1
+        cells_kept: Flags = np.bincount(cells, minlength=cell_count) > 0
+        renumbered = (np.cumsum(cells_kept) - 1).astype(np.int64)
+        keys = renumbered[cells] << 2 * _FIELD_BITS | keys & rest
+        self._numbers = {key: number for number, key in enumerate(keys.tolist())}
+        self._keys = np.zeros(0, np.int64)
+        self.tallies.keep(kept)
+        return cells_kept

@@ -11,14 +11,12 @@ import numpy.typing as npt
 
 from service.domain.arrays import Codes, Indices
 from service.domain.cells import CellSpace
+from service.domain.groupings import ByClass
 from service.domain.request_order import request_place, request_places
-from service.monitoring.drawn_groups import DrawnGroups, drawn_group
-from service.monitoring.label_cells import LabelCells
-from service.monitoring.label_sources import LabelSources
-from service.monitoring.label_sums import LabelSums
-from service.monitoring.outcome_aggregates import NO_CLASS, sum_keys
+from service.monitoring.drawn_groups import DrawnGroups, SharedDraws, drawn_group
+from service.monitoring.label_encoding import LabelCells, LabelSources
+from service.monitoring.outcome_aggregates import NO_CLASS, LabelSums, sum_keys
 from service.monitoring.outcome_rows import NONE, OutcomeRows
-from service.monitoring.shared_draws import SharedDraws
 from service.store.facts import OutcomeEntry, Position, SharedDraw
 from service.store.records import Fact, Given
 
@@ -50,9 +48,6 @@ class OutcomeFold:
     them may have been of any vote. So may one where there is no traffic at all without votes. Either has a
     source of its own, which says that its labels stand for predictions of all votes.
 
-    Args:
-        space: what tells the model's predictions apart.
-
     Attributes:
         cells: label cells, which `place` numbers.
     """
@@ -60,7 +55,7 @@ class OutcomeFold:
     def __init__(self, space: CellSpace) -> None:
         self._space = space
         self._class_index = {name: i for i, name in enumerate(space.classes)}
-        by_class = any(g.kind == "predicted_class" for g in space.groupings.values())
+        by_class = any(isinstance(g, ByClass) for g in space.groupings.values())
         self._needs_classes = by_class or space.ensemble is not None
         self.cells = LabelCells(space)
         self._rows = OutcomeRows()
@@ -78,17 +73,14 @@ class OutcomeFold:
     def fold(self, entries: Sequence[OutcomeEntry | SharedDraw]) -> None:
         """Take in further entries, in the stream's order; they count after the next `place`."""
         outcomes: list[OutcomeEntry] = []
-        later: list[OutcomeEntry] = []
         for entry in entries:
             if isinstance(entry, SharedDraw):
-                self._take(outcomes, later)
-                outcomes, later = [], []
+                self._take(outcomes)
+                outcomes = []
                 self._share(entry)
             else:
-                later.append(entry)
-                if entry.of == entry.position:
-                    outcomes.append(entry)
-        self._take(outcomes, later)
+                outcomes.append(entry)
+        self._take(outcomes)
 
     def forget(self, first: Position) -> None:
         """Drop outcomes before this position of the stream, which has let go of them."""
@@ -128,9 +120,8 @@ class OutcomeFold:
     def place(self, *, votes_missing: bool = True) -> None:
         """Let all outcomes count in their sums, those too that came since the last time.
 
-        Args:
-            votes_missing: whether there is traffic without the votes that distinguish groups; only then is a
-                label without votes from after the first vote not of any vote.
+        Only while there is traffic without the votes that distinguish groups (`votes_missing`) is a label
+        without votes from after the first vote not of any vote.
         """
         rows, voted_from = self._rows, self._first_voted()
         if votes_missing != self._votes_missing or voted_from != self._voted_from:
@@ -146,9 +137,9 @@ class OutcomeFold:
             self._sum_up(np.arange(self._summed, len(rows)))
             self._summed = len(rows)
 
-    def _take(self, outcomes: Sequence[OutcomeEntry], entries: Sequence[OutcomeEntry]) -> None:
+    def _take(self, entries: Sequence[OutcomeEntry]) -> None:
         """Add outcomes, and let those entries that revise some do so."""
-        if outcomes:
+        if outcomes := [entry for entry in entries if entry.of == entry.position]:
             self._append(outcomes)
         for entry in entries:
             if entry.of == entry.position or self._revise(entry):
@@ -187,6 +178,7 @@ class OutcomeFold:
 
     def _append(self, outcomes: Sequence[OutcomeEntry]) -> None:
         facts, true_classes = [e.fact for e in outcomes], [e.label.true_class for e in outcomes]
+        said = list(zip(facts, true_classes, strict=True))
         index, space = self._class_index, self._space
         self._rows.extend(
             milliseconds=[e.position[0] for e in outcomes],
@@ -201,10 +193,8 @@ class OutcomeFold:
             score=[fact.score for fact in facts],
             source=[self._sources.code(self._sources.source(e.assessment, e.fact)) for e in outcomes],
             true_class=[index.get(name, NO_CLASS) for name in true_classes],
-            correct=[fact.predicted_class == name for fact, name in zip(facts, true_classes, strict=True)],
-            challenger=[
-                self._challenger_right(fact, name) for fact, name in zip(facts, true_classes, strict=True)
-            ],
+            correct=[fact.predicted_class == name for fact, name in said],
+            challenger=[self._challenger_right(fact, name) for fact, name in said],
             alive=np.ones(len(outcomes), dtype=np.bool_),
             sum=np.full(len(outcomes), NONE),
             place=request_places((fact.requested_at, fact.request_id) for fact in facts),
@@ -246,20 +236,17 @@ class OutcomeFold:
         facts = [(entry.of, entry.fact)]
         facts += [(draw.position, draw.fact) for draw in self._further.get(entry.of, ())]
         found = [(row, fact) for position, fact in facts if (row := self._rows.row(position)) is not None]
+        rows, name = self._rows, entry.label.true_class
         for row, fact in found:
-            self._relabel(row, fact, entry.label.true_class)
+            self._withdraw(np.array([row]))
+            rows["alive"][row] = bool(name)
+            rows["true_class"][row] = self._class_index.get(name, NO_CLASS)
+            rows["correct"][row] = fact.predicted_class == name
+            rows["challenger"][row] = self._challenger_right(fact, name)
+            if row < self._summed:
+                self._sum_up(np.array([row]))
+            self._stale += 1
         return bool(found)
-
-    def _relabel(self, row: int, fact: Fact, name: str) -> None:
-        rows = self._rows
-        self._withdraw(np.array([row]))
-        rows["alive"][row] = bool(name)
-        rows["true_class"][row] = self._class_index.get(name, NO_CLASS)
-        rows["correct"][row] = fact.predicted_class == name
-        rows["challenger"][row] = self._challenger_right(fact, name)
-        if row < self._summed:
-            self._sum_up(np.array([row]))
-        self._stale += 1
 
     def _remember(self, entry: OutcomeEntry) -> None:
         self._recent.pop(entry.of, None)
@@ -290,7 +277,7 @@ class OutcomeFold:
         self._sums.tallies.add(sums[counts], self._rows.marks(chosen[counts]))
 
     def _withdraw(self, chosen: Indices) -> None:
-        """Let some rows count in no sum; before what tells them from others is changed."""
+        """Let some rows count in no sum; before their marks change."""
         column = self._rows["sum"]
         counted = chosen[column[chosen] != NONE]
         self._sums.tallies.remove(column[counted], self._rows.marks(counted))

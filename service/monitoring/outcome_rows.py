@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from service.domain.arrays import Flags, Indices, Ints, UInt64s
-from service.monitoring.column_buffer import GrowingColumns
 from service.monitoring.outcome_aggregates import mixed
-from service.monitoring.shared_draws import outcome_keys
 from service.store.facts import Position
+
+_FEWEST = 64
+_GROWTH = 1.25
 
 NONE = -1
 """No predicted class, no sum."""
@@ -37,7 +42,61 @@ _COLUMNS = {
 """
 
 _SEQUENCE_BITS = 20
-"""Of a mark, before it is mixed, for the sequence number: a million entries a millisecond."""
+"""Of a key, or of a mark before it is mixed, for the sequence number: a million entries a millisecond."""
+
+
+class GrowingColumns:
+    """Named columns of equal length, which grow at their end and are forgotten from their beginning.
+
+    Invariant: there is room for a quarter more rows than there ever were at one time, whatever has come and
+    gone.
+    """
+
+    def __init__(self, types: Mapping[str, npt.DTypeLike]) -> None:
+        self._begin = 0
+        self._end = 0
+        self._room = _FEWEST
+        self._columns = {name: np.zeros(_FEWEST, dtype=kind) for name, kind in types.items()}
+
+    def __len__(self) -> int:
+        return self._end - self._begin
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        """The rows of one column [n]: a view, good for writing until rows are added or forgotten."""
+        return self._columns[name][self._begin : self._end]
+
+    def extend(self, **values: npt.ArrayLike) -> None:
+        """Add rows; every column is given, all of one length."""
+        count = len(np.asarray(next(iter(values.values()))))
+        if self._end + count > self._room:
+            self._make_room(count)
+        for name, column in self._columns.items():
+            column[self._end : self._end + count] = values[name]
+        self._end += count
+
+    def forget(self, count: int) -> None:
+        """Drop so many rows from the beginning."""
+        self._begin += count
+
+    def drop(self, rows: Indices) -> None:
+        """Drop some rows, wherever they stand."""
+        kept = np.delete(np.arange(len(self)), rows)
+        for name in self._columns:
+            self[name][: len(kept)] = self[name][kept]
+        self._end = self._begin + len(kept)
+
+    def _make_room(self, count: int) -> None:
+        """Move the rows to the front; to where there is more room, if they would soon not fit again."""
+        length = len(self)
+        wanted = int(_GROWTH * (length + count))
+        grows = wanted > self._room
+        self._room = max(self._room, wanted)
+        for name, column in self._columns.items():
+            kept = column[self._begin : self._end].copy()
+            if grows:
+                self._columns[name] = np.zeros(self._room, dtype=column.dtype)
+            self._columns[name][:length] = kept
+        self._begin, self._end = 0, length
 
 
 class OutcomeRows(GrowingColumns):
@@ -62,23 +121,16 @@ class OutcomeRows(GrowingColumns):
 
     def outcome_keys(self, rows: slice = slice(None)) -> Ints:
         """Positions as one number each, in the same order [n]."""
-        return outcome_keys(self["milliseconds"][rows], self["sequence"][rows])
+        keys: Ints = self["milliseconds"][rows] << _SEQUENCE_BITS | self["sequence"][rows]
+        return keys
 
     def marks(self, rows: Indices) -> UInt64s:
         """Which outcome each is, and whether it is right, as a number as good as random [n]."""
-        places = self["milliseconds"][rows] << _SEQUENCE_BITS | self["sequence"][rows]
-        return mixed(places << 1 | self["correct"][rows])
+        keys = self["milliseconds"][rows] << _SEQUENCE_BITS | self["sequence"][rows]
+        return mixed(keys << 1 | self["correct"][rows])
 
     def renumber(self, name: str, count: int) -> Flags:
-        """Number the codes of a column without gaps.
-
-        Args:
-            name: of the column.
-            count: codes before.
-
-        Returns:
-            Which codes are still used [count].
-        """
+        """Number the `count` codes of a column without gaps; which ones are still used [count]."""
         column = self[name]
         kept: Flags = np.bincount(column[column != NONE], minlength=count) > 0
         column[:] = np.append(np.cumsum(kept) - 1, NONE)[column]  # -1 is the last one, and stays

@@ -1,26 +1,66 @@
-"""The outcomes of one model, summed up for beliefs or one by one."""
+"""The outcomes of one model, summed up for estimates or one by one."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from service.domain.arrays import Codes, Flags, Floats, Indices
+from service.domain.arrays import Codes, Flags, Floats, Indices, UInt64s
 from service.domain.cells import FORMER_GROUPING, CellSpace
 from service.domain.request_order import Places
-from service.monitoring.change_discounting import ChangeMemory, PlacedOutcomes
-from service.monitoring.label_columns import LabelSequence, ScoredLabels
-from service.monitoring.label_sources import Source
-from service.monitoring.outcome_aggregates import NO_CLASS, OutcomeSums, SumTallies, counting_in
+from service.monitoring.change_discounting import ChangeMemory, OrderedOutcomes
+from service.monitoring.label_encoding import Source
+from service.monitoring.outcome_aggregates import NO_CLASS, Columns, OutcomeSums, SumTallies, counting_in
 from service.monitoring.outcome_fold import OutcomeFold
 from service.monitoring.outcome_rows import NONE
 from service.store.facts import OutcomeEntry
 
 
+@dataclass(frozen=True)
+class ScoredLabels(Columns):
+    """Labels with their scores, as columns [n].
+
+    Attributes:
+        cells: label cell of each.
+        predicted: index of the predicted class.
+        scores: of the predicted class.
+        sources: codes of who asked.
+        true_classes: index of the true class.
+        freshness: what forgetting leaves of each.
+    """
+
+    cells: Indices
+    predicted: Indices
+    scores: Floats
+    sources: Indices
+    true_classes: Indices
+    freshness: Floats
+
+
+@dataclass(frozen=True)
+class LabelSequence(Columns):
+    """Labels that one grouping asked for, as columns [n].
+
+    Attributes:
+        marks: of each, as good as random, which identify the outcome and whether it is right.
+        cells: label cell of each.
+        scores: of the predicted class.
+        correct: whether that is the true class.
+        predicted_at: when it was predicted, seconds since the epoch.
+        places: of their requests among all requests, as `service/domain/request_order.py` gives them.
+    """
+
+    marks: UInt64s
+    cells: Indices
+    scores: Floats
+    correct: Flags
+    predicted_at: Floats
+    places: Places
+
+
 class OutcomeLedger(OutcomeFold):
     """The outcomes of one model, to be read; see `OutcomeFold` for how they come and go.
-
-    Args:
-        space: what tells the model's predictions apart.
 
     Attributes:
         changes: what earlier rounds found of changes.
@@ -38,35 +78,27 @@ class OutcomeLedger(OutcomeFold):
         """Who asked, in the order of the codes in `sums`."""
         return self._sources.all
 
-    def asked_for(self, grouping: str) -> Flags:
-        """Of every code in `sums`, whether the labels were drawn for a grouping [sources].
+    def is_drawn_for(self, grouping: str) -> Flags:
+        """Of every code in `sums`, whether the labels were drawn for a grouping [sources]."""
+        return np.array([grouping in source.groupings for source in self.sources], np.bool_)
 
-        Args:
-            grouping: its name.
-        """
-        return self._sources.drawn_for(grouping)
-
-    def drawn_by_value(self, grouping: str) -> Flags:
-        """Of every code in `sums`, whether the labels were drawn from the groups of their values [sources].
-
-        Args:
-            grouping: its name.
-        """
-        return self._sources.by_value(grouping)
+    def is_drawn_by_value(self, grouping: str) -> Flags:
+        """Of every code in `sums`, whether labels were drawn from the groups of their values [sources]."""
+        return np.array([grouping in source.by_value for source in self.sources], np.bool_)
 
     @property
-    def evenly_asked(self) -> Flags:
+    def has_known_density(self) -> Flags:
         """Of every code in `sums`, whether it is still known how densely its labels were asked for [sources].
 
         It is not of those whose grouping is configured no more, under whatever name, nor of those that were
         aimed by votes of a challenger, or an ensemble, that is none any more.
         """
-        return ~self.asked_for(FORMER_GROUPING)
+        return ~self.is_drawn_for(FORMER_GROUPING)
 
     @property
     def of_any_vote(self) -> Flags:
         """Of every code in `sums`, whether its labels stand for predictions of all votes [sources]."""
-        return self._sources.of_any_vote
+        return np.array([source.any_vote for source in self.sources], np.bool_)
 
     @property
     def recent(self) -> list[OutcomeEntry]:
@@ -94,7 +126,7 @@ class OutcomeLedger(OutcomeFold):
             at: seconds since the epoch.
             decay: how fast labels lose weight, 1/s.
             factors: what changes leave of every row, if not all of all [rows].
-            since: leaves out what was predicted before, if given; seconds since the epoch.
+            since: leaves out what was predicted before; seconds since the epoch.
         """
         rows = self._rows
         # Those that count in no sum are counted in front of the others, and cut off.
@@ -122,23 +154,14 @@ class OutcomeLedger(OutcomeFold):
             if factors is not None:
                 fresh *= factors
                 freshness = _summed(slots, fresh, length)[1:]
-        some = counts > 0
-        return OutcomeSums.of(self._sums.keys[some], counts[some], freshness[some], whole[some])
+        return self._sums.summed(counts, freshness, whole)
 
     def by_epoch(
         self, epochs: Indices, count: int, *, at: float, decay: float, factors: Floats | None = None
     ) -> tuple[Floats, Floats]:
         """What age leaves of the labels of every sum by epoch, and what is left after changes [some sums, E].
 
-        Args:
-            epochs: of every row [rows].
-            count: number of epochs.
-            at: seconds since the epoch.
-            decay: how fast labels lose weight, 1/s.
-            factors: what changes leave of every row, if not all of all [rows].
-
-        Returns:
-            Of the same sums as `sums`, in their order.
+        Of the same sums as `sums`, with the same arguments, in their order; `epochs` has that of every row.
         """
         rows = self._rows
         slots = rows["sum"].astype(np.intp) + 1
@@ -158,15 +181,8 @@ class OutcomeLedger(OutcomeFold):
         """When predictions were made, seconds since the epoch [rows]."""
         return np.asarray(self._rows["predicted_at"], np.float64)
 
-    def placed(self, *, at: float) -> PlacedOutcomes:
-        """The outcomes that count, one by one, with the labels that had been given by then.
-
-        Args:
-            at: seconds since the epoch.
-
-        Returns:
-            Views, good until the ledger changes.
-        """
+    def outcomes(self, *, at: float) -> OrderedOutcomes:
+        """The outcomes that count, with the labels given by then; views, good until the ledger changes."""
         sums: Codes = self._rows["sum"]
         tallies = self._sums.tallies
         if (self.last_label_at or 0.0) > at:
@@ -174,7 +190,7 @@ class OutcomeLedger(OutcomeFold):
             there = np.flatnonzero(sums != NONE)
             tallies = SumTallies(len(self._sums))
             tallies.add(sums[there], self._rows.marks(there))
-        return PlacedOutcomes(
+        return OrderedOutcomes(
             sums=sums,
             predicted_at=self._rows["predicted_at"],
             cells=self._sums.cells,
@@ -183,16 +199,11 @@ class OutcomeLedger(OutcomeFold):
             tallies=tallies,
         )
 
-    def scored(self, *, at: float, decay: float) -> ScoredLabels:
-        """The outcomes that count, one by one, with the labels that had been given by then.
-
-        Args:
-            at: seconds since the epoch.
-            decay: how fast labels lose weight, 1/s.
-        """
+    def scored_labels(self, *, at: float, decay: float) -> ScoredLabels:
+        """The outcomes that count, with the labels given by then, which lose weight at `decay`, 1/s."""
         rows = self._rows
-        told = (rows["true_class"] != NO_CLASS) & (rows["given_at"] <= at)
-        chosen = np.flatnonzero((rows["sum"] != NONE) & told)
+        has_label = (rows["true_class"] != NO_CLASS) & (rows["given_at"] <= at)
+        chosen = np.flatnonzero((rows["sum"] != NONE) & has_label)
         of = rows["sum"][chosen]
         age = np.maximum(at - rows["predicted_at"][chosen], 0.0)
         return ScoredLabels(
@@ -204,15 +215,10 @@ class OutcomeLedger(OutcomeFold):
             freshness=np.exp(-decay * age),
         )
 
-    def asked_by(self, grouping: str, cells: Flags | None = None) -> LabelSequence:
-        """The outcomes that count and that a grouping's assessments asked for, one by one.
-
-        Args:
-            grouping: its name.
-            cells: in which cells, if not in all [cells].
-        """
+    def label_sequence(self, grouping: str, cells: Flags | None = None) -> LabelSequence:
+        """The outcomes that count and that a grouping's assessments asked for; in some of all [cells]."""
         rows, of_sums = self._rows, self._sums.cells
-        asked = self.asked_for(grouping)[self._sums.sources]
+        asked = self.is_drawn_for(grouping)[self._sums.sources]
         chosen = counting_in(asked if cells is None else asked & cells[of_sums], rows["sum"])
         return LabelSequence(
             marks=self._rows.marks(chosen),
@@ -240,11 +246,7 @@ class OutcomeLedger(OutcomeFold):
         return self._drawn.first_places(self._shared.first_places(self._rows.outcome_keys()))
 
     def place_before(self, count: int) -> int:
-        """The highest place among the requests of the first outcomes; 0 of none.
-
-        Args:
-            count: how many of the outcomes that came first.
-        """
+        """The highest place among the requests of the `count` first outcomes; 0 of none."""
         own = int(self._rows["place"][:count].max(initial=0))
         return max(own, self._shared.last_place(self._rows.outcome_keys(slice(count))))
 
@@ -253,19 +255,16 @@ class OutcomeLedger(OutcomeFold):
         """How many outcomes there are, retracted ones included."""
         return len(self._rows)
 
-    def tallied(self, grouping: str, groups: Indices, group_count: int) -> SumTallies:
-        """How many outcomes there are in every group of those, and which [G].
+    def tallies(self, grouping: str, groups: Indices, group_count: int) -> SumTallies:
+        """How many outcomes a grouping's assessments asked for in every group, and which [G].
 
-        Args:
-            grouping: whose assessments asked for them.
-            groups: group of every label cell, or `group_count` of one that is in none [cells].
-            group_count: G.
+        `groups` has the group of every label cell, or `group_count` of one that is in none [cells].
         """
         of_sums = groups[self._sums.cells]
-        asked = self.asked_for(grouping)[self._sums.sources] & (of_sums < group_count)
+        asked = self.is_drawn_for(grouping)[self._sums.sources] & (of_sums < group_count)
         return self._sums.tallies.of_groups(asked, of_sums, group_count)
 
-    def given(self, since: float) -> tuple[Floats, Flags]:
+    def labels_since(self, since: float) -> tuple[Floats, Flags]:
         """Labels given from then on: when, and whether they say that the prediction is right [n]."""
         chosen = np.flatnonzero((self._rows["given_at"] >= since) & (self._rows["sum"] != NONE))
         return self._rows["given_at"][chosen], self._rows["correct"][chosen]

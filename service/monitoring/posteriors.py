@@ -1,4 +1,4 @@
-"""Facts -> beliefs about the groups of every grouping, by the labels that were there at a time (pure)."""
+"""Posteriors of the groups of every grouping, by the labels that were known at a time (pure)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import numpy as np
 
 from service.config.model import ModelSettings
 from service.domain.arrays import Floats, Indices
-from service.domain.cells import ALL, POSITIVE_SCORE
+from service.domain.groupings import ALL, ByClass, ByPositiveScore, Grouping
 from service.monitoring.anytime_tests import GroupingEvidence
-from service.monitoring.change_discounting import AskedGrouping, Forgotten, Relearned, forgotten
-from service.monitoring.evidence_base import OTHERS_SAY
+from service.monitoring.change_discounting import AskedGrouping, ChangeDiscounts, Relearned, discount_changes
 from service.monitoring.group_index import GroupIndex, Groups
-from service.monitoring.grouping_snapshot import GroupingSnapshot, Pace, confusion_snapshot, grouping_snapshot
-from service.monitoring.label_weights import LabelEpochs, select_counting, weighed
+from service.monitoring.grouping_snapshot import GroupingSnapshot, confusion_snapshot, grouping_snapshot
+from service.monitoring.label_weights import DrawnLabels, LabelEpochs, label_weights
 from service.monitoring.outcome_aggregates import OutcomeSums
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
@@ -28,8 +27,8 @@ _LEAST_KEPT = 1e-6
 
 
 @dataclass(frozen=True)
-class KnownLabels:
-    """The labels that were there at a time.
+class WeightedLabels:
+    """The labels that were known at a time.
 
     Attributes:
         labels: as columns, weighted; their cells are label cells.
@@ -47,27 +46,28 @@ class KnownLabels:
     relearned: Mapping[str, Mapping[str, Relearned]]
     changed: Mapping[str, Floats] = field(default_factory=dict)
 
+    def of(self, grouping: Grouping) -> Labels:
+        """Those that say something of the groups of a grouping, weighted for these."""
+        return self.by_votes if grouping.is_by_votes else self.labels
 
-def labels_of(
+
+def weigh_labels(
     index: GroupIndex,
     ledger: OutcomeLedger,
     *,
     decay: float,
     run_length: float | None,
     now: float,
-) -> KnownLabels:
+) -> WeightedLabels:
     """The outcomes that were known at a time, weighted by the balance heuristic, their age and changes since.
 
-    Args:
-        index: groups of the model.
-        ledger: its outcomes.
-        decay: how fast labels lose weight, 1/s.
-        run_length: labels of a group from one change to the next; None where changes are not looked for.
-        now: seconds since the epoch.
+    Labels lose weight at a rate of `decay`, 1/s; of a group, `run_length` come from one change to the next,
+    and changes are not sought without it.
     """
     changes = _changes(index, ledger, run_length, now)
     sums = ledger.sums(at=now, decay=decay, factors=changes.factors)
-    counting = select_counting(index, ledger, cells=sums.cells, sources=sums.sources)
+    drawn = DrawnLabels(index, ledger, sums.cells, sums.sources)
+    counting = drawn.counting()
     sums = sums.part(counting)
     epochs = None
     if index.history is not None:
@@ -75,50 +75,36 @@ def labels_of(
         whole, left = ledger.by_epoch(of_rows, count, at=now, decay=decay, factors=changes.factors)
         epochs = LabelEpochs(whole[counting], left[counting], changes.regions)
     asked: Counter[str] = Counter()
-    counts = np.bincount(sums.sources, weights=sums.counts, minlength=len(ledger.sources)).astype(np.intp)
-    for source, count in zip(ledger.sources, counts.tolist(), strict=True):
+    counts = np.bincount(sums.sources, weights=sums.counts).astype(np.intp).tolist()
+    for source, count in zip(ledger.sources, counts, strict=False):  # the last ones may have none
         if count:
             asked.update(dict.fromkeys(source.groupings, count))
-    told = weighed(
-        index,
-        ledger,
-        cells=sums.cells,
-        sources=sums.sources,
-        freshness=sums.freshness,
-        kept=None if changes.factors is None else partial(_kept, changes, sums),
-        epochs=epochs,
-    )
+    kept = None if changes.factors is None else partial(_kept, changes, sums)
+    weighed = label_weights(drawn.part(counting), sums.freshness, kept=kept, epochs=epochs)
     labels = Labels(
         sums.cells,
         sums.correct,
-        told.weights,
+        weighed.weights,
         sums.freshness,
         sums.true_classes,
         sums.counts,
         None if index.space.challenge is None else sums.challenger,
     )
-    by_votes = labels if told.voted is None else labels.part(told.voted, told.weights_by_votes)
-    return KnownLabels(
+    by_votes = labels if weighed.voted is None else labels.part(weighed.voted, weighed.weights_by_votes)
+    return WeightedLabels(
         labels, by_votes, int(sums.counts.sum()), dict(asked), changes.relearned, changes.changed
     )
 
 
-def known_labels(
+def weigh_model_labels(
     settings: ModelSettings, index: GroupIndex, ledger: OutcomeLedger, *, now: float
-) -> KnownLabels:
-    """The same, weighted as a model's settings want it.
-
-    Args:
-        settings: of the model.
-        index: its groups.
-        ledger: its outcomes.
-        now: seconds since the epoch.
-    """
+) -> WeightedLabels:
+    """The same, weighted as a model's settings want it."""
     decay, run_length = settings.label_decay_per_second, settings.change_run_length
-    return labels_of(index, ledger, decay=decay, run_length=run_length, now=now)
+    return weigh_labels(index, ledger, decay=decay, run_length=run_length, now=now)
 
 
-def _kept(changes: Forgotten, sums: OutcomeSums, members: Indices, any_vote: bool) -> Floats | None:
+def _kept(changes: ChangeDiscounts, sums: OutcomeSums, members: Indices, any_vote: bool) -> Floats | None:
     """What changes leave of the labels of one source, on average over cells that changed alike [cells]."""
     regions = changes.regions_of_any_vote if any_vote else changes.regions
     if regions is None:
@@ -130,10 +116,12 @@ def _kept(changes: Forgotten, sums: OutcomeSums, members: Indices, any_vote: boo
     return np.maximum(share, _LEAST_KEPT)[regions]
 
 
-def _changes(index: GroupIndex, ledger: OutcomeLedger, run_length: float | None, now: float) -> Forgotten:
+def _changes(
+    index: GroupIndex, ledger: OutcomeLedger, run_length: float | None, now: float
+) -> ChangeDiscounts:
     """What changes leave of every outcome."""
     if run_length is None:
-        return Forgotten(None, {})
+        return ChangeDiscounts(None, {})
     sources: dict[str, list[int]] = {}
     for code, source in enumerate(ledger.sources):
         for grouping in source.groupings:
@@ -144,37 +132,37 @@ def _changes(index: GroupIndex, ledger: OutcomeLedger, run_length: float | None,
             index[name].names,
             _looked_at(index, ledger, name),
             sources[name],
-            np.flatnonzero(ledger.of_any_vote).tolist() if grouping.kind in OTHERS_SAY else (),
+            np.flatnonzero(ledger.of_any_vote).tolist() if grouping.is_by_votes else (),
         )
         for name, grouping in index.space.groupings.items()
         if name in sources
     ]
-    return forgotten(ledger.placed(at=now), asked, run_length=run_length, memory=ledger.changes)
+    return discount_changes(ledger.outcomes(at=now), asked, run_length=run_length, memory=ledger.changes)
 
 
 def _looked_at(index: GroupIndex, ledger: OutcomeLedger, grouping: str) -> Indices:
-    """Group of every label cell, in which changes are looked for; the number of groups of others [cells].
+    """Group of every label cell, in which changes are sought; the number of groups of others [cells].
 
     None in `OTHER` where labels of values are in it that were drawn while these had rows.
     """
     numbers = index[grouping].numbers
     folded = index.folded(grouping)
-    if folded.any() and ledger.drawn_by_value(grouping).any():
+    if folded.any() and ledger.is_drawn_by_value(grouping).any():
         numbers = np.where(numbers == numbers[folded][0], len(index[grouping].names), numbers)
     return numbers
 
 
-def believed_groupings(
+def assess_groupings(
     *,
     settings: ModelSettings,
     index: GroupIndex,
     probability_sums: Mapping[int, Floats],
     ledger: OutcomeLedger,
     at: float,
-    known: KnownLabels | None = None,
+    known: WeightedLabels | None = None,
     evidence: Mapping[str, GroupingEvidence] | None = None,
 ) -> dict[str, GroupingSnapshot]:
-    """Beliefs about the groups of every grouping that has traffic, by the labels that were there at a time.
+    """Estimates of the groups of every grouping that has traffic, by the labels that were known at a time.
 
     Args:
         settings: of the model.
@@ -182,71 +170,59 @@ def believed_groupings(
         probability_sums: weighted sums of class probabilities, by predicted class.
         ledger: its outcomes.
         at: seconds since the epoch.
-        known: the labels that were there then, if they have been looked at already.
+        known: the labels that were there then, if they are weighted already.
         evidence: about the groups of groupings that asked for labels.
     """
     proven = evidence or {}
-    known = known or known_labels(settings, index, ledger, now=at)
-    pace = Pace(
-        labels_per_second=sum(
-            assessment.budget.labels / (assessment.budget.per_days * 86_400)
-            for assessment in settings.assessments.values()
-            if assessment.budget.per_days is not None
-        ),
-        labels=known.count,
-        decay=settings.label_decay_per_second,
-    )
-    told: dict[str, GroupingSnapshot] = {}
-    for name, grouping in index.space.groupings.items():
-        groups = index[name]
-        if not groups.names:
-            continue
-        labels = known.by_votes if grouping.kind in OTHERS_SAY else known.labels
-        beliefs = assess_groups(
-            groups, index.cells.bins, labels, prior=settings.prior, changed=known.changed.get(name)
+    known = known or weigh_model_labels(settings, index, ledger, now=at)
+    groupings = {name: grouping for name, grouping in index.space.groupings.items() if index[name].names}
+    beliefs = {
+        name: assess_groups(
+            index[name],
+            index.cells.bins,
+            known.of(grouping),
+            prior=settings.prior,
+            changed=known.changed.get(name),
         )
-        confusion = None
-        if grouping.kind == "predicted_class":
-            confusion = confusion_snapshot(
-                groups.names,
-                beliefs,
-                settings,
-                groups=groups,
-                labels=known.labels,
-                probability_sums=probability_sums,
-            )
-        told[name] = grouping_snapshot(
-            groups.names,
-            grouping.kind,
-            beliefs,
+        for name, grouping in groupings.items()
+    }
+    if settings.prior == "learned" and ALL in groupings:
+        # Within the groups of the grouping by which most labels were asked, labels are a random sample, so it
+        # knows best. Under a fixed prior, which cannot learn that all groups are off alike, its sum over
+        # groups would be biased.
+        most = _most_asked(groupings, beliefs, known)
+        if most != ALL:
+            beliefs[ALL] = replace(beliefs[ALL], accuracy=beliefs[most].overall)
+    return {
+        name: grouping_snapshot(
+            grouping,
+            index[name],
+            beliefs[name],
             settings,
-            pace=pace,
-            confusion=confusion,
-            missed=groups.missed,
-            positive=_positive_scores(index) if name == POSITIVE_SCORE else None,
+            label_count=known.count,
+            confusion=confusion_snapshot(
+                index[name], beliefs[name], settings, labels=known.labels, probability_sums=probability_sums
+            )
+            if isinstance(grouping, ByClass)
+            else None,
+            positive=_positive_scores(index, grouping) if isinstance(grouping, ByPositiveScore) else None,
             evidence=proven.get(name),
             relearned=known.relearned.get(name, {}),
         )
-    _tell_overall(told, settings, known, pace)
-    return told
+        for name, grouping in groupings.items()
+    }
 
 
 def assess_groups(
     groups: Groups, bins: Indices, labels: Labels, *, prior: PriorName, changed: Floats | None = None
 ) -> GroupingBeliefs:
-    """Beliefs about every group of a grouping, from its own table of traffic.
+    """Posterior of every group of a grouping, from its own traffic, and all labels of the model.
 
-    Labels without a group are left out.
-
-    Args:
-        groups: of the grouping.
-        bins: score bin of every label cell [cells].
-        labels: all labels of the model, whoever asked for them.
-        prior: name of the prior.
-        changed: probability that every group has changed, if it was looked for [G].
+    Labels without a group are left out. `bins` has the score bin of every label cell [cells], `changed` the
+    probability that every group has changed, if changes were sought [G].
     """
     count, bin_count = groups.weights.shape
-    grouped = groups.there[labels.cells]
+    grouped = groups.has_group[labels.cells]
     if not grouped.all():
         labels = labels.part(grouped, labels.weights)
     return assess_grouping(
@@ -261,12 +237,11 @@ def assess_groups(
     )
 
 
-def _positive_scores(index: GroupIndex) -> Floats:
+def _positive_scores(index: GroupIndex, grouping: ByPositiveScore) -> Floats:
     """Mean score of the positive class in every group by it that has traffic [G]."""
     space, whole = index.space, index.traffic.whole
-    names, groups = space.class_groups(POSITIVE_SCORE) or ([], np.zeros((0, 0), np.intp))
-    is_positive = np.array([name == space.groupings[POSITIVE_SCORE].positive for name in space.classes])
-    own = np.repeat(is_positive, space.bin_count)
+    names, groups = grouping.class_groups(space.classes, space.score_edges)
+    own = np.repeat([name == grouping.positive for name in space.classes], space.bin_count)
     weights, sums = whole.weights[0], whole.score_sums[0]
     of, count = groups.ravel(), len(names)
     positive = np.bincount(of, weights=np.where(own, sums, weights - sums), minlength=count)
@@ -275,38 +250,16 @@ def _positive_scores(index: GroupIndex) -> Floats:
     return positive[present] / total[present]
 
 
-def _tell_overall(
-    groupings: dict[str, GroupingSnapshot], settings: ModelSettings, known: KnownLabels, pace: Pace
-) -> None:
-    """Take the accuracy over all traffic from the grouping by which most labels were asked.
-
-    Within its groups those labels are a random sample, so it knows best. Under a fixed prior, which cannot
-    learn that all groups are off alike, its sum over groups would be biased.
-    """
-    most = _most_asked(groupings, known)
-    if settings.prior == "learned" and most != ALL and ALL in groupings:
-        everything = groupings[ALL]
-        beliefs = replace(everything.beliefs, accuracy=groupings[most].beliefs.overall)
-        groupings[ALL] = grouping_snapshot(
-            everything.groups,
-            everything.kind,
-            beliefs,
-            settings,
-            pace=pace,
-            missed=everything.missed,
-            evidence=everything.evidence,
-            relearned=everything.relearned,
-        )
-
-
-def _most_asked(groupings: Mapping[str, GroupingSnapshot], known: KnownLabels) -> str:
+def _most_asked(
+    groupings: Mapping[str, Grouping], beliefs: Mapping[str, GroupingBeliefs], known: WeightedLabels
+) -> str:
     """The grouping by which most labels were asked.
 
     Where labels say nothing of groups by votes, fewer may be asked by another grouping, which knows more.
     """
     asked = [name for name in groupings if name in known.asked]
-    kinds = [asked]
+    parts = [asked]
     if known.by_votes is not known.labels:
-        kinds = [[n for n in asked if (groupings[n].kind in OTHERS_SAY) == votes] for votes in (False, True)]
-    most = [max(names, key=lambda name: known.asked[name]) for names in kinds if names]
-    return min(most, key=lambda name: float(groupings[name].beliefs.overall.variance()[0]), default=ALL)
+        parts = [[name for name in asked if groupings[name].is_by_votes == votes] for votes in (False, True)]
+    most = [max(names, key=lambda name: known.asked[name]) for names in parts if names]
+    return min(most, key=lambda name: float(beliefs[name].overall.variance()[0]), default=ALL)

@@ -25,13 +25,7 @@ def prominent_groups(
 
     Those that alert come first, then, in turn, the least accurate and those with the widest intervals for
     their traffic. A group that is named `OTHER` never is prominent where there are more than the limit.
-
-    Args:
-        name: of the grouping.
-        grouping: its estimates.
-        drift: of the model, where there is a reference.
-        limit: groups at most.
-        before: names of those that were prominent before.
+    Groups that were prominent `before` are preferred.
     """
     if len(grouping.groups) <= limit:
         return np.arange(len(grouping.groups))
@@ -56,13 +50,8 @@ def first_places(
 ) -> Indices:
     """Groups that come first, ascending [limit]; fewer where one of them is named `OTHER`.
 
-    Args:
-        names: of the groups, more than the limit [G].
-        mean: of accuracy [G].
-        uncertainty: width of its interval times share of traffic [G].
-        alerts: whether an alert would name it [G].
-        limit: groups at most.
-        before: names of those that came first before.
+    By their mean accuracy, the width of its interval times their share of traffic, and whether an alert would
+    name them [G].
     """
     worst, unknown = _ranks(mean), _ranks(-uncertainty)
     place = np.minimum(2 * worst, 2 * unknown + 1)

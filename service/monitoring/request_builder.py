@@ -1,19 +1,118 @@
-"""Label requests in the making: what a labeller is told, and what is remembered of it."""
+"""Label requests in the making: items drawn from the pools, the vendor, and the message to the labeller."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from service.config.assessments import AssessmentSettings
-from service.monitoring.pool_sampler import Pooled
-from service.monitoring.vendor_routing import VendorAssignment
-from service.store.records import Fact, encode_json, encode_packed
+from service.domain.sketch import EMPTY_SKETCH, Sketch, merged_order
+from service.store.records import Fact, PoolRecord, decode_pool_record, encode_json, encode_packed
 from service.store.request_registry import request_id_of
-from service.store.requests import Draw, Due, OpenRequest, Renewal
+from service.store.requests import Draw, Due, OpenRequest, Renewal, RequestStore
+from service.store.shards import pool_field, split_drawn_entry
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """One pooled item, and where it is."""
+
+    partition: int
+    field: bytes
+    item_hash: int
+    record: PoolRecord
+
+
+class Drawer:
+    """Draws items of one grouping's groups from the pools of all shards, each item at most once.
+
+    The union of the shards' items is no random sample, but its items above the bounds of all shards are, in
+    the order of their priorities. So the next item in this order is drawn, or none: a group whose items are
+    used up waits for further predictions.
+    """
+
+    def __init__(self, requests: RequestStore, partitions: Sequence[int], pool_id: str) -> None:
+        self._requests = requests
+        self._partitions = partitions
+        self._pool_id = pool_id
+        self._orders: dict[str, list[tuple[int, int]]] = {}
+        self._used_up: set[str] = set()
+
+    def draw(self, groups: Sequence[str]) -> list[Pooled | None]:
+        """The next item of every group that is named, None where a group has to wait.
+
+        Raises:
+            Unavailable: Redis cannot answer now.
+        """
+        self._read([group for group in dict.fromkeys(groups) if group not in self._orders])
+        places = [self._orders[group].pop() if self._orders[group] else None for group in groups]
+        records = iter(self._requests.items([place for place in places if place is not None]))
+        found: list[Pooled | None] = []
+        for group, place in zip(groups, places, strict=True):
+            encoded = None if place is None else next(records)
+            if encoded is None:
+                # It may have left the pool since it was read; what is behind it is not the next one.
+                self._used_up.add(group)
+            if place is None or encoded is None or group in self._used_up:
+                found.append(None)
+            else:
+                field = pool_field(self._pool_id, group)
+                found.append(Pooled(place[0], field, place[1], decode_pool_record(encoded)))
+        return found
+
+    def _read(self, groups: Sequence[str]) -> None:
+        """Partition and hash of the items of some groups, the next one last, where pop() takes it."""
+        if not groups:
+            return
+        fields = [pool_field(self._pool_id, group) for group in groups]
+        replies = self._requests.pooled(self._partitions, fields)
+        # For whatever group: its value may have lost its row since, and its pool gone to `OTHER`.
+        drawn = {split_drawn_entry(entry)[::2] for _, entries in replies for entry in entries}
+        for at, group in enumerate(groups):
+            encoded = [sketches[at] for sketches, _ in replies]
+            sketches = [EMPTY_SKETCH if one is None else Sketch.decode(one) for one in encoded]
+            self._orders[group] = [
+                (self._partitions[shard], item)
+                for _, item, shard in reversed(merged_order(sketches))
+                if (self._pool_id, item) not in drawn
+            ]
+
+
+class VendorAssignment:
+    """Assigns label requests to vendors: a keyed hash decides, so every replica decides alike.
+
+    Weighted rendezvous hashing with logarithms (Schindelhauer and Schomaker, Weighted distributed hash
+    tables, SPAA 2005): a vendor's hash is a number u that is uniform in (0, 1), and the highest -share / ln u
+    is asked. Each vendor is the highest in proportion to its share; when one comes, goes or changes its
+    share, requests move to it or from it alone.
+
+    Args:
+        shares: positive weights of the vendors that may be asked; empty where there are none.
+        hash_key: of the deployment, 16 bytes: who does not hold it cannot choose item ids for a vendor.
+    """
+
+    def __init__(self, shares: Mapping[str, float], hash_key: bytes) -> None:
+        self._shares = dict(shares)
+        self._hash_key = hash_key
+
+    def vendor(self, request_id: str, attempt: int) -> str:
+        """The vendor that an attempt of a request, counted from 1, is sent to; empty where there are none."""
+        return max(self._shares, key=lambda vendor: self._score(request_id, attempt, vendor), default="")
+
+    def _score(self, request_id: str, attempt: int, vendor: str) -> tuple[float, str]:
+        return -self._shares[vendor] / math.log(self._uniform(request_id, attempt, vendor)), vendor
+
+    def _uniform(self, request_id: str, attempt: int, vendor: str) -> float:
+        """A number in (0, 1), neither end included; so its logarithm is below 0."""
+        text = msgspec.json.encode([request_id, attempt, vendor])
+        hashed = hashlib.blake2b(text, key=self._hash_key, digest_size=8, person=b"assignment").digest()
+        return ((int.from_bytes(hashed) >> 12) + 0.5) / 2**52
 
 
 def request_of(
@@ -29,19 +128,9 @@ def request_of(
     assignment: VendorAssignment,
     now: float,
 ) -> Draw:
-    """A pooled item turned into a request; it does not tell the prediction, unless configured.
+    """A pooled item turned into a request; it does not reveal the prediction, unless configured.
 
-    Args:
-        item: drawn from the pool.
-        model: whose prediction it is.
-        classes: that the labeller chooses from.
-        assessment: who asks.
-        settings: the assessment's.
-        group: that it was drawn for.
-        voters: by whose votes, if by any.
-        definition: what the grouping that is asked for is by (`service/domain/grouping_fingerprints.py`).
-        assignment: which vendor is asked.
-        now: seconds since the epoch.
+    It was drawn for a group of a grouping with this `Grouping.definition`, and by whose votes, if by any.
     """
     record = item.record
     deadline = now + settings.lease_seconds
@@ -106,11 +195,7 @@ def renewal_of(
 ) -> Renewal:
     """What becomes of a request whose deadline has passed: another attempt, or its end.
 
-    Args:
-        due: the request.
-        settings: of its assessment; None if that is not configured any more.
-        assignment: which vendor is asked.
-        now: seconds since the epoch.
+    It ends if its assessment is configured no more, and has no settings.
     """
     if settings is None or due.open.attempt >= settings.max_attempts:
         return Renewal(due)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +11,9 @@ from service.config.assessments import AssessmentSettings
 from service.config.model import ModelSettings
 from service.domain.cells import AGREE, DISAGREE, CellSpace
 from service.domain.grouping_fingerprints import definitions
-from service.monitoring.acquisition import Aim, Standing, named_groups, standing
-from service.monitoring.pool_sampler import Drawer, Pooled
-from service.monitoring.request_builder import renewal_of, request_of
+from service.monitoring.acquisition import AcquisitionState, Aim, acquisition_state, select_groups
+from service.monitoring.request_builder import Drawer, Pooled, VendorAssignment, renewal_of, request_of
 from service.monitoring.snapshot import ModelSnapshot
-from service.monitoring.vendor_routing import VendorAssignment
 from service.store.facts import TrafficFacts
 from service.store.requests import Draw, RequestStore
 
@@ -42,18 +40,12 @@ class Round:
     reissued: int
 
 
-class RequestIssuer:
-    """Asks for labels of one model.
+_DrawItems = Callable[[Sequence[str]], list[Draw | None]]
+"""Makes a request of the next item of every group that is named; None where its pool has none."""
 
-    Args:
-        model: its name.
-        settings: its settings.
-        space: its cells.
-        requests: its label requests.
-        pool_ids: ids of pools, by the grouping that asks.
-        rng: for Thompson sampling.
-        assignment: which vendor is asked.
-    """
+
+class RequestIssuer:
+    """Asks for labels of one model; `pool_ids` has the ids of pools, by the grouping that asks."""
 
     def __init__(
         self,
@@ -78,13 +70,9 @@ class RequestIssuer:
     def play(
         self, snapshot: ModelSnapshot | None, traffic: TrafficFacts | None, *, epoch: int, now: float
     ) -> Round:
-        """Expire what is due, then let every assessment ask.
+        """Expire what is due, then let every assessment ask, by a snapshot and the traffic that it is of.
 
-        Args:
-            snapshot: by which; None before the first, when nothing is asked.
-            traffic: the facts that the snapshot was taken from.
-            epoch: the leader's.
-            now: seconds since the epoch.
+        Before the first snapshot nothing is asked. `epoch` is the leader's.
 
         Raises:
             FenceRefused: a newer leader has written.
@@ -121,33 +109,33 @@ class RequestIssuer:
         epoch: int,
         now: float,
     ) -> tuple[int, int, int]:
-        state = snapshot.assessments[name]
-        grouping = snapshot.groupings.get(settings.asked_grouping)
+        state, drawn_for = snapshot.assessments[name], settings.asked_grouping
+        grouping = snapshot.groupings.get(drawn_for)
         wanted = min(
             settings.max_in_flight - state.open_requests,
             state.budget_remaining,
             MOST_REQUESTS_PER_ROUND,
         )
-        ensemble, aimed = snapshot.ensembles.get(name), 0
-        if ensemble is not None and wanted > 0:
-            planned = np.repeat(ensemble.groups, ensemble.plan.more)
+        if wanted <= 0:
+            return 0, 0, 0
+        drawer = Drawer(self._requests, traffic.partitions, self._pool_ids[drawn_for])
+
+        def draw(groups: Sequence[str]) -> list[Draw | None]:
+            found = zip(groups, drawer.draw(groups), strict=True)
+            return [
+                None if item is None else self._request(name, settings, item, group, now)
+                for group, item in found
+            ]
+
+        aimed = 0
+        if (ensemble := snapshot.ensembles.get(name)) is not None:
+            planned = self._rng.permutation(np.repeat(ensemble.groups, ensemble.plan.more))
             wanted = min(wanted, len(planned))
-            named = self._rng.permutation(planned)[:wanted].tolist()
-            draws = self._planned(name, settings, named, traffic=traffic, now=now)
-        elif (challenge := snapshot.challenges.get(name)) is not None and wanted > 0:
-            share = challenge.aimed[DISAGREE]
-            draws = self._paired(name, settings, share, traffic=traffic, wanted=wanted, now=now)
-        elif grouping and wanted > 0 and (stands := standing(settings, grouping, state.in_flight)):
-            draws, aimed = self._draws(
-                name,
-                settings,
-                stands,
-                state.aim,
-                names=grouping.groups,
-                traffic=traffic,
-                wanted=wanted,
-                now=now,
-            )
+            draws = _found(draw(planned[:wanted].tolist()))
+        elif (challenge := snapshot.challenges.get(name)) is not None:
+            draws = self._pair(draw, challenge.aimed[DISAGREE], wanted)
+        elif grouping and (asking := acquisition_state(settings, grouping, state.in_flight)):
+            draws, aimed = self._follow(draw, asking, state.aim, grouping.groups, wanted)
         else:
             return 0, 0, 0
         statuses = self._requests.issue(
@@ -160,17 +148,8 @@ class RequestIssuer:
         )
         return statuses.count("issued"), statuses[:aimed].count("issued"), wanted - len(draws)
 
-    def _draws(
-        self,
-        name: str,
-        settings: AssessmentSettings,
-        stands: Standing,
-        aim: Aim | None,
-        *,
-        names: list[str],
-        traffic: TrafficFacts,
-        wanted: int,
-        now: float,
+    def _follow(
+        self, draw: _DrawItems, asking: AcquisitionState, aim: Aim | None, names: list[str], wanted: int
     ) -> tuple[list[Draw], int]:
         """As many items as are wanted, or as the pool has: the policy names groups step by step.
 
@@ -181,43 +160,26 @@ class RequestIssuer:
         groups are named as labels are wanted, and then their items are drawn, all at once. Groups without a
         further item wait for the next round, and the next best are named.
         """
-        beliefs, available = stands.situation.beliefs, stands.situation.available
-        drawer = self._drawer(settings, traffic)
+        beliefs, available = asking.situation.beliefs, asking.situation.available
         draws: list[Draw] = []
         aimed = 0
         suspected = [] if aim is None else aim.groups(available[0], wanted, self._rng)
         while len(draws) < wanted:
-            named = suspected or named_groups(stands, beliefs, available, wanted - len(draws), self._rng)
+            named = suspected or select_groups(asking, beliefs, available, wanted - len(draws), self._rng)
             if not named:
                 break
             available = available.copy()
-            for group, item in zip(named, drawer.draw([names[group] for group in named]), strict=True):
+            for group, item in zip(named, draw([names[group] for group in named]), strict=True):
                 if item is None:
                     available[0, group] = False
                 else:
                     beliefs.expect(np.array([group]))
-                    draws.append(self._request(name, settings, item, names[group], now))
+                    draws.append(item)
             if suspected:
                 suspected, aimed = [], len(draws)
         return draws, aimed
 
-    def _planned(
-        self, name: str, settings: AssessmentSettings, named: list[str], *, traffic: TrafficFacts, now: float
-    ) -> list[Draw]:
-        """An item of each named group, but where the pool has none; the next round plans anew."""
-        found = zip(named, self._drawer(settings, traffic).draw(named), strict=True)
-        return [self._request(name, settings, item, group, now) for group, item in found if item is not None]
-
-    def _paired(
-        self,
-        name: str,
-        settings: AssessmentSettings,
-        share: float,
-        *,
-        traffic: TrafficFacts,
-        wanted: int,
-        now: float,
-    ) -> list[Draw]:
+    def _pair(self, draw: _DrawItems, share: float, wanted: int) -> list[Draw]:
         """Items on which champion and challenger disagree, by their share of all, and others beside them.
 
         No more others than go with the disagreements that are found: else, round by round, the budget would
@@ -227,17 +189,14 @@ class RequestIssuer:
         others = wanted - aimed
         draws: list[Draw] = []
         if share > 0:
-            draws = self._planned(name, settings, [DISAGREE] * max(aimed, 1), traffic=traffic, now=now)
+            draws = _found(draw([DISAGREE] * max(aimed, 1)))
             if not draws:
                 return []
             if len(draws) < aimed:
                 fitting = len(draws) * (1 - share) / share
                 others = min(others, int(fitting + self._rng.random()))
             draws = draws[:aimed]
-        return draws + self._planned(name, settings, [AGREE] * others, traffic=traffic, now=now)
-
-    def _drawer(self, settings: AssessmentSettings, traffic: TrafficFacts) -> Drawer:
-        return Drawer(self._requests, traffic.partitions, self._pool_ids[settings.asked_grouping])
+        return draws + _found(draw([AGREE] * others))
 
     def _request(self, name: str, settings: AssessmentSettings, item: Pooled, group: str, now: float) -> Draw:
         return request_of(
@@ -252,3 +211,8 @@ class RequestIssuer:
             assignment=self._assignment,
             now=now,
         )
+
+
+def _found(draws: Sequence[Draw | None]) -> list[Draw]:
+    """Those of groups whose pool had an item; the next round plans again."""
+    return [draw for draw in draws if draw is not None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,27 +12,50 @@ from service.config.assessments import ChallengeSettings, EnsembleSettings
 from service.config.model import ModelSettings
 from service.domain.arrays import Floats, Ints
 from service.monitoring.acquisition import Aim
-from service.monitoring.anytime_tests import model_evidence
 from service.monitoring.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
-from service.monitoring.attribute_traffic import AttributeTraffic, attribute_traffic
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
 from service.monitoring.drift import ModelDrift, model_drift
 from service.monitoring.ensembles import EnsembleSnapshot, ensemble_snapshot
-from service.monitoring.group_index import GroupIndex
+from service.monitoring.group_index import AttributeTraffic, GroupIndex, attribute_traffic
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.history import Fault, Moment, Since, faults_since
+from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import believed_groupings, known_labels
-from service.monitoring.round_facts import Facts, RoundState
+from service.monitoring.posteriors import assess_groupings, weigh_model_labels
 from service.statistics.drift import aimed_shares
 from service.statistics.groups import Labels
+from service.store.checkpoints import EvidenceCheckpoint
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
+from service.store.traffic_checkpoints import Marks
 
 FLOW_BINS = 48
-"""Stretches of time that the flow of labels is told by."""
+"""Intervals of time by which the flow of labels is counted."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was read of one model.
+
+    Attributes:
+        traffic: its traffic and pools.
+        requests: its label requests, read before the outcomes.
+        ledger: its outcomes.
+        index: its groups by the traffic and the outcomes, built once a round.
+        reference: the window that recent traffic is compared with, if one was set.
+        checkpoint: evidence by labels that the outcome stream has let go of, or soon will.
+        marks: of its traffic, read before it.
+    """
+
+    traffic: TrafficFacts
+    requests: RequestFacts
+    ledger: OutcomeLedger
+    index: GroupIndex
+    reference: ReferenceWindow | None = None
+    checkpoint: EvidenceCheckpoint | None = None
+    marks: Marks = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,11 +93,11 @@ class ModelSnapshot:
         requests: those in flight, by id.
         recent: the outcomes that came last, the newest first.
         flow: labels over the time that is remembered.
-        past: what was believed earlier, oldest first.
+        past: estimates of earlier times, oldest first.
         since: since when thresholds that are known to be crossed are known to be.
-        performances: what was learned last of performance, by assessment.
-        ensembles: how ensembles and their members stand, by assessment.
-        challenges: how challengers stand, by assessment.
+        performances: the latest estimates of performance, by assessment.
+        ensembles: estimates of ensembles and their members, by assessment.
+        challenges: comparisons with challengers, by assessment.
         reference: the window that "now" is compared with, if one was set.
         drift: how far recent traffic is from the reference; None while there is no reference.
     """
@@ -108,27 +131,21 @@ def take_snapshot(
     model: str,
     settings: ModelSettings,
     facts: Facts,
-    state: RoundState,
     performances: Mapping[str, PerformanceSnapshot],
     history_seconds: float,
     now: float,
     rng: np.random.Generator,
+    last: ModelSnapshot | None = None,
+    past: tuple[Moment, ...] = (),
 ) -> ModelSnapshot:
     """Estimates from facts: a pure function, the same on every replica but for the Monte Carlo draws.
 
-    Args:
-        model: its name.
-        settings: its settings.
-        facts: that were read of it.
-        state: of the rounds before.
-        performances: the latest estimates of its performance, by assessment.
-        history_seconds: how far back the flow of labels reaches.
-        now: seconds since the epoch.
-        rng: for joint draws.
+    The flow of labels reaches back `history_seconds`; `rng` is for joint draws. Only what
+    has changed since the `last` round is computed; `past` are estimates of earlier times, oldest first.
     """
     index, ledger, requests, reference = facts.index, facts.ledger, facts.requests, facts.reference
-    known = known_labels(settings, index, ledger, now=now)
-    groupings = believed_groupings(
+    known = weigh_model_labels(settings, index, ledger, now=now)
+    groupings = assess_groupings(
         settings=settings,
         index=index,
         probability_sums=facts.traffic.probability_sums,
@@ -142,7 +159,7 @@ def take_snapshot(
             open_requests=requests.open,
             reference=reference,
             checkpoint=facts.checkpoint,
-            before=state.evidence,
+            before={} if last is None else {n: one.evidence for n, one in last.groupings.items()},
         ),
     )
     drift = model_drift(
@@ -181,8 +198,8 @@ def take_snapshot(
         requests=requests.open,
         recent=ledger.recent,
         flow=_flow(ledger, now - history_seconds, now),
-        past=state.past,
-        since=faults_since(groupings, before=state.since, past=state.past, now=now),
+        past=past,
+        since=faults_since(groupings, before=None if last is None else last.since, past=past, now=now),
         performances=performances,
         ensembles=_ensembles(settings, index, known.by_votes, requests, rng=rng),
         challenges=_challenges(settings, index, known.by_votes, ledger, reference=reference, now=now),
@@ -193,8 +210,8 @@ def take_snapshot(
 
 def _aim(drift: ModelDrift | None, grouping: str, label_share: float) -> Aim | None:
     """Where suspicion wants labels of a grouping, if it does."""
-    there = None if drift is None else drift.groupings.get(grouping)
-    shares = None if there is None else aimed_shares(there.suspicion, there.drifted)
+    one = None if drift is None else drift.groupings.get(grouping)
+    shares = None if one is None else aimed_shares(one.suspicion, one.drifted)
     return None if shares is None else Aim(shares, label_share)
 
 
@@ -206,14 +223,12 @@ def _ensembles(
     *,
     rng: np.random.Generator,
 ) -> dict[str, EnsembleSnapshot]:
-    if index.space.ensemble is None:
-        return {}
     found: dict[str, EnsembleSnapshot] = {}
     for name, asked in settings.assessments_of(EnsembleSettings).items():
         waiting = Counter(r.group for r in requests.open.values() if r.assessment == name)
-        told = ensemble_snapshot(asked, index, labels, in_flight=waiting, rng=rng, interval=settings.interval)
-        if told is not None:
-            found[name] = told
+        one = ensemble_snapshot(asked, index, labels, in_flight=waiting, rng=rng, interval=settings.interval)
+        if one is not None:
+            found[name] = one
     return found
 
 
@@ -226,26 +241,18 @@ def _challenges(
     reference: ReferenceWindow | None,
     now: float,
 ) -> dict[str, ChallengeSnapshot]:
-    if index.space.challenge is None:
-        return {}
-    told = {
-        name: challenge_snapshot(
-            one,
-            index,
-            labels,
-            ledger,
-            now=now,
-            interval=settings.interval,
-            since=None if reference is None else reference.until,
-        )
-        for name, one in settings.assessments_of(ChallengeSettings).items()
-    }
-    return {name: there for name, there in told.items() if there is not None}
+    since, interval = None if reference is None else reference.until, settings.interval
+    found: dict[str, ChallengeSnapshot] = {}
+    for name, asked in settings.assessments_of(ChallengeSettings).items():
+        one = challenge_snapshot(asked, index, labels, ledger, now=now, interval=interval, since=since)
+        if one is not None:
+            found[name] = one
+    return found
 
 
 def _flow(ledger: OutcomeLedger, begin: float, end: float) -> LabelFlow:
     edges = np.linspace(begin, end, FLOW_BINS + 1)
-    given_at, correct = ledger.given(begin)
+    given_at, correct = ledger.labels_since(begin)
     # Stretches hold their beginning; the last one also its end.
     slots = ((given_at - begin) * (FLOW_BINS / (end - begin))).astype(np.intp)
     slots[given_at == end] = FLOW_BINS - 1

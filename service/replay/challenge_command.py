@@ -11,12 +11,9 @@ import numpy as np
 
 from service.domain.arrays import Flags, Indices
 from service.domain.errors import RecordingError
-from service.replay.ensemble_command import same_items
-from service.replay.options.arguments import INTERVAL
-from service.replay.options.challenge import MARGIN, TASK
-from service.replay.progress import Advance
-from service.replay.recording import Recording
+from service.replay.recording import Recording, same_items
 from service.replay.tables import Cell, Table
+from service.replay.workers import Advance
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
 
 AIMED: Final = 0.8
@@ -27,11 +24,9 @@ WAYS: Final = ("random", "aimed")
 
 
 class Decided(NamedTuple):
-    """One rule in one run.
+    """Labels until a rule named a winner, all of them if it never did; and whom.
 
-    Attributes:
-        labels: until it named a winner; all of them if it never did.
-        named: 1 for the challenger, -1 for the champion, 0 for nobody.
+    That is 1 for the challenger, -1 for the champion and 0 for nobody.
     """
 
     labels: int
@@ -43,8 +38,8 @@ class Contest:
     """Two classifiers of the same items.
 
     Attributes:
-        champion: whether the first one is right [N].
-        challenger: whether the second one is [N].
+        champion: whether it is right [N].
+        challenger: whether it is right [N].
         differ: whether they predict different classes [N].
         margin: difference of accuracies that does not matter.
         confidence: of the posterior; 1 less it is the rate at which evidence of either side may err.
@@ -69,85 +64,67 @@ class Contest:
     def run(self, way: str, rng: np.random.Generator) -> tuple[Decided, Decided]:
         """What posterior and evidence decide, looking after every label of a disagreement.
 
-        Args:
-            way: `random` items, or `aimed` at disagreements; either without repetition.
-            rng: draws items.
+        Labels are of `random` items, or `aimed` at disagreements; either without repetition.
         """
         items = rng.permutation(len(self.differ))
         asked = items[self.differ[items]]
+        count = np.arange(1, len(asked) + 1)
         if way == "random":
             labels = np.flatnonzero(self.differ[items]) + 1
         else:
-            labels = np.arange(1, len(asked) + 1) + np.cumsum(rng.geometric(AIMED, len(asked)) - 1)
+            labels = count + np.cumsum(rng.geometric(AIMED, len(asked)) - 1)
         won, lost = self.challenger[asked].cumsum(), self.champion[asked].cumsum()
-        count = np.arange(1, len(asked) + 1)
-        told = ChallengeBeliefs(
-            np.full(len(asked), self.differ.mean()),
-            PairedLabels(
-                won.astype(np.float64), lost.astype(np.float64), (count - won - lost).astype(np.float64)
-            ),
-        )
-        enough = np.log(2 / (1 - self.confidence))
+        paired = PairedLabels(*(each.astype(np.float64) for each in (won, lost, count - won - lost)))
+        beliefs = ChallengeBeliefs(np.full(len(asked), self.differ.mean()), paired)
+        margin, enough = self.margin, np.log(2 / (1 - self.confidence))
         return (
             _decided(
-                labels,
-                told.better(self.margin) >= self.confidence,
-                told.worse(self.margin) >= self.confidence,
+                labels, beliefs.better(margin) >= self.confidence, beliefs.worse(margin) >= self.confidence
             ),
-            _decided(
-                labels, told.log_e_better(self.margin) >= enough, told.log_e_worse(self.margin) >= enough
-            ),
+            _decided(labels, beliefs.log_e_better(margin) >= enough, beliefs.log_e_worse(margin) >= enough),
         )
 
 
 def challenge_tables(
     recordings: Sequence[Recording], options: argparse.Namespace, advance: Advance
 ) -> list[Table]:
-    """Replay champion and challenger together, and tell what was found.
-
-    Args:
-        recordings: of the champion, and of its challenger.
-        options: that were given.
-        advance: tells how far the runs are.
+    """Replay champion and challenger, recorded in this order, and tell what was found.
 
     Raises:
         RecordingError: an option or a recording cannot be used for this task.
     """
     if len(recordings) != _PAIR:
         raise RecordingError(
-            TASK, f"it compares two recordings, the champion's first; there are {len(recordings)}"
+            "challenge", f"it compares two recordings, the champion's first; there are {len(recordings)}"
         )
     if options.plots:
-        raise RecordingError("--plots", f"the task {TASK} draws nothing; leave it out")
+        raise RecordingError("--plots", "the task challenge draws nothing; leave it out")
     same_items(recordings)
     first, second = recordings
-    champion, challenger = (each.predicted == each.labels for each in recordings)
     contest = Contest(
-        champion=champion,
-        challenger=challenger,
+        champion=first.correct,
+        challenger=second.correct,
         differ=first.predicted != second.predicted,
-        margin=MARGIN if options.region is None else options.region,
-        confidence=options.interval or INTERVAL,
+        margin=options.region,
+        confidence=options.interval,
     )
     if not contest.differ.any():
         raise RecordingError(second.name, f"it predicts what {first.name} does, throughout")
-    tell = advance(f"{first.name}, then {second.name}", options.runs)
-    rows = []
+    advanced = advance(f"{first.name}, then {second.name}", options.runs)
     found: dict[str, list[tuple[Decided, Decided]]] = {way: [] for way in WAYS}
     for run in range(options.runs):
         for number, way in enumerate(WAYS):
             found[way].append(contest.run(way, np.random.default_rng([options.seed, run, number])))
-        tell(1)
-    for way in WAYS:
-        figures: list[Cell] = []
-        for rule in zip(*found[way], strict=True):
-            figures += _figures(rule, contest.winner)
-        rows.append((way, tuple(figures)))
+        advanced(1)
     columns = tuple(
         f"{figure}, by {rule}"
         for rule in ("posterior", "evidence")
         for figure in ("labels", "decided %", "wrong %")
     )
+    rows: list[tuple[str, tuple[Cell, ...]]] = [
+        (way, tuple(figure for rule in zip(*runs, strict=True) for figure in _figures(rule, contest.winner)))
+        for way, runs in found.items()
+    ]
     said = {1: "The challenger is better", -1: "The champion is better", 0: "Neither is better"}
     by = f"by {100 * contest.difference:+.2f} points, margin {100 * contest.margin:g}"
     share = f"{100 * contest.differ.mean():.1f} % of {len(contest.differ):,} items"
@@ -160,17 +137,18 @@ def challenge_tables(
 
 
 def _decided(labels: Indices, better: Flags, worse: Flags) -> Decided:
-    known = better | worse
-    if not known.any():
+    named = better | worse
+    if not named.any():
         return Decided(int(labels[-1]), 0)
-    first = int(known.argmax())
+    first = int(named.argmax())
     return Decided(int(labels[first]), 1 if better[first] else -1)
 
 
 def _figures(rule: Sequence[Decided], winner: int) -> tuple[float, float, float]:
-    named = np.array([each.named for each in rule])
+    labels, named = np.array(rule).T
+    decided = named != 0
     return (
-        float(np.mean([each.labels for each in rule])),
-        100 * float((named != 0).mean()),
-        100 * float(((named != 0) & (named != winner)).mean()),
+        float(labels.mean()),
+        100 * float(decided.mean()),
+        100 * float((decided & (named != winner)).mean()),
     )

@@ -30,6 +30,7 @@ class Columns:
         probabilities: should be [N, K].
         labels: true classes; should be [N].
         predicted: predicted classes, where the file has its own; should be [N].
+        decision_values: of two classes, where they were read; should be [N].
         lines: in a text, the number of the line of every row [N]; else None.
     """
 
@@ -37,10 +38,13 @@ class Columns:
     probabilities: npt.NDArray[Any]
     labels: npt.NDArray[Any]
     predicted: npt.NDArray[Any] | None = None
+    decision_values: npt.NDArray[Any] | None = None
     lines: Sequence[int] | None = None
 
-    def checked(self) -> tuple[Floats, Ints, Ints | None]:
-        """Probabilities [N, K] within [0, 1], true classes [N], and predicted classes [N] if there are any.
+    def checked(self) -> tuple[Floats, Ints, Ints | None, Floats | None]:
+        """Probabilities [N, K] within 0 and 1, labels, predicted classes and decision values [N].
+
+        The last two are None where there are none.
 
         Raises:
             RecordingError: something in the file cannot be used.
@@ -49,9 +53,13 @@ class Columns:
         probabilities = self._checked_probabilities()
         classes = probabilities.shape[1]
         labels = self._checked_classes("labels", self.labels, classes)
-        if self.predicted is None:
-            return probabilities, labels, None
-        return probabilities, labels, self._checked_classes("predicted", self.predicted, classes)
+        predicted = self.predicted
+        return (
+            probabilities,
+            labels,
+            None if predicted is None else self._checked_classes("predicted", predicted, classes),
+            None if self.decision_values is None else self._checked_margins(self.decision_values),
+        )
 
     def _check_shapes(self) -> None:
         shape = self.probabilities.shape
@@ -100,6 +108,19 @@ class Columns:
         if lowest.min() < 0 or highest.max() > 1:
             return np.clip(probabilities, 0.0, 1.0)
         return probabilities
+
+    def _checked_margins(self, values: npt.NDArray[Any]) -> Floats:
+        if values.shape != self.labels.shape:
+            self._refuse(
+                f"decision_values must be [{len(self.labels)}], one of every item, but have the shape "
+                f"{list(values.shape)}"
+            )
+        self._check_kind("decision_values", values)
+        self._refuse_any(
+            ~np.isfinite(values),
+            "decision_values hold a NaN or an infinity; leave the row out, or mend what wrote it",
+        )
+        return values.astype(np.float64)
 
     def _checked_classes(self, name: str, column: npt.NDArray[Any], classes: int) -> Ints:
         self._check_kind(name, column)

@@ -1,4 +1,7 @@
-"""Recordings of classifiers of handwritten digits, made from the images that scikit-learn has."""
+"""Recordings of classifiers of handwritten digits, made from the images that scikit-learn has.
+
+They are the same every time. Without scikit-learn all raise `RecordingError`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ import numpy as np
 
 from service.domain.arrays import Floats, Indices, Ints
 from service.domain.errors import RecordingError
-from service.replay.corruption import CORRUPTIONS
 from service.replay.recording import Recording
 
 _SEED = 0
@@ -19,7 +21,6 @@ VOTERS_TRAINING_IMAGES = 300
 """So few that digits are confused often enough for members of an ensemble to differ."""
 
 _BRIGHTEST = 16.0
-_PIXELS = 8
 
 
 class Split(NamedTuple):
@@ -32,11 +33,7 @@ class Split(NamedTuple):
 
 
 def split_digits(training_images: int, rng: np.random.Generator) -> Split:
-    """The images, in a random order, of which so many are for training.
-
-    Raises:
-        RecordingError: scikit-learn is missing.
-    """
+    """The images, in a random order, of which so many are for training."""
     try:
         from sklearn.datasets import load_digits  # noqa: PLC0415 - an extra, slow to import
     except ImportError as error:
@@ -56,34 +53,24 @@ def logistic_regression() -> Any:
     return LogisticRegression(C=5.0, max_iter=1_000)
 
 
-def digits_recordings(corruption: str | None = None) -> list[Recording]:
+def digits_split() -> Split:
+    """The images of the recordings that `digits_recordings` makes."""
+    return split_digits(_TRAINING_IMAGES, np.random.default_rng(_SEED))
+
+
+def digits_recordings(split: Split | None = None) -> list[Recording]:
     """`digits_logistic`, moderately confident, and `digits_naive_bayes`, badly overconfident.
 
-    Both are trained on the same few images and recorded on the 1,647 others; they are the same every time.
-
-    Args:
-        corruption: what is done to the images that are recorded, and to no others; one of `CORRUPTIONS`.
-
-    Raises:
-        RecordingError: scikit-learn is missing.
+    Both are trained on the same few images and recorded on the 1,647 others.
     """
-    split = split_digits(_TRAINING_IMAGES, np.random.default_rng(_SEED))
-    if corruption is not None:
-        # Of all images, so that those for training can be left as they are.
-        square = split.images.reshape(-1, _PIXELS, _PIXELS)
-        corrupted = CORRUPTIONS[corruption](square, np.random.default_rng(_SEED)).reshape(len(square), -1)
-        corrupted[split.training] = split.images[split.training]
-        split = split._replace(images=corrupted)
+    split = split or digits_split()
     return _recorded(split, {"digits_logistic": logistic_regression(), "digits_naive_bayes": _naive_bayes()})
 
 
 def digits_voters() -> list[Recording]:
     """A logistic regression, naive Bayes and the three nearest neighbours: members of an ensemble.
 
-    All are trained on the same few images and recorded on the 1,497 others; they are the same every time.
-
-    Raises:
-        RecordingError: scikit-learn is missing.
+    All are trained on the same few images and recorded on the 1,497 others.
     """
     split = split_digits(VOTERS_TRAINING_IMAGES, np.random.default_rng(_SEED))
     from sklearn.neighbors import KNeighborsClassifier  # noqa: PLC0415 - an extra, slow to import
@@ -107,9 +94,9 @@ def _naive_bayes() -> Any:
 
 def _recorded(split: Split, classifiers: dict[str, Any]) -> list[Recording]:
     """What classifiers say of the images that they were not trained on."""
-    recordings = []
-    for name, classifier in classifiers.items():
-        classifier.fit(split.images[split.training], split.labels[split.training])
-        probabilities = classifier.predict_proba(split.images[split.rest])
-        recordings.append(Recording(name, probabilities, split.labels[split.rest]))
-    return recordings
+    training, labels = split.images[split.training], split.labels[split.training]
+    rest, truth = split.images[split.rest], split.labels[split.rest]
+    return [
+        Recording(name, classifier.fit(training, labels).predict_proba(rest), truth)
+        for name, classifier in classifiers.items()
+    ]

@@ -7,7 +7,7 @@ also where a step asks for several.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -31,6 +31,17 @@ class Method:
         return f"{self.prior}+{self.policy}"
 
 
+PAPERS = {
+    "UPrior": Method("uniform", "random"),
+    "IPrior": Method("informed", "random"),
+    "IPrior+TS": Method("informed", "thompson"),
+}
+"""Methods of the paper by its names for them: Ji, Logan, Smyth, Steyvers, Active Bayesian Assessment of
+Black-Box Classifiers (AAAI 2021)."""
+
+OURS = (Method("learned", "random"), Method("learned", "thompson"))
+
+
 class Measure(Protocol):
     """Something measured on the way, over R runs."""
 
@@ -48,20 +59,11 @@ def run(
     budget: int,
     measures: Sequence[Measure],
     rng: np.random.Generator,
-    progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Replay.
+    """Replay so many runs R, each of `budget` labels, which are no more than the pool has.
 
-    Args:
-        pool: the items.
-        task: what is asked.
-        beliefs: before the first label; owned.
-        policy: its name.
-        runs: how many runs R.
-        budget: labels of every run, at most the pool's.
-        measures: told after every label.
-        rng: for the order of items, and the policy.
-        progress: told the labels of every step.
+    `beliefs` are those before the first label, and are changed. Measures look after every label; `rng` is for
+    the order of items, and the policy.
     """
     orders, chances = rng.spawn(2)
     shuffled = Shuffled(pool, runs, orders)
@@ -76,8 +78,6 @@ def run(
             beliefs.observe(going, asked, shuffled.label(going, asked))
         for measure in measures:
             measure.record(used, beliefs)
-        if progress is not None:
-            progress(runs)
 
 
 class _Plays:

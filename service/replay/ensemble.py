@@ -11,7 +11,7 @@ The truth is the precision that all labels of the pool tell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import get_args
@@ -20,7 +20,7 @@ import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices
 from service.monitoring.ensembles import ITSELF
-from service.replay.study import Workers
+from service.replay.workers import Advanced, Workers
 from service.statistics import beta as betas
 from service.statistics.member_beliefs import member_beliefs
 from service.statistics.sample_sharing import Mixing, pattern_masks, plan_sharing
@@ -44,7 +44,7 @@ class VotedItems:
     """A pool of items, on which an ensemble and its members have voted.
 
     Attributes:
-        positive_class: number of the class that is looked for.
+        positive_class: its number.
         members: names, the ensemble itself first.
         votes: whether a member calls an item positive [N, members]; each does so of some.
         positive: whether items truly are [N].
@@ -56,31 +56,17 @@ class VotedItems:
     positive: Flags
 
     @classmethod
-    def majority(cls, positive_class: int, said: Mapping[str, Flags], positive: Flags) -> VotedItems:
-        """Items that the ensemble calls positive where more than half of its members do; a tie is not.
+    def of(
+        cls, positive_class: int, said: Mapping[str, Flags], positive: Flags, itself: Flags | None = None
+    ) -> VotedItems:
+        """Items that members, by name, and the ensemble itself call positive or not [N] each.
 
-        Args:
-            positive_class: number of the class.
-            said: whether each member calls items positive [N], by its name.
-            positive: whether they truly are [N].
+        Unless its own decision is given, it does where more than half of its members do, and not at a tie.
         """
         votes = np.column_stack(list(said.values()))
-        return cls.decided(positive_class, said, 2 * votes.sum(axis=1) > votes.shape[1], positive)
-
-    @classmethod
-    def decided(
-        cls, positive_class: int, said: Mapping[str, Flags], itself: Flags, positive: Flags
-    ) -> VotedItems:
-        """Items of which the ensemble's own decision is known.
-
-        Args:
-            positive_class: number of the class.
-            said: whether each member calls items positive [N], by its name.
-            itself: whether the ensemble does [N].
-            positive: whether they truly are [N].
-        """
-        votes = np.column_stack((itself, *said.values()))
-        return cls(positive_class, (ITSELF, *said), votes, positive)
+        if itself is None:
+            itself = 2 * votes.sum(axis=1) > votes.shape[1]
+        return cls(positive_class, (ITSELF, *said), np.column_stack((itself, votes)), positive)
 
     @property
     def called(self) -> Indices:
@@ -110,14 +96,7 @@ class VotedItems:
 
 @dataclass(frozen=True)
 class Told:
-    """What one method has told in one run.
-
-    Attributes:
-        cost: labels asked for, in all.
-        mean: estimate of every member's precision [members].
-        lower: lower end of its interval.
-        upper: upper end.
-    """
+    """What one method told in one run: labels asked for in all, and every member's precision [members]."""
 
     cost: int
     mean: Floats
@@ -133,12 +112,7 @@ Run = Mapping[str, Told]
 class EnsembleStudy:
     """The question, asked of one pool.
 
-    Attributes:
-        items: of the pool.
-        labels: that each member is to have; each number has runs of its own.
-        runs: independent runs of each number.
-        mass: probability inside intervals.
-        seed: of all chance.
+    Each member is to have so many `labels`; each number has `runs` independent runs. Intervals hold `mass`.
 
     Raises:
         ValueError: some member calls fewer items positive than it is to have labels.
@@ -154,14 +128,9 @@ class EnsembleStudy:
         if max(self.labels) > self.items.called.min():
             raise ValueError("no member can have more labels than items that it calls positive")
 
-    def run(self, labels: int, workers: Workers, progress: Callable[[int], None] | None = None) -> list[Run]:
+    def run(self, labels: int, workers: Workers, advanced: Advanced | None = None) -> list[Run]:
         """All runs with so many labels for each member."""
-        found = []
-        for each in workers.each(run_once, [(self, labels, number) for number in range(self.runs)]):
-            found.append(each)
-            if progress is not None:
-                progress(1)
-        return found
+        return workers.each(run_once, [(self, labels, number) for number in range(self.runs)], advanced)
 
 
 def run_once(study: EnsembleStudy, labels: int, number: int) -> Run:
@@ -199,11 +168,6 @@ def label_as_planned(
 
     A thin pattern may be planned more labels than it has items. What then lacks is planned anew, as in the
     next round of the service. No member is to have more labels than items that it calls positive.
-
-    Args:
-        items: of the pool; which of a pattern are labelled is chance.
-        allocation: what their patterns need.
-        rng: draws everything.
     """
     order = rng.permutation(len(items.pattern))
     order = order[np.argsort(items.pattern[order], kind="stable")]

@@ -9,8 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from service.domain.arrays import Floats, Indices, Ints
-from service.domain.errors import RecordingError
-from service.replay.options.recordings import Binning
+from service.replay.options import Binning
 from service.replay.recording import Recording
 
 
@@ -23,44 +22,37 @@ class Grouped:
         groups: group of every item [N].
         bins: score bin of every item [N], 0 to `bin_count` - 1.
         bin_count: number of score bins B, empty ones included.
-        left_out: names of groups without any item. They have no accuracy, and could else be found least
-            accurate by a belief that nothing corrects.
     """
 
     names: list[str]
     groups: Indices
     bins: Indices
     bin_count: int
-    left_out: list[str]
 
 
 @dataclass(frozen=True)
 class Grouper:
     """Groups recordings, all with the same kind of score bins.
 
+    Groups without any item are left out. They have no accuracy, and could else be found least accurate by a
+    belief that nothing corrects.
+
     Attributes:
         bin_count: number of score bins B, at least 1.
         binning: whether bins are equally wide, or have equally many items.
-        keep_empty: whether groups without any item are kept.
     """
 
     bin_count: int = 10
     binning: Binning = "equal_width"
-    keep_empty: bool = False
 
     def all(self, recording: Recording) -> Grouped:
         """All items as one group."""
         return self._grouped(recording, ["all"], np.zeros(recording.size, dtype=np.intp))
 
-    def by_predicted_class(self, recording: Recording, class_names: Sequence[str] = ()) -> Grouped:
-        """A group for every class [K]; classes without names are named by their numbers.
-
-        Raises:
-            RecordingError: there are more or fewer names than classes.
-        """
-        return self._grouped(
-            recording, class_names_of(recording, class_names), recording.predicted.astype(np.intp)
-        )
+    def by_predicted_class(self, recording: Recording) -> Grouped:
+        """A group for every class [K], named by its number."""
+        names = [str(number) for number in range(recording.classes)]
+        return self._grouped(recording, names, recording.predicted.astype(np.intp))
 
     def by_score_bin(self, recording: Recording) -> Grouped:
         """A group for every score bin [B]."""
@@ -93,13 +85,11 @@ class Grouper:
 
     def _grouped(self, recording: Recording, names: list[str], groups: Indices) -> Grouped:
         present = np.bincount(groups, minlength=len(names)) > 0
-        kept = np.ones_like(present) if self.keep_empty else present
         return Grouped(
-            names=[name for name, stays in zip(names, kept, strict=True) if stays],
-            groups=(np.cumsum(kept) - 1)[groups],
+            names=[name for name, stays in zip(names, present, strict=True) if stays],
+            groups=(np.cumsum(present) - 1)[groups],
             bins=score_bins(recording.scores, self.bin_count, self.binning),
             bin_count=self.bin_count,
-            left_out=[name for name, stays in zip(names, kept, strict=True) if not stays],
         )
 
     def _bin_names(self, scores: Floats, bins: Indices) -> list[str]:
@@ -123,12 +113,7 @@ def score_bins(scores: Floats, count: int, binning: Binning) -> Indices:
 
 
 def equal_width_bins(scores: Floats, count: int) -> Indices:
-    """Bin b of every score [N] within 0 and 1, with b/B <= score < (b+1)/B; 1.0 is in the last bin.
-
-    Args:
-        scores: [N].
-        count: number of bins B, at least 1.
-    """
+    """Bin b of every score [N] within 0 and 1, with b/B <= score < (b+1)/B; 1.0 is in the last bin."""
     # Comparing with the edges puts a score that is an edge into the upper bin; multiplying by B may not.
     return np.searchsorted(np.arange(1, count) / count, scores, side="right").astype(np.intp)
 
@@ -139,10 +124,6 @@ def equal_size_bins(scores: Floats, count: int) -> Indices:
     Equal scores share a bin, bins ascend with the score, and the highest score is in the last bin. Without
     ties sizes differ by 1 at most. If there are at least B different scores every bin has items; if fewer,
     each score has a bin of its own, and the first bins are empty.
-
-    Args:
-        scores: [N].
-        count: number of bins B, at least 1.
     """
     values, positions, ties = np.unique(scores, return_inverse=True, return_counts=True)
     if len(values) <= count:
@@ -162,17 +143,3 @@ def _fair_share(ties: Ints, count: int) -> tuple[int, int]:
     shares, scales = int(ties.sum()) - heaviest, count - np.arange(count)
     first = int((descending[:count] * scales <= shares).argmax())
     return int(shares[first]), int(scales[first])
-
-
-def class_names_of(recording: Recording, class_names: Sequence[str]) -> list[str]:
-    """Names of the classes [K]; their numbers, where there are no names.
-
-    Raises:
-        RecordingError: there are more or fewer names than classes.
-    """
-    names = list(class_names) or [str(place) for place in range(recording.classes)]
-    if len(names) != recording.classes:
-        raise RecordingError(
-            recording.name, f"it has {recording.classes} classes, but {len(names)} names; name every class"
-        )
-    return names

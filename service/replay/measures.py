@@ -28,19 +28,13 @@ IDENTIFIED = 0.99
 CLOSE_CONFIDENCE = 0.05
 """A comparison counts as settled while its confidence is within this, relatively, of the whole pool's."""
 
-
 _NODES = 48
 """Nodes of the quadrature behind a verdict: probabilities are known to 2e-6."""
 
 
 @dataclass
 class Result:
-    """What measures found.
-
-    Attributes:
-        per_run: arrays with a row for every run [R, ...].
-        totals: sums over the runs.
-    """
+    """What measures found: arrays with a row for every run [R, ...], and sums over the runs."""
 
     per_run: dict[str, Floats]
     totals: dict[str, Floats]
@@ -56,8 +50,9 @@ class Result:
 class _AtLabels:
     """Part of measures that look after certain numbers of labels alone."""
 
-    def __init__(self, at: Sequence[int]) -> None:
-        self._at = {used: place for place, used in enumerate(at)}
+    def __init__(self, pool: Pool, at: Sequence[int]) -> None:
+        self._pool, self._at = pool, frozenset(at)
+        self._shares, self._truth = pool.cells.group_shares, pool.accuracy
         self._columns: dict[str, list[Floats]] = {}
 
     def record(self, used: int, beliefs: Any) -> None:
@@ -79,13 +74,12 @@ class AccuracyErrors(_AtLabels):
     """Errors of groupwise and overall accuracy, and the share of intervals that hold the truth."""
 
     def __init__(self, pool: Pool, at: Sequence[int], mass: float) -> None:
-        super().__init__(at)
-        self._pool, self._tail = pool, (1 - mass) / 2
-        self._overall = float(pool.cells.group_shares @ pool.accuracy)
+        super().__init__(pool, at)
+        self._tail = (1 - mass) / 2
+        self._overall = float(self._shares @ self._truth)
 
     def _look(self, beliefs: AccuracyBeliefs) -> dict[str, Floats]:
-        shares, truth = self._pool.cells.group_shares, self._pool.accuracy
-        mean = beliefs.mixture.mean()
+        shares, truth, mean = self._shares, self._truth, beliefs.mixture.mean()
         # A pool of n items knows its accuracy in steps of 1 / n; an equal-tailed interval never holds 1.
         half_step = 0.5 / self._pool.sizes
         below = beliefs.mixture.probability_below(np.clip(truth - half_step, 0.0, 1.0))
@@ -120,13 +114,12 @@ class BinErrors(_AtLabels):
     """
 
     def __init__(self, pool: Pool, at: Sequence[int]) -> None:
-        super().__init__(at)
-        self._pool = pool
+        super().__init__(pool, at)
         self._scores = pool.cells.group_scores
-        self._ece = float(pool.cells.group_shares @ np.abs(pool.accuracy - self._scores))
+        self._ece = float(self._shares @ np.abs(self._truth - self._scores))
 
     def _look(self, beliefs: AccuracyBeliefs) -> dict[str, Floats]:
-        shares, mean = self._pool.cells.group_shares, beliefs.mixture.mean()
+        shares, mean = self._shares, beliefs.mixture.mean()
         if isinstance(beliefs, LearnedAccuracy):
             mixture = beliefs.mixture
             distances = betas.distance_moments(mixture.alpha, mixture.beta, self._scores)[0]
@@ -134,7 +127,7 @@ class BinErrors(_AtLabels):
         else:
             ece = (shares * np.abs(mean - self._scores)).sum(axis=1)
         return {
-            "rmse": np.sqrt((shares * (mean - self._pool.accuracy) ** 2).sum(axis=1)),
+            "rmse": np.sqrt((shares * (mean - self._truth) ** 2).sum(axis=1)),
             "ece_error_percent": 100 * _relative(np.abs(ece - self._ece), self._ece),
         }
 
@@ -148,8 +141,7 @@ class ConfusionErrors(_AtLabels):
     """Error of the confusion matrix, absolute and relative to what scores alone say."""
 
     def __init__(self, pool: Pool, at: Sequence[int]) -> None:
-        super().__init__(at)
-        self._pool = pool
+        super().__init__(pool, at)
         self._scores_alone = float(self._rmse(pool.probabilities[None])[0])
 
     def _look(self, beliefs: ConfusionBeliefs) -> dict[str, Floats]:
@@ -158,7 +150,7 @@ class ConfusionErrors(_AtLabels):
 
     def _rmse(self, mean: Floats) -> Floats:
         squares = ((mean - self._pool.confusion) ** 2).sum(axis=2)
-        return np.asarray(np.sqrt((self._pool.cells.group_shares * squares).sum(axis=1)), np.float64)
+        return np.asarray(np.sqrt((self._shares * squares).sum(axis=1)), np.float64)
 
 
 class Identification:
@@ -196,7 +188,7 @@ class Identification:
         self._first_success = np.full(runs, budget + 1)
 
     def record(self, used: int, beliefs: Any) -> None:
-        """Look."""
+        """Compare the ranks after so many labels."""
         merit = self._merit(beliefs)
         if len(self._alike) > 1:
             merit = merit.copy()
@@ -222,9 +214,9 @@ class Identification:
         self._first_success[found] = np.minimum(self._first_success[found], used)
 
     def result(self) -> Result:
-        """Labels from which every run stays identified [R], and the sum of the reciprocal ranks [budget + 1].
+        """Labels from which every run stays, and is first, identified [R]; sums of ranks [budget + 1].
 
-        A run that is never identified stays so from budget + 1 labels on.
+        A run that is never identified is so from budget + 1 labels on.
         """
         return Result(
             {
@@ -241,11 +233,7 @@ class Comparisons:
     A comparison is settled if the most probable of the three regions is that of the whole pool, and its
     probability is within 5 % of the whole pool's.
 
-    Args:
-        pool: the items.
-        pairs: the two groups of every run [R, 2].
-        region: difference of accuracies that does not matter.
-        budget: labels of a run.
+    The two groups of every run are `pairs` [R, 2]; differences of accuracies within `region` do not matter.
     """
 
     def __init__(self, pool: Pool, pairs: Indices, region: float, budget: int) -> None:
@@ -260,7 +248,7 @@ class Comparisons:
         self._most = pool.sizes[pairs].sum(axis=1)
 
     def record(self, used: int, beliefs: AccuracyBeliefs) -> None:
-        """Look."""
+        """Compare the verdicts after so many labels."""
         alpha, beta = beliefs.matched()
         pair = ((alpha[self._every, groups], beta[self._every, groups]) for groups in self._pairs.T)
         probabilities = rope_probabilities(*pair, region=self._region, nodes=_NODES)

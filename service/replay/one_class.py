@@ -1,25 +1,30 @@
-"""Which class the tasks that hold one class against all others take for positive."""
+"""What the tasks share that hold one class against all others: which classes, how many labels, and tables."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from service.domain.errors import RecordingError
+from service.replay.options import LABELS
 from service.replay.recording import Recording
+from service.replay.tables import Cell, Table
 
 TWO_CLASSES = 2
 SECOND = 1
 
+Found = TypeVar("Found")
+"""What was found of one class."""
+
+Column = Callable[[Sequence[Found], int], Cell]
+"""A figure of some classes, by the number of labels."""
+
 
 def chosen_class(options: argparse.Namespace, classes: int) -> int | None:
-    """Number of the class to take for positive; None for all, one after the other.
-
-    Args:
-        options: that were given.
-        classes: how many the recording has.
-    """
+    """Number of the class to take for positive, of so many; None for all, one after the other."""
     number: int | str | None = options.positive_class
     if isinstance(number, int):
         return number
@@ -48,3 +53,51 @@ def positive_classes(recording: Recording, options: argparse.Namespace) -> list[
         share = "all items are" if counted[chosen] else "no item is"
         raise RecordingError(recording.name, f"{share} of class {chosen}; choose another --positive-class")
     return [chosen]
+
+
+def label_counts(options: argparse.Namespace, most: int, name: str, reason: str) -> tuple[int, ...]:
+    """How many labels to ask for, ascending: the given numbers, or those defaults that can be had.
+
+    Raises:
+        RecordingError: more than `most` are given; it names what has no more, and the reason.
+    """
+    if options.labels is None:
+        return tuple(count for count in LABELS[options.task] if count <= most) or (most,)
+    labels: tuple[int, ...] = options.labels
+    if labels[-1] > most:
+        raise RecordingError(name, f"{reason}, the most labels are {labels[-1]}; lower --labels")
+    return labels
+
+
+class ClassTables(Generic[Found]):
+    """Makes tables with a row for every class and number of labels; then for the mean of the classes.
+
+    Args:
+        found: numbers of classes, and what was found of each.
+        labels: how many there were, ascending.
+        mean: name of the rows of the mean.
+        notes: below every table.
+    """
+
+    def __init__(
+        self, found: Sequence[tuple[int, Found]], labels: Sequence[int], *, mean: str, notes: Sequence[str]
+    ) -> None:
+        self.rows: list[tuple[str, list[Found], int]] = [
+            (f"class {number}", [each], count) for number, each in found for count in labels
+        ]
+        if len(found) > 1:
+            self.rows += [(mean, [each for _, each in found], count) for count in labels]
+        self._notes = notes
+
+    def table(self, title: str, corner: str, columns: Mapping[str, Column[Found]], *notes: str) -> Table:
+        """A table of figures, each computed from the classes of its row."""
+        return Table(
+            title=title,
+            corner=corner,
+            columns=tuple(columns),
+            rows=[
+                (f"{name}, {count}", tuple(figure(some, count) for figure in columns.values()))
+                for name, some, count in self.rows
+            ],
+            notes=(*notes, *self._notes),
+        )

@@ -8,14 +8,14 @@ Perona measure it (CVPR 2013, section 4.3): by the area between the estimated an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from service.domain.arrays import Flags, Floats
-from service.replay.study import Workers
+from service.replay.workers import Advanced, Workers
 from service.statistics.binary.performance import Performance, performance
 from service.statistics.binary.score_bins import UNLABELLED, bin_scores
 from service.statistics.binary.score_mixture import UnlabelledFit, fit_unlabelled
@@ -38,7 +38,7 @@ class BinaryScores:
     """A pool of items, scored for one class.
 
     Attributes:
-        positive_class: number of the class; all others are negative.
+        positive_class: its number; all others are negative.
         scores: of the positive class [N].
         positive: whether items are of it [N]; some are, and some are not.
         unit: whether scores are probabilities; else margins.
@@ -77,12 +77,7 @@ class BinaryScores:
 
 @dataclass(frozen=True)
 class Run:
-    """What one run found.
-
-    Attributes:
-        measures: by name; NaN of what does not exist.
-        band: precision at each of `RECALLS`.
-    """
+    """What one run found: measures by name, NaN of what does not exist; precision at each of `RECALLS`."""
 
     measures: Mapping[str, float]
     band: Band
@@ -94,12 +89,10 @@ class PerformanceStudy:
 
     Attributes:
         scores: of the pool's items.
-        labels: how many to ask for; each number has runs of its own.
-        runs: independent runs of each number.
+        labels: how many to ask for; each number has `runs` independent runs.
         threshold: from which on an item is called positive.
         target: to choose a threshold by; none is chosen without.
         mass: probability inside intervals.
-        seed: of all chance.
     """
 
     scores: BinaryScores
@@ -118,18 +111,12 @@ class PerformanceStudy:
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(pool.positive_class,)))
         return fit_unlabelled(bins, rng, draws=MIXTURE_DRAWS, unit=pool.unit)
 
-    def run(self, labels: int, workers: Workers, progress: Callable[[int], None] | None = None) -> list[Run]:
+    def run(self, labels: int, workers: Workers, advanced: Advanced | None = None) -> list[Run]:
         """All runs with so many labels."""
-        found = []
         # Scores tell the same in all runs, so that is learned here and not in each.
         unlabelled = self.unlabelled
-        for each in workers.each(
-            run_once, [(self, unlabelled, labels, number) for number in range(self.runs)]
-        ):
-            found.append(each)
-            if progress is not None:
-                progress(1)
-        return found
+        numbers = range(self.runs)
+        return workers.each(run_once, [(self, unlabelled, labels, number) for number in numbers], advanced)
 
 
 def run_once(study: PerformanceStudy, unlabelled: UnlabelledFit, labels: int, number: int) -> Run:
@@ -165,13 +152,8 @@ def run_once(study: PerformanceStudy, unlabelled: UnlabelledFit, labels: int, nu
 def label_only_precision(scores: Floats, positive: Flags, recalls: Floats) -> Floats:
     """Precision at every recall, as labelled items alone tell it: steps from one score to the next.
 
-    Each recall takes the highest threshold that reaches it. Without a positive item the precision is 0
-    everywhere.
-
-    Args:
-        scores: of the labelled items [n].
-        positive: whether they are [n].
-        recalls: in (0, 1] [R].
+    Scores and truth are of the labelled items [n], recalls in (0, 1] [R]. Each recall takes the highest
+    threshold that reaches it. Without a positive item the precision is 0 everywhere.
     """
     if not positive.any():
         return np.zeros_like(recalls)
@@ -184,14 +166,13 @@ def label_only_precision(scores: Floats, positive: Flags, recalls: Floats) -> Fl
 
 
 def area(estimated: Floats, true: Floats) -> float:
-    """Area between two curves, each of the precision at each of `RECALLS`."""
+    """Area between two curves of the precision at each of `RECALLS`."""
     return float(np.abs(estimated - true).mean())
 
 
 def _held(interval: Estimate | Band, truth: Floats) -> Flags:
     """Where the interval holds the truth."""
-    held: Flags = (interval.lower - _ROUNDING <= truth) & (truth <= interval.upper + _ROUNDING)
-    return held
+    return np.asarray((interval.lower - _ROUNDING <= truth) & (truth <= interval.upper + _ROUNDING), np.bool_)
 
 
 def _at_threshold(study: PerformanceStudy, believed: Performance) -> dict[str, float]:

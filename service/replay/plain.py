@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import chain, takewhile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -20,58 +20,40 @@ _UNREADABLE = (ValueError, EOFError, RuntimeError, BadZipFile, zlib.error)
 """What numpy and zipfile raise for archives that are damaged, encrypted, or none at all."""
 
 
-def read_npz(path: Path) -> Columns:
-    """Read the arrays `probabilities`, `labels` and, if it is there, `predicted`; others are ignored.
+def read_npz(path: Path, *, decision_values: bool = False) -> Columns:
+    """Read the arrays `probabilities` and `labels`, and where they are, `predicted` and `decision_values`.
+
+    Decision values are read only if they are wished; other arrays are ignored.
 
     Raises:
         RecordingError: it is no such archive, or an array is missing or cannot be read.
         OSError: the file cannot be opened.
     """
-    with _opened(path) as archive:
-        missing = [name for name in ("probabilities", "labels") if name not in archive]
-        if missing:
-            raise RecordingError(
-                path,
-                f"there is no array '{missing[0]}'; save it with "
-                "numpy.savez(path, probabilities=..., labels=...)",
-            )
-        return Columns(
-            source=path,
-            probabilities=_array(path, archive, "probabilities"),
-            labels=_array(path, archive, "labels"),
-            predicted=_array(path, archive, "predicted") if "predicted" in archive else None,
-        )
-
-
-def read_decision_values(path: Path) -> npt.NDArray[Any] | None:
-    """Read the array `decision_values`, unchecked; None if there is none.
-
-    Raises:
-        RecordingError: it is no such archive, or the array cannot be read.
-        OSError: the file cannot be opened.
-    """
-    with _opened(path) as archive:
-        return _array(path, archive, "decision_values") if "decision_values" in archive else None
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[np.lib.npyio.NpzFile[Any]]:
     # numpy leaves a file open that it opened itself and could not read.
     with path.open("rb") as handle:
         try:
             archive = np.load(handle, allow_pickle=False)
-        except _UNREADABLE as error:
-            raise _no_archive(path) from error
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise _no_archive(path)
-        yield archive
-
-
-def _no_archive(path: Path) -> RecordingError:
-    return RecordingError(
-        path,
-        "it is no npz archive, or a damaged one; write it again with numpy.savez or numpy.savez_compressed",
-    )
+            names = archive.files
+        # One array by itself has no files.
+        except (*_UNREADABLE, AttributeError) as error:
+            raise RecordingError(
+                path,
+                "it is no npz archive, or a damaged one; write it again with numpy.savez or "
+                "numpy.savez_compressed",
+            ) from error
+        for name in ("probabilities", "labels"):
+            if name not in names:
+                raise RecordingError(
+                    path,
+                    f"there is no array '{name}'; save it with "
+                    "numpy.savez(path, probabilities=..., labels=...)",
+                )
+        columns = Columns(path, _array(path, archive, "probabilities"), _array(path, archive, "labels"))
+        if "predicted" in names:
+            columns = replace(columns, predicted=_array(path, archive, "predicted"))
+        if decision_values and "decision_values" in names:
+            columns = replace(columns, decision_values=_array(path, archive, "decision_values"))
+        return columns
 
 
 def _array(path: Path, archive: np.lib.npyio.NpzFile[Any], name: str) -> npt.NDArray[Any]:
@@ -96,53 +78,23 @@ def read_text(path: Path) -> Columns:
         OSError: the file cannot be opened.
     """
     with path.open(encoding="utf-8-sig") as handle:
-        lines = _Lines(handle)
         try:
-            return _read_lines(path, lines)
+            contents = ((number, line.partition("#")[0].strip()) for number, line in enumerate(handle, 1))
+            rows = {number: content for number, content in contents if content}
         except UnicodeDecodeError as error:
             raise RecordingError(path, "it is no text in UTF-8; save it as plain text") from error
-
-
-def _read_lines(path: Path, lines: _Lines) -> Columns:
-    first = next(lines, "")
-    delimiter = "," if "," in first else None
-    if _is_header(first.replace('"', "").split(delimiter)):
-        lines.numbers.clear()
-        first = next(lines, "")
-    if not first:
+    first, content = next(iter(rows.items()), (0, ""))
+    delimiter = "," if "," in content else None
+    if _is_header(content.replace('"', "").split(delimiter)):
+        rows.pop(first, None)
+    if not rows:
         raise RecordingError(path, "there are no rows; record at least one prediction")
     try:
-        table = np.loadtxt(
-            chain([first], lines), dtype=np.float64, delimiter=delimiter, comments=None, ndmin=2
-        )
-    except UnicodeDecodeError:
-        raise
+        table = np.loadtxt(list(rows.values()), dtype=np.float64, delimiter=delimiter, comments=None, ndmin=2)
     except ValueError as error:
-        raise RecordingError(path, _malformed(lines, first, delimiter)) from error
-    return Columns(source=path, probabilities=table[:, 1:], labels=table[:, 0], lines=lines.numbers)
-
-
-class _Lines(Iterator[str]):
-    """Lines of a text without comments and blank ones.
-
-    Attributes:
-        numbers: of the lines so far, counted from 1.
-        last: the line that was given last.
-    """
-
-    def __init__(self, handle: TextIO) -> None:
-        self.numbers: list[int] = []
-        self.last = ""
-        self._numbered = enumerate(handle, start=1)
-
-    def __next__(self) -> str:
-        for number, line in self._numbered:
-            content = line.partition("#")[0].strip()
-            if content:
-                self.numbers.append(number)
-                self.last = content
-                return content
-        raise StopIteration
+        words = {number: content.split(delimiter) for number, content in rows.items()}
+        raise RecordingError(path, _malformed(words)) from error
+    return Columns(source=path, probabilities=table[:, 1:], labels=table[:, 0], lines=list(rows))
 
 
 def _is_header(words: list[str]) -> bool:
@@ -153,17 +105,20 @@ def _is_header(words: list[str]) -> bool:
     return not any(map(_is_number, words)) or [word.strip() for word in words[1:]] == numbered
 
 
-def _malformed(lines: _Lines, first: str, delimiter: str | None) -> str:
-    """What is wrong with the line at which reading stopped."""
-    words, expected = lines.last.split(delimiter), len(first.split(delimiter))
-    if len(words) != expected:
-        return (
-            f"line {lines.numbers[-1]} has {len(words)} columns, but the first row has {expected}; "
-            "every row needs the true class and the probability of every class"
-        )
+def _malformed(rows: Mapping[int, Sequence[str]]) -> str:
+    """What is wrong with the first line that cannot be read, of all by their numbers."""
+    expected = len(next(iter(rows.values())))
+    for number, words in rows.items():
+        if len(words) != expected:
+            return (
+                f"line {number} has {len(words)} columns, but the first row has {expected}; "
+                "every row needs the true class and the probability of every class"
+            )
+        if not all(map(_is_number, words)):
+            break
     column = sum(1 for _ in takewhile(_is_number, words)) + 1
     return (
-        f"line {lines.numbers[-1]}: column {column} is not a number; every row needs the true class and the "
+        f"line {number}: column {column} is not a number; every row needs the true class and the "
         "probability of every class, all as numbers, separated by commas, spaces or tabs"
     )
 

@@ -17,12 +17,7 @@ from service.statistics.laplace import Cells
 
 @dataclass(frozen=True)
 class Pool:
-    """A recording's items under one grouping.
-
-    Attributes:
-        recording: the items.
-        grouped: their groups and score bins.
-    """
+    """A recording's items in groups and score bins."""
 
     recording: Recording
     grouped: Grouped
@@ -40,15 +35,12 @@ class Pool:
     @cached_property
     def cells(self) -> Cells:
         """What the items tell without their labels."""
-        shape = len(self.names), self.grouped.bin_count
-        fine = self.grouped.groups * shape[1] + self.grouped.bins
-        counts = sums(fine, np.ones(len(fine)), shape[0] * shape[1])
-        totals = sums(fine, self.recording.scores, shape[0] * shape[1])
-        middles = np.tile((np.arange(shape[1]) + 0.5) / shape[1], shape[0])
-        scores = np.divide(totals, counts, out=middles, where=counts > 0)
+        bins = self.grouped.bin_count
+        counts, totals = self._by_bin(np.ones(self.recording.size)), self._by_bin(self.recording.scores)
+        middles = np.tile((np.arange(bins) + 0.5) / bins, (len(self.names), 1))
         return Cells(
-            shares=counts.reshape(shape) / self.sizes[:, None],
-            scores=scores.reshape(shape),
+            shares=counts / self.sizes[:, None],
+            scores=np.divide(totals, counts, out=middles, where=counts > 0),
             group_shares=self.sizes / self.sizes.sum(),
         )
 
@@ -60,11 +52,8 @@ class Pool:
     @cached_property
     def bin_counts(self) -> tuple[Floats, Floats]:
         """Items, and correctly predicted ones, of every group's bins [G, B]."""
-        shape = len(self.names), self.grouped.bin_count
-        fine = self.grouped.groups * shape[1] + self.grouped.bins
-        items = sums(fine, np.ones(len(fine)), shape[0] * shape[1])
-        correct = sums(fine, self.recording.correct.astype(np.float64), shape[0] * shape[1])
-        return items.reshape(shape), correct.reshape(shape)
+        items, correct = np.ones(self.recording.size), self.recording.correct.astype(np.float64)
+        return self._by_bin(items), self._by_bin(correct)
 
     @cached_property
     def predicted(self) -> Indices:
@@ -88,20 +77,20 @@ class Pool:
         counts = sums(fine, np.ones(len(fine)), len(self.names) * classes)
         return counts.reshape(-1, classes) / self.sizes[:, None]
 
+    def _by_bin(self, values: Floats) -> Floats:
+        """Sums over the items of every group's bins [G, B]."""
+        shape = len(self.names), self.grouped.bin_count
+        fine = self.grouped.groups * shape[1] + self.grouped.bins
+        return sums(fine, values, shape[0] * shape[1]).reshape(shape)
+
     def _mean(self, values: Floats) -> Floats:
         return sums(self.grouped.groups, values, len(self.names)) / self.sizes
 
 
 class Shuffled:
-    """The items of every group, drawn in random order without replacement, in every run.
+    """The items of every group, drawn in random order without replacement, in each of R runs.
 
-    Args:
-        pool: the items.
-        runs: how many runs R.
-        rng: for the order.
-
-    Attributes:
-        left: items of every group that have no label yet [R, G].
+    Of every group `left` items have no label yet [R, G].
     """
 
     def __init__(self, pool: Pool, runs: int, rng: np.random.Generator) -> None:
@@ -115,12 +104,7 @@ class Shuffled:
         self.left = np.tile(pool.sizes, (runs, 1))
 
     def label(self, runs: Indices, groups: Indices) -> Outcomes:
-        """Label a random item of a group in some runs.
-
-        Args:
-            runs: which runs [n].
-            groups: that have an item left [n].
-        """
+        """Label a random item of groups [n] that have one left, in some runs [n]."""
         # A step of Fisher and Yates: few items are ever drawn of a large pool, and shuffling all is dear.
         place, left = self._next[runs, groups], self.left[runs, groups]
         drawn = place + (self._rng.random(len(runs)) * left).astype(np.intp)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from service.domain.arrays import Flags, Floats, Ints
 from service.domain.errors import RecordingError
 from service.replay.columns import Columns
 from service.replay.parquet import read_parquet
-from service.replay.plain import read_decision_values, read_npz, read_text
+from service.replay.plain import read_npz, read_text
 
 _READERS: dict[str, Callable[[Path], Columns]] = {
     ".npz": read_npz,
@@ -33,10 +31,8 @@ class Recording:
         name: of the classifier; the file's name without its suffix.
         probabilities: within 0 and 1 [N, K].
         labels: true class of every item, 0 to K - 1 [N].
-        own_predicted: predicted classes [N] where they are not those of the highest probability, as with an
-            operating threshold; else None.
-        decision_values: margins of the second of two classes [N], real numbers that grow with its
-            probability; None where none were read.
+        own_predicted: predicted classes [N], if not those of the highest probability, as with a threshold.
+        decision_values: margins of the second of two classes [N], if read; they grow with its probability.
     """
 
     name: str
@@ -78,17 +74,13 @@ class Recording:
 
 
 def load_recording(path: Path, *, decision_values: bool = False) -> Recording:
-    """Read a recording in the format that the file's suffix names.
+    """Read a recording in the format that the file's suffix names, with decision values if that is wished.
 
     - `.npz`: arrays `probabilities` [N, K] and `labels` [N], and optionally `predicted` [N] and
       `decision_values` [N].
     - `.csv` or `.txt`: rows of the true class and K probabilities, separated by commas, spaces or tabs.
     - `.parquet`: a column `label`, `labels` or `true_class`; either a column `probabilities` of lists, or
       columns `score_0` to `score_K-1`; and optionally `predicted`.
-
-    Args:
-        path: of the file.
-        decision_values: whether to read them, if the file has any.
 
     Raises:
         RecordingError: the file cannot be used, and why.
@@ -100,39 +92,35 @@ def load_recording(path: Path, *, decision_values: bool = False) -> Recording:
         )
     if not path.is_file():
         raise RecordingError(path, "there is no such file; check the path")
-    values = None
+    if read is read_npz and decision_values:
+        read = partial(read_npz, decision_values=True)
     try:
         columns = read(path)
-        if decision_values and read is read_npz:
-            values = read_decision_values(path)
     except OSError as error:
         raise RecordingError(path, f"it cannot be read ({type(error).__name__}); check the file") from error
-    probabilities, labels, predicted = columns.checked()
-    margins = None if values is None else _checked_margins(path, values, len(labels))
-    return Recording(path.stem, probabilities, labels, predicted, margins)
+    return Recording(path.stem, *columns.checked())
 
 
-def _checked_margins(path: Path, values: npt.NDArray[Any], size: int) -> Floats:
-    """Decision values [N] of two classes.
+def same_items(recordings: Sequence[Recording]) -> None:
+    """Refuse recordings that cannot be of the same items in the same order.
 
     Raises:
-        RecordingError: they cannot be used.
+        RecordingError: they are not.
     """
-    if values.shape != (size,):
-        raise RecordingError(
-            path,
-            f"decision_values must be [{size}], one of every item, but have the shape {list(values.shape)}",
-        )
-    if values.dtype.kind not in "fiu":
-        raise RecordingError(
-            path, f"decision_values are not numbers (their type is {values.dtype}); save them as numbers"
-        )
-    margins: Floats = values.astype(np.float64)
-    if not np.isfinite(margins).all():
-        row = int(np.isfinite(margins).argmin())
-        raise RecordingError(
-            path,
-            f"row {row} (counted from 0): decision_values hold a NaN or an infinity; leave the row out, or "
-            "mend what wrote it",
-        )
-    return margins
+    first = recordings[0]
+    for other in recordings[1:]:
+        for what, one, its in (("items", first.size, other.size), ("classes", first.classes, other.classes)):
+            if one != its:
+                raise RecordingError(
+                    other.name,
+                    f"it has {its} {what}, {first.name} has {one}; members are recorded on the same items",
+                )
+        differing = np.flatnonzero(first.labels != other.labels)
+        if len(differing):
+            row = int(differing[0])
+            raise RecordingError(
+                other.name,
+                f"its labels are not those of {first.name}: row {row} (counted from 0) is of class "
+                f"{other.labels[row]} here and {first.labels[row]} there; record the same items in the same "
+                "order",
+            )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,17 +23,16 @@ from service.replay.measures import (
     ece_merit,
 )
 from service.replay.pool import Pool
-from service.replay.priors import beliefs_before
-from service.statistics.bin_beliefs import BinBeliefs
+from service.replay.workers import Advanced, Workers, batches
+from service.statistics.beliefs import AccuracyBeliefs, LearnedAccuracy
+from service.statistics.bin_beliefs import BinBeliefs, LearnedBins
+from service.statistics.confusion_beliefs import ConfusionBeliefs, LearnedConfusion
+from service.statistics.curves import LearnedCurve
 from service.statistics.priors import FIXED_PRIORS
-from service.statistics.tasks import TASKS, Question, Task
+from service.statistics.tasks import TASKS, Kind, Question, Task
 
 RUNS_AT_ONCE = 100
 """Runs of one batch: enough that numpy's overhead is shared, few enough that arrays stay in the cache."""
-
-Progress = Callable[[int], None]
-
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -43,17 +41,13 @@ class Study:
 
     Attributes:
         pool: the items, in groups; for the estimation of calibration, in score bins.
-        task: what to do: estimation, identification or comparison.
-        metric: of what.
-        runs: independent runs R.
+        task: estimation, identification or comparison of a metric.
         budget: labels of a run, at most the pool's.
         at: numbers of labels after which estimates are looked at.
-        top_m: with identification: how many groups.
-        extreme: with identification: which end.
-        costs: with cost: of every true class, per group [G, K].
-        region: with comparison: difference of accuracies that does not matter.
+        top_m: groups to find, with identification.
+        costs: of every true class, per group [G, K], with cost.
+        region: difference of accuracies that does not matter, with comparison.
         mass: probability inside intervals.
-        seed: of all chance.
     """
 
     pool: Pool
@@ -69,22 +63,13 @@ class Study:
     mass: float = 0.95
     seed: int = 0
 
-    def run(self, method: Method, workers: Workers, progress: Progress | None = None) -> Result:
+    def run(self, method: Method, workers: Workers, advanced: Advanced | None = None) -> Result:
         """All runs of one method."""
-        batches = workers.map(self, method)
-        first = next(batches)
-        joined = first[1]
-        if progress is not None:
-            progress(first[0])
-        for runs, result in batches:
-            joined = joined.joined(result)
-            if progress is not None:
-                progress(runs)
-        return joined
-
-    def batches(self) -> list[tuple[int, int]]:
-        """First run and number of runs of every batch."""
-        return [(first, min(RUNS_AT_ONCE, self.runs - first)) for first in range(0, self.runs, RUNS_AT_ONCE)]
+        parts = batches(self.runs, RUNS_AT_ONCE)
+        found = workers.each(
+            run_batch, [(self, method, *part) for part in parts], advanced, [runs for _, runs in parts]
+        )
+        return reduce(Result.joined, found)
 
 
 def run_batch(study: Study, method: Method, first: int, runs: int) -> Result:
@@ -157,48 +142,25 @@ def true_metric(study: Study) -> Floats:
         known = BinBeliefs(pool.cells, alpha + correct, beta + items - correct, runs=1)
         return np.asarray(ece_merit(pool)(known)[0], np.float64)
     if study.metric == "cost":
-        return np.asarray(np.einsum("gk,gk->g", pool.confusion, _given(study.costs)), np.float64)
+        if study.costs is None:
+            raise ValueError("a study of costs needs a cost matrix")
+        return np.asarray(np.einsum("gk,gk->g", pool.confusion, study.costs), np.float64)
     return pool.accuracy
 
 
-def _given(costs: Floats | None) -> Floats:
-    if costs is None:
-        raise ValueError("a study of costs needs a cost matrix")
-    return costs
-
-
-class Workers:
-    """Calls functions many times: here, or in other processes.
-
-    Args:
-        executor: of other processes; None for this one.
-    """
-
-    def __init__(self, executor: ProcessPoolExecutor | None = None) -> None:
-        self._executor = executor
-
-    def each(self, function: Callable[..., Found], arguments: Sequence[tuple[Any, ...]]) -> Iterator[Found]:
-        """What a function finds for each of many arguments, in their order."""
-        if self._executor is None:
-            for given in arguments:
-                yield function(*given)
-            return
-        for future in [self._executor.submit(function, *given) for given in arguments]:
-            yield future.result()
-
-    def map(self, study: Study, method: Method) -> Iterator[tuple[int, Result]]:
-        """Number of runs and result of every batch, in order."""
-        batches = study.batches()
-        found = self.each(run_batch, [(study, method, first, runs) for first, runs in batches])
-        for (_, runs), result in zip(batches, found, strict=True):
-            yield runs, result
-
-
-@contextmanager
-def workers(jobs: int) -> Iterator[Workers]:
-    """Workers in so many processes."""
-    if jobs == 1:
-        yield Workers()
-        return
-    with ProcessPoolExecutor(jobs) as executor:
-        yield Workers(executor)
+def beliefs_before(prior: str, kind: Kind, pool: Pool, runs: int) -> Any:
+    """Beliefs of R runs before their first labels, under a prior of a name."""
+    cells = pool.cells
+    if prior == "learned":
+        if kind == "confusion":
+            others = np.maximum(pool.probabilities, 1e-12)
+            others[np.arange(len(others)), pool.predicted] = 0.0
+            others /= others.sum(axis=1, keepdims=True)
+            return LearnedConfusion(LearnedCurve(), cells, others, pool.predicted, runs)
+        return (LearnedBins if kind == "bins" else LearnedAccuracy)(LearnedCurve(), cells, runs)
+    fixed = FIXED_PRIORS[prior]
+    if kind == "confusion":
+        return ConfusionBeliefs(fixed.dirichlet(pool.probabilities), runs)
+    if kind == "bins":
+        return BinBeliefs(cells, *fixed.parameters(cells.scores), runs)
+    return AccuracyBeliefs.fixed(*fixed.parameters(cells.group_scores), runs)

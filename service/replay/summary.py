@@ -12,7 +12,7 @@ from service.domain.arrays import Floats
 from service.replay.engine import Method
 from service.replay.measures import IDENTIFIED, Result
 from service.replay.study import Study
-from service.replay.tables import Table
+from service.replay.tables import Cell, Table
 
 Results = Mapping[Method, Result]
 
@@ -35,7 +35,12 @@ def summary(study: Study, results: Results) -> list[Table]:
     measured = next(iter(results.values())).per_run
     tables = [estimation(study, results, name) for name in _ESTIMATES if name in measured]
     if "overall_error" in measured:
-        tables.append(_overall(study, results))
+        errors = {
+            method: 100 * np.sqrt((result.per_run["overall_error"] ** 2).mean(axis=0))
+            for method, result in results.items()
+        }
+        title = f"{_asked(study)}: RMSE x 100 of the accuracy over all traffic"
+        tables.append(_by_labels(study, title, errors, best=True))
     return tables
 
 
@@ -44,16 +49,6 @@ def estimation(study: Study, results: Results, name: str) -> Table:
     title, scale, best = _ESTIMATES[name]
     means = {method: scale * result.per_run[name].mean(axis=0) for method, result in results.items()}
     return _by_labels(study, f"{_asked(study)}: {title}", means, best=best)
-
-
-def _overall(study: Study, results: Results) -> Table:
-    errors = {
-        method: 100 * np.sqrt((result.per_run["overall_error"] ** 2).mean(axis=0))
-        for method, result in results.items()
-    }
-    return _by_labels(
-        study, f"{_asked(study)}: RMSE x 100 of the accuracy over all traffic", errors, best=True
-    )
 
 
 def _by_labels(study: Study, title: str, figures: Mapping[Method, Floats], *, best: bool) -> Table:
@@ -74,14 +69,18 @@ def _by_labels(study: Study, title: str, figures: Mapping[Method, Floats], *, be
 def identification(study: Study, results: Results) -> Table:
     """Labels until the groups are found, and as % of the pool."""
     size = study.pool.recording.size
-    rows: list[tuple[str, tuple[float | None, ...]]] = []
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
+    unidentified = []
     for method, result in results.items():
-        curve, every = crossing(result), float(result.per_run["stays"].mean())
+        curve, stays = crossing(result), result.per_run["stays"]
+        every, never = float(stays.mean()), int((stays > study.budget).sum())
         of_pool = None if curve is None else 100 * curve / size
         rows.append((str(method), (curve, of_pool, every, 100 * every / size)))
-    never = {
-        method: int((result.per_run["stays"] > study.budget).sum()) for method, result in results.items()
-    }
+        if never:
+            unidentified.append(
+                f"{method}: {never} of {study.runs} runs are not identified with all labels; they count as "
+                f"{study.budget + 1}."
+            )
     columns = ("labels, mean curve", "% of pool", "labels, every run", "% of pool, every run")
     return Table(
         title=f"{_asked(study)}: labels until the mean reciprocal rank is above {IDENTIFIED}",
@@ -92,12 +91,7 @@ def identification(study: Study, results: Results) -> Table:
         notes=(
             "First: when the curve averaged over the runs is above for good. Then: when every single run is,",
             f"averaged over the runs. {study.runs} runs, seed {study.seed}.",
-            *(
-                f"{method}: {count} of {study.runs} runs are not identified with all labels; they count as "
-                f"{study.budget + 1}."
-                for method, count in never.items()
-                if count
-            ),
+            *unidentified,
         ),
     )
 
@@ -115,23 +109,16 @@ def crossing(result: Result) -> float | None:
 
 def comparison(study: Study, results: Results) -> Table:
     """Labels until comparisons are settled."""
-    kinds = ("first", "stays", "never")
     columns = ("labels, first settled", "labels, settled for good", "never settled, %")
-    scales = (1.0, 1.0, 100.0)
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
+    for method, result in results.items():
+        first, stays, never = (float(result.per_run[kind].mean()) for kind in ("first", "stays", "never"))
+        rows.append((str(method), (first, stays, 100 * never)))
     return Table(
         title=f"{_asked(study)}: labels until the verdict on two groups is that of the whole pool",
         corner="method",
         columns=columns,
-        rows=[
-            (
-                str(method),
-                tuple(
-                    scale * float(result.per_run[kind].mean())
-                    for kind, scale in zip(kinds, scales, strict=True)
-                ),
-            )
-            for method, result in results.items()
-        ],
+        rows=rows,
         marked=frozenset(columns[:2]),
         notes=(
             "All pairs in turn; one that is never settled counts with all its labels.",

@@ -16,13 +16,7 @@ Cell = float | None
 
 
 def print_tables(tables: Sequence[Table], *, as_json: bool, as_markdown: bool) -> None:
-    """Print for a program, for a page, or for the terminal.
-
-    Args:
-        tables: in their order.
-        as_json: a list of documents; goes before Markdown.
-        as_markdown: one below the other.
-    """
+    """Print for a program, which goes before a page; or for a page; or for the terminal."""
     if as_json:
         sys.stdout.write(json.dumps([table.document() for table in tables], indent=2) + "\n")
     elif as_markdown:
@@ -40,10 +34,8 @@ class Table:
     Attributes:
         title: what it shows, with the unit.
         corner: what the rows are.
-        columns: of the figures.
         rows: name of every row, and its figures; None where there is none.
         marked: columns whose lowest figure is the best one, and is marked.
-        notes: what a reader must know.
     """
 
     title: str

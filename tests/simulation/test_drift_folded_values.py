@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from service.config.change import DriftSettings
-from service.domain.cells import CellBounds, CellSpace, Grouping
+from service.domain.cells import CellBounds, CellSpace
+from service.domain.groupings import ByAttribute, ByClass, Everything
 from service.domain.traffic import Traffic, merge_traffic
 from service.domain.traffic_counts import TrafficCounts
 from service.domain.traffic_tables import tables
@@ -20,9 +21,9 @@ SPACE = CellSpace(
     classes=("cat", "dog"),
     score_edges=(0.5,),
     groupings={
-        "all": Grouping("all", "all"),
-        "class": Grouping("class", "predicted_class"),
-        "customer": Grouping("customer", "attribute", "customer"),
+        "all": Everything("all"),
+        "class": ByClass("class"),
+        "customer": ByAttribute("customer", "customer"),
     },
     bounds=CellBounds(attribute_values=ROWS),
 )

@@ -7,10 +7,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from service.replay.digits import digits_recordings
-from service.replay.inputs import Change, Items
-from service.replay.inputs_labelled import WAYS, LabelStream, Way
-from service.replay.inputs_watched import (
+from benchmarks.studies.inputs_items import Change, Items
+from benchmarks.studies.inputs_labelled import WAYS, LabelStream, Way
+from benchmarks.studies.inputs_watched import (
     CHANGING,
     HEALTHY,
     MARKS_PER_WINDOW,
@@ -18,6 +17,7 @@ from service.replay.inputs_watched import (
     Watched,
     watch,
 )
+from service.replay.digits import digits_recordings
 from service.statistics.drift import aimed_shares
 
 GROUPS, RUNS = 10, 8

@@ -9,10 +9,11 @@ import pytest
 from scipy import special
 from traffic_tables import JointCell, traffic_of
 
-from service.domain.cells import AGREE, ALL, CHALLENGE, DISAGREE, CellSpace, Challenge, Grouping
+from service.domain.cells import AGREE, CHALLENGE, DISAGREE, CellSpace, Challenge
+from service.domain.groupings import ALL, ByAttribute, ByChallenger, Everything
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import assess_groups, labels_of
+from service.monitoring.posteriors import assess_groups, weigh_labels
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 
@@ -21,9 +22,9 @@ SPACE = CellSpace(
     ("cat", "dog"),
     (0.7, 0.9),
     {
-        ALL: Grouping(ALL, "all"),
-        CHALLENGE: Grouping(CHALLENGE, "challenge", CHALLENGE),
-        "region": Grouping("region", "attribute", attribute="region"),
+        ALL: Everything(ALL),
+        CHALLENGE: ByChallenger(CHALLENGE, CHALLENGE),
+        "region": ByAttribute("region", "region"),
     },
     challenge=Challenge("v2"),
 )
@@ -121,7 +122,7 @@ def interval(there: World, told: list[OutcomeEntry]) -> tuple[np.ndarray, np.nda
     ledger.fold(told)
     ledger.place(votes_missing=False)
     index = GroupIndex(SPACE, traffic_of(SPACE, cells), ledger.cells)
-    known = labels_of(index, ledger, decay=0.0, run_length=None, now=1e9)
+    known = weigh_labels(index, ledger, decay=0.0, run_length=None, now=1e9)
     assert known.count == len(told)
     beliefs = assess_groups(index["region"], index.cells.bins, known.labels, prior="learned")
     names = index["region"].names

@@ -14,7 +14,7 @@ from service.replay.performance import (
     area,
     label_only_precision,
 )
-from service.replay.study import Workers
+from service.replay.workers import Workers
 
 LABELS = 20
 

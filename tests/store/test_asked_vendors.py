@@ -27,7 +27,7 @@ from consumers.dead_letter_format import letter_headers, read_letter
 from service.domain.errors import TooManyBadMessages
 from service.domain.label_signatures import sign
 from service.domain.messages import LabelRequest
-from service.monitoring.vendor_routing import VendorAssignment
+from service.monitoring.request_builder import VendorAssignment
 from service.store.connection import Connection
 from service.store.records import encode_json
 from service.store.request_registry import item_digest, place_of

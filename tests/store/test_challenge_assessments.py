@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from store_site import NOW, Record, Site, message, record
 
-from service.domain.cells import AGREE, ALL, CHALLENGE, DISAGREE, MISSING
+from service.domain.cells import AGREE, CHALLENGE, DISAGREE, MISSING
+from service.domain.groupings import ALL
 from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.monitor import ModelMonitor
 from service.store.connection import Connection

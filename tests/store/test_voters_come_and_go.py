@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from store_site import NOW, Record, Site, message, page, record
 
-from service.domain.cells import ALL, CHALLENGE, MISSING, SCORE_BIN, VOTES
+from service.domain.cells import CHALLENGE, MISSING, SCORE_BIN, VOTES
+from service.domain.groupings import ALL
 from service.monitoring.binary_performance import performance_facts
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
 from service.monitoring.outcome_table import OutcomeLedger
@@ -216,7 +217,7 @@ def test_a_binary_classifiers_performance_is_learned_from_labels_of_before(
         ledger.fold(page(site).entries)
         ledger.place(votes_missing=has_voteless_traffic(space, traffic.traffic))
         index = GroupIndex(space, traffic.traffic, ledger.cells)
-        facts = performance_facts(index, [], ledger, positive="cat", decay=0.0, now=NOW)
+        facts = performance_facts(index, ledger, [], positive="cat", decay=0.0, now=NOW)
         assert facts is not None
         worth.append(facts.label_weights[facts.labels != UNLABELLED])
     assert len(worth[0]) == before.outcomes

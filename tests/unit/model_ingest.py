@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from consumers.ingest import ModelIngest
 from service.config.settings import RedisSettings
-from service.domain.cells import CellSpace, Grouping
+from service.domain.cells import CellSpace
+from service.domain.groupings import Everything
 from service.domain.pool import PoolSizes
 from service.domain.pool_key import PoolKey
 from service.store.client import build_redis
@@ -17,7 +18,7 @@ CLASSES = ("7", "1", "ü", "x" * 256)
 
 def ingest() -> ModelIngest:
     """The checks of a model with these classes; it never connects to its Redis."""
-    space = CellSpace(CLASSES, (), {"all": Grouping("all", "all")})
+    space = CellSpace(CLASSES, (), {"all": Everything("all")})
     connection = Connection(build_redis(RedisSettings()), "p")
     keys = ModelKeys("p", "digits", "0")
     return ModelIngest(

@@ -10,8 +10,8 @@ import numpy as np
 from service.replay.engine import run
 from service.replay.grouping import Grouper
 from service.replay.pool import Pool
-from service.replay.priors import beliefs_before
 from service.replay.recording import Recording
+from service.replay.study import beliefs_before
 from service.statistics.beliefs import AccuracyBeliefs
 
 

@@ -19,10 +19,10 @@ from service.monitoring.binary_performance import PerformanceFacts, PerformanceS
 from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.group_index import GroupIndex
-from service.monitoring.history import Moment, past_moment
+from service.monitoring.history import Moment, moment
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.round_facts import Facts, RoundState
-from service.monitoring.snapshot import ModelSnapshot, take_snapshot
+from service.monitoring.posteriors import assess_groupings
+from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
 from service.statistics.binary.score_bins import UNLABELLED
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
 from service.statistics.estimate import Estimate
@@ -143,7 +143,7 @@ def counted(space: CellSpace, predictions: Sequence[int]) -> Traffic:
 def snapshot(
     count: int = 100,
     *,
-    state: RoundState = RoundState(),  # noqa: B008  # frozen
+    past: tuple[Moment, ...] = (),
     performances: Mapping[str, PerformanceSnapshot] | None = None,
     marks: Marks | None = None,
     predictions: Sequence[int] | None = None,
@@ -164,15 +164,15 @@ def snapshot(
             index=there.index,
             marks=marks or {},
         ),
-        state=state,
         performances=performances or {},
         history_seconds=3_600,
         now=NOW,
         rng=np.random.default_rng(1),
+        past=past,
     )
 
 
-_OF_SNAPSHOTS = frozenset({"count", "state", "performances"})
+_OF_SNAPSHOTS = frozenset({"count", "past", "performances"})
 """Arguments of `snapshot` that `known` does not take alike."""
 
 MIXED = [100, 900] * len(CLASSES)
@@ -289,11 +289,11 @@ def pooled() -> ModelSnapshot:
 
 def recalled(there: Known, now: ModelSnapshot, at: float) -> Moment:
     """Estimates of all groups at an earlier time."""
-    return past_moment(
+    groupings = assess_groupings(
         settings=there.settings,
         index=there.index,
         probability_sums=there.traffic.probability_sums,
         ledger=there.ledger,
-        names={name: grouping.groups for name, grouping in now.groupings.items()},
         at=at,
     )
+    return moment(at, groupings, {name: grouping.groups for name, grouping in now.groupings.items()})

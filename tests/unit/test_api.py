@@ -12,9 +12,8 @@ import pytest
 from api_client import Client, served
 from snapshots import BUDGET, CLASSES, NOW, drifting, known, recalled, snapshot
 
-from service.monitoring.attribute_traffic import AttributeTraffic
+from service.monitoring.group_index import AttributeTraffic
 from service.monitoring.history import Moment
-from service.monitoring.round_facts import RoundState
 from service.serving.documents.group_documents import SortKey
 
 ALERTS = {"min_accuracy": 0.8, "max_ece": 0.25}
@@ -27,7 +26,7 @@ def remembered() -> tuple[Moment, ...]:
     return tuple(recalled(there, before, at) for at in (NOW - 3_500, NOW - 2_500, NOW - 1_500))
 
 
-TAKEN = snapshot(alerts=ALERTS, state=RoundState(past=remembered()))
+TAKEN = snapshot(alerts=ALERTS, past=remembered())
 
 
 @pytest.fixture(scope="module")

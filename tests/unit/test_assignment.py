@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from service.monitoring.vendor_routing import VendorAssignment
+from service.monitoring.request_builder import VendorAssignment
 
 KEY = bytes(range(16))
 

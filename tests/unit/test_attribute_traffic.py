@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 from traffic_tables import JointCell, traffic_of
 
-from service.domain.cells import AGREE, CHALLENGE, MISSING, OTHER, CellBounds, CellSpace, Challenge, Grouping
-from service.monitoring.attribute_traffic import attribute_traffic
+from service.domain.cells import AGREE, CHALLENGE, MISSING, OTHER, CellBounds, CellSpace, Challenge
+from service.domain.groupings import ByAttribute, ByChallenger
+from service.monitoring.group_index import attribute_traffic
 
 SPACE = CellSpace(
     ("cat", "dog"),
     (),
     {
-        CHALLENGE: Grouping(CHALLENGE, "challenge", CHALLENGE),
-        "region": Grouping("region", "attribute", attribute="region"),
+        CHALLENGE: ByChallenger(CHALLENGE, CHALLENGE),
+        "region": ByAttribute("region", "region"),
     },
     CellBounds(attribute_values=7),
     challenge=Challenge("v2"),

@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from traffic_tables import JointCell, traffic_of
 
-from service.domain.cells import CellSpace, Grouping
+from service.domain.cells import CellSpace
+from service.domain.groupings import ByAttribute, ByClass, Everything
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import KnownLabels, assess_groups, labels_of
+from service.monitoring.posteriors import WeightedLabels, assess_groups, weigh_labels
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
@@ -21,9 +22,9 @@ SPACE = CellSpace(
     CLASSES,
     (0.25, 0.5, 0.75),
     {
-        "all": Grouping("all", "all"),
-        "region": Grouping("region", "attribute", attribute="region"),
-        "class": Grouping("class", "predicted_class"),
+        "all": Everything("all"),
+        "region": ByAttribute("region", "region"),
+        "class": ByClass("class"),
     },
 )
 BINS = 4
@@ -75,12 +76,12 @@ def index_of(ledger: OutcomeLedger, joint: Joint) -> GroupIndex:
 
 def known_of(
     entries: list[OutcomeEntry], joint: Joint, *, decay: float, at: float
-) -> tuple[KnownLabels, GroupIndex]:
+) -> tuple[WeightedLabels, GroupIndex]:
     ledger = OutcomeLedger(SPACE)
     ledger.fold(entries)
     ledger.place()
     index = index_of(ledger, joint)
-    return labels_of(index, ledger, decay=decay, run_length=None, now=at), index
+    return weigh_labels(index, ledger, decay=decay, run_length=None, now=at), index
 
 
 def joint_groups(grouping: str) -> tuple[list[str], np.ndarray]:

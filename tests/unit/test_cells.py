@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.cells import MISSING, OTHER, CellBounds, CellSpace, Grouping, escape_reserved
+from service.domain.cells import MISSING, OTHER, CellBounds, CellSpace, escape_reserved
+from service.domain.groupings import ByAttribute, ByClass, ByScore, BySuperclass, Everything
 
 EDGES = tuple(i / 10 for i in range(1, 10))
 
@@ -19,12 +20,12 @@ BOUNDS = CellBounds()
 
 def space(bounds: CellBounds = BOUNDS, *, attributes: tuple[str, ...] = ("region",)) -> CellSpace:
     groupings = {
-        "all": Grouping("all", "all"),
-        "score_bin": Grouping("score_bin", "score_bin"),
-        "class": Grouping("class", "predicted_class"),
-        "kind": Grouping("kind", "superclass", superclasses={"cat": "pet", "dog": "pet", "owl": "bird"}),
+        "all": Everything("all"),
+        "score_bin": ByScore("score_bin"),
+        "class": ByClass("class"),
+        "kind": BySuperclass("kind", superclasses={"cat": "pet", "dog": "pet", "owl": "bird"}),
     }
-    groupings |= {name: Grouping(name, "attribute", attribute=name) for name in attributes}
+    groupings |= {name: ByAttribute(name, name) for name in attributes}
     return CellSpace(("cat", "dog", "owl"), EDGES, groupings, bounds)
 
 

@@ -13,11 +13,6 @@ from typing import get_args
 import pytest
 
 from service.app.options.parser import PAGES, RIGHTS, build_parser
-from service.config.change import DriftSettings, ForgettingSettings
-from service.replay.corruption import CORRUPTIONS
-from service.replay.inputs_watched import HEALTHY, ROUND
-from service.replay.options import drift, inputs
-from service.replay.options.recordings import CORRUPTION_NAMES
 from service.statistics.names import PriorName
 from service.statistics.priors import FIXED_PRIORS
 
@@ -104,8 +99,6 @@ def test_options_of_a_replay_are_parsed_without_any_library() -> None:
         "learned",
         "--labels",
         "5,10",
-        "--after",
-        "noise",
         "--jobs",
         "0",
     )
@@ -156,15 +149,3 @@ def test_every_page_and_list_of_rights_has_its_function(name: str) -> None:
 
 def test_names_of_priors_are_those_there_are() -> None:
     assert get_args(PriorName) == ("learned", *FIXED_PRIORS)
-
-
-def test_names_of_corruptions_are_those_there_are() -> None:
-    assert tuple(CORRUPTIONS) == CORRUPTION_NAMES
-
-
-def test_a_replay_of_forgetting_has_the_run_length_of_the_service() -> None:
-    assert ForgettingSettings().run_length == drift.RUN_LENGTH
-
-
-def test_a_replay_of_inputs_has_as_many_healthy_predictions_as_its_help_says() -> None:
-    assert inputs.HEALTHY_WINDOWS * DriftSettings().reference_predictions == HEALTHY * ROUND

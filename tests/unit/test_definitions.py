@@ -10,18 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.domain.cells import (
+from service.domain.cells import CHALLENGE, SCORE_BIN, VOTES, CellBounds, CellSpace, Challenge, Ensemble
+from service.domain.grouping_fingerprints import definitions
+from service.domain.groupings import (
     ALL,
-    CHALLENGE,
-    SCORE_BIN,
-    VOTES,
-    CellBounds,
-    CellSpace,
-    Challenge,
-    Ensemble,
+    ByAttribute,
+    ByChallenger,
+    ByClass,
+    ByPositiveScore,
+    ByScore,
+    BySuperclass,
+    ByVotes,
+    Everything,
     Grouping,
 )
-from service.domain.grouping_fingerprints import definitions
 
 CLASSES = ("cat", "dog", "owl", "hen")
 EDGES = (0.5,)
@@ -35,7 +37,7 @@ def definition(
 
 
 def by_superclass(told: Mapping[str, str]) -> bytes:
-    return definition(Grouping("kind", "superclass", superclasses=told))
+    return definition(BySuperclass("kind", superclasses=told))
 
 
 def together(told: Mapping[str, str]) -> set[frozenset[str]]:
@@ -54,43 +56,43 @@ def test_superclasses_are_the_same_where_the_same_classes_are_together(
 def test_the_order_of_a_map_and_of_classes_makes_no_difference(
     told: dict[str, str], order: list[str]
 ) -> None:
-    again = Grouping("kind", "superclass", superclasses={name: told[name] for name in order})
+    again = BySuperclass("kind", superclasses={name: told[name] for name in order})
     assert definition(again, classes=tuple(order)) == by_superclass(told)
 
 
 def test_another_attribute_another_kind_and_other_superclasses_are_another_partition() -> None:
     found = [
-        definition(Grouping("place", "attribute", attribute="region")),
-        definition(Grouping("place", "attribute", attribute="device")),
-        definition(Grouping("place", "predicted_class")),
-        definition(Grouping("place", "superclass", superclasses=dict.fromkeys(CLASSES, "animal"))),
-        definition(Grouping("place", "superclass", superclasses={name: name for name in CLASSES})),
+        definition(ByAttribute("place", "region")),
+        definition(ByAttribute("place", "device")),
+        definition(ByClass("place")),
+        definition(BySuperclass("place", superclasses=dict.fromkeys(CLASSES, "animal"))),
+        definition(BySuperclass("place", superclasses={name: name for name in CLASSES})),
     ]
     assert len(set(found)) == len(found)
 
 
-@pytest.mark.parametrize("grouping", [Grouping(SCORE_BIN, "score_bin"), Grouping("p", "positive_score")])
+@pytest.mark.parametrize("grouping", [ByScore(SCORE_BIN), ByPositiveScore("p")])
 def test_other_edges_are_other_groups_by_score_alone(grouping: Grouping) -> None:
-    region = Grouping("region", "attribute", attribute="region")
+    region = ByAttribute("region", "region")
     assert definition(grouping, edges=(0.4,)) != definition(grouping)
     assert definition(region, edges=(0.4,)) == definition(region)
 
 
 def test_which_of_two_classes_is_the_positive_one_leaves_the_bins_what_they_are() -> None:
-    cat, dog = (Grouping("p", "positive_score", positive=name) for name in ("cat", "dog"))
+    cat, dog = (ByPositiveScore("p", positive=name) for name in ("cat", "dog"))
     assert definition(cat, ("cat", "dog")) == definition(dog, ("cat", "dog"))
 
 
 def test_what_a_grouping_is_called_and_what_is_bounded_make_no_difference() -> None:
-    groupings = {name: Grouping(name, "attribute", attribute="region") for name in ("place", "region")}
+    groupings = {name: ByAttribute(name, "region") for name in ("place", "region")}
     told = definitions(CellSpace(CLASSES, EDGES, groupings, CellBounds(100, 5, 9)))
     assert told["place"] == told["region"] == definition(groupings["region"])
 
 
 def test_there_is_none_where_a_name_means_but_one_thing_or_votes_tell() -> None:
-    groupings = {ALL: Grouping(ALL, "all"), VOTES: Grouping(VOTES, "votes", VOTES)}
+    groupings = {ALL: Everything(ALL), VOTES: ByVotes(VOTES, VOTES)}
     pooled = CellSpace(CLASSES, EDGES, groupings, ensemble=Ensemble(("v2",), "cat"))
-    challenged = {CHALLENGE: Grouping(CHALLENGE, "challenge", CHALLENGE)}
+    challenged = {CHALLENGE: ByChallenger(CHALLENGE, CHALLENGE)}
     space = CellSpace(CLASSES, EDGES, challenged, challenge=Challenge("v2"))
     assert {*definitions(pooled).values(), *definitions(space).values()} == {b""}
 
@@ -98,11 +100,11 @@ def test_there_is_none_where_a_name_means_but_one_thing_or_votes_tell() -> None:
 @pytest.mark.parametrize(
     ("grouping", "by"),
     [
-        (Grouping("g", "attribute", attribute="region"), "region"),
-        (Grouping("g", "predicted_class"), None),
-        (Grouping("g", "score_bin"), [0.5]),
+        (ByAttribute("g", "region"), "region"),
+        (ByClass("g"), None),
+        (ByScore("g"), [0.5]),
         (
-            Grouping("g", "superclass", superclasses={"owl": "b", "dog": "p", "hen": "b", "cat": "p"}),
+            BySuperclass("g", superclasses={"owl": "b", "dog": "p", "hen": "b", "cat": "p"}),
             [["cat", "dog"], ["hen", "owl"]],
         ),
     ],

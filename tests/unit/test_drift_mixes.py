@@ -9,26 +9,36 @@ import numpy as np
 import pytest
 from traffic_tables import JointCell, traffic_of
 
-from service.domain.cells import CHALLENGE, MISSING, OTHER, VOTES, CellSpace, Challenge, Ensemble, Grouping
+from service.domain.cells import CHALLENGE, MISSING, OTHER, VOTES, CellSpace, Challenge, Ensemble
+from service.domain.groupings import (
+    ByAttribute,
+    ByChallenger,
+    ByClass,
+    ByPositiveScore,
+    ByScore,
+    BySuperclass,
+    ByVotes,
+    Everything,
+)
 from service.domain.traffic_counts import TableCounts, TrafficCounts
 from service.monitoring.drift_mixes import ComparedMix, GroupedTraffic
 from service.statistics.drift import mix_drift
 
 CLASSES = ("ham", "spam", "scam")
 GROUPINGS = {
-    "all": Grouping("all", "all"),
-    "score_bin": Grouping("score_bin", "score_bin"),
-    "positive_score": Grouping("positive_score", "positive_score", positive="spam"),
-    "class": Grouping("class", "predicted_class"),
-    "kind": Grouping("kind", "superclass", superclasses={"ham": "good", "spam": "bad", "scam": "bad"}),
-    "camera": Grouping("camera", "attribute", "camera"),
-    "region": Grouping("region", "attribute", "region"),
+    "all": Everything("all"),
+    "score_bin": ByScore("score_bin"),
+    "positive_score": ByPositiveScore("positive_score", positive="spam"),
+    "class": ByClass("class"),
+    "kind": BySuperclass("kind", superclasses={"ham": "good", "spam": "bad", "scam": "bad"}),
+    "camera": ByAttribute("camera", "camera"),
+    "region": ByAttribute("region", "region"),
 }
 SPACE = CellSpace(CLASSES, (0.5, 0.9), GROUPINGS)
 VOTED = CellSpace(
     CLASSES,
     (0.5, 0.9),
-    {**GROUPINGS, VOTES: Grouping(VOTES, "votes", VOTES)},
+    {**GROUPINGS, VOTES: ByVotes(VOTES, VOTES)},
     ensemble=Ensemble(("m",), "spam"),
 )
 CAMERAS, REGIONS = ("dock", "gate"), ("north", "south")
@@ -211,7 +221,7 @@ def test_agreement_with_a_challenger_is_no_mix() -> None:
     space = CellSpace(
         CLASSES,
         (0.5, 0.9),
-        {"all": GROUPINGS["all"], CHALLENGE: Grouping(CHALLENGE, "challenge", CHALLENGE)},
+        {"all": GROUPINGS["all"], CHALLENGE: ByChallenger(CHALLENGE, CHALLENGE)},
         challenge=Challenge("v2"),
     )
     counts = counts_of([JointCell(("agree",), 0, 0, 5, 1.0, 1.0)], space)

@@ -19,9 +19,9 @@ from service.domain.traffic_counts import TrafficCounts
 from service.monitoring.acquisition import Aim
 from service.monitoring.drift import GroupingDrift, model_drift
 from service.monitoring.group_index import GroupIndex
-from service.monitoring.label_cells import LabelCells
+from service.monitoring.label_encoding import LabelCells
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import believed_groupings
+from service.monitoring.posteriors import assess_groupings
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.metric_selection import shown_groups
 from service.serving.prometheus import SnapshotCollector
@@ -110,7 +110,7 @@ def test_a_grouping_that_was_added_after_the_reference_has_not_drifted_for_being
     )
     marks = {MarkName(purpose, NOW - ago): TrafficCounts.of(traffic_of(old, then)) for purpose, ago in MARKED}
     index = GroupIndex(space, traffic_of(space, now), LabelCells(space))
-    groupings = believed_groupings(
+    groupings = assess_groupings(
         settings=settings.models["m"],
         index=index,
         probability_sums={},

@@ -13,7 +13,7 @@ from service.config.settings import Settings
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import believed_groupings
+from service.monitoring.posteriors import assess_groupings
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 
@@ -62,7 +62,7 @@ def believed() -> GroupingSnapshot:
         for name in ENVIRONMENTS
         for predicted in range(len(classes))
     ]
-    told = believed_groupings(
+    told = assess_groupings(
         settings=settings.models[model],
         index=GroupIndex(space, traffic_of(space, cells, landmark=NOW), ledger.cells),
         probability_sums={},

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,16 +12,12 @@ from traffic_tables import JointCell, traffic_of
 
 from service.config.model import ModelSettings
 from service.domain.request_order import request_places, requested_at
-from service.monitoring.anytime_tests import (
-    KINDS,
-    GroupingEvidence,
-    WatchedGroups,
-    grouping_evidence,
-    model_evidence,
-)
+from service.monitoring.anytime_tests import KINDS, GroupingEvidence
+from service.monitoring.evidence_base import WatchedGroups
 from service.monitoring.group_index import GroupIndex
-from service.monitoring.label_columns import LabelSequence
+from service.monitoring.model_evidence import grouping_evidence, model_evidence
 from service.monitoring.outcome_aggregates import mixed
+from service.monitoring.outcome_table import LabelSequence
 from service.statistics.decline import log_e_declined
 from service.statistics.e_detector import change_point, log_e_changed
 from service.statistics.e_processes import (
@@ -55,11 +49,11 @@ def evidence(
     groups: np.ndarray,
     *,
     model: ModelSettings = MODEL,
-    kind: Any = "attribute",
+    has_threshold: bool = True,
     reference: ReferenceWindow | None = None,
     before: GroupingEvidence | None = None,
 ) -> GroupingEvidence:
-    watched = WatchedGroups.alone(GROUPS, kind)
+    watched = WatchedGroups.alone(GROUPS, has_threshold=has_threshold)
     return grouping_evidence(watched, labels, groups, settings=model, reference=reference, before=before)
 
 
@@ -210,12 +204,12 @@ def test_before_its_reference_is_complete_a_group_has_not_declined() -> None:
     assert np.isfinite(told.log_e["below_threshold"]).all()
 
 
-@pytest.mark.parametrize(
-    ("kind", "least"), [("score_bin", 0.8), ("attribute", None), ("attribute", 0.0), ("attribute", 1.0)]
-)
-def test_without_a_threshold_that_can_be_tried_nothing_is_below_it(kind: str, least: float | None) -> None:
+@pytest.mark.parametrize(("has_threshold", "least"), [(False, 0.8), (True, None), (True, 0.0), (True, 1.0)])
+def test_without_a_threshold_that_can_be_tried_nothing_is_below_it(
+    has_threshold: bool, least: float | None
+) -> None:
     model = MODEL.model_copy(update={"alerts": MODEL.alerts.model_copy(update={"min_accuracy": least})})
-    told = evidence(*drawn(), model=model, kind=kind)
+    told = evidence(*drawn(), model=model, has_threshold=has_threshold)
     assert np.isnan(told.log_e["below_threshold"]).all()
     assert not told.confirmed["below_threshold"].any()
 

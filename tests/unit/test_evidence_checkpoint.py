@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from traffic_tables import every_cell, traffic_of
 
 from service.config.model import ModelSettings
-from service.domain.cells import OTHER, CellSpace, Grouping
+from service.domain.cells import OTHER, CellSpace
 from service.domain.grouping_fingerprints import definitions
-from service.monitoring.anytime_tests import GroupingEvidence, model_evidence
-from service.monitoring.evidence_checkpoint import due_checkpoint
+from service.domain.groupings import ByAttribute
+from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.group_index import GroupIndex
+from service.monitoring.model_evidence import due_checkpoint, model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.grouped_e_processes import STATE
 from service.store.checkpoints import EvidenceCheckpoint
@@ -31,8 +32,8 @@ SPACE = CellSpace(
     ("cat", "dog"),
     (0.5,),
     {
-        "region": Grouping("region", "attribute", attribute="region"),
-        "device": Grouping("device", "attribute", attribute="device"),
+        "region": ByAttribute("region", "region"),
+        "device": ByAttribute("device", "device"),
     },
 )
 MODEL = ModelSettings.model_validate(
@@ -317,9 +318,7 @@ def test_rounds_find_what_one_finds_that_looks_at_all_labels_whatever_is_open(
 
 
 def test_two_groupings_that_are_the_same_share_the_weights_of_their_groups() -> None:
-    both = replace(
-        SPACE, groupings=dict(SPACE.groupings) | {"site": Grouping("site", "attribute", attribute="region")}
-    )
+    both = replace(SPACE, groupings=dict(SPACE.groupings) | {"site": ByAttribute("site", "region")})
     entries = [outcome(number, right=True) for number in range(30)]
     ledger = OutcomeLedger(both)
     ledger.fold(entries + [replace_grouping(outcome(number, right=True), "site") for number in range(30, 60)])

@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_classic
 from snapshots import NOW, challenge, drifting, ensemble, known, performance, recalled, snapshot
 
-from service.monitoring.attribute_traffic import AttributeTraffic
+from service.monitoring.group_index import AttributeTraffic
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.prometheus import SnapshotCollector
 from service.telemetry.catalogue import CATALOGUE, SPECS

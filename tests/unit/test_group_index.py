@@ -10,7 +10,6 @@ from traffic_tables import JointCell, traffic_of
 
 from service.domain.cells import (
     AGREE,
-    ALL,
     CHALLENGE,
     DISAGREE,
     MISSING,
@@ -19,10 +18,19 @@ from service.domain.cells import (
     SCORE_BIN,
     CellSpace,
     Challenge,
-    Grouping,
+)
+from service.domain.groupings import (
+    ALL,
+    ByAttribute,
+    ByChallenger,
+    ByClass,
+    ByPositiveScore,
+    ByScore,
+    BySuperclass,
+    Everything,
 )
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
-from service.monitoring.label_cells import LabelCells
+from service.monitoring.label_encoding import LabelCells
 
 CLASSES = ("cat", "dog", "owl")
 KINDS = {"cat": "pet", "dog": "pet", "owl": "bird"}
@@ -31,12 +39,12 @@ SPACE = CellSpace(
     CLASSES,
     (0.5,),
     {
-        ALL: Grouping(ALL, "all"),
-        SCORE_BIN: Grouping(SCORE_BIN, "score_bin"),
-        "class": Grouping("class", "predicted_class"),
-        "kind": Grouping("kind", "superclass", superclasses=KINDS),
-        "region": Grouping("region", "attribute", attribute="region"),
-        CHALLENGE: Grouping(CHALLENGE, "challenge", CHALLENGE),
+        ALL: Everything(ALL),
+        SCORE_BIN: ByScore(SCORE_BIN),
+        "class": ByClass("class"),
+        "kind": BySuperclass("kind", superclasses=KINDS),
+        "region": ByAttribute("region", "region"),
+        CHALLENGE: ByChallenger(CHALLENGE, CHALLENGE),
     },
     challenge=Challenge("v2"),
 )
@@ -116,7 +124,7 @@ def test_groups_have_the_traffic_of_their_cells_and_labels_their_own_group(
         if name == "region" and group not in index.traffic.tables["region"].rows:
             # Of a value without a row, the traffic is in that of all others.
             group = OTHER
-        assert groups.there[cell] == (group in present)
+        assert groups.has_group[cell] == (group in present)
         assert groups.numbers[cell] == (groups.names.index(group) if group in present else len(groups.names))
 
 
@@ -133,11 +141,11 @@ def test_what_a_challenger_says_is_known_of_every_group(cells: list[JointCell], 
 def test_a_label_without_the_attribute_is_not_among_all_other_values() -> None:
     cells = [JointCell((AGREE, OTHER), 0, 0, 5, 5.0, 1.0)]
     index = GroupIndex(SPACE, traffic_of(SPACE, cells), labelled([(AGREE, MISSING, 0, 0)]))
-    assert not index["region"].there.any()
+    assert not index["region"].has_group.any()
 
 
 def test_a_binary_score_of_either_class_is_in_the_bin_of_the_positive_one() -> None:
-    positive = Grouping(POSITIVE_SCORE, "positive_score", positive="spam")
+    positive = ByPositiveScore(POSITIVE_SCORE, positive="spam")
     space = CellSpace(("ham", "spam"), (0.25, 0.75), {POSITIVE_SCORE: positive})
     cells = [JointCell((), 0, 2, 1, 1.0, 0.9), JointCell((), 1, 2, 1, 1.0, 0.9)]
     found = LabelCells(space)

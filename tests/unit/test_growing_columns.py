@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.monitoring.column_buffer import GrowingColumns
+from service.monitoring.outcome_rows import GrowingColumns
 
 TYPES = {"number": np.int64, "half": np.float64}
 

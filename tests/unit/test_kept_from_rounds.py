@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from traffic_tables import every_cell, traffic_of
 
 from service.config.model import ModelSettings
-from service.domain.cells import CellSpace, Grouping
-from service.monitoring.anytime_tests import GroupingEvidence, model_evidence
+from service.domain.cells import CellSpace
+from service.domain.groupings import ByAttribute, ByClass, Everything
+from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.group_index import GroupIndex
+from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import KnownLabels, labels_of
+from service.monitoring.posteriors import WeightedLabels, weigh_labels
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 from service.store.references import ReferenceWindow
@@ -27,9 +29,9 @@ SPACE = CellSpace(
     CLASSES,
     (0.5,),
     {
-        "region": Grouping("region", "attribute", attribute="region"),
-        "class": Grouping("class", "predicted_class"),
-        "all": Grouping("all", "all"),
+        "region": ByAttribute("region", "region"),
+        "class": ByClass("class"),
+        "all": Everything("all"),
     },
 )
 MODEL = ModelSettings.model_validate(
@@ -101,9 +103,9 @@ def index_of(ledger: OutcomeLedger, number: int) -> GroupIndex:
     return GroupIndex(SPACE, TRAFFIC[number], ledger.cells)
 
 
-def known(ledger: OutcomeLedger, traffic: int) -> KnownLabels:
+def known(ledger: OutcomeLedger, traffic: int) -> WeightedLabels:
     index = index_of(ledger, traffic)
-    return labels_of(index, ledger, decay=0.01, run_length=RUN_LENGTH, now=1e3)
+    return weigh_labels(index, ledger, decay=0.01, run_length=RUN_LENGTH, now=1e3)
 
 
 def evidence(
@@ -136,7 +138,7 @@ def assert_same_evidence(
             assert confirmed.tolist() == anew.confirmed[kind].tolist()
 
 
-def rows_of(ledger: OutcomeLedger, labels: KnownLabels) -> list[tuple[float, ...]]:
+def rows_of(ledger: OutcomeLedger, labels: WeightedLabels) -> list[tuple[float, ...]]:
     """What is known of every sum, whatever the order in which they are numbered."""
     told, cells = labels.labels, ledger.cells
     names, regions = cells.values("region")

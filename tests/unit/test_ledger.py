@@ -13,12 +13,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.domain.cells import CellSpace, Grouping
+from service.domain.cells import CellSpace
+from service.domain.groupings import ByAttribute, ByClass
 from service.domain.request_order import requested_at
-from service.monitoring.label_columns import LabelSequence
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_fold import RECENT
-from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.outcome_table import LabelSequence, OutcomeLedger
 from service.store.facts import OutcomeEntry, SharedDraw
 from service.store.records import Fact, Given
 
@@ -26,8 +26,8 @@ SPACE = CellSpace(
     ("cat", "dog"),
     (0.5,),
     {
-        "region": Grouping("region", "attribute", attribute="region"),
-        "class": Grouping("class", "predicted_class"),
+        "region": ByAttribute("region", "region"),
+        "class": ByClass("class"),
     },
 )
 EVER = 1e9
@@ -89,10 +89,10 @@ def known(ledger: OutcomeLedger, at: float = EVER) -> Any:
     told = Counter(
         {
             (places[cell], ledger.sources[source], bool(correct), int(true), float(fresh)): int(count)
-            for cell, source, correct, true, count, fresh, *_ in zip(*sums, strict=True)
+            for cell, source, correct, true, count, fresh, *_ in zip(*vars(sums).values(), strict=True)
         }
     )
-    columns = [column.tolist() for column in ledger.given(0.0)]
+    columns = [column.tolist() for column in ledger.labels_since(0.0)]
     return told, len(ledger), columns, ledger.recent, ledger.first_label_at, ledger.last_label_at
 
 
@@ -133,7 +133,7 @@ def test_only_the_last_word_on_an_item_counts(history: list[tuple[int | None, st
         if entry.label.true_class
     ]
     ledger = folded(entries)
-    assert ledger.given(0.0)[1].tolist() == expected
+    assert ledger.labels_since(0.0)[1].tolist() == expected
     assert len(ledger) == len(expected)
 
 
@@ -170,12 +170,12 @@ def test_tallies_are_of_the_labels_that_count_whatever_was_corrected_or_trimmed(
         gone = min(gone + trimmed, max(0, read - 1))
         ledger.forget(entries[gone].position if entries else (0, 0))
         ledger.place()
-        labels, count = ledger.asked_by("region"), len(ledger.cells)
+        labels, count = ledger.label_sequence("region"), len(ledger.cells)
         expected = SumTallies(count)
         expected.add(labels.cells, labels.marks)
-        assert tallies_of(ledger.tallied("region", np.arange(count), count)) == tallies_of(expected)
+        assert tallies_of(ledger.tallies("region", np.arange(count), count)) == tallies_of(expected)
         fresh = folded(entries[gone:read])
-        anew = fresh.asked_by("region")
+        anew = fresh.label_sequence("region")
         assert columns_of(replace(labels, cells=labels.cells * 0)) == columns_of(
             replace(anew, cells=anew.cells * 0)
         )
@@ -190,8 +190,8 @@ def test_a_tally_tells_labels_that_say_something_else(history: list[tuple[int | 
     entries = stream(history)
     for count in range(len(entries) + 1):
         ledger = folded(entries[:count])
-        labels = ledger.asked_by("region")
-        (told,) = tallies_of(ledger.tallied("region", np.zeros(len(ledger.cells), np.intp), 1))
+        labels = ledger.label_sequence("region")
+        (told,) = tallies_of(ledger.tallies("region", np.zeros(len(ledger.cells), np.intp), 1))
         said = list(zip(labels.marks.tolist(), labels.correct.tolist(), strict=True))
         assert found.setdefault(told, said) == said
 
@@ -199,16 +199,16 @@ def test_a_tally_tells_labels_that_say_something_else(history: list[tuple[int | 
 def test_groups_are_tallied_of_some_cells_and_labels_told_of_some() -> None:
     ledger = folded([outcome(number, "cat") for number in range(10)])
     south = np.array([region == "south" for region, *_ in places_of(ledger)])
-    labels = ledger.asked_by("region", south)
+    labels = ledger.label_sequence("region", south)
     assert [requested_at(place) for place in labels.places.tolist()] == [0.0, 5.0]
-    told = ledger.tallied("region", np.where(south, 0, 1), 1)
+    told = ledger.tallies("region", np.where(south, 0, 1), 1)
     assert tallies_of(told) == [(2, int(labels.marks.sum()))]
-    assert not ledger.tallied("class", np.zeros(len(south), np.intp), 1).counts.any()
+    assert not ledger.tallies("class", np.zeros(len(south), np.intp), 1).counts.any()
 
 
 def test_outcomes_of_then_are_told_as_if_later_labels_had_not_come() -> None:
     entries = [outcome(number, "cat") for number in range(10)]
-    then, only = folded(entries).placed(at=6.0), folded(entries[:7]).placed(at=6.0)
+    then, only = folded(entries).outcomes(at=6.0), folded(entries[:7]).outcomes(at=6.0)
     assert [n for n in tallies_of(then.tallies) if n[0]] == tallies_of(only.tallies)
     np.testing.assert_array_equal(then.sums >= 0, np.arange(10) < 7)
 
@@ -287,7 +287,7 @@ def test_freshness_is_what_forgetting_leaves_of_every_label_and_no_more_than_all
 
 def test_labels_are_told_one_by_one_from_a_time_on() -> None:
     ledger = folded([outcome(number, "cat") for number in range(10)])
-    given_at, correct = ledger.given(7.0)
+    given_at, correct = ledger.labels_since(7.0)
     assert given_at.tolist() == [7.0, 8.0, 9.0]
     assert correct.tolist() == [True, False, True]
 
@@ -302,4 +302,4 @@ def test_the_outcomes_that_came_last_are_kept_as_they_came() -> None:
 
 def test_many_outcomes_fit() -> None:
     ledger = folded([outcome(number, "cat") for number in range(1_000)])
-    np.testing.assert_array_equal(ledger.given(0.0)[0], np.arange(1_000.0))
+    np.testing.assert_array_equal(ledger.labels_since(0.0)[0], np.arange(1_000.0))

@@ -19,16 +19,16 @@ from service.domain.cells import (
     CellSpace,
     Challenge,
     Ensemble,
-    Grouping,
 )
-from service.monitoring.label_sources import Source
+from service.domain.groupings import ByAttribute, ByChallenger
+from service.monitoring.label_encoding import Source
 from service.monitoring.outcome_table import OutcomeLedger
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 
 GROUPINGS = {
-    CHALLENGE: Grouping(CHALLENGE, "challenge", CHALLENGE),
-    "region": Grouping("region", "attribute", attribute="region"),
+    CHALLENGE: ByChallenger(CHALLENGE, CHALLENGE),
+    "region": ByAttribute("region", "region"),
 }
 SPACE = CellSpace(("cat", "dog"), (), GROUPINGS, challenge=Challenge("v2"))
 EVER = 1e9
@@ -100,7 +100,7 @@ def test_who_asked_is_told_of_either_kind() -> None:
     draws, by_value = frozenset({("a", "region")}), frozenset({"region"})
     assert ledger.sources == [Source(draws, any_vote, by_value) for any_vote in (False, True)]
     assert ledger.of_any_vote.tolist() == [False, True]
-    assert ledger.asked_by("region").correct.tolist() == [True, True]
+    assert ledger.label_sequence("region").correct.tolist() == [True, True]
 
 
 @given(
@@ -127,7 +127,7 @@ def test_piece_by_piece_and_trimmed_they_are_as_if_read_anew(
 def tallied(ledger: OutcomeLedger) -> dict[tuple[str, str], tuple[int, int]]:
     """Labels of every vote and region: how many, and which."""
     (votes, of_vote), (regions, of_region) = (ledger.cells.values(name) for name in SPACE.attributes)
-    found = ledger.tallied("region", np.arange(len(ledger.cells)), len(ledger.cells))
+    found = ledger.tallies("region", np.arange(len(ledger.cells)), len(ledger.cells))
     columns = of_vote.tolist(), of_region.tolist(), found.counts.tolist(), found.marks.tolist()
     return {
         (votes[vote], regions[region]): (count, mark)
@@ -144,7 +144,7 @@ def test_labels_that_were_aimed_by_other_votes_are_of_no_known_density(
     grouping: str, voters: str, even: bool
 ) -> None:
     ledger = placed([outcome(0, "cat", grouping=grouping, voters=voters)])
-    assert ledger.evenly_asked.tolist() == [even]
+    assert ledger.has_known_density.tolist() == [even]
     assert [source.groupings for source in ledger.sources] == [{grouping if even else FORMER_GROUPING}]
 
 

@@ -12,7 +12,8 @@ import yaml
 from procedures import PAGE
 
 from benchmarks.page import RESULTS, UTILISATION, _most_labels, _pooled_item_bytes
-from service.domain.cells import CellSpace, Grouping
+from service.domain.cells import CellSpace
+from service.domain.groupings import ByAttribute, ByClass
 from service.domain.traffic_tables import most_table_bytes
 
 ROOT = Path(__file__).parents[2]
@@ -24,9 +25,9 @@ SPACE = CellSpace(
     classes=tuple(f"class {number}" for number in range(10)),
     score_edges=tuple(number / 10 for number in range(1, 10)),
     groupings={
-        "class": Grouping("class", "predicted_class"),
-        "region": Grouping("region", "attribute", "region"),
-        "camera": Grouping("camera", "attribute", "camera"),
+        "class": ByClass("class"),
+        "region": ByAttribute("region", "region"),
+        "camera": ByAttribute("camera", "camera"),
     },
 )
 """A model of the example."""

@@ -117,8 +117,8 @@ class Mail:
         ledger = self.ledger(labelled, grouping)
         found = performance_facts(
             GroupIndex(self.space, self.traffic(), ledger.cells),
-            self.pooled(pooled),
             ledger,
+            self.pooled(pooled),
             positive="spam",
             decay=0.0,
             now=NOW,
@@ -186,7 +186,7 @@ def test_labels_that_were_asked_for_by_score_count_one_each(mail: Mail) -> None:
 def test_without_traffic_there_is_nothing_to_learn_from(mail: Mail) -> None:
     ledger = OutcomeLedger(mail.space)
     index = GroupIndex(mail.space, traffic_of(mail.space, []), ledger.cells)
-    assert performance_facts(index, [], ledger, positive="spam", decay=0.0, now=NOW) is None
+    assert performance_facts(index, ledger, [], positive="spam", decay=0.0, now=NOW) is None
 
 
 def test_precision_and_recall_are_within_their_intervals(mail: Mail, snapshot: PerformanceSnapshot) -> None:
@@ -237,7 +237,7 @@ def test_a_small_pool_of_a_mixture_is_no_misfit(seed: int) -> None:
 def test_labels_of_cells_without_traffic_tell_nothing(mail: Mail) -> None:
     ledger = mail.ledger(np.arange(20))
     index = GroupIndex(mail.space, traffic_of(mail.space, []), ledger.cells)
-    assert performance_facts(index, [], ledger, positive="spam", decay=0.0, now=NOW) is None
+    assert performance_facts(index, ledger, [], positive="spam", decay=0.0, now=NOW) is None
 
 
 def test_a_threshold_is_told_with_all_that_happens_there(snapshot: PerformanceSnapshot) -> None:

@@ -85,9 +85,7 @@ def colour_of(points: PathCollection) -> str:
 
 EVERY: dict[str, Callable[[int, list[str]], Figure]] = {
     "scatter": scatter,
-    "ranks": lambda count, names: plots.rank_intervals(names, ranks_of(count)),
-    "extremes": lambda count, names: plots.extreme_probabilities(names, np.full(count, 1 / count)),
-    "both": lambda count, names: plots.ranks_and_extremes(names, ranks_of(count), np.full(count, 1 / count)),
+    "ranks": lambda count, names: plots.ranks_and_extremes(names, ranks_of(count), np.full(count, 1 / count)),
     "confusion": lambda count, names: plots.confusion(names, np.full((count, count), 1 / count)),
     "reliability": lambda count, _names: plots.reliability_diagram(
         np.linspace(0.1, 1, count), np.full(count, 1 / count), intervals(count), (0.1, 0.2, 0.3)
@@ -374,19 +372,6 @@ def test_a_value_to_reach_is_drawn_across_and_written() -> None:
     assert "0.99" in [text.get_text() for text in axes.texts]
 
 
-def test_bands_are_drawn_as_given() -> None:
-    band = (MRR["random"] - 0.05, MRR["random"] + 0.1)
-    axes = plots.curves(LABELS, MRR, "MRR", bands={"random": band}).axes[0]
-    drawn = {tuple(point) for point in axes.collections[0].get_paths()[0].vertices}
-    assert {(x, y) for end in band for x, y in zip(LABELS, end, strict=True)} <= drawn
-
-
-def test_numbers_of_labels_may_be_on_a_logarithmic_scale() -> None:
-    figure = plots.curves(LABELS, MRR, "MRR", log_x=True)
-    assert figure.axes[0].get_xscale() == "log"
-    assert {"10", "100", "1,000"} <= set(texts(figure))
-
-
 def test_a_measure_starts_at_zero_and_has_its_unit() -> None:
     figure = plots.curves(LABELS, {"a": np.array([0.3, 0.2, 0.15])}, "RMSE", "%")
     assert figure.axes[0].get_ylim()[0] == 0
@@ -434,10 +419,14 @@ def test_the_truth_is_a_line_within_the_axes() -> None:
     assert figure.axes[0].get_xlim()[0] < -0.6
 
 
+def ranked(count: int) -> Figure:
+    return plots.ranks_and_extremes(numbered(count), ranks_of(count), np.full(count, 1 / count))
+
+
 def test_ranks_are_counted_from_one_and_sorted() -> None:
     low, mean, high = ranks_of(12)
     order = np.argsort(mean)
-    axes = plots.rank_intervals(numbered(12), (low, mean, high)).axes[0]
+    axes = ranked(12).axes[0]
     np.testing.assert_array_equal(
         offsets_of(points_of(axes)[0]), np.column_stack([mean[order] + 1, np.arange(12)])
     )
@@ -447,37 +436,27 @@ def test_ranks_are_counted_from_one_and_sorted() -> None:
 
 
 def test_the_least_accurate_is_at_the_top() -> None:
-    bottom, top = plots.rank_intervals(numbered(12), ranks_of(12)).axes[0].get_ylim()
+    bottom, top = ranked(12).axes[0].get_ylim()
     assert bottom > top
 
 
 def test_of_very_many_groups_both_ends_are_shown_and_the_rest_is_counted() -> None:
-    figure = plots.rank_intervals(numbered(1_000), ranks_of(1_000))
+    figure = ranked(1_000)
     ranks = offsets_of(points_of(figure.axes[0])[0])[:, 0]
     assert ranks.tolist() == [*range(1, 21), *range(981, 1_001)]
     assert "… 960 groups between are left out …" in texts(figure)
 
 
 def test_as_many_groups_as_have_rows_are_all_shown() -> None:
-    figure = plots.rank_intervals(numbered(ranking.MOST_SHOWN), ranks_of(ranking.MOST_SHOWN))
+    figure = ranked(ranking.MOST_SHOWN)
     assert len(offsets_of(points_of(figure.axes[0])[0])) == 40
     assert not any("left out" in text for text in texts(figure))
 
 
-def test_the_most_probable_come_first_and_the_rest_is_bounded() -> None:
-    probability = np.full(100, 0.002)
-    probability[[70, 30]] = 0.6, 0.204
-    figure = plots.extreme_probabilities(numbered(100), probability)
-    axes = figure.axes[0]
-    assert [bar.get_width() for bar in axes.patches[:3]] == [0.6, 0.204, 0.002]
-    assert [label.get_text() for label in axes.get_yticklabels()[:2]] == ["class 70", "class 30"]
-    assert "… 60 more are left out, each at most 0.2 % …" in texts(figure)
-
-
 def test_probabilities_are_written_beside_their_bars() -> None:
-    figure = plots.extreme_probabilities(numbered(3), np.array([0.6, 0.3996, 0.0004]))
-    written = [text.get_text() for text in figure.axes[0].texts if isinstance(text, Annotation)]
-    assert written == ["60 %", "40 %"]
+    figure = plots.ranks_and_extremes(numbered(3), ranks_of(3), np.array([0.6, 0.3996, 0.0004]))
+    written = [text.get_text() for text in figure.axes[1].texts if isinstance(text, Annotation)]
+    assert sorted(written) == ["40 %", "60 %"]
 
 
 def test_side_by_side_a_row_is_one_group() -> None:

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from service.domain.cells import CellSpace, Grouping
+from service.domain.cells import CellSpace
 from service.domain.grouping_pool import GroupingPool
+from service.domain.groupings import Everything
 from service.domain.pool import Pools
 from service.domain.pool_key import PoolKey, gumbel_noise, pool_ids
 from service.domain.siphash import siphash24
@@ -251,7 +252,7 @@ def test_a_prediction_that_is_sent_again_has_new_noise() -> None:
 
 
 def test_a_pool_is_of_one_half_life() -> None:
-    space = CellSpace(("a", "b"), (), {"all": Grouping("all", "all")})
+    space = CellSpace(("a", "b"), (), {"all": Everything("all")})
     found = [pool_ids(space, ["all"], half_life_hours=hours)["all"] for hours in (24.0, 6.0, None)]
     assert len(set(found)) == 3
     assert found[0] == pool_ids(space, ["all"], half_life_hours=24.0)["all"]

@@ -10,12 +10,13 @@ import pytest
 from traffic_tables import every_cell, traffic_of
 
 from service.config.model import ModelSettings
-from service.domain.cells import ALL, FORMER_GROUPING, CellSpace, Grouping
+from service.domain.cells import FORMER_GROUPING, CellSpace
 from service.domain.grouping_fingerprints import definitions
-from service.monitoring.anytime_tests import model_evidence
+from service.domain.groupings import ALL, ByAttribute, Everything
 from service.monitoring.group_index import GroupIndex
+from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import known_labels
+from service.monitoring.posteriors import weigh_model_labels
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given, decode_fact, encode_packed
 
@@ -24,14 +25,12 @@ SPACE = CellSpace(
     ("cat", "dog"),
     (0.5,),
     {
-        ALL: Grouping(ALL, "all"),
-        "place": Grouping("place", "attribute", attribute="region"),
-        "device": Grouping("device", "attribute", attribute="device"),
+        ALL: Everything(ALL),
+        "place": ByAttribute("place", "region"),
+        "device": ByAttribute("device", "device"),
     },
 )
-REDEFINED = replace(
-    SPACE, groupings=dict(SPACE.groupings) | {"place": Grouping("place", "attribute", attribute="device")}
-)
+REDEFINED = replace(SPACE, groupings=dict(SPACE.groupings) | {"place": ByAttribute("place", "device")})
 """By the same name, another partition; `region` tells no cells apart any more."""
 
 COUNT, NOW = 400, 1e6
@@ -102,7 +101,7 @@ def labels_of(found: dict[str, tuple[int, float]]) -> int:
 def test_its_labels_are_of_a_grouping_that_nobody_knows() -> None:
     _, ledger = placed(outcomes(), REDEFINED)
     asked = [draw for source in ledger.sources for draw in source.draws]
-    whose = dict(zip(asked, ledger.evenly_asked.tolist(), strict=True))
+    whose = dict(zip(asked, ledger.has_known_density.tolist(), strict=True))
     assert whose == {
         ("by-place", FORMER_GROUPING): False,
         ("by-device", "device"): True,
@@ -113,7 +112,7 @@ def test_its_labels_are_of_a_grouping_that_nobody_knows() -> None:
 def test_nothing_is_believed_by_its_labels_as_their_density_is_unknown() -> None:
     without = [entry for entry in outcomes() if entry.fact.grouping != "place"]
     found, expected = (
-        known_labels(MODEL, *placed(entries, REDEFINED), now=NOW) for entries in (outcomes(), without)
+        weigh_model_labels(MODEL, *placed(entries, REDEFINED), now=NOW) for entries in (outcomes(), without)
     )
     assert found.count == len(without)
     assert found.asked == expected.asked
@@ -133,13 +132,15 @@ def test_its_evidence_begins_anew_and_that_of_others_goes_on() -> None:
 
 def test_changes_are_looked_for_in_the_labels_of_the_grouping_as_it_is() -> None:
     entries = [entry for entry in outcomes() if entry.fact.grouping == "place"]
-    before, after = (known_labels(MODEL, *placed(entries, space), now=NOW) for space in (SPACE, REDEFINED))
+    before, after = (
+        weigh_model_labels(MODEL, *placed(entries, space), now=NOW) for space in (SPACE, REDEFINED)
+    )
     assert before.relearned.keys() == {"place"}
     assert not after.relearned
 
 
 def test_once_it_is_defined_as_before_its_labels_count_again() -> None:
-    meanwhile = {"place": Grouping("place", "attribute", attribute="floor")}
+    meanwhile = {"place": ByAttribute("place", "floor")}
     gone = definitions(replace(SPACE, groupings=meanwhile))["place"]
     fresh = [outcome(COUNT + i, "place", gone, correct=True) for i in range(30)]
     assert proven(outcomes() + fresh, SPACE) == proven(outcomes(), SPACE)
@@ -155,10 +156,12 @@ def test_labels_asked_for_by_the_same_partition_under_another_name_are_its_own()
 
 
 def test_beside_a_new_grouping_by_another_name_its_labels_go_on_to_count() -> None:
-    added = {"site": Grouping("site", "attribute", attribute="device")}
+    added = {"site": ByAttribute("site", "device")}
     both = replace(SPACE, groupings=dict(SPACE.groupings) | added)
     assert proven(outcomes(), both) == proven(outcomes(), SPACE)
-    found, expected = (known_labels(MODEL, *placed(outcomes(), space), now=NOW) for space in (both, SPACE))
+    found, expected = (
+        weigh_model_labels(MODEL, *placed(outcomes(), space), now=NOW) for space in (both, SPACE)
+    )
     assert found.labels.weights == pytest.approx(expected.labels.weights)
     assert found.count == len(outcomes())
 
@@ -177,7 +180,7 @@ def test_a_grouping_that_is_renamed_keeps_its_labels_and_its_evidence() -> None:
 
 
 def test_of_two_groupings_that_are_the_same_the_one_of_its_name_keeps_them() -> None:
-    twice = {"site": Grouping("site", "attribute", attribute="region")} | dict(SPACE.groupings)
+    twice = {"site": ByAttribute("site", "region")} | dict(SPACE.groupings)
     _, ledger = placed(outcomes(), replace(SPACE, groupings=twice))
     assert any(("by-place", "place") in source.draws for source in ledger.sources)
 
@@ -186,7 +189,7 @@ def test_labels_of_a_grouping_that_is_configured_no_more_are_of_one_that_nobody_
     less = {name: one for name, one in SPACE.groupings.items() if name != "place"}
     _, ledger = placed(outcomes(), replace(SPACE, groupings=less))
     assert any(("by-place", FORMER_GROUPING) in source.draws for source in ledger.sources)
-    assert ledger.evenly_asked.tolist() == [FORMER_GROUPING not in s.groupings for s in ledger.sources]
+    assert ledger.has_known_density.tolist() == [FORMER_GROUPING not in s.groupings for s in ledger.sources]
 
 
 class FormerFact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):

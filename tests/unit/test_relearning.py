@@ -11,18 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from traffic_tables import every_cell, traffic_of
 
-from service.domain.cells import CellSpace, Grouping
+from service.domain.cells import CellSpace
+from service.domain.groupings import ByAttribute, Everything
 from service.monitoring.change_discounting import (
     AskedGrouping,
+    ChangeDiscounts,
     ChangeMemory,
-    Forgotten,
-    PlacedOutcomes,
-    forgotten,
+    OrderedOutcomes,
+    discount_changes,
 )
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import KnownLabels, assess_groups, labels_of
+from service.monitoring.posteriors import WeightedLabels, assess_groups, weigh_labels
 from service.statistics.change_points import what_remains
 from service.statistics.policies import Situation, ThompsonPolicy
 from service.statistics.tasks import EstimateAccuracy, Question
@@ -40,19 +41,19 @@ BY_COLOUR = AskedGrouping("colour", [f"colour-{n}" for n in range(COLOURS)], np.
 COLUMNS = ("cells", "sources", "correct", "predicted_at")
 
 
-def placed(*, marks: np.ndarray, **columns: np.ndarray) -> PlacedOutcomes:
+def placed(*, marks: np.ndarray, **columns: np.ndarray) -> OrderedOutcomes:
     """Outcomes of which each is a sum of its own, as columns [n]."""
     tallies = SumTallies()
     tallies.add(np.arange(len(marks)), marks)
-    return PlacedOutcomes(sums=np.arange(len(marks)), tallies=tallies, **columns)
+    return OrderedOutcomes(sums=np.arange(len(marks)), tallies=tallies, **columns)
 
 
-def columns_of(told: PlacedOutcomes) -> dict[str, np.ndarray]:
+def columns_of(told: OrderedOutcomes) -> dict[str, np.ndarray]:
     """What `placed` makes them from."""
     return {"marks": told.tallies.marks} | {name: getattr(told, name) for name in COLUMNS}
 
 
-def outcomes(seed: int, *, count: int = 600, source: int = 0, others: float = 0.95) -> PlacedOutcomes:
+def outcomes(seed: int, *, count: int = 600, source: int = 0, others: float = 0.95) -> OrderedOutcomes:
     """Labels of three cameras, in the order of their predictions; half way one camera breaks."""
     rng = np.random.default_rng(seed)
     cells = rng.integers(6, size=count)
@@ -68,21 +69,21 @@ def outcomes(seed: int, *, count: int = 600, source: int = 0, others: float = 0.
 
 
 def look(
-    told: PlacedOutcomes, *groupings: AskedGrouping, memory: ChangeMemory | None = None
-) -> tuple[np.ndarray, Forgotten]:
+    told: OrderedOutcomes, *groupings: AskedGrouping, memory: ChangeMemory | None = None
+) -> tuple[np.ndarray, ChangeDiscounts]:
     """Factors of all rows, and the rest."""
-    found = forgotten(
+    found = discount_changes(
         told, groupings, run_length=RUN_LENGTH, memory=ChangeMemory() if memory is None else memory
     )
     return np.ones(len(told.sums)) if found.factors is None else found.factors, found
 
 
-def shuffled(told: PlacedOutcomes, order: np.ndarray) -> PlacedOutcomes:
+def shuffled(told: OrderedOutcomes, order: np.ndarray) -> OrderedOutcomes:
     """The same outcomes, which arrived in another order."""
     return placed(**{name: column[order] for name, column in columns_of(told).items()})
 
 
-def joined(one: PlacedOutcomes, other: PlacedOutcomes) -> PlacedOutcomes:
+def joined(one: OrderedOutcomes, other: OrderedOutcomes) -> OrderedOutcomes:
     """The outcomes of one, then those of the other."""
     more = columns_of(other)
     return placed(**{name: np.append(column, more[name]) for name, column in columns_of(one).items()})
@@ -196,13 +197,13 @@ def test_a_memory_holds_what_looks_of_late_have_asked_for() -> None:
 
 
 def test_no_outcomes_forget_nothing() -> None:
-    assert look(outcomes(9, count=0), BY_CAMERA)[1] == Forgotten(None, {})
+    assert look(outcomes(9, count=0), BY_CAMERA)[1] == ChangeDiscounts(None, {})
 
 
 SPACE = CellSpace(
     ("cat", "dog"),
     (0.5,),
-    {"camera": Grouping("camera", "attribute", attribute="camera"), "all": Grouping("all", "all")},
+    {"camera": ByAttribute("camera", "camera"), "all": Everything("all")},
 )
 TRAFFIC = traffic_of(SPACE, every_cell(SPACE, [(f"camera-{n}",) for n in range(CAMERAS)]))
 
@@ -228,18 +229,18 @@ def entries(count: int) -> list[OutcomeEntry]:
     return made
 
 
-def known(*, run_length: float | None, at: float = 1e9, count: int = 600) -> KnownLabels:
+def known(*, run_length: float | None, at: float = 1e9, count: int = 600) -> WeightedLabels:
     return known_of(entries(count), run_length=run_length, at=at)[0]
 
 
 def known_of(
     told: list[OutcomeEntry], *, run_length: float | None, at: float = 1e9
-) -> tuple[KnownLabels, GroupIndex]:
+) -> tuple[WeightedLabels, GroupIndex]:
     ledger = OutcomeLedger(SPACE)
     ledger.fold(told)
     ledger.place()
     index = GroupIndex(SPACE, TRAFFIC, ledger.cells)
-    return labels_of(index, ledger, decay=0.0, run_length=run_length, now=at), index
+    return weigh_labels(index, ledger, decay=0.0, run_length=run_length, now=at), index
 
 
 def test_labels_that_are_known_are_forgotten_and_still_counted() -> None:

@@ -15,7 +15,7 @@ from replay_examples import recording
 from service.domain.errors import RecordingError
 from service.replay.challenge_command import Contest
 from service.replay.command import replay
-from service.replay.options.parser import add_parser
+from service.replay.options import add_parser
 from service.replay.recording import Recording
 
 CHAMPION = recording([300, 300, 200], name="champion")

@@ -14,7 +14,7 @@ from replay_examples import recording
 
 from service.domain.errors import RecordingError
 from service.replay.command import _study, replay
-from service.replay.options.parser import add_parser
+from service.replay.options import add_parser, completed
 from service.replay.study import true_metric
 
 EXAMPLE = recording([90, 80, 70, 60])
@@ -172,7 +172,7 @@ def test_a_cost_matrix_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_costs_are_by_true_and_then_by_predicted_class(tmp_path: Path) -> None:
     # All mistakes among predictions of class 3 are dear, as its column says.
     costs = written(tmp_path, "costs.csv", "0,1,1,50\n1,0,1,50\n1,1,0,50\n1,1,1,0\n")
-    study = _study(EXAMPLE, parsed("model.npz", *COSTLY, "--costs", costs))
+    study = _study(EXAMPLE, completed(parsed("model.npz", *COSTLY, "--costs", costs)))
     wrong = 1 - study.pool.accuracy
     np.testing.assert_allclose(true_metric(study), wrong * [1, 1, 1, 50])
     assert study.extreme == "highest"
@@ -360,45 +360,3 @@ def test_figures_are_written(
     assert {path.stem for path in folder.iterdir()} == {f"model-{name}" for name in always | own}
     for path in folder.iterdir():
         assert path.read_bytes().startswith(b"\x89PNG")
-
-
-PAPER = [
-    "Table 3",
-    "Table 4",
-    "Table 5",
-    "Table 6",
-    "Table 7",
-    "Supplement, Table 1",
-    "Supplement, Table 2",
-    "Supplement, Table 3",
-    "Supplement, Table 4",
-]
-
-
-def test_the_papers_tables_are_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tables = documents(capsys, saved(tmp_path), "--paper", *FEW)
-    titles = [table["title"] for table in tables]
-    for name in PAPER:
-        assert any(re.match(rf"{name}\b", title) for title in titles), name
-    assert all(re.match("|".join(PAPER), title) for title in titles)
-    assert all(table["rows"] for table in tables)
-
-
-def test_of_few_items_the_papers_tables_have_no_column_twice(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = saved(tmp_path, probabilities=EXAMPLE.probabilities[:30], labels=EXAMPLE.labels[:30])
-    tables = documents(capsys, path, "--paper", "--runs", 1)
-    assert list(tables[2]["rows"][0]) == ["method \\ labels", "20", "30"]
-
-
-def test_every_table_of_the_paper_has_a_figure_of_its_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("matplotlib")
-    path, folder = saved(tmp_path), tmp_path / "figures"
-    kept = {"probabilities": EXAMPLE.probabilities[:30], "labels": EXAMPLE.labels[:30]}
-    tables = documents(capsys, saved(tmp_path, **kept), "--paper", "--runs", 1, "--plots", folder)
-    names = [file.stem.removeprefix(f"{path.stem}-") for file in folder.iterdir()]
-    assert sum(name.startswith(("table-", "supplement-")) for name in names) == len(tables)
-    assert {"accuracy-against-calibration", "ranks", "reliability", "difference"} <= set(names)

@@ -15,7 +15,7 @@ from service.replay.ensemble import (
     label_as_planned,
     run_once,
 )
-from service.replay.study import Workers, workers
+from service.replay.workers import Workers, workers
 from service.statistics.vote_patterns import allocate
 
 
@@ -24,7 +24,7 @@ def voted(size: int = 400, seed: int = 0) -> VotedItems:
     rng = np.random.default_rng(seed)
     positive = rng.random(size) < 0.4
     said = {f"m{m}": positive ^ (rng.random(size) < error) for m, error in enumerate((0.05, 0.1, 0.2))}
-    return VotedItems.majority(1, said, positive)
+    return VotedItems.of(1, said, positive)
 
 
 def asked(runs: int = 1) -> EnsembleStudy:
@@ -52,7 +52,7 @@ def second() -> Run:
 
 def test_the_ensemble_calls_positive_what_more_than_half_of_its_members_do() -> None:
     said = {"a": [1, 1, 1, 0], "b": [1, 1, 0, 0], "c": [1, 0, 0, 0]}
-    items = VotedItems.majority(
+    items = VotedItems.of(
         1, {name: np.array(votes, np.bool_) for name, votes in said.items()}, np.ones(4, np.bool_)
     )
     np.testing.assert_array_equal(items.votes[:, 0], [True, True, False, False])
@@ -61,7 +61,7 @@ def test_the_ensemble_calls_positive_what_more_than_half_of_its_members_do() -> 
 
 def test_a_tie_is_not_positive() -> None:
     said = {"a": np.array([True, True]), "b": np.array([False, True])}
-    items = VotedItems.majority(1, said, np.array([True, True]))
+    items = VotedItems.of(1, said, np.array([True, True]))
     np.testing.assert_array_equal(items.votes[:, 0], [False, True])
 
 
@@ -73,7 +73,7 @@ def test_the_truth_is_the_pools() -> None:
 
 def test_a_member_equal_to_the_ensemble_costs_nothing() -> None:
     votes = voted().votes[:, 1]
-    items = VotedItems.majority(1, {"only": votes}, voted().positive)
+    items = VotedItems.of(1, {"only": votes}, voted().positive)
     found = run_once(EnsembleStudy(items, (40,), 1), 40, 0)
     assert found[SEPARATE].cost == 80
     assert found[SHARED].cost == 40
@@ -82,7 +82,7 @@ def test_a_member_equal_to_the_ensemble_costs_nothing() -> None:
 
 def test_members_that_share_nothing_cost_what_they_cost_alone() -> None:
     votes = np.eye(3, dtype=np.bool_).repeat(50, axis=0)
-    items = VotedItems.decided(1, {"a": votes[:, 0], "b": votes[:, 1]}, votes[:, 2], np.arange(150) % 2 == 0)
+    items = VotedItems.of(1, {"a": votes[:, 0], "b": votes[:, 1]}, np.arange(150) % 2 == 0, votes[:, 2])
     found = run_once(EnsembleStudy(items, (20,), 1), 20, 0)
     assert found[SHARED].cost == found[SEPARATE].cost == 60
 
@@ -99,7 +99,7 @@ def test_labels_are_as_many_as_planned_and_none_twice() -> None:
 
 
 def test_where_all_items_are_labelled_all_of_them_are_counted() -> None:
-    items = VotedItems.majority(1, {"a": np.ones(60, np.bool_)}, np.arange(60) < 45)
+    items = VotedItems.of(1, {"a": np.ones(60, np.bool_)}, np.arange(60) < 45)
     known, positive = label_as_planned(items, allocate(items.patterns, 60), np.random.default_rng(0))
     assert (known.tolist(), positive.tolist()) == ([60.0], [45.0])
 

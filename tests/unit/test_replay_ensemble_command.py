@@ -17,9 +17,8 @@ from service.domain.errors import RecordingError
 from service.replay.command import replay
 from service.replay.digits import digits_voters
 from service.replay.ensemble import METHODS, SEPARATE, SHARED, EnsembleStudy, Told, VotedItems
-from service.replay.ensemble_command import _studies
-from service.replay.ensemble_summary import Found, draw_ensemble, ensemble_summary
-from service.replay.options.parser import add_parser
+from service.replay.ensemble_command import Found, _studies, draw_ensemble, ensemble_summary
+from service.replay.options import add_parser, completed
 from service.replay.recording import Recording
 
 
@@ -66,7 +65,7 @@ def refusal(*words: object) -> str:
 
 
 def studies(made: list[Recording], *words: object) -> list[EnsembleStudy]:
-    return _studies(made, parsed("m0.npz", *words))
+    return _studies(made, completed(parsed("m0.npz", *words)))
 
 
 def documents(capsys: pytest.CaptureFixture[str], *words: object) -> list[dict[str, Any]]:
@@ -82,7 +81,7 @@ def told(cost: int, mean: float) -> Told:
 
 def made_up(number: int, shared: int = 10, error: float = 0.1) -> Found:
     """What two runs found: one erred in this way, and the other not at all."""
-    items = VotedItems.majority(number, {"only": np.ones(40, np.bool_)}, np.arange(40) < 20)
+    items = VotedItems.of(number, {"only": np.ones(40, np.bool_)}, np.arange(40) < 20)
     run = {method: told(shared, 0.5 + error) for method in METHODS} | {SEPARATE: told(20, 0.7)}
     right = {method: told(shared, 0.5) for method in METHODS} | {SEPARATE: told(20, 0.5)}
     return Found(EnsembleStudy(items, (10,), 2), {10: [run, right]})
@@ -146,7 +145,7 @@ def test_tables_are_for_the_terminal_or_for_a_page(
 
 def test_tables_break_no_word_on_a_terminal_of_80_columns() -> None:
     # Many labels, and a member with the longest name of those of the digits.
-    items = VotedItems.majority(4, {"digits_naive_bayes": np.ones(200, np.bool_)}, np.arange(200) < 20)
+    items = VotedItems.of(4, {"digits_naive_bayes": np.ones(200, np.bool_)}, np.arange(200) < 20)
     run = {method: told(1_000, 0.5) for method in METHODS}
     found = [Found(EnsembleStudy(items, (100,), 100), {100: [run]})] * 2
     wide = Console(width=200)

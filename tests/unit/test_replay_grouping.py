@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.domain.errors import RecordingError
+from service.replay.class_files import load_superclasses
 from service.replay.grouping import (
-    Binning,
     Grouped,
     Grouper,
     equal_size_bins,
     equal_width_bins,
     score_bins,
 )
+from service.replay.options import Binning
 from service.replay.recording import Recording
-from service.replay.superclasses import load_superclasses
 
 BINNINGS: list[Binning] = ["equal_width", "equal_size"]
 
@@ -102,54 +102,37 @@ def test_a_score_that_many_share_leaves_the_other_bins_even(value: float, ties: 
     assert sizes.max() <= share + 1
 
 
-def assert_is(grouped: Grouped, names: list[str], groups: list[int], left_out: list[str]) -> None:
+def assert_is(grouped: Grouped, names: list[str], groups: list[int]) -> None:
     assert grouped.names == names
     assert grouped.groups.tolist() == groups
-    assert grouped.left_out == left_out
 
 
 def test_all_is_one_group() -> None:
-    assert_is(Grouper().all(RECORDING), ["all"], [0, 0, 0, 0], [])
+    assert_is(Grouper().all(RECORDING), ["all"], [0, 0, 0, 0])
 
 
-def test_a_class_that_is_never_predicted_is_left_out_and_named() -> None:
-    assert_is(Grouper().by_predicted_class(RECORDING), ["0", "1", "3"], [0, 1, 2, 1], ["2"])
-
-
-def test_empty_groups_are_kept_on_request() -> None:
-    grouped = Grouper(keep_empty=True).by_predicted_class(RECORDING)
-    assert_is(grouped, ["0", "1", "2", "3"], [0, 1, 3, 1], [])
-
-
-def test_classes_may_have_names() -> None:
-    grouped = Grouper().by_predicted_class(RECORDING, ["ant", "bee", "cat", "dog"])
-    assert_is(grouped, ["ant", "bee", "dog"], [0, 1, 2, 1], ["cat"])
-
-
-@pytest.mark.parametrize("names", [["ant", "bee", "cat"], ["ant", "bee", "cat", "dog", "elk"]])
-def test_every_class_needs_a_name_if_any_has_one(names: list[str]) -> None:
-    with pytest.raises(RecordingError, match=f"model: it has 4 classes, but {len(names)} names"):
-        Grouper().by_predicted_class(RECORDING, names)
+def test_a_class_that_is_never_predicted_is_left_out() -> None:
+    assert_is(Grouper().by_predicted_class(RECORDING), ["0", "1", "3"], [0, 1, 2, 1])
 
 
 def test_groups_are_by_the_predicted_class_that_the_recording_has() -> None:
     own = Recording("model", RECORDING.probabilities, RECORDING.labels, np.array([1, 1, 1, 0]))
-    assert_is(Grouper().by_predicted_class(own), ["0", "1"], [1, 1, 1, 0], ["2", "3"])
+    assert_is(Grouper().by_predicted_class(own), ["0", "1"], [1, 1, 1, 0])
 
 
 def test_bins_of_equal_width_are_named_by_their_edges() -> None:
     grouped = Grouper(bin_count=4).by_score_bin(RECORDING)
-    assert_is(grouped, ["[0.5,0.75)", "[0.75,1]"], [1, 0, 1, 1], ["[0,0.25)", "[0.25,0.5)"])
+    assert_is(grouped, ["[0.5,0.75)", "[0.75,1]"], [1, 0, 1, 1])
 
 
 def test_bins_of_equal_size_are_named_by_their_number_and_scores() -> None:
     grouped = Grouper(bin_count=2, binning="equal_size").by_score_bin(RECORDING)
-    assert_is(grouped, ["1/2 [0.6,0.8]", "2/2 [0.9,1]"], [1, 0, 1, 0], [])
+    assert_is(grouped, ["1/2 [0.6,0.8]", "2/2 [0.9,1]"], [1, 0, 1, 0])
 
 
 def test_a_bin_of_equal_size_that_ties_leave_empty_is_left_out() -> None:
     grouped = Grouper(bin_count=5, binning="equal_size").by_score_bin(RECORDING)
-    assert grouped.left_out == ["1/5"]
+    assert [name[:3] for name in grouped.names] == ["2/5", "3/5", "4/5", "5/5"]
     assert grouped.groups.tolist() == [2, 0, 3, 1]
 
 
@@ -168,7 +151,7 @@ def test_every_grouping_has_the_same_bins(binning: Binning) -> None:
 
 def test_superclasses_are_of_the_predicted_class() -> None:
     grouped = Grouper().by_superclass(RECORDING, {"high": [3, 1], "none": [2], "low": [0]})
-    assert_is(grouped, ["high", "low"], [1, 0, 0, 0], ["none"])
+    assert_is(grouped, ["high", "low"], [1, 0, 0, 0])
 
 
 def test_a_predicted_class_of_no_superclass_is_not_let_pass() -> None:
@@ -190,12 +173,6 @@ def refusal(path: Path) -> str:
     assert message.startswith(f"{path}: ")
     assert "\n" not in message
     return message
-
-
-def test_superclasses_list_classes_by_number_or_name(tmp_path: Path) -> None:
-    path = superclass_file(tmp_path, {"winged": ["bee", 0], "legged": ["cat", "dog"]})
-    found = load_superclasses(path, RECORDING, ["ant", "bee", "cat", "dog"])
-    assert found == {"winged": [1, 0], "legged": [2, 3]}
 
 
 def test_classes_without_names_are_named_by_their_numbers(tmp_path: Path) -> None:

@@ -8,9 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from service.domain.errors import RecordingError
-from service.replay.command import replay
-from service.replay.options.parser import add_parser
-from service.replay.taken import refuse_what_is_not_taken
+from service.replay.options import add_parser, completed
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     # Some are what is taken unless told: they were given all the same.
@@ -33,18 +31,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "--target": ("precision=0.9",),
     "--decision-values": (),
     "--ensemble": ("ensemble.npz",),
-    "--drift": ("abrupt",),
-    "--points": ("5",),
-    "--window": ("200",),
-    "--half-life": ("100",),
-    "--alpha": ("0.1",),
-    "--reference": ("200",),
-    "--run-length": ("10000",),
-    "--after": ("hard",),
-    "--mixed": ("0.5",),
-    "--groups": ("5",),
-    "--per-label": ("100",),
-    "--paper": (),
 }
 FOR_ALL = {"--runs", "--seed", "--jobs", "--json", "--markdown", "--plots"}
 OF_GROUPS = {
@@ -53,20 +39,12 @@ OF_GROUPS = {
 }
 OF_ONE_CLASS = {"--positive-class", "--labels", "--interval"}
 TAKEN = {
-    ("--task", "estimation"): OF_GROUPS | {"--paper"},
+    ("--task", "estimation"): OF_GROUPS,
     ("--task", "identification"): OF_GROUPS | {"--top-m", "--extreme", "--costs"},
     ("--task", "comparison"): OF_GROUPS,
     ("--task", "performance"): OF_ONE_CLASS | {"--threshold", "--target", "--decision-values"},
     ("--task", "ensemble"): OF_ONE_CLASS | {"--ensemble"},
     ("--task", "challenge"): {"--region", "--interval"},
-    ("--task", "drift"): {
-        *("--grouping", "--superclasses", "--score-bins", "--binning", "--interval"),
-        *("--drift", "--points", "--window", "--half-life", "--run-length", "--alpha", "--reference"),
-    },
-    ("--task", "drift", "--after", "hard"): {
-        *("--after", "--mixed", "--groups", "--per-label", "--score-bins", "--binning", "--alpha"),
-    },
-    ("--paper",): {"--paper", "--superclasses", "--top-m"},
 }
 
 
@@ -82,13 +60,7 @@ def parsed(words: Iterable[str]) -> argparse.Namespace:
 
 
 def cases(*, taken: bool) -> list[tuple[tuple[str, ...], str]]:
-    return [
-        (asked, option)
-        for asked in TAKEN
-        for option in EXAMPLES
-        # To add --after to the task drift makes another question of it.
-        if (option in TAKEN[asked]) is taken and (asked, option) != (("--task", "drift"), "--after")
-    ]
+    return [(asked, option) for asked in TAKEN for option in EXAMPLES if (option in TAKEN[asked]) is taken]
 
 
 def test_every_option_of_a_task_is_tried_here() -> None:
@@ -96,36 +68,16 @@ def test_every_option_of_a_task_is_tried_here() -> None:
     assert told - FOR_ALL - {"--help", "--task"} == set(EXAMPLES)
 
 
-@pytest.mark.parametrize("mixed", ["0.01", "1"])
-def test_some_or_all_of_the_items_may_be_mixed_in(mixed: str) -> None:
-    assert parsed(("--task", "drift", "--after", "hard", "--mixed", mixed)).mixed == float(mixed)
-
-
-@pytest.mark.parametrize("mixed", ["0", "1.1", "half"])
-def test_neither_none_of_the_items_nor_more_than_all_can_be(mixed: str) -> None:
-    with pytest.raises(SystemExit):
-        parsed(("--task", "drift", "--after", "hard", "--mixed", mixed))
-
-
 @pytest.mark.parametrize(("asked", "option"), cases(taken=False))
 def test_an_option_that_would_be_ignored_is_refused(asked: tuple[str, ...], option: str) -> None:
-    what = "--paper" if asked == ("--paper",) else f"the task {asked[1]}"
-    what += {"hard": " with --after", "drift": " without --after"}.get(asked[-1], "")
     with pytest.raises(RecordingError) as refused:
-        refuse_what_is_not_taken(parsed((*asked, option, *EXAMPLES[option])))
-    assert str(refused.value) == f"{option}: {what} does not take it; leave it out"
+        completed(parsed((*asked, option, *EXAMPLES[option])))
+    assert str(refused.value) == f"{option}: the task {asked[1]} does not take it; leave it out"
 
 
 @pytest.mark.parametrize(("asked", "option"), cases(taken=True))
 def test_an_option_that_a_task_takes_is_taken(asked: tuple[str, ...], option: str) -> None:
-    refuse_what_is_not_taken(parsed((*asked, option, *EXAMPLES[option])))
-
-
-def test_the_paper_is_no_other_task(capsys: pytest.CaptureFixture[str]) -> None:
-    options = parsed(["--paper", "--task", "performance"])
-    with pytest.raises(RecordingError, match="--paper: the task performance does not take it"):
-        replay(options)
-    assert not capsys.readouterr().out
+    completed(parsed((*asked, option, *EXAMPLES[option])))
 
 
 def test_help_tells_what_is_taken_unless_told() -> None:
@@ -134,7 +86,7 @@ def test_help_tells_what_is_taken_unless_told() -> None:
         "apart (default: predicted_class)",
         "--score-bins B default: 10",
         "default: equal_size",
-        "find (default: 1; with --paper 3)",
+        "find (default: 1)",
         "matter (default: 0.05; 0.01 of a challenge)",
         "intervals (default: 0.95)",
     ):

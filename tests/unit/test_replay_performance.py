@@ -14,7 +14,7 @@ from service.replay.performance import (
     label_only_precision,
     run_once,
 )
-from service.replay.study import Workers, workers
+from service.replay.workers import Workers, workers
 from service.statistics.binary.thresholds import Target
 
 

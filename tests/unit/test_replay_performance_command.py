@@ -15,10 +15,9 @@ from replay_examples import recording
 
 from service.domain.errors import RecordingError
 from service.replay.command import replay
-from service.replay.options.parser import add_parser
+from service.replay.options import add_parser, completed
 from service.replay.performance import RECALLS, BinaryScores, PerformanceStudy, Run
-from service.replay.performance_command import _studies
-from service.replay.performance_summary import Found, draw_performance, performance_summary
+from service.replay.performance_command import Found, _studies, draw_performance, performance_summary
 from service.replay.recording import load_recording
 from service.statistics.binary.thresholds import Target
 from service.statistics.estimate import Band
@@ -53,7 +52,7 @@ def refusal(*words: object) -> str:
 
 
 def studies(made: Any, *words: object) -> list[PerformanceStudy]:
-    return list(_studies(made, parsed("model.npz", *words)))
+    return list(_studies(made, completed(parsed("model.npz", *words))))
 
 
 def areas(ours: float, label_only: float) -> dict[str, float]:

@@ -14,7 +14,8 @@ from service.replay.grouping import Grouper
 from service.replay.measures import Result
 from service.replay.pool import Pool
 from service.replay.recording import Recording
-from service.replay.study import Study, Workers, _pairs, run_batch, true_metric, workers
+from service.replay.study import RUNS_AT_ONCE, Study, _pairs, run_batch, true_metric
+from service.replay.workers import Workers, batches, workers
 
 STUDY = Study(pool_of([15, 20, 10]), "identification", "accuracy", runs=230, budget=12)
 INFORMED = Method("informed", "thompson")
@@ -22,8 +23,8 @@ INFORMED = Method("informed", "thompson")
 
 def test_batches_joined_are_the_batches_one_after_the_other() -> None:
     whole = STUDY.run(INFORMED, Workers())
-    parts = [run_batch(STUDY, INFORMED, first, runs) for first, runs in STUDY.batches()]
-    assert STUDY.batches() == [(0, 100), (100, 100), (200, 30)]
+    parts = [run_batch(STUDY, INFORMED, first, runs) for first, runs in batches(STUDY.runs, RUNS_AT_ONCE)]
+    assert batches(STUDY.runs, RUNS_AT_ONCE) == [(0, 100), (100, 100), (200, 30)]
     for name, rows in whole.per_run.items():
         np.testing.assert_array_equal(rows, np.concatenate([part.per_run[name] for part in parts]))
     for name, total in whole.totals.items():

@@ -22,8 +22,9 @@ from service.config.settings import (
     ScheduleSettings,
     Settings,
 )
-from service.domain.cells import ALL, SCORE_BIN
+from service.domain.cells import SCORE_BIN
 from service.domain.errors import ConfigurationError
+from service.domain.groupings import ALL
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "configuration.md"
 MODEL = "models: {animals: {classes: [cat, dog]}}\n"

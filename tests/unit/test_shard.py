@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from service.domain.cells import OTHER, CellBounds, CellSpace, Grouping
+from service.domain.cells import OTHER, CellBounds, CellSpace
 from service.domain.grouping_pool import GroupingPool
+from service.domain.groupings import ByAttribute, ByClass, Everything
 from service.domain.pool import Pools
 from service.domain.pool_key import PoolKey
 from service.domain.shard import Candidates, Shard
@@ -30,9 +31,9 @@ SPACE = CellSpace(
     ("a", "b"),
     (0.5,),
     {
-        "all": Grouping("all", "all"),
-        "class": Grouping("class", "predicted_class"),
-        "region": Grouping("region", "attribute", attribute="region"),
+        "all": Everything("all"),
+        "class": ByClass("class"),
+        "region": ByAttribute("region", "region"),
     },
 )
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from test_ledger import EVER, folded, known, outcome, revision, stream
 
 from service.domain.cells import FORMER_GROUPING
-from service.monitoring.label_sources import Source
+from service.monitoring.label_encoding import Source
 from service.monitoring.outcome_table import OutcomeLedger
 from service.store.facts import OutcomeEntry, SharedDraw
 
@@ -44,8 +44,8 @@ def test_the_label_of_an_item_that_two_groupings_drew_counts_once() -> None:
 def test_the_label_of_an_item_that_two_groupings_drew_is_of_both_samples() -> None:
     first, second = outcome(1, "cat"), outcome(3, "dog")
     ledger = folded([first, second, drawn_again(4, first)])
-    assert len(ledger.asked_by("region").correct) == 2
-    assert len(ledger.asked_by("class").correct) == 1
+    assert len(ledger.label_sequence("region").correct) == 2
+    assert len(ledger.label_sequence("class").correct) == 1
     assert {frozenset({("a1", "region"), ("other", "class")}), frozenset({("a1", "region")})} == {
         source.draws for source in source_of(ledger)
     }
@@ -55,14 +55,14 @@ def test_a_later_prediction_of_a_labelled_item_is_an_outcome_with_the_same_label
     first = outcome(1, "cat", predicted="cat")
     ledger = folded([first, drawn_again(2, first, at=50.0, predicted="dog")])
     assert len(ledger) == 2
-    assert sorted(ledger.given(0.0)[1].tolist()) == [False, True]
+    assert sorted(ledger.labels_since(0.0)[1].tolist()) == [False, True]
 
 
 @pytest.mark.parametrize("later", [None, 50.0])
 def test_a_correction_reaches_every_draw(later: float | None) -> None:
     first = outcome(1, "cat", predicted="cat")
     ledger = folded([first, drawn_again(2, first, at=later), revision(3, first, "dog")])
-    assert not ledger.given(0.0)[1].any()
+    assert not ledger.labels_since(0.0)[1].any()
 
 
 @pytest.mark.parametrize("later", [None, 50.0])
@@ -86,7 +86,7 @@ def test_a_label_of_a_grouping_that_is_gone_counts_if_another_one_drew_it_too() 
     assert [s.groupings for s in source_of(folded([gone]))] == [{FORMER_GROUPING}]
     ledger = folded([gone, drawn_again(2, gone)])
     assert [s.groupings for s in source_of(ledger)] == [{"class"}]
-    assert ledger.evenly_asked[ledger.sums(at=EVER, decay=0.0).sources].all()
+    assert ledger.has_known_density[ledger.sums(at=EVER, decay=0.0).sources].all()
 
 
 @given(

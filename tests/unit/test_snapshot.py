@@ -12,7 +12,7 @@ from rich.console import Console
 from snapshots import ACCURACY, ASSESSMENTS, BUDGET, NOW, drifting, snapshot
 
 from service.app.status_command import status_view
-from service.monitoring.attribute_traffic import AttributeTraffic
+from service.monitoring.group_index import AttributeTraffic
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.prometheus import SnapshotCollector
 

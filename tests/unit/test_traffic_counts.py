@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from service.domain.cells import MISSING, OTHER, CellBounds, CellSpace, Grouping
+from service.domain.cells import MISSING, OTHER, CellBounds, CellSpace
+from service.domain.groupings import ByAttribute, ByClass
 from service.domain.traffic import Traffic
 from service.domain.traffic_counts import WHOLE, TableCounts, TrafficCounts
 from service.domain.traffic_tables import tables
@@ -14,8 +15,8 @@ SPACE = CellSpace(
     classes=("cat", "dog"),
     score_edges=(0.5,),
     groupings={
-        "region": Grouping("region", "attribute", "region"),
-        "class": Grouping("class", "predicted_class"),
+        "region": ByAttribute("region", "region"),
+        "class": ByClass("class"),
     },
     bounds=CellBounds(attribute_values=2),
 )

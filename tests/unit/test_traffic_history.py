@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from service.domain.traffic_counts import WHOLE, TableCounts, TrafficCounts
-from service.monitoring.traffic_history import GROWTH, superfluous, traffic_history
+from service.monitoring.checkpoint_schedule import GROWTH, superfluous, traffic_history
 from service.store.traffic_checkpoints import MarkName
 
 HOUR = 3_600.0

@@ -8,24 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from traffic_tables import JointCell, traffic_of
 
-from service.domain.cells import (
-    AGREE,
-    ALL,
-    CHALLENGE,
-    DISAGREE,
-    MISSING,
-    OTHER,
-    CellSpace,
-    Challenge,
-    Combination,
-    Grouping,
-)
+from service.domain.cells import AGREE, CHALLENGE, DISAGREE, MISSING, OTHER, CellSpace, Challenge, Combination
+from service.domain.groupings import ALL, ByAttribute, ByChallenger, Everything
 from service.domain.traffic_counts import TrafficCounts
+from service.monitoring.checkpoint_schedule import traffic_history
 from service.monitoring.group_index import GroupIndex, has_voteless_traffic
+from service.monitoring.label_weights import vote_shares
 from service.monitoring.outcome_table import OutcomeLedger
-from service.monitoring.posteriors import KnownLabels, labels_of
-from service.monitoring.traffic_history import traffic_history
-from service.monitoring.vote_shares import vote_shares
+from service.monitoring.posteriors import WeightedLabels, weigh_labels
 from service.statistics.balance_heuristic import effective_counts
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
@@ -35,9 +25,9 @@ SPACE = CellSpace(
     ("cat", "dog"),
     (),
     {
-        ALL: Grouping(ALL, "all"),
-        CHALLENGE: Grouping(CHALLENGE, "challenge", CHALLENGE),
-        "region": Grouping("region", "attribute", attribute="region"),
+        ALL: Everything(ALL),
+        CHALLENGE: ByChallenger(CHALLENGE, CHALLENGE),
+        "region": ByAttribute("region", "region"),
     },
     challenge=Challenge("v2"),
 )
@@ -82,7 +72,7 @@ class Told:
             given = Given("cat" if one < round(accuracy * count) else "dog", float(number), "")
             self.entries.append(OutcomeEntry((number, 0), (number, 0), "a", fact, given))
 
-    def known(self, traffic: Shares, *, run_length: float | None = None) -> tuple[KnownLabels, GroupIndex]:
+    def known(self, traffic: Shares, *, run_length: float | None = None) -> tuple[WeightedLabels, GroupIndex]:
         seen = traffic_of(
             SPACE,
             [
@@ -94,7 +84,7 @@ class Told:
         ledger.fold(self.entries)
         ledger.place(votes_missing=has_voteless_traffic(SPACE, seen))
         index = GroupIndex(SPACE, seen, ledger.cells)
-        return labels_of(index, ledger, decay=0.0, run_length=run_length, now=1e9), index
+        return weigh_labels(index, ledger, decay=0.0, run_length=run_length, now=1e9), index
 
 
 def share_right(told: Told, traffic: Shares, grouping: str, group: str) -> float:
@@ -206,7 +196,7 @@ def test_labels_that_age_has_left_nothing_of_take_nothing_from_others() -> None:
     ledger.place()
     history = traffic_history({MarkName("recent", 5.0): before}, now, window_seconds=1.0, now=39.0)
     index = GroupIndex(space, seen, ledger.cells, history)
-    labels = labels_of(index, ledger, decay=50.0, run_length=None, now=39.0).labels
+    labels = weigh_labels(index, ledger, decay=50.0, run_length=None, now=39.0).labels
     assert labels.freshness.min() == 0.0
     effective, _ = effective_counts(
         groups=index[ALL].numbers[labels.cells],

@@ -16,7 +16,7 @@ from service import __version__
 from service.app.docgen.generated_files import add_check_option
 from service.app.options import dead_letters, layouts, reference
 from service.app.options.commands import add_command
-from service.replay.options import parser as replay
+from service.replay import options as replay
 
 DESCRIPTION = """\
 Credence monitors deployed classifiers with few labels. It reads a model's predictions from Kafka, estimates

@@ -32,6 +32,8 @@ SMALL, NORMAL, LARGE = 8.0, 9.0, 10.5
 PLAIN: dict[str, Any] = {"fontfamily": "DejaVu Sans", "fontsize": SMALL, "parse_math": False, "color": BLACK}
 """Properties of texts: the font that comes with matplotlib, and a $ is a dollar."""
 
+LEGEND: dict[str, Any] = {"frameon": False, "prop": {"family": "DejaVu Sans", "size": SMALL}}
+
 _NAME_LENGTH = 28
 
 _HARDLY_UNCERTAIN = 0.001

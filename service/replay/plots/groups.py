@@ -13,6 +13,7 @@ from service.replay.plots.drawing import (
     BLUE,
     GREY,
     LARGE,
+    LEGEND,
     ORANGE,
     PALE,
     PLAIN,
@@ -43,15 +44,7 @@ def accuracy_against_calibration(
 ) -> Figure:
     """Accuracy and expected calibration error of every group, with intervals (Ji et al. 2021, figure 1).
 
-    Args:
-        names: of the groups [G].
-        accuracy: [G] each.
-        ece: [G] each.
-        highlighted: groups in colour at either end, fewer where there are fewer than twice as many groups.
-        title: a sentence.
-
-    Raises:
-        RecordingError: matplotlib is missing.
+    So many groups at either end are in colour, if there are twice as many. Intervals are [G] each.
     """
     figure = blank(6.6, 4.6, title)
     axes = figure.add_subplot()
@@ -70,30 +63,16 @@ def accuracy_against_calibration(
         if not groups.size:
             continue
         (left, x, right), (low, y, high) = ([end[groups] for end in ends] for ends in (accuracy, ece))
-        look: dict[str, Any] = {
-            "color": colour,
-            "linewidth": 0.8,
-            "alpha": 0.75 if layer else faint,
-            "zorder": 2 + layer,
-        }
+        alpha, size = (0.75, 22) if layer else (faint, 10)
+        look: dict[str, Any] = {"color": colour, "linewidth": 0.8, "alpha": alpha, "zorder": 2 + layer}
         axes.hlines(y, left, right, **look)
         axes.vlines(x, low, high, **look)
-        size = 22 if layer else 10
         label = f"{groups.size:,} {words}"
         axes.scatter(x, y, s=size, color=colour, marker=marker, label=label, linewidths=0, zorder=6 + layer)
-    handles, labels = axes.get_legend_handles_labels()
     if count:
-        axes.legend(
-            handles[::-1],
-            labels[::-1],
-            loc="lower left",
-            bbox_to_anchor=(0, 1),
-            ncols=3,
-            frameon=False,
-            prop={"family": "DejaVu Sans", "size": SMALL},
-            borderaxespad=0.2,
-            handletextpad=0.1,
-        )
+        handles, labels = axes.get_legend_handles_labels()
+        above: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3}
+        axes.legend(handles[::-1], labels[::-1], borderaxespad=0.2, handletextpad=0.1, **LEGEND, **above)
     axes.set_ylim(bottom=max(0.0, axes.get_ylim()[0]))
     (left, x, right), (low, y, high) = accuracy, ece
     flat = np.stack([np.column_stack([left, y]), np.column_stack([right, y])], axis=1)
@@ -109,17 +88,8 @@ def reliability_diagram(
 ) -> Figure:
     """Accuracy against score of every bin, and its traffic (Ji et al. 2021, supplement, figure 1).
 
-    Bins without traffic are left out: nothing is known of them but the prior.
-
-    Args:
-        scores: mean score of every bin [B].
-        shares: traffic of every bin, summing to 1 [B].
-        accuracy: [B] each.
-        ece: lower end, mean and upper end.
-        title: a sentence.
-
-    Raises:
-        RecordingError: matplotlib is missing.
+    Bins without traffic are left out: nothing is known of them but the prior. Mean scores, shares of traffic
+    and ends of intervals are of every bin [B].
     """
     used = shares > 0
     s, share = scores[used], shares[used]
@@ -176,9 +146,6 @@ def difference_density(
         names: of the two groups.
         truth: the difference in all labels, where it is known.
         title: a sentence.
-
-    Raises:
-        RecordingError: matplotlib is missing.
     """
     figure = blank(6.6, 3.6, title)
     axes = figure.add_subplot()

@@ -33,14 +33,7 @@ def confusion(names: Sequence[str], mean: Floats, title: str = "") -> Figure:
     """Confusion matrix, in which the colours tell of what is confused, not of what is right.
 
     Of very many classes a cell shows the worst confusion of some neighbouring ones, so that none is lost.
-
-    Args:
-        names: of the classes [K].
-        mean: probability of every true class (along the columns) given the predicted class (the rows) [K, K].
-        title: a sentence.
-
-    Raises:
-        RecordingError: matplotlib is missing.
+    Rows are probabilities of every true class given a predicted one [K, K].
     """
     size = len(mean)
     figure = blank(6.6, 5.6, title)
@@ -82,7 +75,7 @@ def confusion(names: Sequence[str], mean: Floats, title: str = "") -> Figure:
             axes.text(
                 column,
                 row,
-                f"{100 * probability:.1f}",
+                "-" if np.isnan(probability) else f"{100 * probability:.1f}",
                 ha="center",
                 va="center",
                 **PLAIN | {"fontsize": NORMAL - 2, "color": "white" if dark else BLACK},

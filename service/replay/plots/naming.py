@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _ANGLES = (np.arange(16) + 0.5) * np.pi / 8
+_DIRECTIONS = np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES)])
 _DISTANCES = (9.0, 16.0, 26.0, 40.0, 58.0, 80.0, 110.0, 145.0)
 """Where a name is tried, in points from what it names; never along a bar, with which its line would merge."""
 
@@ -65,14 +66,7 @@ def name_points(axes: Axes, names: Sequence[str], points: Floats, bars: Floats) 
 
 
 class _Room:
-    """What is free, in pixels.
-
-    Args:
-        axes: laid out.
-        points: in data coordinates [N, 2].
-        bars: in data coordinates [M, 2, 2].
-        scale: pixels per point.
-    """
+    """What is free of the axes, in pixels, of which there are `scale` in a point of a font."""
 
     def __init__(self, axes: Axes, points: Floats, bars: Floats, scale: float) -> None:
         self._points = axes.transData.transform(points)
@@ -85,41 +79,33 @@ class _Room:
     def take(self, place: int, half: Floats) -> Floats | None:
         """Offset [2] of the middle of a name from its point, if there is one; `half` is its half size [2]."""
         point = self._points[place]
-        found = [
-            (cost, tried, offset)
-            for tried, (distance, offset) in enumerate(self._offsets(half))
-            if (cost := self._cost(point, offset, half) + distance / 20) < np.inf
-        ]
-        if not found:
-            return None
-        offset = min(found)[2]
-        middle = point + offset
-        self._boxes = np.concatenate([self._boxes, [[middle - half, middle + half]]])
-        self._lines = np.concatenate([self._lines, [[point, middle]]])
-        return offset
-
-    def _offsets(self, half: Floats) -> Iterator[tuple[float, Floats]]:
+        best, lowest = None, np.inf
         for distance in _DISTANCES:
-            for angle in _ANGLES:
-                yield distance, np.array([np.cos(angle), np.sin(angle)]) * (distance * self._scale + half)
+            for direction in _DIRECTIONS:
+                middle = point + direction * (distance * self._scale + half)
+                cost = self._cost(point, middle, half) + distance / 20
+                if cost < lowest:
+                    best, lowest = middle, cost
+        if best is None:
+            return None
+        self._boxes = np.concatenate([self._boxes, [[best - half, best + half]]])
+        self._lines = np.concatenate([self._lines, [[point, best]]])
+        return np.asarray(best - point, np.float64)
 
-    def _cost(self, point: Floats, offset: Floats, half: Floats) -> float:
-        middle = point + offset
+    def _cost(self, point: Floats, middle: Floats, half: Floats) -> float:
         low, high = middle - half, middle + half
-        if np.any(low < self._inside[0]) or np.any(high > self._inside[1]):
-            return np.inf
-        if np.any(_meet(self._boxes, low, high)) or self._leads_astray(point, middle, low, high):
+        if (
+            np.any(low < self._inside[0])
+            or np.any(high > self._inside[1])
+            or np.any(_meet(self._boxes, low, high))
+            # The line to a name may run through no other name, no other line through it, and none cross.
+            or any(_leads_through(point, middle, *corners) for corners in self._boxes)
+            or any(_leads_through(start, end, low, high) for start, end in self._lines)
+            or _cross_any(self._lines, point, middle)
+        ):
             return np.inf
         covered = np.all((self._points > low) & (self._points < high), axis=1).sum()
         return float(_POINT * covered + _BAR * _meet(self._bars, low, high).sum())
-
-    def _leads_astray(self, point: Floats, middle: Floats, low: Floats, high: Floats) -> bool:
-        """Whether the line to a name runs through another name, another line through it, or both cross."""
-        return (
-            any(_leads_through(point, middle, *corners) for corners in self._boxes)
-            or any(_leads_through(start, end, low, high) for start, end in self._lines)
-            or _cross_any(self._lines, point, middle)
-        )
 
 
 def _meet(boxes: Floats, low: Floats, high: Floats) -> Flags:

@@ -6,12 +6,13 @@ import math
 
 from service.config.model import ModelSettings
 from service.domain.times import in_words
-from service.monitoring.anytime_tests import KINDS, Change, EvidenceKind, GroupingEvidence
+from service.monitoring.anytime_tests import KINDS, EvidenceKind, GroupingEvidence
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
 from service.serving.documents.evidence_documents import Claim, GroupEvidenceState
 from service.serving.documents.schemas import GroupChange
+from service.store.checkpoints import DatedChange
 
 _MOST_CHANGES = 50
 _SAID: dict[EvidenceKind, str] = {
@@ -93,7 +94,7 @@ def _sentences(claims: list[Claim], settings: ModelSettings) -> list[str]:
     return said
 
 
-def _change(grouping: str, group: str, change: Change) -> GroupChange:
+def _change(grouping: str, group: str, change: DatedChange) -> GroupChange:
     place = words.place(grouping, group)
     return GroupChange(
         grouping=grouping,

@@ -9,7 +9,7 @@ import numpy as np
 
 from service.config.model import AlertSettings
 from service.domain.arrays import Flags, Floats
-from service.domain.cells import ALL
+from service.domain.groupings import ALL
 from service.monitoring.anytime_tests import EvidenceKind
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.history import Kind

@@ -11,7 +11,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.domain.assessments import Task
-from service.domain.cells import GroupingKind
+from service.domain.groupings import GroupingKind
 from service.statistics.estimate import Estimate
 
 Seconds = float

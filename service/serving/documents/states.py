@@ -10,7 +10,7 @@ import numpy as np
 from service import __version__
 from service.config.assessments import PerformanceSettings
 from service.config.model import ModelSettings
-from service.domain.cells import ALL
+from service.domain.groupings import ALL, ByAttribute, Everything
 from service.monitoring.assessment_snapshot import AssessmentSnapshot
 from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.ensembles import EnsembleSnapshot
@@ -127,7 +127,8 @@ def activity(snapshot: ModelSnapshot) -> Activity:
     harmless = {
         name
         for name, state in snapshot.assessments.items()
-        if (grouping := snapshot.groupings.get(state.grouping)) and grouping.kind in {"all", "attribute"}
+        if (grouping := snapshot.groupings.get(state.grouping))
+        and isinstance(grouping.by, Everything | ByAttribute)
     }
     return Activity(
         model=snapshot.model,
@@ -190,7 +191,7 @@ def _grouping_summary(snapshot: ModelSnapshot, name: str) -> GroupingSummary:
     drift = None if snapshot.drift is None else snapshot.drift.groupings.get(name)
     return GroupingSummary(
         name=name,
-        by=grouping.kind,
+        by=grouping.by.kind,
         groups=len(grouping.groups),
         findings=finding_count(grouping),
         meets=int(grouping.meets.sum()),

@@ -1,0 +1,173 @@
+"""Where labelled predictions are, and who asked for their labels, numbered in the order of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import compress
+from typing import NamedTuple
+
+import numpy as np
+
+from service.domain.arrays import Codes, Flags, Indices, Ints
+from service.domain.cells import FORMER_GROUPING, MISSING, OTHER, CellSpace, Combination
+from service.domain.grouping_fingerprints import definitions
+from service.domain.groupings import ByAttribute
+from service.store.records import Fact
+
+
+class LabelCells:
+    """Numbers combinations of attribute values, and cells, in the order in which labels bring them.
+
+    Predictions that are alike in attribute values, predicted class and score bin are in one cell, whatever
+    traffic there is. So the group of a label in any grouping is a look-up, and the number of cells is bounded
+    by that of labels.
+
+    Attributes:
+        voteless: of every combination, whether votes are missing that tell groups apart [combinations].
+    """
+
+    def __init__(self, space: CellSpace) -> None:
+        self._space = space
+        self._vote = None if space.voters is None else space.attributes.index(space.voters[0])
+        self._combinations: dict[Combination, int] = {}
+        self.voteless: Flags = np.zeros(0, np.bool_)
+        self._cells: dict[int, int] = {}
+        self._keys: Ints = np.zeros(0, np.int64)
+        self._values: dict[str, tuple[list[str], Indices]] = {}
+
+    def __len__(self) -> int:
+        """How many cells there are."""
+        return len(self._cells)
+
+    @property
+    def combination_count(self) -> int:
+        """How many combinations of attribute values there are."""
+        return len(self._combinations)
+
+    def combination(self, attributes: Mapping[str, str]) -> int:
+        """Number of the values that groups depend on; of new ones, the next number."""
+        raw = self._space.raw_combination(attributes)
+        return self._combinations.setdefault(raw, len(self._combinations))
+
+    def settle(self) -> None:
+        """Find out of new combinations whether votes are missing; before cells are looked up."""
+        more = list(self._combinations)[len(self.voteless) :]
+        if more:
+            missing = [self._vote is not None and raw[self._vote] == MISSING for raw in more]
+            self.voteless = np.concatenate([self.voteless, np.array(missing, np.bool_)])
+            self._values.clear()
+
+    def cells(self, combinations: Codes, classes: Codes, bins: Indices) -> Indices:
+        """Cells of predictions, by combination, class and bin [n]; new ones get the next numbers."""
+        keys = combinations.astype(np.int64) * len(self._space.classes) + classes
+        found, inverse = np.unique(keys * self._space.bin_count + bins, return_inverse=True)
+        numbers = [self._cells.setdefault(key, len(self._cells)) for key in found.tolist()]
+        cells: Indices = np.array(numbers, np.intp)[inverse.ravel()]
+        return cells
+
+    @property
+    def bins(self) -> Indices:
+        """Score bin of every cell [cells]."""
+        return (self._known_keys() % self._space.bin_count).astype(np.intp)
+
+    @property
+    def classes(self) -> Indices:
+        """Index of the predicted class of every cell [cells]."""
+        return (self._known_keys() // self._space.bin_count % len(self._space.classes)).astype(np.intp)
+
+    def values(self, attribute: str) -> tuple[list[str], Indices]:
+        """Values of an attribute that groupings use, and which of them every cell has [cells].
+
+        Raises:
+            ValueError: no grouping uses such an attribute.
+        """
+        position = self._space.attributes.index(attribute)
+        if attribute not in self._values:
+            index: dict[str, int] = {}
+            numbers = [index.setdefault(raw[position], len(index)) for raw in self._combinations]
+            self._values[attribute] = list(index), np.array(numbers, np.intp)
+        names, of_combinations = self._values[attribute]
+        per_combination = len(self._space.classes) * self._space.bin_count
+        return names, of_combinations[self._known_keys() // per_combination]
+
+    def keep(self, combinations: Flags, cells: Flags) -> None:
+        """Let go of cells and combinations but these, among which are those of all these cells."""
+        keys, per_combination = self._known_keys()[cells], len(self._space.classes) * self._space.bin_count
+        renumbered = np.cumsum(combinations) - 1
+        keys = renumbered[keys // per_combination] * per_combination + keys % per_combination
+        self._cells = {key: number for number, key in enumerate(keys.tolist())}
+        self._combinations = {
+            raw: number for number, raw in enumerate(compress(self._combinations, combinations))
+        }
+        self.voteless = self.voteless[combinations]
+        self._keys = np.zeros(0, np.int64)
+        self._values.clear()
+
+    def _known_keys(self) -> Ints:
+        if len(self._keys) < len(self._cells):
+            self._keys = np.fromiter(self._cells, np.int64, len(self._cells))
+        return self._keys
+
+
+class Source(NamedTuple):
+    """What labels have in common that were drawn for the same.
+
+    Attributes:
+        draws: pairs of assessment and grouping for which they were drawn; `FORMER_GROUPING` stands for one
+            that is not configured any more.
+        any_vote: whether the labels stand for predictions of any vote.
+        by_value: groupings for which they were drawn from the group of their own value, and not from `OTHER`.
+    """
+
+    draws: frozenset[tuple[str, str]]
+    any_vote: bool = False
+    by_value: frozenset[str] = frozenset()
+
+    @property
+    def groupings(self) -> frozenset[str]:
+        """For which they were drawn."""
+        return frozenset(grouping for _, grouping in self.draws)
+
+    def with_further(self, further: Source) -> Source:
+        """Drawn once more; the sampling density is known if one of the groupings is configured."""
+        draws = self.draws | further.draws
+        configured = frozenset(draw for draw in draws if draw[1] != FORMER_GROUPING)
+        evenly = (self.groupings - self.by_value) | (further.groupings - further.by_value)
+        return self._replace(draws=configured or draws, by_value=(self.by_value | further.by_value) - evenly)
+
+
+class LabelSources:
+    """Numbers sources in the order in which labels bring them."""
+
+    def __init__(self, space: CellSpace) -> None:
+        self._space = space
+        self._definitions = definitions(space)
+        self._names = {definition: name for name, definition in reversed(self._definitions.items())}
+        self._codes: dict[Source, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    @property
+    def all(self) -> list[Source]:
+        """All sources, in the order of their codes."""
+        return list(self._codes)
+
+    def source(self, assessment: str, fact: Fact) -> Source:
+        """Who asked for a label, by one draw."""
+        name = self.grouping_of(fact)
+        known = self._space.groupings.get(name)
+        by_value = isinstance(known, ByAttribute) and fact.group not in (OTHER, MISSING)
+        return Source(frozenset({(assessment, name)}), by_value=frozenset({name} if by_value else ()))
+
+    def code(self, source: Source) -> int:
+        """Code of a source; of a new one, the next number."""
+        return self._codes.setdefault(source, len(self._codes))
+
+    def grouping_of(self, fact: Fact) -> str:
+        """The grouping that a label was drawn for; `FORMER_GROUPING` if it is a different one by now."""
+        name = fact.grouping
+        # A label from before definitions were stored has only the name.
+        if fact.definition and fact.definition != self._definitions.get(name):
+            name = self._names.get(fact.definition, FORMER_GROUPING)
+        return name if fact.voters == self._space.aimed_by(name) else FORMER_GROUPING

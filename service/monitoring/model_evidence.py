@@ -1,0 +1,260 @@
+"""Evidence about all groupings of a model, and what of it is written down before labels go (pure).
+
+The stream keeps `bounds.outcomes` labels. Once three quarters of them are there that no checkpoint knows,
+the oldest ones go into one, until half of them are left. So a label has time to be corrected before it is
+fixed, and the leader may be unavailable for as long as a quarter of all labels take.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from service.config.model import ModelSettings
+from service.domain.arrays import Flags, Indices
+from service.domain.cells import OTHER
+from service.domain.request_order import NO_PLACE, Places, request_place
+from service.monitoring.anytime_tests import GroupingEvidence, LabelsOf, collected_evidence, conclude
+from service.monitoring.drawn_groups import GroupKey
+from service.monitoring.evidence_base import Checkpoint, WatchedGroups
+from service.monitoring.group_index import GroupIndex, Groups
+from service.monitoring.outcome_aggregates import SumTallies
+from service.monitoring.outcome_table import LabelSequence, OutcomeLedger
+from service.statistics.grouped_e_processes import STATE
+from service.store.checkpoints import EvidenceCheckpoint, GroupingState
+from service.store.references import ReferenceWindow
+from service.store.requests import OpenRequest
+
+ANY_GROUPING: Final = ""
+"""Key of requests whose assessment is configured no more: they may be of any grouping."""
+
+_Labelled = dict[str, tuple[Groups, SumTallies]]
+"""Of groupings with evidence, by name: their groups, and how many labels each has, and which."""
+
+
+def model_evidence(
+    *,
+    settings: ModelSettings,
+    index: GroupIndex,
+    ledger: OutcomeLedger,
+    open_requests: Mapping[str, OpenRequest],
+    reference: ReferenceWindow | None,
+    checkpoint: EvidenceCheckpoint | None,
+    before: Mapping[str, GroupingEvidence | None],
+    until: int = NO_PLACE,
+) -> dict[str, GroupingEvidence]:
+    """Evidence about every grouping that has traffic and asked for labels.
+
+    Args:
+        settings: of the model.
+        index: its groups.
+        ledger: its outcomes.
+        open_requests: its requests that have not ended, by id, read before the outcomes.
+        reference: the window that "now" is compared with, if one was set.
+        checkpoint: what earlier labels said, if any is kept.
+        before: what was known last time, by grouping, so that only what has changed is computed.
+        until: requests from this place on are left out.
+    """
+    base = Checkpoint(checkpoint, index.space, reference)
+    labelled = _labelled(index, ledger, base)
+    opened = open_places(open_requests, settings, base.keys)
+    order = _arrival_order(base, _first_places(ledger, labelled, opened, base))
+    numbers = {key: number for number, key in enumerate(order, start=1)}
+    shared = Counter(base.keys[name] for name in labelled)
+    labels_of = {name: _labels_of(ledger, name, groups) for name, (groups, _) in labelled.items()}
+    found: dict[str, GroupingEvidence] = {}
+    for name, (groups, tallies) in labelled.items():
+        key = base.keys[name]
+        arrived = [numbers.get((key, group), len(order) + 1) for group in groups.names]
+        watched = WatchedGroups(
+            groups.names,
+            index.space.groupings[name].has_threshold,
+            np.array(arrived, np.intp),
+            np.minimum(first_open(opened, key, groups.names), np.uint64(until)),
+            base.base(name, groups.names),
+            shared[key],
+        )
+        found[name] = collected_evidence(
+            watched, labels_of[name], tallies, settings=settings, reference=reference, before=before.get(name)
+        )
+    return conclude(found, labels_of, settings, before)
+
+
+def due_checkpoint(
+    *,
+    settings: ModelSettings,
+    index: GroupIndex,
+    ledger: OutcomeLedger,
+    open_requests: Mapping[str, OpenRequest],
+    reference: ReferenceWindow | None,
+    checkpoint: EvidenceCheckpoint | None,
+    outcome_limit: int,
+) -> EvidenceCheckpoint | None:
+    """The next checkpoint, if the stream is about to let go of labels that none knows.
+
+    It reaches up to a request before which all have ended, of whatever group: nothing that it knows of can
+    change. Arguments are as of `model_evidence`; the stream keeps about `outcome_limit` labels.
+    """
+    base = Checkpoint(checkpoint, index.space, reference)
+    soon = ledger.place_before(max(0, ledger.rows - outcome_limit * 3 // 4))
+    if soon <= base.place:
+        return None
+    opened = open_places(open_requests, settings, base.keys)
+    place = ledger.place_before(ledger.rows - outcome_limit // 2)
+    place = min(place, min(opened.values(), default=place + 1) - 1)
+    if place <= base.place:
+        return None
+    evidence = model_evidence(
+        settings=settings,
+        index=index,
+        ledger=ledger,
+        open_requests={},
+        reference=reference,
+        checkpoint=checkpoint,
+        before={},
+        until=place + 1,
+    )
+    firsts = _first_places(ledger, _labelled(index, ledger, base), {}, base)
+    return EvidenceCheckpoint(
+        place=place,
+        reference=None if reference is None else (reference.since, reference.until, reference.set_at),
+        arrivals=_arrival_order(base, firsts, place + 1),
+        groupings=[*(_state(name, found, base) for name, found in evidence.items()), *base.other_states],
+    )
+
+
+def _state(name: str, found: GroupingEvidence, before: Checkpoint) -> GroupingState:
+    """Evidence about one grouping as it is kept; groups that have no traffic now stay as they were."""
+    groups, known = list(found.groups), [found.known]
+    changes = {groups[group]: change for group, change in found.changes.items()}
+    if (state := before.states.get(name)) is not None and (gone := set(state.groups) - set(groups)):
+        absent = [group for group in state.groups if group in gone]
+        groups += absent
+        known.append(before.base(name, absent).evidence)
+        changes |= {group: change for group, change in state.changes.items() if group in gone}
+    kept = {
+        column: b"".join(getattr(evidence, column).astype("<f8").tobytes() for evidence in known)
+        for column in STATE
+    }
+    return GroupingState(name, before.keys[name], groups, kept, changes)
+
+
+def open_places(
+    open_requests: Mapping[str, OpenRequest], settings: ModelSettings, keys: Mapping[str, str]
+) -> dict[GroupKey, int]:
+    """The place of the first open request of every group; `keys` has the key of every grouping, by name."""
+    found: dict[GroupKey, int] = {}
+    drawn = [(request_id, each) for request_id, one in open_requests.items() for each in (one, *one.shared)]
+    for request_id, request in drawn:
+        assessment = settings.assessments.get(request.assessment)
+        grouping = ANY_GROUPING if assessment is None else keys.get(assessment.asked_grouping, ANY_GROUPING)
+        place = request_place(request.requested_at, request_id)
+        key = grouping, request.group
+        found[key] = min(place, found.get(key, NO_PLACE))
+    return found
+
+
+def first_open(opened: Mapping[GroupKey, int], key: str, groups: Iterable[str]) -> Places:
+    """The place of the first open request of every group of a grouping; `NO_PLACE` without one [G]."""
+    return np.array(
+        [
+            min(opened.get((key, group), NO_PLACE), opened.get((ANY_GROUPING, group), NO_PLACE))
+            for group in groups
+        ],
+        dtype=np.uint64,
+    )
+
+
+def _labelled(index: GroupIndex, ledger: OutcomeLedger, base: Checkpoint) -> _Labelled:
+    """Of every grouping with evidence the groups that have traffic, and which labels they have.
+
+    `OTHER` has no evidence: values come into it and leave it, so its labels are no even sample of it.
+    """
+    drawn_for = {grouping for source in ledger.sources for grouping in source.groupings}
+    labelled: _Labelled = {}
+    for name, grouping in sorted(index.space.groupings.items()):
+        if grouping.is_by_votes or name not in drawn_for | base.states.keys():
+            continue
+        groups = index[name]
+        if OTHER in groups.names:
+            other = groups.names.index(OTHER)
+            groups = replace(groups, has_group=groups.has_group & (groups.cells != other))
+        tallies = ledger.tallies(name, groups.numbers, len(groups.names))
+        if tallies.counts.any() or name in base.states:
+            labelled[name] = groups, tallies
+    return labelled
+
+
+def _labels_of(ledger: OutcomeLedger, name: str, groups: Groups) -> LabelsOf:
+    def labels_of(which: Flags) -> tuple[LabelSequence, Indices]:
+        labels = ledger.label_sequence(name, np.append(which, False)[groups.numbers])
+        return labels, groups.cells[labels.cells]
+
+    return labels_of
+
+
+def _first_places(
+    ledger: OutcomeLedger, labelled: _Labelled, opened: Mapping[GroupKey, int], base: Checkpoint
+) -> dict[GroupKey, int]:
+    """Of every group with labels or open requests, the place of the first request."""
+    places = ledger.first_requests()
+    for group_key, place in opened.items():
+        if group_key[0] != ANY_GROUPING:
+            places[group_key] = min(place, places.get(group_key, NO_PLACE))
+    known = set(base.arrivals)
+    for name, (groups, tallies) in labelled.items():
+        # Their labels were drawn for groups of other names, such as `__other__` before a bound was raised.
+        key = base.keys[name]
+        unnamed = np.array(
+            [(key, group) not in places and (key, group) not in known for group in groups.names], np.bool_
+        )
+        if (unnamed & (tallies.counts > 0)).any():
+            labels, of_groups = _labels_of(ledger, name, groups)(unnamed)
+            firsts = np.full(len(groups.names), NO_PLACE, dtype=np.uint64)
+            np.minimum.at(firsts, of_groups, labels.places)
+            places |= {
+                (key, groups.names[group]): int(firsts[group])
+                for group in np.flatnonzero(unnamed & (firsts < NO_PLACE)).tolist()
+            }
+    return places
+
+
+def _arrival_order(
+    base: Checkpoint, first_places: Mapping[GroupKey, int], until: int = NO_PLACE
+) -> list[GroupKey]:
+    """Groups of all groupings of a model, in the order in which labels were first requested for them.
+
+    Those of the checkpoint come first, as it knows all requests up to its place. Those of groupings that are
+    configured no more keep their numbers. So the order does not change when labels are let go of, when a
+    process starts, when traffic is counted again from its beginning, or when the configuration changes.
+    Groups whose first request has the place `until`, or a later one, are left out.
+    """
+    known = set(base.arrivals)
+    later = [(place, key) for key, place in first_places.items() if key not in known and place < until]
+    return [*base.arrivals, *(key for _, key in sorted(later))]
+
+
+def grouping_evidence(
+    watched: WatchedGroups,
+    labels: LabelSequence,
+    groups: Indices,
+    *,
+    settings: ModelSettings,
+    reference: ReferenceWindow | None = None,
+    before: GroupingEvidence | None = None,
+) -> GroupingEvidence:
+    """Evidence about the groups of a model's only grouping, by labels and the group of each [n]."""
+    tallies = SumTallies(len(watched.names))
+    tallies.add(groups, labels.marks)
+
+    def labels_of(which: Flags) -> tuple[LabelSequence, Indices]:
+        return labels.part(which[groups]), groups[which[groups]]
+
+    found = collected_evidence(
+        watched, labels_of, tallies, settings=settings, reference=reference, before=before
+    )
+    return conclude({"": found}, {"": labels_of}, settings, {"": before})[""]

@@ -1,0 +1,191 @@
+"""Looks at streams of predictions whose inputs change, without labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from replay_examples import recording
+from traffic_tables import JointCell, traffic_of
+
+from benchmarks.studies.inputs_items import Change, Items
+from benchmarks.studies.inputs_watched import (
+    CHANGED,
+    CHANGING,
+    DRIFT,
+    HEALTHY,
+    MEASURES,
+    ROUND,
+    WINDOW,
+    Stream,
+    Watched,
+    watch,
+)
+from service.config.settings import Settings
+from service.domain.traffic_counts import TrafficCounts
+from service.monitoring.checkpoint_schedule import MARKS_PER_WINDOW, due_marks
+from service.monitoring.drift import GroupingDrift, model_drift
+from service.monitoring.group_index import GroupIndex
+from service.monitoring.label_encoding import LabelCells
+from service.monitoring.outcome_table import OutcomeLedger
+from service.monitoring.posteriors import assess_groupings
+from service.replay.recording import Recording
+from service.store.references import ReferenceWindow
+from service.store.traffic_checkpoints import Marks
+
+GROUPS = 4
+CLASSES = 3
+
+BEGAN = 1e9
+EVERY = DRIFT.window_seconds / MARKS_PER_WINDOW
+REFERENCE = ReferenceWindow(-np.inf, BEGAN + (MARKS_PER_WINDOW - 1) * EVERY, BEGAN)
+"""Traffic of a first window, at the end of which the service looks for the eighth time."""
+
+
+def of_classes(counts: list[int]) -> Recording:
+    """So many items of every class, whose score tells the class; a fifth of them are wrong."""
+    predicted = np.repeat(np.arange(CLASSES), counts)
+    scores = np.array([0.55, 0.75, 0.95])[predicted]
+    probabilities = np.repeat((1 - scores)[:, None] / (CLASSES - 1), CLASSES, axis=1)
+    probabilities[np.arange(len(predicted)), predicted] = scores
+    wrong = np.arange(len(predicted)) % 5 == 0
+    return Recording("model", probabilities, np.where(wrong, (predicted + 1) % CLASSES, predicted))
+
+
+ITEMS = Items.of(of_classes([20, 30, 50]), [of_classes([50, 30, 20])], bin_count=10, binning="equal_width")
+TURNED = ITEMS.of_recording("turned", 1, 1.0)
+
+
+def stream(change: Change, seed: int = 0) -> Stream:
+    return Stream(ITEMS, change, GROUPS, (seed,))
+
+
+def test_every_round_has_as_many_predictions_spread_over_all_groups() -> None:
+    for counts in stream(TURNED).traffic():
+        assert (counts.sum(axis=(1, 2)) == ROUND).all()
+        shares = counts.sum(axis=(0, 2)) / (ROUND * (HEALTHY + CHANGED))
+        assert shares == pytest.approx(1 / GROUPS, abs=0.01)
+
+
+def test_only_one_group_changes_and_only_then() -> None:
+    _, classes = stream(TURNED).traffic()
+    after = classes[HEALTHY:].sum(axis=0)
+    np.testing.assert_allclose(after[CHANGING] / after[CHANGING].sum(), [0.5, 0.3, 0.2], atol=0.02)
+    others = classes.sum(axis=0)[CHANGING + 1 :].sum(axis=0) + classes[:HEALTHY, CHANGING].sum(axis=0)
+    np.testing.assert_allclose(others / others.sum(), [0.2, 0.3, 0.5], atol=0.01)
+
+
+def in_service(made: Stream) -> list[tuple[GroupingDrift, GroupingDrift] | None]:
+    """What the service tells of the groups, and of all traffic, at every look at the same traffic."""
+    names = [f"c{place}" for place in range(CLASSES)]
+    settings = Settings.model_validate(
+        {
+            "models": {
+                "m": {
+                    "classes": names,
+                    "groupings": {
+                        "region": {"by": "attribute", "attribute": "region"},
+                        "class": {"by": "predicted_class"},
+                    },
+                    "traffic_half_life_days": None,
+                }
+            }
+        }
+    )
+    model, space = settings.models["m"], settings.cell_space("m")
+    of_bin = np.array([5, 7, 9])
+    counts = np.zeros((GROUPS, CLASSES, 10), np.int64)
+    marks: Marks = {}
+    told: list[tuple[GroupingDrift, GroupingDrift] | None] = []
+    for number, classes in enumerate(made.traffic()[1]):
+        for place, score_bin in enumerate(of_bin):
+            counts[:, place, score_bin] += classes[:, place]
+        now = BEGAN + number * EVERY
+        traffic = traffic_of(
+            space,
+            [
+                JointCell((f"r{group}",), place, score_bin, int(count), float(count), float(count))
+                for (group, place, score_bin), count in np.ndenumerate(counts)
+            ],
+            landmark=now,
+        )
+        index = GroupIndex(space, traffic, LabelCells(space))
+        groupings = assess_groupings(
+            settings=model,
+            index=index,
+            probability_sums={},
+            ledger=OutcomeLedger(space),
+            at=now,
+        )
+        drift = model_drift(
+            index=index,
+            settings=model.drift,
+            marks=marks,
+            reference=REFERENCE,
+            groupings=groupings,
+            now=now,
+        )
+        told.append(None if drift is None else (drift.groupings["region"], drift.groupings["all"]))
+        due = due_marks(marks, TrafficCounts.of(traffic), REFERENCE, model.drift, now=now)
+        marks = {name: mark for name, mark in marks.items() if name not in due.going} | dict(due.coming)
+    return told
+
+
+def test_a_look_tells_what_the_service_would_of_the_same_traffic() -> None:
+    made = stream(TURNED)
+    seen, compared = watch(made), 0
+    for number, told in enumerate(in_service(made)):
+        if number < 3 * MARKS_PER_WINDOW or told is None:
+            continue
+        compared += 1
+        region, everything = told
+        np.testing.assert_allclose(seen.surely["scores"][number], region.mixes["score"].surely)
+        np.testing.assert_allclose(seen.surely["classes"][number], region.mixes["predicted_class"].surely)
+        np.testing.assert_array_equal(seen.flagged("any")[number], region.drifted)
+        np.testing.assert_allclose(seen.all_traffic[number], everything.suspicion[0])
+    assert compared == CHANGED
+
+
+def test_nothing_has_drifted_before_there_is_a_window_to_compare() -> None:
+    seen = watch(stream(TURNED))
+    early = 2 * MARKS_PER_WINDOW - 1
+    assert not seen.suspicion[:early].any()
+    assert not seen.expected[:early].any()
+    assert seen.expected[early:].all()
+
+
+def test_a_group_whose_inputs_change_has_drifted_within_a_window_and_no_other() -> None:
+    seen = watch(stream(TURNED))
+    for measure in MEASURES:
+        flagged = seen.flagged(measure)
+        assert flagged[HEALTHY + MARKS_PER_WINDOW :, CHANGING].all()
+        assert not flagged[:HEALTHY].any()
+        assert not flagged[:, CHANGING + 1 :].any()
+
+
+def test_scores_promise_what_their_bins_reach_once_a_window_is_of_new_items() -> None:
+    seen = watch(stream(TURNED))
+    promised = ITEMS.by_bin(TURNED) @ ITEMS.bin_accuracies
+    # Five standard errors of a window's group.
+    late = 5 * 0.5 / np.sqrt(WINDOW / GROUPS)
+    assert seen.expected[HEALTHY + MARKS_PER_WINDOW :, CHANGING] == pytest.approx(promised, abs=late)
+
+
+def test_labels_that_turn_change_nothing_that_is_seen_without_them() -> None:
+    silent = ITEMS.labels_alone(0.3)
+    assert silent is not None
+    told: list[Watched] = [watch(stream(change)) for change in (silent, ITEMS.healthy)]
+    np.testing.assert_array_equal(told[0].suspicion, told[1].suspicion)
+    assert not told[0].suspicion.any()
+
+
+def test_the_seed_alone_decides() -> None:
+    one, same, other = (watch(stream(TURNED, seed)).suspicion for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).any()
+
+
+def test_recorded_bins_without_an_item_make_no_comparison() -> None:
+    made = Items.of(recording([30, 30]), [], bin_count=10, binning="equal_width")
+    bins = np.unique(made.bins).size
+    assert bins < made.bin_count
+    assert Stream(made, made.healthy, GROUPS, (0,)).comparisons == 3 * (GROUPS + bins + 2 + 1)
