@@ -103,7 +103,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 _HEAD = """# Performance
 
 What Credence costs, measured, and what to size for. The page is made by `python -m benchmarks.page` from the
-files in `benchmarks/results`; `python -m benchmarks.page --run` measures everything anew (half an hour).
+files in `benchmarks/results`; `python -m benchmarks.page --run` measures everything again (half an hour).
 
 Measured on {processor}, that broker, Redis, producer and consumers shared; Python {python}, {libraries};
 Apache Kafka and redis-server (append-only file, fsync every second) on the same machine. Rates on a shared

@@ -69,9 +69,7 @@ class Band:
         """
         kept, some = _kept(draws)
         tail = (1 - mass) / 2
-        return cls(
-            *(np.where(some, each, np.nan) for each in _quantiles(kept, [tail, 0.5, 1 - tail]))
-        )
+        return cls(*(np.where(some, each, np.nan) for each in _quantiles(kept, [tail, 0.5, 1 - tail])))
 
 
 def _kept(draws: Floats) -> tuple[Floats, Flags]:
