@@ -61,7 +61,7 @@ check: $(VENV)/dev.installed  ## lint, format, types, import direction, generate
 fuzz: $(VENV)/fuzz.installed  ## give the decoders a million bad inputs (RUNS=1000000 SEED=1)
 	PYTHONPATH=tests/fuzz RUNS=$(RUNS) $(BIN)/python tests/fuzz/run.py
 
-docs: $(VENV)/dev.installed   ## write the generated pages anew
+docs: $(VENV)/dev.installed   ## write the generated pages again
 	$(BIN)/credence contract
 	$(BIN)/credence describe configuration
 	$(BIN)/credence describe metrics
@@ -87,7 +87,7 @@ benchmarks: $(VENV)/dev.installed  ## measure replays, beliefs, scrapes, curves,
 screenshots: $(VENV)/dev.installed  ## play the demo, and picture its status page in docs/images
 	$(BIN)/python -m docs.screenshots
 
-vendor:          ## fetch the status page's plotting library anew, with npm (D3=7.9.0)
+vendor:          ## fetch the status page's plotting library again, with npm (D3=7.9.0)
 	folder=$$(mktemp -d) && cd $$folder && npm pack --silent d3@$(D3) && tar xzf d3-$(D3).tgz && \
 	  cp package/LICENSE package/dist/d3.min.js $(CURDIR)/service/serving/web/static/vendor/ && rm -r $$folder
 

@@ -99,11 +99,11 @@ def labels_until_alarm(rule: Rule, accuracy: float, threshold: float = THRESHOLD
     so is how likely a group comes to each without an alarm before. Those that come through `LONGEST` labels,
     fewer than one in ten thousand, count with these.
     """
-    return _mean_first(_alarms(rule, threshold), accuracy)
+    return _mean_first(alarms_by_counts(rule, threshold), accuracy)
 
 
 @cache
-def _alarms(rule: Rule, threshold: float) -> Flags:
+def alarms_by_counts(rule: Rule, threshold: float) -> Flags:
     """What a rule says after so many labels with so many wrong ones [labels, wrong ones]."""
     # Among so many labels, with more wrong ones any rule has alarmed before.
     most = int((1 - threshold) * LONGEST + 6 * np.sqrt(threshold * (1 - threshold) * LONGEST)) + 100

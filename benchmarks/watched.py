@@ -18,7 +18,7 @@ from service.domain.grouping_pool import GroupingPool
 from service.domain.pool import Pools
 from service.domain.pool_key import PoolKey
 from service.domain.shard import Candidates, Shard
-from service.domain.sketch import EMPTY_SKETCH, merged_order
+from service.domain.sketch import EMPTY_SKETCH
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import tables
 from service.domain.value_book import ValueBook
@@ -145,8 +145,9 @@ class Watched:
 
     def _drawn(self, pool_id: str, group: str) -> int | None:
         """The next item of a group; it leaves the group's pool."""
-        order = merged_order([self._shard.pools.groupings[pool_id].sketches().get(group, EMPTY_SKETCH)])
-        for _, item, _ in order:
+        sketch = self._shard.pools.groupings[pool_id].sketches().get(group, EMPTY_SKETCH)
+        # The sketch of a single shard is in the order of draws.
+        for item in map(int, sketch.hashes[sketch.priorities >= sketch.bound]):
             self._shard.pools.take(pool_id, group, item)
             if item not in self._asked:
                 self._asked.add(item)

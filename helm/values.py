@@ -100,7 +100,7 @@ class Server(Values):
 
 
 class NetworkPolicy(Values):
-    """Who may reach the pods, and whom they may reach. All else is closed."""
+    """Who may reach the pods, and what they may reach. All else is closed."""
 
     enabled: bool = Field(default=True, description="whether there are NetworkPolicies")
     monitoring: Peers = Field(
@@ -161,7 +161,7 @@ class Dashboards(Values):
 
 
 class Monitoring(Values):
-    """What Prometheus and Grafana are told."""
+    """What Prometheus and Grafana get."""
 
     service_monitor: ServiceMonitor = ServiceMonitor()
     rules: Rules = Rules()

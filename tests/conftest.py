@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 from apache_kafka import ApacheKafka
 from harness import Deploy, Deployment
+from missing_programs import pytest_terminal_summary  # noqa: F401 - a hook of pytest
 from redis_cluster import EmbeddedRedisCluster
 from store_site import redis_settings
 from wires import Wires

@@ -66,7 +66,7 @@ def fleet() -> build.Dashboard:
                 Says(
                     "Labels left",
                     "Labels that all budgets still allow in their present windows. At 0 nobody is asked "
-                    "until a window begins anew.",
+                    "until a new window begins.",
                     looks.COUNT,
                     0,
                     nothing="no assessment",

@@ -25,7 +25,7 @@ _TITLES = {FLEET: "All models", MODEL: "One model", PIPELINE: "Pipeline"}
 
 
 def variable(name: str, label: str, description: str, query: str) -> build.QueryVariable:
-    """A variable whose values come from Prometheus, looked up anew when the time range changes."""
+    """A variable whose values come from Prometheus, looked up again when the time range changes."""
     return (
         build.QueryVariable(name)
         .label(label)

@@ -73,7 +73,7 @@ def model() -> build.Dashboard:
         dashboard(
             MODEL,
             "Credence: one model",
-            "What is believed of one model and of its groups, with credible intervals, and which labels "
+            "Estimates of one model and of its groups, with credible intervals, and which labels "
             "would tell more.",
             _variables(),
             alerts=_FIRING,

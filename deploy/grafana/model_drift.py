@@ -36,8 +36,8 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Groups that have drifted",
-                "Groups of the chosen grouping whose recent traffic surely is farther from the reference "
-                "than drift.max_distance.",
+                "Groups of the chosen grouping whose recent traffic is farther from the reference, noise "
+                "taken off, than drift.max_distance.",
                 looks.COUNT,
                 0,
                 nothing=_NOTHING,
@@ -59,7 +59,7 @@ def _numbers() -> list[tuple[Says, str]]:
         (
             Says(
                 "Reference ended",
-                "Time since the end of the reference. Set it anew when a change is known and right.",
+                "Time since the end of the reference. Set it again when a change is known and right.",
                 looks.SECONDS,
                 0,
                 nothing=_NOTHING,
@@ -89,16 +89,16 @@ def _groups() -> table.Panel:
     return grid(
         Says(
             "Groups, by how far they have drifted",
-            "How far recent traffic surely is from the reference; the Jensen-Shannon distance of the mix "
-            "that is farthest, noise included; the largest difference of the cumulative shares of scores; "
-            "volume over that of the reference; and the accuracy that scores promise, with the probability "
-            "that the group is less accurate than that.",
+            "Drift score: how far recent traffic is from the reference, noise taken off; the Jensen-Shannon "
+            "distance of the mix that is farthest, noise included; the largest difference of the cumulative "
+            "shares of scores; volume over that of the reference; and the accuracy that scores promise, with "
+            "the probability that the group is less accurate than that.",
             looks.PLAIN,
             nothing=_NOTHING,
         ),
         {"group": "Group"},
         [
-            column("Surely", _SUSPICION),
+            column("Drift score", _SUSPICION),
             column("Distance", _DISTANCE),
             column("Scores differ", "credence_group_ks_statistic"),
             column("Volume", "credence_group_volume_ratio"),
@@ -111,7 +111,7 @@ def _groups() -> table.Panel:
             column("Drifted", "credence_group_drifted", unit=looks.PLAIN),
         ],
         links={"Group": link_to_group("Group")},
-        sort="Surely",
+        sort="Drift score",
         height=9,
     )
 
@@ -120,7 +120,7 @@ def _suspicion() -> timeseries.Panel:
     return lines(
         Says(
             "Drift of groups over time",
-            "How far the recent traffic of each chosen group surely is from the reference, and "
+            "How far the recent traffic of each chosen group is from the reference, noise taken off, and "
             "drift.max_distance.",
             looks.RATIO,
             1,

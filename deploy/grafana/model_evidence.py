@@ -40,8 +40,8 @@ def _confirmed() -> table.Panel:
             "1 where evidence confirms that a group is below alerts.min_accuracy, less accurate than its "
             "reference, miscalibrated, or has changed. Of all that is confirmed about the model, a share of "
             "evidence.alpha is false on average, at the most, however often you look. `Changed at` is when a "
-            "group became less accurate; from `Learned anew` on labels count in full, as its accuracy has "
-            "probably changed.",
+            "group became less accurate; from `Re-estimated since` on labels count in full, as its accuracy "
+            "has probably changed.",
             looks.PLAIN,
             nothing=_NOTHING,
         ),
@@ -58,7 +58,7 @@ def _confirmed() -> table.Panel:
                 for kind, title in _KINDS.items()
             ),
             Column("Changed at", f"{_group(_CHANGED)} * 1000", looks.TIME),
-            Column("Learned anew", f"{_group(_ANEW)} * 1000", looks.TIME),
+            Column("Re-estimated since", f"{_group(_ANEW)} * 1000", looks.TIME),
             Column("Labels", _group("credence_group_evidence_labels"), looks.COUNT, 0),
             Column("Of the reference", _group("credence_group_evidence_reference_labels"), looks.COUNT, 0),
         ],

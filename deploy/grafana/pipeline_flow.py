@@ -121,7 +121,7 @@ def storing(board: build.Dashboard) -> build.Dashboard:
         .with_panel(
             lines(
                 Says(
-                    "Waits for a part that is away",
+                    "Waits for Kafka or Redis",
                     "How often consumers waited because Kafka or Redis was away. Nothing is lost while "
                     "they wait.",
                     per_second,

@@ -23,8 +23,8 @@ def vendors(board: build.Dashboard) -> build.Dashboard:
             lines(
                 Says(
                     "Calls by status",
-                    "Calls of the vendor API by class of status: 4xx are the caller's to mend, or come too "
-                    "often or too early; 5xx are Credence's, or Kafka or Redis is away.",
+                    "Calls of the vendor API by class of status: 4xx are the caller's to fix, or come too "
+                    "often or too early; 5xx are Credence's, or Kafka or Redis is unreachable.",
                     looks.PER_SECOND,
                     3,
                     nothing=_NOTHING,

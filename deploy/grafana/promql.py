@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from service.telemetry.catalogue import SPECS
 
 FIRING = 'ALERTS{alertstate="firing",alertname=~"Credence.*",job=~"$job|"}'
-"""Of the chosen jobs, or of none: that nothing answers at all is told of no job."""
+"""Of the chosen jobs, or of none: that nothing answers at all belongs to no job."""
 
 OF_PEOPLE = 'grouping!~"all|score_bin|positive_score|__votes__"'
 """The groupings that people configured, which are those of the alerts on the accuracy of groups.

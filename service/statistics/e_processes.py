@@ -61,9 +61,11 @@ def log_e_below(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
         ValueError: a count is negative, or an accuracy is not strictly within 0 and 1.
     """
     s, f, p = _checked(correct, wrong, accuracy)
-    centre = np.maximum(special.expit(special.logit(p) - np.log(_MORE_ERRORS)), p - _MOST_FALLEN)
+    # Of one accuracy for many counts the mixture is integrated once.
+    tried = np.asarray(accuracy, np.float64)
+    centre = np.maximum(special.expit(special.logit(tried) - np.log(_MORE_ERRORS)), tried - _MOST_FALLEN)
     a, b = _STRENGTH * centre, _STRENGTH * (1 - centre)
-    evidence: Floats = _log_integral(a + s, b + f, p) - _log_integral(a, b, p) - _log_power(s, f, p)
+    evidence: Floats = _log_integral(a + s, b + f, p) - _log_integral(a, b, tried) - _log_power(s, f, p)
     return evidence
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +38,7 @@ class Estimate:
         """
         kept, some = _kept(draws)
         tail = (1 - mass) / 2
-        lower, upper = np.nanquantile(kept, [tail, 1 - tail], axis=0)
+        lower, upper = _quantiles(kept, [tail, 1 - tail])
         mean = np.nanmean(kept, axis=0)
         return cls(*(np.where(some, each, np.nan) for each in (lower, mean, upper)))
 
@@ -68,12 +69,18 @@ class Band:
         """
         kept, some = _kept(draws)
         tail = (1 - mass) / 2
-        return cls(
-            *(np.where(some, each, np.nan) for each in np.nanquantile(kept, [tail, 0.5, 1 - tail], axis=0))
-        )
+        return cls(*(np.where(some, each, np.nan) for each in _quantiles(kept, [tail, 0.5, 1 - tail])))
 
 
 def _kept(draws: Floats) -> tuple[Floats, Flags]:
     """Draws [S, ...] with a number where none exists, and where some do [...]."""
     some = np.asarray(~np.isnan(draws).all(axis=0))
     return np.where(some, draws, 0.0), some
+
+
+def _quantiles(draws: Floats, shares: Sequence[float]) -> Floats:
+    """Quantiles [Q, ...] of the draws [S, ...] that are numbers."""
+    # What ignores NaN goes column by column, and takes ten times as long; mostly there are none.
+    quantile = np.nanquantile if np.isnan(draws).any() else np.quantile
+    found: Floats = quantile(draws, shares, axis=0)
+    return found

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
 from harness import Deployment, Labeller, prediction, wait_for
+from missing_programs import program
 from page_site import HOSTILE, Open, Shown, Site
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from snapshots import NOW
@@ -34,11 +33,7 @@ expect.set_options(timeout=_PATIENCE_MS)
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     """The machine's own browser; none is ever fetched."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        if os.environ.get("CI") == "true":
-            raise FileNotFoundError("chromium")
-        pytest.skip("there is no chromium on the PATH")
+    path = program("chromium", "chromium-browser", package="chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser

@@ -160,7 +160,7 @@ def test_every_map_can_be_downloaded(shown: Shown, form: str) -> None:
 
 def test_how_the_scores_are_seen_is_told_without_a_hint_where_they_fit(shown: Shown) -> None:
     page = shown(TAKEN)
-    expect(page.locator(".seeing")).to_contain_text("No one way of seeing them is believed alone: informed")
+    expect(page.locator(".seeing")).to_contain_text("No score model dominates: informed")
     expect(page.locator(".hint")).to_have_count(0)
 
 

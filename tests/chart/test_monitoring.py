@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
 import yaml
+from missing_programs import program
 from rendering import CHART, ROOT, Chart, case, changed
 
 FULL = case("full")
@@ -34,15 +33,13 @@ def test_links_of_alerts_lead_where_they_are_told_to(chart: Chart) -> None:
     assert "https://credence.mycompany.net/docs/runbooks/CredenceModelAccuracyLow" in text
 
 
-@pytest.mark.skipif(
-    not shutil.which("promtool") and os.environ.get("CI") != "true", reason="promtool is not installed"
-)
 def test_prometheus_takes_the_rules_with_their_new_links(chart: Chart, tmp_path: Path) -> None:
+    promtool = program("promtool", package="prometheus")
     files = []
     for name, rule in chart.objects(FULL).of("PrometheusRule").items():
         files.append(tmp_path / f"{name}.yaml")
         files[-1].write_text(yaml.safe_dump(rule["spec"]))
-    subprocess.run(["promtool", "check", "rules", *files], check=True, capture_output=True)
+    subprocess.run([promtool, "check", "rules", *files], check=True, capture_output=True)
 
 
 def test_dashboards_are_those_of_deploy(chart: Chart) -> None:

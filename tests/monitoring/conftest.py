@@ -7,20 +7,20 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from missing_programs import program
 from monitoring_servers import (
     Alertmanager,
     Prometheus,
     StartAlertmanager,
     StartPrometheus,
     WebhookReceiver,
-    need,
 )
 
 
 @pytest.fixture
 def start_prometheus(tmp_path: Path) -> Iterator[StartPrometheus]:
     """Starts a Prometheus with a configuration; stops all in the end."""
-    need("prometheus")
+    program("prometheus", package="prometheus")
     with ExitStack() as stack:
         yield lambda config: stack.enter_context(
             Prometheus(tmp_path / f"prometheus-{len(list(tmp_path.iterdir()))}", config)
@@ -30,7 +30,7 @@ def start_prometheus(tmp_path: Path) -> Iterator[StartPrometheus]:
 @pytest.fixture
 def start_alertmanager(tmp_path: Path) -> Iterator[StartAlertmanager]:
     """Starts an Alertmanager with a configuration; stops all in the end."""
-    need("alertmanager", "prometheus-alertmanager")
+    program("alertmanager", "prometheus-alertmanager", package="prometheus-alertmanager")
     with ExitStack() as stack:
         yield lambda config: stack.enter_context(
             Alertmanager(tmp_path / f"alertmanager-{len(list(tmp_path.iterdir()))}", config)

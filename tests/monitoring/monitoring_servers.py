@@ -8,7 +8,6 @@ managers.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import threading
 import urllib.error
@@ -20,7 +19,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import pytest
 import yaml
 
 from service.demo.servers import Child, free_port
@@ -45,16 +43,6 @@ def binary(*names: str) -> str:
         if found := shutil.which(name):
             return found
     raise EmbeddedServerError(f"no {names[0]} was found; install it (Debian: apt-get install {names[-1]})")
-
-
-def need(*names: str) -> None:
-    """Skip the test where none of these programs is; under CI that fails it."""
-    try:
-        binary(*names)
-    except EmbeddedServerError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
 
 
 def scrape(job: str, targets: Iterable[str], *, seconds: float = 1, **more: Any) -> dict[str, Any]:

@@ -28,7 +28,8 @@ from dashboard_queries import (
     variables,
 )
 from harness import Deploy, Labeller, prediction, wait_for
-from monitoring_servers import Prometheus, need, scrape
+from missing_programs import program
+from monitoring_servers import Prometheus, scrape
 from vendor_labelled import VendorLabelled
 
 BOARDS = boards()
@@ -168,7 +169,7 @@ def _rules_without_delay(folder: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def scraped(module_deploy: Deploy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scraped]:
     """All metrics that there are: labels were asked and answered, one message was bad, an alert fires."""
-    need("prometheus")
+    program("prometheus", package="prometheus")
     labelled = VendorLabelled(module_deploy)
     deployment = module_deploy(tick=0.5, assessments=ASSESSMENTS)
     before, alerts, after = deployment.config.read_text().partition("alerts: {min_accuracy: 0.8}")

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from committed_alerting import ALERTMANAGER_FILE, routing_to
 from harness import wait_for
-from monitoring_servers import Alertmanager, StartAlertmanager, WebhookReceiver, binary
+from missing_programs import program
+from monitoring_servers import Alertmanager, StartAlertmanager, WebhookReceiver
 
 
 def alert(name: str, severity: str = "warning", **labels: str) -> dict[str, Any]:
@@ -249,8 +250,9 @@ def test_a_message_says_what_where_and_what_to_do(
 )
 @pytest.mark.usefixtures("alertmanager")
 def test_severity_and_model_decide_who_is_told(labels: list[str], receivers: str) -> None:
+    amtool = program("amtool", package="prometheus-alertmanager")
     route = subprocess.run(
-        [binary("amtool"), "config", "routes", "test", f"--config.file={ALERTMANAGER_FILE}", *labels],
+        [amtool, "config", "routes", "test", f"--config.file={ALERTMANAGER_FILE}", *labels],
         capture_output=True,
         text=True,
         check=True,

@@ -2,50 +2,77 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from service.domain.arrays import Ints
+from service.domain.arrays import Ints, UInt64s
 from service.domain.grouping_pool import GroupingPool
 from service.domain.pool_key import PoolKey
 from service.domain.siphash import siphash24
-from service.domain.sketch import EMPTY_SKETCH, merged_order
+from service.domain.sketch import EMPTY_SKETCH, Sketch, merged_order
 
-GROUPS = ("often", "seldom", "rare")
-SIZES = (12, 6, 3)
-"""Items of each group in a batch."""
+SIZES = {"often": 12, "seldom": 6, "rare": 3}
+"""Items of a group of each kind in a batch."""
 
 BATCHES = 3
-RUNS = 4_000
+KEYS, REPLICAS = 40, 100
+"""Draws of 4,000 groups of each kind: of each key, as many groups as a pool is quickly updated with.
+
+Groups of one key are as independent as those of two keys are: noise is a keyed hash of the item.
+"""
+
+RUNS = KEYS * REPLICAS
 DECAY = 0.2
 LAG = 1.0
 """Time between two batches, so that a later item weighs e^0.2 times as much."""
 
+ROOM = 1_000_000
 
-def drawn(*, depth: int, shards: int, draws_a_batch: int, run: int) -> list[tuple[str, int, int]]:
-    """Group, batch and number of every item that is drawn, in order; each run has a key of its own."""
-    key = PoolKey(run.to_bytes(16, "little"), "m")
-    pools = [GroupingPool(depth, 10_000) for _ in range(shards)]
+
+def pool_key(number: int) -> PoolKey:
+    return PoolKey(number.to_bytes(16, "little"), "m")
+
+
+@lru_cache
+def batch_items(batch: int, replicas: int) -> tuple[list[tuple[str, int]], list[str], UInt64s]:
+    """Kind and number of every item of a batch, its group's name, and its id's hash."""
+    items = [(kind, n) for _ in range(replicas) for kind, size in SIZES.items() for n in range(size)]
+    groups = [f"{kind}{r}" for r in range(replicas) for kind, size in SIZES.items() for _ in range(size)]
+    ids = [f"{group}.{batch}.{n}".encode() for group, (_, n) in zip(groups, items, strict=True)]
+    return items, groups, siphash24(ids, bytes(16))
+
+
+def drawn(
+    *, depth: int, shards: int, draws_a_batch: int, key: PoolKey, replicas: int
+) -> list[tuple[str, int, int]]:
+    """Kind of group, batch and number of every item that is drawn of any of the groups."""
+    pools = [GroupingPool(depth, ROOM) for _ in range(shards)]
+    sketches: list[dict[str, Sketch]] = [{} for _ in pools]
     where: dict[int, tuple[str, int, int]] = {}
     found = []
     for batch in range(BATCHES):
-        names = [(group, n) for group, size in zip(GROUPS, SIZES, strict=True) for n in range(size)]
-        times = np.full(len(names), batch * LAG)
-        ids = siphash24([f"{group}{batch}.{n}".encode() for group, n in names], bytes(16))
+        items, groups, ids = batch_items(batch, replicas)
+        times = np.full(len(items), batch * LAG)
         hashes = key.item_hashes(ids, times, times)
         priorities = DECAY * times + key.noise("region:", hashes)
-        where |= {int(h): (group, batch, n) for h, (group, n) in zip(hashes, names, strict=True)}
+        where |= {item: (kind, batch, n) for item, (kind, n) in zip(hashes.tolist(), items, strict=True)}
         for shard, pool in enumerate(pools):
-            own = np.arange(shard, len(names), shards)
-            rows = np.array([pool.row(names[i][0]) for i in own.tolist()])
+            own = np.arange(shard, len(items), shards)
+            rows = np.array([pool.row(groups[i]) for i in own.tolist()])
             pool.offer(rows, priorities[own], hashes[own])
-        for group in GROUPS:
-            for _ in range(draws_a_batch):
-                order = merged_order([pool.sketches().get(group, EMPTY_SKETCH) for pool in pools])
-                if not order:
-                    break
-                _, item, shard = order[0]
+        waiting = list(dict.fromkeys(groups))
+        for _ in range(draws_a_batch):
+            for known, pool in zip(sketches, pools, strict=True):
+                known |= dict(pool.changed())
+                pool.mark_flushed()
+            orders = [
+                merged_order([known.get(group, EMPTY_SKETCH) for known in sketches]) for group in waiting
+            ]
+            waiting = [group for group, order in zip(waiting, orders, strict=True) if order]
+            for group, (_, item, shard) in zip(waiting, [order[0] for order in orders if order], strict=True):
                 assert pools[shard].take(group, item)
                 found.append(where[item])
     return found
@@ -60,39 +87,41 @@ def test_items_of_a_group_that_came_together_are_drawn_equally_often(
     depth: int, shards: int, draws_a_batch: int
 ) -> None:
     counts: dict[tuple[str, int], Ints] = {
-        (group, batch): np.zeros(size, np.int64)
-        for group, size in zip(GROUPS, SIZES, strict=True)
-        for batch in range(BATCHES)
+        (kind, batch): np.zeros(size, np.int64) for kind, size in SIZES.items() for batch in range(BATCHES)
     }
-    for run in range(RUNS):
-        for group, batch, number in drawn(depth=depth, shards=shards, draws_a_batch=draws_a_batch, run=run):
-            counts[group, batch][number] += 1
-    for (group, batch), found in counts.items():
-        # Draws of one run exclude each other, which makes the statistic a little smaller than chi-square. Of
-        # nine tables and four settings, one in 10,000 is no chance.
-        assert stats.chisquare(found).pvalue > 1e-4, (group, batch, found)
+    for key in map(pool_key, range(KEYS)):
+        for kind, batch, number in drawn(
+            depth=depth, shards=shards, draws_a_batch=draws_a_batch, key=key, replicas=REPLICAS
+        ):
+            counts[kind, batch][number] += 1
+    for (kind, batch), found in counts.items():
+        # Draws of one group exclude each other, which makes the statistic a little smaller than chi-square.
+        # Of nine tables and four settings, one in 10,000 is no chance.
+        assert stats.chisquare(found).pvalue > 1e-4, (kind, batch, found)
 
 
 def test_the_first_draw_is_weighted_by_recency() -> None:
     found: Ints = np.zeros(BATCHES, np.int64)
-    for run in range(RUNS):
-        key = PoolKey(run.to_bytes(16, "little"), "m")
-        pool = GroupingPool(1, 10_000)
+    size = 5
+    rows = np.repeat(np.arange(REPLICAS), size)
+    for key in map(pool_key, range(KEYS)):
+        pool = GroupingPool(1, ROOM)
+        for replica in range(REPLICAS):
+            pool.row(f"{replica}")
+        batch_of: dict[int, int] = {}
         for batch in range(BATCHES):
-            ids = siphash24([f"{batch}.{n}".encode() for n in range(5)], bytes(16))
-            times = np.full(5, batch * LAG)
+            ids = siphash24([f"{batch}.{n}".encode() for n in range(len(rows))], bytes(16))
+            times = np.full(len(rows), batch * LAG)
             hashes = key.item_hashes(ids, times, times)
-            pool.offer(
-                np.zeros(5, np.intp) + pool.row("g"), DECAY * times + key.noise("all:", hashes), hashes
-            )
-            batch_of = dict.fromkeys(hashes.tolist(), batch)
-            if int(pool.sketches()["g"].hashes[0]) in batch_of:
-                latest = batch
-        found[latest] += 1
+            pool.offer(rows, DECAY * times + key.noise("all:", hashes), hashes)
+            batch_of |= dict.fromkeys(hashes.tolist(), batch)
+        for sketch in pool.sketches().values():
+            found[batch_of[int(sketch.hashes[0])]] += 1
+    assert found.sum() == RUNS
     weights = np.exp(DECAY * LAG * np.arange(BATCHES))
     assert stats.chisquare(found, RUNS * weights / weights.sum()).pvalue > 1e-4
 
 
 def test_a_group_that_has_run_dry_waits_for_what_is_higher_than_all_that_was_dropped() -> None:
-    found = drawn(depth=1, shards=1, draws_a_batch=9, run=3)
-    assert sum(group == "often" and batch == 0 for group, batch, _ in found) == 1
+    found = drawn(depth=1, shards=1, draws_a_batch=9, key=pool_key(3), replicas=1)
+    assert sum(kind == "often" and batch == 0 for kind, batch, _ in found) == 1

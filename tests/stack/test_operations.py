@@ -16,7 +16,7 @@ import yaml
 from apache_kafka import ApacheKafka
 from fleet import START_SECONDS, end
 from harness import Deploy, Deployment, prediction, truth, wait_for
-from monitoring_servers import need
+from missing_programs import program
 from procedures import PAGE, PROCEDURES, carry_out
 from stored import expected_cells, stored_cells
 
@@ -60,7 +60,7 @@ class OwnRedis:
 
 @pytest.fixture
 def redis(tmp_path: Path) -> Iterator[OwnRedis]:
-    need("redis-cli", "redis-tools")
+    program("redis-cli", package="redis-tools")
     (tmp_path / "redis").mkdir()
     with OwnRedis(tmp_path / "redis") as server:
         yield server

@@ -15,7 +15,8 @@ from apache_kafka import ApacheKafka
 from committed_alerting import hurried_rules
 from fleet import Fleet, Load, end, scraping
 from harness import Deploy, Deployment, truth, wait_for
-from monitoring_servers import Prometheus, need
+from missing_programs import program
+from monitoring_servers import Prometheus
 from procedures import PAGE
 from stored import expected_cells, stored_cells
 
@@ -100,7 +101,7 @@ class Rolled:
 def rolled(
     module_deploy: Deploy, apache_kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Rolled]:
-    need("prometheus")
+    program("prometheus", package="prometheus")
     deployment = module_deploy(broker=apache_kafka.bootstrap_servers, assessments=ASSESSMENTS)
     # Who is away for longer loses its partitions, and all are handed out anew. No restart takes as long.
     deployment.configure("kafka", session_timeout_seconds=120)

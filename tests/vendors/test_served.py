@@ -6,15 +6,14 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import threading
 import time
 from pathlib import Path
 
-import pytest
 from harness import Deploy, Deployment, Process, wait_for
+from missing_programs import program
 from office import Caller, Told
 
 from service.demo.servers import free_port
@@ -71,10 +70,8 @@ def shell(script: str, **environment: str) -> str:
     return done.stdout
 
 
-@pytest.mark.skipif(
-    shutil.which("curl") is None and os.environ.get("CI") != "true", reason="there is no curl"
-)
 def test_the_calls_of_the_documentation_lead_to_an_outcome(deploy: Deploy, tmp_path: Path) -> None:
+    program("curl", package="curl")
     deployment, caller = served(deploy)
     with deployment.process("run") as process:
         wait_for(process.ready, seconds=60, what="readiness")

@@ -25,7 +25,15 @@ _LAPSE = 0.01
 _LEAST_LAPSE = 1e-6
 _LEAST_MASS = 1e-12
 _SHARE_LIMIT = 14.0
+
 _DIFFERENCE = 1e-5
+_MOVES: Floats = _DIFFERENCE * np.eye(6, 5, -1)
+"""Of the parameters, for their gradient: none, then each alone."""
+
+_NEGATIVE_MOVES, _POSITIVE_MOVES = np.array([0, 2, 3]), np.array([0, 4, 5])
+"""Those that change a family's masses, and none; these are then of all moves:"""
+
+_OF_NEGATIVE, _OF_POSITIVE = np.array([0, 0, 1, 2, 0, 0]), np.array([0, 0, 0, 0, 1, 2])
 
 _ORDER_CENTRE, _ORDER_SLOPE = 0.6, 500.0
 """A positive item scores higher than a negative one with a probability above this, whatever scores say."""
@@ -84,9 +92,10 @@ class ScoreMixture:
         return self._bins.edge_positions
 
     def _masses(self, family: Family, parameters: Floats) -> Floats:
-        below = family.below(parameters, self._edges)
-        ends = np.zeros((len(parameters), 1))
-        return np.maximum(np.diff(np.hstack((ends, below, ends + 1)), axis=1), _LEAST_MASS)
+        edges = self._edges
+        below = np.empty((len(parameters), len(edges) + 2))
+        below[:, 0], below[:, 1:-1], below[:, -1] = 0.0, family.below(parameters, edges), 1.0
+        return np.maximum(below[:, 1:] - below[:, :-1], _LEAST_MASS)
 
     def parts(self, parameters: Floats) -> tuple[Floats, Floats]:
         """Probability of every bin together with the negative class, and with the positive one [P, B]."""
@@ -130,10 +139,9 @@ class ScoreMixture:
 
     def _objective(self, at: Floats) -> tuple[float, Floats]:
         """Negative log density and its gradient [5], by differences; each part moves alone."""
-        moved = at + np.vstack((np.zeros(5), _DIFFERENCE * np.eye(5)))
-        of_negative, of_positive = np.array([0, 0, 1, 2, 0, 0]), np.array([0, 0, 0, 0, 1, 2])
-        negative = self._masses(self._negative, moved[[0, 2, 3], 1:3])[of_negative]
-        positive = self._masses(self._positive, moved[[0, 4, 5], 3:5])[of_positive]
+        moved = at + _MOVES
+        negative = self._masses(self._negative, moved[_NEGATIVE_MOVES, 1:3])[_OF_NEGATIVE]
+        positive = self._masses(self._positive, moved[_POSITIVE_MOVES, 3:5])[_OF_POSITIVE]
         values = self._of_parts(
             moved,
             special.expit(-moved[:, :1]) * negative,

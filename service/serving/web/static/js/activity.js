@@ -1,4 +1,4 @@
-/** Labels and label requests of late. */
+/** Recent labels and label requests. */
 
 import { h } from "./dom.js";
 import { count, duration, percent, when } from "./format.js";
@@ -10,7 +10,7 @@ export function activityView(activity, width) {
   // Nobody who answers requests is to learn here what the model said of them.
   const revealed = requests.some((/** @type {any} */ request) => request.predicted_class !== null);
   return [
-    h("div", { class: "title" }, h("h2", { id: "activity-title" }, "Labels of late")),
+    h("div", { class: "title" }, h("h2", { id: "activity-title" }, "Recent labels")),
     flowView(flow, width),
     h(
       "div",

@@ -79,7 +79,7 @@ function about({ task, metric }) {
   return task === "ensemble" ? `${measured} of an ensemble` : `${task} of ${measured}`;
 }
 
-/** Who chooses whom is asked about: a policy, or the plan of an ensemble. @param {any} assessment */
+/** What chooses the group of the next label: a policy, or the plan of an ensemble. @param {any} assessment */
 const chooser = ({ policy }) => (policy === "planned" ? policy : `policy ${policy.replaceAll("_", " ")}`);
 
 /** @param {Record<string, number>} counts */

@@ -65,7 +65,7 @@ function advice(group, state, grouping) {
     said.push(
       `Accuracy is ${interval(group.accuracy)}. ` +
         (wanted === null
-          ? "No alerts.min_accuracy is configured, so nobody is told when it is too low."
+          ? "No alerts.min_accuracy is configured, so no alert fires when it is too low."
           : "Groups by score or by votes have no threshold of their own: where the model is unsure, it should be right less often."),
     );
   }
@@ -123,11 +123,11 @@ function failing(group, state, grouping) {
     `The group is ${percent(group.share)} of the traffic` +
       (missed === null
         ? "."
-        : ` and about ${percent(Math.min(1, missed))} of all mistakes. Until it is mended, let people check its predictions, or send them to another model.`),
+        : ` and about ${percent(Math.min(1, missed))} of all mistakes. Until it is fixed, let people check its predictions, or send them to another model.`),
   ];
 }
 
-/** @param {any} change after which the group is learned anew */
+/** @param {any} change after which the group is learned again */
 function relearned(change) {
   return [
     "Its accuracy has changed, probably with predictions of ",

@@ -1,4 +1,4 @@
-/** Elements are described anew on every update; what the page shows is then changed where it differs, so that
+/** Elements are described again on every update; what the page shows is then changed where it differs, so that
  * focus, scrolling and what is folded open stay. Text is only ever set as text: names come from outside. */
 
 const SVG = "http://www.w3.org/2000/svg";

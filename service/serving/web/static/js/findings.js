@@ -87,7 +87,7 @@ function findingCard(state, finding, go) {
       fact("Probability", probability(finding.probability)),
       fact("Known", since(finding)),
       fact("Traffic", percent(finding.share)),
-      fact("Rests on", counted(finding.labels, "label")),
+      fact("Labels", counted(finding.labels, "label")),
       h(
         "div",
         { class: "drawn" },
@@ -136,7 +136,7 @@ function calm(state) {
       {},
       unwatched
         ? NO_THRESHOLD
-        : `None of ${counted(groups, "group")} is believed with ${threshold(state.thresholds.confidence)} to cross a threshold. ` +
+        : `None of ${counted(groups, "group")} violates a threshold (${threshold(state.thresholds.confidence)} confidence). ` +
             stillOpen(state),
     ),
   );

@@ -98,7 +98,7 @@ export function forestLegend(wanted, inside) {
         s("line", { class: "range", x1: 2, x2: 32, y1: 7, y2: 7 }),
         s("circle", { class: "mean", cx: 17, cy: 7, r: 5 }),
       ),
-      `believed accuracy with ${threshold(inside)} interval`,
+      `posterior mean accuracy with ${threshold(inside)} interval`,
     ),
     h(
       "span",

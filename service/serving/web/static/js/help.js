@@ -59,14 +59,14 @@ export const CONFUSION_HELP = /** @type {Array<[string, string]>} */ ([
     "Row",
     "What the model predicted; the cells of a row tell what it truly is, and add up to 100 % over all classes.",
   ],
-  ["Cell", "The believed probability in percent and, below it, its credible interval."],
+  ["Cell", "The posterior probability in percent and, below it, its credible interval."],
 ]);
 
 export const ASSESSMENTS_HELP = /** @type {Array<[string, string]>} */ ([
   ["Assessment", "A standing question about the model; it asks people for labels within its budget."],
   [
     "Next",
-    "Whom the policy asks about next: groups are drawn with these probabilities, so that labels go where they tell most.",
+    "Where the policy asks next: groups are drawn with these probabilities, so that labels go where they tell most.",
   ],
   ["Rank", "Place of the group, counted from 1 at the end that is looked for, with its credible interval."],
 ]);

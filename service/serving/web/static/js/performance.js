@@ -11,11 +11,11 @@ const WIDE = 900;
 const CURVE_SHARE = 0.56;
 
 const WAYS = {
-  calibrated: "They are believed to be about right as probabilities",
-  mixture: "They are believed to be those of two classes, each with a distribution of its own",
-  informed: "They are believed to rise with the probability as the distributions of two classes say",
-  ranked: "Nothing but their order is believed",
-  average: "No one way of seeing them is believed alone",
+  calibrated: "They are about right as probabilities",
+  mixture: "They are those of two classes, each with a distribution of its own",
+  informed: "They rise with the probability as the distributions of two classes say",
+  ranked: "Only their order counts",
+  average: "No score model dominates",
 };
 
 const MAPS = [
@@ -28,7 +28,7 @@ const MAPS = [
 export const missedOf = (summary) =>
   summary.measures.filter((/** @type {any} */ measure) => measure.verdict === "fails");
 
-/** Whether a target is compared with what is believed. @param {any} state */
+/** Whether a target is compared with the posterior. @param {any} state */
 export const hasTargets = (state) =>
   state.performances.some((/** @type {any} */ summary) =>
     summary.measures.some((/** @type {any} */ measure) => measure.target !== null),

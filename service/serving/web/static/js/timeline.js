@@ -1,4 +1,4 @@
-/** What was believed of a group as time went by. */
+/** Earlier estimates of a group. */
 
 import { bottomAxis, figure, frame, percentAxis, timeFormat } from "./chart.js";
 import { s } from "./dom.js";

@@ -1,0 +1,177 @@
+"""Texts for people are in plain words, files are short, and every module is in a room.
+
+What does not meet this yet is on a list, which can only shrink: an entry without need fails its test.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MOST_LINES = 300
+
+LONGER = {
+    "consumers/loop.py",
+    "consumers/predictions.py",
+    "service/config/settings.py",
+    "service/domain/cells.py",
+    "service/domain/label_studio.py",
+    "service/monitoring/anytime_tests.py",
+    "service/monitoring/grouping_snapshot.py",
+    "service/monitoring/outcome_fold.py",
+    "service/monitoring/posteriors.py",
+    "service/serving/documents/schemas.py",
+    "service/serving/documents/states.py",
+    "service/serving/prometheus.py",
+    "service/serving/vendor_api/desk.py",
+    "service/statistics/comparison.py",
+    "service/statistics/curves.py",
+    "service/statistics/importance.py",
+    "service/statistics/tasks.py",
+    "service/store/facts.py",
+    "service/store/requests.py",
+}
+"""Files that are longer today."""
+
+REPLACED = {
+    "anew": "again",
+    "of late": "recent, now",
+    r"(?:is|are|was|were) told(?! apart)": "is reported",
+    "lest": "so that ... not",
+    "thereby": "so",
+    "whom": "who, or another sentence",
+    r"mend(?:s|ed)?": "fix",
+    "surely": "the probability, or nothing",
+    r"rests? on": "uses",
+    "believed": "estimated",
+    r"(?:is|are) away": "is unreachable",
+    "hangs on": "depends on",
+}
+"""What nobody says to a colleague at a whiteboard, and what to write instead."""
+
+PHRASE = re.compile("|".join(rf"\b{said}\b" for said in REPLACED), re.IGNORECASE)
+
+TEXTS = (
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile"),
+    *("docs/*.md", "docs/runbooks/*.md"),
+    *("service/serving/web/static/*.html", "service/serving/web/static/js/*.js"),
+    *("deploy/prometheus/*.rules.yaml", "deploy/prometheus/credence.slo.yaml"),
+    *("deploy/alertmanager/*", "deploy/compose/*.yaml", "deploy/compose.yaml"),
+    *("helm/*.md", "helm/credence/templates/**/*.*"),
+)
+LITERALS = ("service/**/*.py", "consumers/**/*.py", "deploy/grafana/**/*.py", "helm/*.py")
+"""Code with texts for people: help, errors, metrics, the API's descriptions, dashboards, generated pages."""
+
+GENERATED = {"docs/configuration.md", "docs/metrics.md", "docs/rights.md"}
+"""From literals, which are checked."""
+
+UNPLAIN = {
+    "consumers/continuity.py",
+    "consumers/polling.py",
+    "docs/evidence.md",
+    "docs/replay.md",
+    "service/app/docgen/configuration.py",
+    "service/app/docgen/contract.py",
+    "service/app/docgen/rights.py",
+    "service/app/options/parser.py",
+    "service/config/drift.py",
+    "service/config/model_validation.py",
+    "service/config/settings.py",
+    "service/config/vendors.py",
+    "service/demo/findings.py",
+    "service/monitoring/monitor.py",
+    "service/replay/alarms.py",
+    "service/replay/columns.py",
+    "service/replay/drift_command.py",
+    "service/replay/inputs_summary.py",
+    "service/replay/recording.py",
+    "service/serving/documents/drift_documents.py",
+    "service/serving/documents/drifts.py",
+    "service/serving/documents/findings.py",
+    "service/serving/documents/group_documents.py",
+    "service/serving/documents/schemas.py",
+    "service/serving/documents/words.py",
+    "service/serving/vendor_api/api.py",
+    "service/serving/vendor_api/idempotency.py",
+    "service/serving/vendor_api/schemas.py",
+    "service/serving/web/api.py",
+    "service/telemetry/catalogue.py",
+}
+"""Files with texts that are not in plain words today."""
+
+
+def code() -> Iterator[Path]:
+    return chain.from_iterable((ROOT / package).rglob("*.py") for package in ("service", "consumers"))
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def matching(patterns: tuple[str, ...]) -> dict[str, Path]:
+    found = {named(path): path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file()}
+    assert found
+    return {name: path for name, path in found.items() if name not in GENERATED}
+
+
+def literals(source: str) -> Iterator[tuple[int, str]]:
+    """Texts in code, with their lines; no docstrings, and no single words, which are names."""
+    tree = ast.parse(source)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            for line, text in enumerate(node.value.splitlines(), start=node.lineno):
+                if " " in text:
+                    yield line, text
+
+
+def unplain() -> dict[str, list[str]]:
+    """Places of phrases to replace, by file."""
+    texts = {name: enumerate(path.read_text().splitlines(), 1) for name, path in matching(TEXTS).items()}
+    texts |= {name: literals(path.read_text()) for name, path in matching(LITERALS).items()}
+    found = {
+        name: [f"{name}:{line}: {said[0]}" for line, text in lines for said in PHRASE.finditer(text)]
+        for name, lines in texts.items()
+    }
+    return {name: places for name, places in found.items() if places}
+
+
+def test_files_have_at_most_300_lines() -> None:
+    longer = {named(path) for path in code() if len(path.read_text().splitlines()) > MOST_LINES}
+    assert longer - LONGER == set(), "make them shorter"
+    assert LONGER - longer == set(), "they are short: take them off the list"
+
+
+def test_every_module_of_the_service_is_in_a_room() -> None:
+    loose = {path.name for path in (ROOT / "service").glob("*.py")}
+    assert loose <= {"__init__.py", "__main__.py"}
+
+
+def test_texts_for_people_are_in_plain_words() -> None:
+    found = unplain()
+    assert [place for name, places in found.items() if name not in UNPLAIN for place in places] == []
+    assert UNPLAIN - found.keys() == set(), "their words are plain: take them off the list"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Lists what is read anew", ["anew"]),
+        ("Values that are told apart", []),
+        ("Drift: the reference, and of late", ["of late"]),
+        ("A recommended method, believed to be right", ["believed"]),
+    ],
+)
+def test_phrases_are_whole_words(text: str, said: list[str]) -> None:
+    assert PHRASE.findall(text) == said
+
+
+def test_docstrings_and_names_are_no_texts() -> None:
+    source = 'def f():\n    """Read anew."""\n    kind = "anew"\n    raise ValueError("it is read anew")\n'
+    assert list(literals(source)) == [(4, "it is read anew")]
