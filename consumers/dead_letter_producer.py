@@ -9,7 +9,7 @@ from kafka.errors import KafkaError, MessageSizeTooLargeError, RecordListTooLarg
 
 from consumers.dead_letter_format import LONGEST_KEY, letter_headers
 from consumers.dead_letters import Rejected
-from service.kafka.topic_metadata import told
+from service.kafka.topic_metadata import translate_error
 
 _SEND_SECONDS = 10.0
 _TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError)
@@ -65,7 +65,7 @@ class KafkaDeadLetters:
             for first in range(0, len(rejected), _IN_FLIGHT):
                 self._keep(rejected[first : first + _IN_FLIGHT])
         except KafkaError as error:
-            raise told(error) from error
+            raise translate_error(error) from error
         for partition in {letter.partition for letter in rejected}:
             del self._given[partition]
 

@@ -11,7 +11,7 @@ from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 
 from consumers.dead_letter_format import REPLAYED_FROM, Letter, Place, read_letter
 from service.domain.errors import Refused, Unavailable
-from service.kafka.topic_metadata import told
+from service.kafka.topic_metadata import translate_error
 from service.store.redrives import REMEMBERED_DAYS, ReplayMarks
 
 REPLAYED = "replayed"
@@ -51,7 +51,7 @@ def read_letters(consumer: Any, topic: str) -> Iterator[Letter]:
         for partition in sorted(partitions):
             yield from _read_partition(consumer, TopicPartition(topic, partition))
     except KafkaError as error:
-        raise told(error) from error
+        raise translate_error(error) from error
 
 
 def _read_partition(consumer: Any, tp: TopicPartition) -> Iterator[Letter]:
@@ -185,4 +185,4 @@ def _send(letters: Sequence[tuple[Letter, Place]], producer: Any, send_seconds: 
         for future in futures:
             future.get(timeout=send_seconds)
     except KafkaError as error:
-        raise told(error) from error
+        raise translate_error(error) from error

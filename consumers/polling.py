@@ -24,7 +24,7 @@ from kafka.errors import (
 from consumers.continuity import Continuity
 from service.domain.errors import Unreadable
 from service.kafka.membership import Membership
-from service.kafka.topic_metadata import told
+from service.kafka.topic_metadata import translate_error
 
 POLL_MS = 200
 
@@ -93,7 +93,7 @@ class Poller:
         except FencedInstanceIdError as error:
             raise Unreadable("another process has the same `kafka.instance_id`; give each its own") from error
         except KafkaError as error:
-            raise told(error) from error
+            raise translate_error(error) from error
         except Exception as error:
             # Nor is it told what else the client may stumble over; it spins after that, too.
             raise Unreadable(f"the client cannot read on ({type(error).__name__})") from error

@@ -27,7 +27,7 @@ from service.config.settings import HttpSettings, MonitoringSettings, Settings
 from service.config.vendors import VendorApiSettings
 from service.domain.errors import HashKeyChanged, Unavailable
 from service.kafka.clients import build_producer
-from service.kafka.topic_metadata import told
+from service.kafka.topic_metadata import translate_error
 from service.serving.web.monitoring import monitoring_app
 from service.serving.web.server import WebServer
 from service.store.client import build_redis
@@ -184,7 +184,7 @@ class Application:
             except Unavailable as error:
                 cause: Exception = error
             except KafkaError as error:
-                cause = told(error)
+                cause = translate_error(error)
             log.warning("waiting at the start", extra={"cause": str(cause)})
             self._stopping.wait(_RETRY_SECONDS)
         return None

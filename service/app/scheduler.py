@@ -24,7 +24,7 @@ from kafka.errors import KafkaError
 
 from service.domain.errors import FenceRefused, Unavailable
 from service.domain.messages import LABEL_REQUEST_TYPE, cloudevents_headers
-from service.kafka.topic_metadata import told
+from service.kafka.topic_metadata import translate_error
 from service.monitoring.monitor import ModelMonitor
 from service.monitoring.snapshot import ModelSnapshot
 from service.store.lease import LeaderLease
@@ -90,7 +90,7 @@ class RequestPublisher:
             for future in futures:
                 future.get(timeout=_PUBLISH_SECONDS)
         except KafkaError as error:
-            raise told(error) from error
+            raise translate_error(error) from error
         store.published(list(outbox))
         self._metrics.published(model, len(outbox))
         return len(outbox)

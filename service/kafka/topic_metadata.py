@@ -1,4 +1,4 @@
-"""What Kafka has of a topic, asked for through a consumer; and its errors, told in Credence's words."""
+"""Metadata and offsets of a topic, read through its consumer; Kafka's errors as Credence's own."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _TIMEOUT_MS = 5_000
 _NO_ID = UUID(int=0)
 
 
-def told(error: KafkaError) -> Unavailable:
-    """The same error in Credence's words: Kafka is away, or it refuses."""
+def translate_error(error: KafkaError) -> Unavailable:
+    """`Refused` where Kafka denies access or has no such topic, else `Unavailable`."""
     if isinstance(error, GroupAuthorizationFailedError):
         return Refused("kafka", error, "grant READ on the consumer groups of `kafka.group_prefix`")
     if isinstance(error, AuthorizationError):
@@ -33,10 +33,10 @@ def told(error: KafkaError) -> Unavailable:
 
 
 class TopicLog:
-    """One topic, as the consumer's client knows it.
+    """Metadata and offsets of one topic.
 
     Args:
-        consumer: of the topic; asked between two polls, from the thread that polls.
+        consumer: client that reads the topic; used between two polls, by the thread that polls.
         topic: its name.
     """
 
@@ -46,50 +46,50 @@ class TopicLog:
 
     @property
     def identity(self) -> str | None:
-        """Id of the topic that has the name, as last heard; None from a broker without such ids."""
-        # No public call of the client gives it; its version is pinned.
+        """Topic id in the cached metadata; None from a broker without topic ids."""
+        # The client has no public call for it; its version is pinned.
         topic_id: UUID | None = self._consumer._cluster.topic_id(self._topic)  # noqa: SLF001
         return None if topic_id is None or topic_id == _NO_ID else str(topic_id)
 
     def refresh(self) -> None:
-        """Learn anew who has the name, and who leads its partitions; a tenth of a second apart at least.
+        """Refresh topic id, partitions and leaders; the client does so at most every 0.1 s.
 
         Raises:
-            Unavailable: Kafka cannot tell now, or there is no such topic.
+            Unavailable: Kafka does not answer, or there is no such topic.
         """
         consumer = self._consumer
         try:
-            # Not its `refresh_metadata`: one of ours that fails would end the client's own, for ever.
+            # Not the client's `refresh_metadata`: if ours fails, its own refreshes end for good.
             update = consumer._cluster.request_update()  # noqa: SLF001 - as for the identity
             consumer._net.run(consumer._manager.wait_for, update, _TIMEOUT_MS)  # noqa: SLF001
         except KafkaError as error:
-            raise told(error) from error
+            raise translate_error(error) from error
 
     def partition_count(self) -> int:
-        """How many partitions the topic has, as last heard."""
-        # The public call would ask Kafka, and wait for it.
+        """Number of partitions in the cached metadata."""
+        # The public call would wait for a request to Kafka.
         return len(self._consumer._cluster.partitions_for_topic(self._topic) or ())  # noqa: SLF001
 
     def first_offset(self, tp: TopicPartition) -> int:
-        """Offset of the first record that a partition still has.
+        """Log start offset of a partition.
 
         Raises:
-            Unavailable: Kafka cannot tell now.
+            Unavailable: Kafka does not answer.
         """
         try:
             first: int = self._consumer.beginning_offsets([tp], timeout_ms=_TIMEOUT_MS)[tp]
         except KafkaError as error:
-            raise told(error) from error
+            raise translate_error(error) from error
         return first
 
     def end_offset(self, tp: TopicPartition) -> int:
-        """Offset behind the last record that is committed.
+        """Log end offset of a partition: the high watermark, or last stable offset for read_committed.
 
         Raises:
-            Unavailable: Kafka cannot tell now.
+            Unavailable: Kafka does not answer.
         """
         try:
             end: int = self._consumer.end_offsets([tp], timeout_ms=_TIMEOUT_MS)[tp]
         except KafkaError as error:
-            raise told(error) from error
+            raise translate_error(error) from error
         return end

@@ -12,7 +12,7 @@ from kafka.errors import KafkaError
 
 from service.domain.label_signatures import sign
 from service.domain.messages import LABEL_TYPE, LabelKind, cloudevents_headers
-from service.kafka.topic_metadata import told
+from service.kafka.topic_metadata import translate_error
 from service.store.records import encode_json
 
 _SEND_SECONDS = 10.0
@@ -67,7 +67,7 @@ class LabelWriter:
             for future in futures:
                 future.get(timeout=_SEND_SECONDS)
         except KafkaError as error:
-            raise told(error) from error
+            raise translate_error(error) from error
 
     def _give(self, vendor: str, said: Said, now: float) -> Any:
         label = {
