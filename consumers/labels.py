@@ -184,7 +184,7 @@ class LabelStep:
         if label.request_id != request_id_of(label.model, label.item_id):
             raise BadMessage("item_mismatch", _EXPLANATIONS["item_mismatch"])
 
-    def passed(self, partition: int, position: int) -> None:
+    def advance(self, partition: int, position: int) -> None:
         """What stands before a position was taken, or will never be there: a flush may store that."""
         self._positions[partition] = max(self._positions[partition], position)
 

@@ -247,7 +247,7 @@ class PredictionStep:
                     headers=record.headers,
                 )
 
-    def passed(self, partition: int, position: int) -> None:
+    def advance(self, partition: int, position: int) -> None:
         """What stands before a position was taken, or will never be there: a flush may store that."""
         self._positions[partition] = max(self._positions[partition], position)
 
