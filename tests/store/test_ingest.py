@@ -24,7 +24,7 @@ from store_site import (
     wired,
 )
 
-from consumers.arrivals import FUTURE_SECONDS
+from consumers.prediction_times import FUTURE_SECONDS
 from service.demo.servers import EmbeddedRedis
 from service.domain.errors import FlushRefused, TooManyBadMessages, Unavailable
 from service.domain.messages import LABEL_TYPE, PREDICTION_TYPE
