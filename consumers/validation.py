@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from pydantic_core import from_json
 
-from consumers.formats.native import NOTHING, WirePrediction, decode_attributes
+from consumers.formats.native import ABSENT, WirePrediction, decode_attributes
 from service.domain.arrays import Floats, Indices
 from service.domain.errors import BadMessage
 from service.domain.messages import PROBABILITY_SUM_TOLERANCE, SCORE_TOLERANCE
@@ -76,7 +76,7 @@ class PredictionChecks:
             row
             for row, p in enumerate(predictions)
             if p.votes is not None
-            or (p.payload is not NOTHING and (p.payload_uri is not None or not _is_plain(p.payload, longest)))
+            or (p.payload is not ABSENT and (p.payload_uri is not None or not _is_plain(p.payload, longest)))
         ]
         is_valid[suspects] = False
         refused: dict[int, BadMessage] = {}
