@@ -1,11 +1,11 @@
-"""Bounds what a compressed record batch may become in memory, and reads on behind one that cannot be read.
+"""Bounds the decompressed size of record batches, and skips batches that cannot be decoded.
 
-The Kafka client decompresses a batch whole, however large it gets (a gibibyte of zeros takes 33 KB of zstd),
-and stops for ever at a batch whose checksum is right and whose content is not. Brokers bound compressed size.
+The Kafka client decompresses a batch completely, however large it gets (a gibibyte of zeros takes 33 KB of
+zstd), and never gets past a batch with a valid checksum and invalid content. Brokers bound compressed size
+only.
 
-There is no setting of the client for this. So one consumer, and no other in the process, is given another
-class for the records of a partition; this relies on names inside the client, which are checked, and works
-with the versions that it was tested with alone.
+The client has no setting for this. So one consumer, and no other in the process, gets another class for the
+records of a partition. This relies on private names of the client, which are checked, and on tested versions.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
 from service.domain.errors import ConfigurationError
 
 CHECKED_VERSIONS = "3.0."
-"""Versions of the client begin so, whose names inside are those that are relied on."""
+"""Prefix of the client versions that this was tested with."""
 
 REFUSED_BATCH = "refused-batch"
-"""Header of the record that stands for a batch, or for what is left of it."""
+"""Header of the record that replaces a batch, or the rest of it."""
 
 
 def bound_batches(consumer: Any, *, batch_bytes: int, message_bytes: int) -> None:
-    """Make a consumer give, for a batch that is too large or cannot be read, one record that nothing can use.
+    """Make a consumer replace batches that are too large or cannot be decoded by one bad record each.
 
-    The record stands at the batch's last offset and holds its beginning: of one that is too large more than
-    `message_bytes`, so that it is refused as a message that is. A fetch is left too as soon as it has become
-    larger than `batch_bytes`; what is behind is fetched again.
+    The record has the batch's last offset and the first bytes of its content. If the batch is too large,
+    these are more than `message_bytes`, so that the record is refused as too large. A fetch ends as soon as
+    it gets larger than `batch_bytes`; the rest is fetched again.
 
     Args:
         consumer: a `KafkaConsumer` that has not polled yet.
         batch_bytes: largest batch after decompression.
-        message_bytes: longest message that is taken.
+        message_bytes: longest message.
 
     Raises:
-        ConfigurationError: the client is not of a version that this was tested with.
+        ConfigurationError: the client's version is not a tested one.
     """
     fetcher: Any = getattr(consumer, "_fetcher", None)
-    known = hasattr(fetcher, "PartitionRecords") and hasattr(Fetcher.PartitionRecords, "_unpack_records")
-    if not kafka.__version__.startswith(CHECKED_VERSIONS) or not known:
+    has_names = hasattr(fetcher, "PartitionRecords") and hasattr(Fetcher.PartitionRecords, "_unpack_records")
+    if not kafka.__version__.startswith(CHECKED_VERSIONS) or not has_names:
         problem = (
-            f"kafka-python {kafka.__version__} is not of a version that batches can be bounded with "
-            f"({CHECKED_VERSIONS}x); install one, or leave this out"
+            f"kafka-python {kafka.__version__} is not supported, only {CHECKED_VERSIONS}x is; "
+            "install that, or remove this setting"
         )
         raise ConfigurationError([("bounds.batch_bytes", problem)])
 
@@ -67,7 +67,7 @@ def bound_batches(consumer: Any, *, batch_bytes: int, message_bytes: int) -> Non
 
 
 class _BoundedBatches:
-    """The batches of one fetch; stands in for the client's `MemoryRecords`."""
+    """The batches of one fetch, in place of the client's `MemoryRecords`."""
 
     def __init__(self, records: Any, batch_bytes: int, message_bytes: int) -> None:
         self._records = records
@@ -89,10 +89,10 @@ class _BoundedBatches:
 
 
 class _BoundedBatch(DefaultRecordBatch):  # type: ignore[misc]  # the library has no types
-    """A batch that is never larger than its bound, and always ends.
+    """A batch that is never larger than its bound, and whose iteration never fails.
 
     Attributes:
-        plain_bytes: what it took after decompression; 0 before that.
+        plain_bytes: its decompressed size; 0 before it is iterated.
     """
 
     _buffer: bytearray
@@ -117,7 +117,7 @@ class _BoundedBatch(DefaultRecordBatch):  # type: ignore[misc]  # the library ha
                 self._next_record_index += 1
                 yield record
             if self._pos != len(self._buffer):
-                yield self._refusal("something stands behind the last one")
+                yield self._refusal("data after the last record")
         except _UNREADABLE as error:
             yield self._refusal(type(error).__name__)
 
@@ -130,9 +130,9 @@ class _BoundedBatch(DefaultRecordBatch):  # type: ignore[misc]  # the library ha
             self.plain_bytes = len(self._buffer)
 
     def _refusal(self, why: str) -> Any:
-        told = f"{self._num_records - self._next_record_index} of {self._num_records} records: {why}"
+        content = f"{self._num_records - self._next_record_index} of {self._num_records} records: {why}"
         value = bytes(self._buffer[self._pos : self._pos + self._refusal_bytes])
-        headers = [(REFUSED_BATCH, told.encode())]
+        headers = [(REFUSED_BATCH, content.encode())]
         return DefaultRecord(
             len(value), self.last_offset, self.max_timestamp, self.timestamp_type, None, value, headers
         )
@@ -150,17 +150,17 @@ def _gunzip(data: bytes, most: int) -> bytes:
 
 
 def _unsnap(data: bytes, most: int) -> bytes:
-    # Each block says first how long it will be, and the codec holds it to that.
-    promised = 0
+    # Each block starts with its decompressed length, which the codec enforces.
+    declared = 0
     if codec._detect_xerial_stream(data):  # noqa: SLF001 - see the module's docstring
         at = 16
         while at + 4 <= len(data):
             block_bytes = int.from_bytes(data[at : at + 4], "big")
-            promised += _varint(data[at + 4 : at + 9])
+            declared += _varint(data[at + 4 : at + 9])
             at += 4 + block_bytes
     else:
-        promised = _varint(data[:5])
-    if promised >= most:
+        declared = _varint(data[:5])
+    if declared >= most:
         return data.ljust(most, b"\0")
     plain: bytes = codec.snappy_decode(data)
     return plain
@@ -170,7 +170,7 @@ def _varint(data: bytes) -> int:
     value = 0
     for position, byte in enumerate(data):
         value |= (byte & 0x7F) << (7 * position)
-        if byte < 0x80:  # noqa: PLR2004 - the bit that says that more follow
+        if byte < 0x80:  # noqa: PLR2004 - the continuation bit
             break
     return value
 
@@ -203,4 +203,4 @@ _UNREADABLE: tuple[type[Exception], ...] = (
     *([codec.zstd.ZstdError] if codec.zstd is not None else []),
     *([codec.snappy.UncompressError] if codec.snappy is not None else []),
 )
-"""What is raised for content that cannot be read; not what is raised for a codec that is not installed."""
+"""Errors of invalid content; that of a codec which is not installed is not among them."""

@@ -1,11 +1,11 @@
-"""Where to read on: Redis's offset, if the log that it is of is still there.
+"""Whether the stored offsets still fit the log they are offsets of.
 
-Three things break a log under its reader, and each is told apart, counted and survived:
+Three events break a log under its reader. Each is recognised, counted and recovered from:
 
-- its beginning is deleted (retention): what was not read is lost, and its number is known;
-- it is deleted and made anew under its name: the new one is read from its beginning;
-- its end is lost (an unclean election): what was read and is gone stays counted, and what has taken its place
-  is read, from where the two part if Kafka knows, else from the end.
+- retention deletes the beginning of the log: unread records are lost, and their number is known;
+- the topic is deleted and recreated under its name: the new topic is read from its beginning;
+- the log is truncated (unclean leader election): records that were read and are gone stay counted. What
+  replaces them is read from the offset of divergence, or from the log end where Kafka does not know that.
 """
 
 from __future__ import annotations
@@ -21,28 +21,33 @@ from service.telemetry.instruments import PipelineMetrics
 
 log = logging.getLogger(__name__)
 
+_BREAKS = {
+    "recreated": "the topic was deleted and recreated; reading it from its beginning",
+    "truncated": "the log was truncated, as by an unclean leader election; reading on where it diverges",
+}
+
 
 class Progress(Protocol):
     """The stored offsets of one topic."""
 
     def settle(self, partition: int, topic_id: str, first_offset: int) -> int | None:
-        """Have the stored offsets be of this topic; an offset that was of another one and is given up."""
+        """Reset offsets of another topic id to `first_offset`; the highest of these, or None."""
 
     def added_later(self, partition: int, partition_count: int) -> bool:
         """Whether the topic got this partition after it was first read."""
 
     def rewind(self, partition: int, offset: int) -> None:
-        """Go on from an offset below the stored ones."""
+        """Lower the stored offsets to an offset."""
 
 
 class Continuity:
-    """Watches that offsets and log go together.
+    """Compares stored offsets with the log, and resets them where the log was truncated or recreated.
 
     Args:
-        topic_log: what Kafka has.
+        topic_log: metadata and offsets in Kafka.
         topic: its name.
         kind: of the topic, for metrics.
-        progress: what Redis has.
+        progress: offsets in Redis.
         metrics: of the pipeline.
     """
 
@@ -54,26 +59,26 @@ class Continuity:
         self._kind = kind
         self._progress = progress
         self._metrics = metrics
-        self._identities: dict[TopicPartition, str] = {}
+        self._topic_ids: dict[TopicPartition, str] = {}
         self._out_of_range: dict[TopicPartition, int] = {}
         self._diverged: dict[TopicPartition, int] = {}
 
-    def settle(self, tp: TopicPartition, first_offset: int) -> None:
-        """Have a partition's stored offsets be of the topic that is there now.
+    def bind_topic(self, tp: TopicPartition, first_offset: int) -> None:
+        """Bind a partition's stored offsets to the current topic id; reset them if they are of another topic.
 
         Raises:
-            Unavailable: Redis cannot answer now.
+            Unavailable: Redis does not answer.
         """
-        identity = self._log.identity
-        if identity is None:
+        topic_id = self._log.identity
+        if topic_id is None:
             return
-        given_up = self._progress.settle(tp.partition, identity, first_offset)
-        self._identities[tp] = identity
-        if given_up is not None:
-            self._broken(tp, "recreated", stored=given_up, next_offset=first_offset)
+        abandoned = self._progress.settle(tp.partition, topic_id, first_offset)
+        self._topic_ids[tp] = topic_id
+        if abandoned is not None:
+            self._report_break(tp, "recreated", stored=abandoned, next_offset=first_offset)
 
-    def lost(self, tp: TopicPartition, *, stored: int, first_offset: int) -> None:
-        """Tell of records that were deleted before they were read, if there are such."""
+    def report_lost(self, tp: TopicPartition, *, stored: int, first_offset: int) -> None:
+        """Log and count records that retention deleted before they were read."""
         if stored < first_offset:
             log.error(
                 "records were deleted by the topic's retention before they were read",
@@ -82,51 +87,51 @@ class Continuity:
             self._metrics.records_lost(self._kind, first_offset - stored)
 
     def note_out_of_range(self, positions: Mapping[TopicPartition, int]) -> None:
-        """The log does not hold these positions."""
+        """Remember positions that Kafka calls out of range."""
         self._out_of_range |= positions
 
     def note_diverged(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """From these offsets on the log holds something else than was read."""
+        """Remember offsets from which on the log differs from what was read."""
         self._diverged |= offsets
 
     def forget(self, tp: TopicPartition) -> None:
-        """A partition is another process's now."""
-        self._identities.pop(tp, None)
+        """Forget a partition, as it is revoked or restarted."""
+        self._topic_ids.pop(tp, None)
         self._out_of_range.pop(tp, None)
         self._diverged.pop(tp, None)
 
-    def listen(self, owned: Collection[TopicPartition]) -> None:
-        """Hear who has the topic's name now: then `made_anew` tells of all that was read before.
+    def refresh_topic_id(self, owned: Collection[TopicPartition]) -> None:
+        """Fetch the topic id after reading, so that `is_recreated` covers all records read so far.
 
-        A record does not tell which topic it is of, and the client asks for records by name. That the broker
-        which is asked knows as much as the one that was read from is Kafka's to keep.
+        Records carry no topic id, and the client fetches by name. That the broker which answers is not behind
+        the one that served the records is up to Kafka.
 
         Raises:
-            Unavailable: Kafka cannot tell now.
+            Unavailable: Kafka does not answer.
         """
-        if any(tp in self._identities for tp in owned):
+        if any(tp in self._topic_ids for tp in owned):
             self._log.refresh()
 
-    def broken(self, owned: Collection[TopicPartition]) -> set[TopicPartition]:
-        """The partitions that must be taken over anew, once what was read of them is stored."""
+    def find_broken(self, owned: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Partitions to flush, recover and restart."""
         suspects = self._out_of_range.keys() | self._diverged.keys()
-        return {tp for tp in owned if tp in suspects or self.made_anew(tp)}
+        return {tp for tp in owned if tp in suspects or self.is_recreated(tp)}
 
-    def mend(self, tp: TopicPartition) -> None:
-        """Have the stored offset be one from which the partition can be taken over.
+    def recover(self, tp: TopicPartition) -> None:
+        """Rewind a partition's stored offset to where its log can be read; then forget the partition.
 
         Raises:
-            Unavailable: Kafka or Redis cannot answer now; nothing is forgotten.
+            Unavailable: Kafka or Redis does not answer; nothing is forgotten.
         """
         if tp in self._diverged or tp in self._out_of_range:
             self._log.refresh()
-        if not self.made_anew(tp):
+        if not self.is_recreated(tp):
             self._rewind(tp)
         self.forget(tp)
 
-    def made_anew(self, tp: TopicPartition) -> bool:
-        """Whether the topic that has the name, as last heard, is not the one that a partition was of."""
-        return self._log.identity not in (None, self._identities.get(tp))
+    def is_recreated(self, tp: TopicPartition) -> bool:
+        """Whether the cached topic id is another one than that of the partition when it was assigned."""
+        return self._log.identity not in (None, self._topic_ids.get(tp))
 
     def _rewind(self, tp: TopicPartition) -> None:
         position, fork = self._out_of_range.get(tp), self._diverged.get(tp)
@@ -135,9 +140,9 @@ class Continuity:
             fork = end if position > end else None
         if fork is not None:
             self._progress.rewind(tp.partition, fork)
-            self._broken(tp, "truncated", stored=position, next_offset=fork)
+            self._report_break(tp, "truncated", stored=position, next_offset=fork)
 
-    def _broken(
+    def _report_break(
         self,
         tp: TopicPartition,
         kind: Literal["recreated", "truncated"],
@@ -145,12 +150,8 @@ class Continuity:
         stored: int | None,
         next_offset: int,
     ) -> None:
-        meaning = {
-            "recreated": "the topic was deleted and made anew; reading it from its beginning",
-            "truncated": "the end of the log was lost, as by an unclean election; reading on where it parts",
-        }
         log.error(
-            meaning[kind],
+            _BREAKS[kind],
             extra={"topic": self._topic, "partition": tp.partition, "stored": stored, "offset": next_offset},
         )
         self._metrics.log_broken(self._kind, kind)

@@ -1,4 +1,4 @@
-"""The format of a dead letter: which headers say what, and how they are read again."""
+"""The format of a dead letter: its headers, written and read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from consumers.dead_letters import Rejected
 from service.domain.label_signatures import SIGNATURE_HEADER, VENDOR_HEADER
 
 OWN_PREFIX = "credence-"
-"""Headers of these names are Credence's own; a source record cannot bring them along."""
+"""Prefix of Credence's own headers; those of a source record are dropped."""
 
 REASON = "credence-reason"
 DETAIL = "credence-detail"
@@ -23,31 +23,30 @@ TRUNCATED = "credence-truncated"
 HEADERS_DROPPED = "credence-headers-dropped"
 REPLAYED_FROM = "credence-replayed-from"
 
-_BROUGHT_ALONG = frozenset({REPLAYED_FROM, VENDOR_HEADER, SIGNATURE_HEADER})
-"""Own headers that a source record does bring along;
-without its signature a label that is replayed would be refused."""
+_SIGNATURE = frozenset({VENDOR_HEADER, SIGNATURE_HEADER})
+"""Own headers of a source record that a dead letter keeps: a redriven label needs its signature."""
 
 LONGEST_DETAIL = 500
-"""Characters of a detail that are kept."""
+"""Longest detail, in characters."""
 
 HEADER_BYTES = 2_048
-"""Of a source record's headers so much is kept: each bad element of an array carries them."""
+"""Longest headers of a source record: every bad element of an array carries them."""
 
 LONGEST_KEY = 1_024
-"""What is kept of a key, in bytes, when a letter is cut: no letter may be too large for its topic."""
+"""Longest key of a truncated letter, in bytes."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a refused message stood; tells letters of the same message from letters of others.
+    """Place of a rejected message in its source topic, which identifies the message.
 
     Attributes:
         topic: the source topic.
         partition: of the source topic.
         offset: of the source record.
         index: position in an array; None for a single message.
-        timestamp_ms: of the source record, since the epoch; a topic that was made anew counts its offsets
-            from 0 again, but not its time. None in letters that do not tell it.
+        timestamp_ms: of the source record, since the epoch, as a recreated topic repeats offsets; None in
+            letters without it.
     """
 
     topic: str
@@ -57,13 +56,13 @@ class Place:
     timestamp_ms: int | None
 
     def __str__(self) -> str:
-        """As people read it: topic/partition/offset, and the index behind a #."""
+        """For people: topic/partition/offset#index."""
         index = "" if self.index is None else f"#{self.index}"
         return f"{self.topic}/{self.partition}/{self.offset}{index}"
 
     @property
     def identity(self) -> str:
-        """As programs tell places apart."""
+        """For programs: with the timestamp."""
         return f"{self}@{'' if self.timestamp_ms is None else self.timestamp_ms}"
 
 
@@ -77,13 +76,12 @@ class Letter:
         timestamp_ms: when it was written, since the epoch.
         reason: as in the metric.
         detail: why, in a sentence.
-        place: where the message stood; None if the record is not one of Credence's letters.
+        place: of the message; None if the record is not one of Credence's letters.
         key: of the message.
-        value: of the message, perhaps cut.
-        headers: of the source record, as far as they were kept.
-        truncated: whether value, key or headers are not whole.
-        replayed_from: partition/offset of the letter that the message was replayed from before it was refused
-            again; or empty.
+        value: of the message, perhaps truncated.
+        headers: of the source record, as far as they fit.
+        truncated: whether value, key or headers are incomplete.
+        replayed_from: partition/offset of an earlier letter that the message was redriven from; or empty.
     """
 
     partition: int
@@ -106,8 +104,8 @@ def letter_headers(
 
     Args:
         rejected: the message.
-        source_topic: where it comes from.
-        value_bytes: length of its whole value, if it is not kept whole.
+        source_topic: its topic.
+        value_bytes: length of its value before truncation; None if key and value are complete.
     """
     own = {
         REASON: rejected.error.reason,
@@ -129,17 +127,17 @@ def letter_headers(
 
 
 def _source_headers(headers: Sequence[tuple[str, bytes | None]]) -> tuple[list[tuple[str, bytes]], int]:
-    """What is kept of a source record's headers, and how many are not."""
+    """Headers of a source record that fit, and the number of those that do not."""
     kept, room, dropped = [], HEADER_BYTES, 0
     for name, content in headers or ():
-        if name.startswith(OWN_PREFIX) and name not in _BROUGHT_ALONG:
+        if name.startswith(OWN_PREFIX) and name not in (REPLAYED_FROM, *_SIGNATURE):
             continue
         size = len(name.encode(errors="replace")) + len(content or b"")
         if size > room:
             dropped += 1
             continue
         room -= size
-        # The client sends no header without content; to the decoders an empty one says the same.
+        # The client cannot send a null header; the decoders treat an empty one alike.
         kept.append((name, content or b""))
     return kept, dropped
 
@@ -160,7 +158,7 @@ def read_letter(record: Any) -> Letter:
         headers=tuple(
             (name, content)
             for name, content in headers
-            if not name.startswith(OWN_PREFIX) or name in (VENDOR_HEADER, SIGNATURE_HEADER)
+            if not name.startswith(OWN_PREFIX) or name in _SIGNATURE
         ),
         truncated=TRUNCATED in own or HEADERS_DROPPED in own,
         replayed_from=own.get(REPLAYED_FROM, ""),

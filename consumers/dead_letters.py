@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 from service.domain.errors import BadMessage, TooManyBadMessages
 
 
 @dataclass(frozen=True)
 class Rejected:
-    """One message that cannot be used, and where it stands.
+    """One message that cannot be used, and its place in the source topic.
 
     Attributes:
         partition: of the source topic.
@@ -20,10 +20,9 @@ class Rejected:
         index: position in an array of predictions; None for a single message.
         key: key of the source record.
         value: the message's bytes.
-        error: why it is refused.
+        error: why it is rejected.
         timestamp_ms: of the source record, since the epoch; None where it is not known.
-        headers: of the source record. They may say when the message's event was, so it means
-            something else without them.
+        headers: of the source record; the message's time may be among them.
     """
 
     partition: int
@@ -35,15 +34,37 @@ class Rejected:
     timestamp_ms: int | None = None
     headers: Sequence[tuple[str, bytes | None]] = ()
 
+    @classmethod
+    def from_record(
+        cls,
+        partition: int,
+        record: Any,
+        error: BadMessage,
+        *,
+        index: int | None = None,
+        value: bytes | None = None,
+    ) -> Self:
+        """A record as a whole, or with `index` and `value` one of the messages in it."""
+        return cls(
+            partition,
+            record.offset,
+            index,
+            record.key,
+            (record.value or b"") if value is None else value,
+            error,
+            timestamp_ms=record.timestamp,
+            headers=record.headers,
+        )
+
 
 class DeadLetterSink(Protocol):
-    """Takes rejected messages and keeps them."""
+    """Stores rejected messages."""
 
     def send(self, rejected: Sequence[Rejected]) -> None:
-        """Return once all are kept.
+        """Return once all are stored.
 
         Raises:
-            Unavailable: they cannot be kept now; give the same ones again later.
+            Unavailable: they cannot be stored now; send the same ones again later.
         """
 
 

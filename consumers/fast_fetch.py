@@ -1,10 +1,9 @@
-"""A faster way through the Kafka client: batches are received in large pieces, and taken apart in one loop.
+"""Faster fetching with the Kafka client: receive in large pieces, and decode a batch in one loop.
 
-The client takes every record apart with some thirty calls of Python functions, and a broker's answer out of
-the socket by four kilobytes: together most of what reading costs. The places where this is put in are no part
-of the client's public interface. So it is used only where it is asked for (`kafka.fast_fetch`), with the
-versions of the client that it was written against, and after it has read a set of batches, and received from
-a socket, exactly as the client does; else the client's own way stays.
+The client decodes a record with some thirty Python calls, and receives four kilobytes at a time: together
+most of the cost of reading. This replaces private parts of the client. So it is used only if configured
+(`kafka.fast_fetch`), with client versions that it was written for, and after it has decoded sample batches
+and received sample data exactly as the client does. Otherwise the client's own code stays.
 """
 
 from __future__ import annotations
@@ -25,25 +24,23 @@ from consumers.fast_transport import FastTransport, receives_alike, use_fast_tra
 log = logging.getLogger(__name__)
 
 VERSIONS = frozenset({"3.0.12"})
-"""Of kafka-python: those that this was written against."""
+"""Versions of kafka-python that this was written for."""
 
 _CURRENT_FORMAT = 2
 _LONGEST_SHIFT = 63
 _MORE = 0x80
-"""Set in every byte of a number but its last."""
+"""Continuation bit of a varint: set in every byte but the last."""
 
 
 def use_fast_fetch(consumer: Any) -> bool:
-    """Have a consumer take record batches apart in one loop, if that is safe; whether it does now.
-
-    Args:
-        consumer: of kafka-python, not polled yet.
-    """
+    """Make a consumer that has not polled yet use the faster code, if that is safe; whether it is."""
     if kafka.__version__ not in VERSIONS:
-        log.warning("fast fetch stays off: it is not for this kafka-python", extra={"for": sorted(VERSIONS)})
+        log.warning(
+            "fast fetch is off: unsupported version of kafka-python", extra={"supported": sorted(VERSIONS)}
+        )
         return False
     if not (reads_alike(FastPartitionRecords) and receives_alike(FastTransport)):
-        log.error("fast fetch stays off: it does not read as kafka-python does")
+        log.error("fast fetch is off: it decodes samples differently from kafka-python")
         return False
     consumer._fetcher.PartitionRecords = FastPartitionRecords  # noqa: SLF001 - see above
     use_fast_transport()
@@ -51,7 +48,7 @@ def use_fast_fetch(consumer: Any) -> bool:
 
 
 class FastPartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # the library has no types
-    """The records of one partition in an answer of a broker; only how they are taken apart differs."""
+    """The records of one partition in a fetch response, decoded by `decode_batch`."""
 
     def take(self, n: int | None = None) -> list[Any]:
         """The next records, `n` at most."""
@@ -69,22 +66,23 @@ class FastPartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # t
                     f"a batch of {tp} at offset {batch.base_offset} has a wrong checksum"
                 )
             if batch.magic != _CURRENT_FORMAT:
-                yield from self._older(tp, batch)
+                yield from self._decode_old_format(tp, batch)
                 continue
             self.leader_epoch = batch.leader_epoch
-            if self._left_out(batch):
+            if self._is_skipped(batch):
                 self.next_fetch_offset = batch.next_offset
                 continue
             self.records_read += batch.records_count
             self.bytes_read += batch.size_in_bytes
-            yield from take_apart(batch, tp)
+            yield from decode_batch(batch, tp)
         if batch is not None and batch.magic == _CURRENT_FORMAT:
-            # Not behind the last record: what stood there may have been compacted away.
+            # Not the offset after the last record, as later records of the batch may have been compacted
+            # away.
             self.next_fetch_offset = batch.next_offset
         self.drain()
 
-    def _left_out(self, batch: Any) -> bool:
-        """Whether a batch belongs to an aborted transaction, or only tells how one ended."""
+    def _is_skipped(self, batch: Any) -> bool:
+        """Whether a batch belongs to an aborted transaction, or contains control records."""
         if self.isolation_level == IsolationLevel.READ_COMMITTED and batch.has_producer_id():
             self._consume_aborted_transactions_up_to(batch.last_offset)
             if self._contains_abort_marker(batch):
@@ -93,8 +91,8 @@ class FastPartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # t
                 return True
         return bool(batch.is_control_batch)
 
-    def _older(self, tp: Any, batch: Any) -> Iterator[Any]:
-        """Records of the formats that brokers wrote before Kafka 0.11."""
+    def _decode_old_format(self, tp: Any, batch: Any) -> Iterator[Any]:
+        """Records of the formats before Kafka 0.11."""
         for record in batch:
             if self.check_crcs and not record.validate_crc():
                 raise CorruptRecordError(f"the record of {tp} at {record.offset} has a wrong checksum")
@@ -107,12 +105,11 @@ class FastPartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # t
             )  # fmt: skip
 
 
-def take_apart(batch: Any, tp: Any) -> list[Any]:  # noqa: C901, PLR0912, PLR0915 - calls are what costs
+def decode_batch(batch: Any, tp: Any) -> list[Any]:  # noqa: C901, PLR0912, PLR0915 - calls are what costs
     """All records of a batch in the current format.
 
-    The layout of a record, all numbers in zigzag encoding with seven bits a byte: length, attributes, time
-    since the batch's, offset since the batch's, length of the key, key, length of the value, value, number of
-    headers, headers (Kafka protocol guide, "Record").
+    The layout of a record, with numbers as zigzag varints: length, attributes, timestamp delta, offset delta,
+    key length, key, value length, value, header count, headers (Kafka protocol guide, "Record").
 
     Raises:
         CorruptRecordError: the bytes are no such records.
@@ -127,13 +124,13 @@ def take_apart(batch: Any, tp: Any) -> list[Any]:  # noqa: C901, PLR0912, PLR091
     make, append = tuple.__new__, records.append
     try:
         for _ in range(batch.records_count):
-            # Nearly all numbers take one or two bytes: these are read here, without a call.
+            # Nearly all numbers take one byte: these are read here, without a call.
             number = data[at]
             at += 1
             if number >= _MORE:
-                number, at = _long(number, data, at)
+                number, at = _decode_long(number, data, at)
             end = at + ((number >> 1) ^ -(number & 1))
-            # The attributes, which no version of Kafka has used; a number too, as the client has it.
+            # The attributes, which are unused; a varint too, as in the client.
             if data[at] >= _MORE:
                 _, at = decode_varint(data, at)
             else:
@@ -141,17 +138,17 @@ def take_apart(batch: Any, tp: Any) -> list[Any]:  # noqa: C901, PLR0912, PLR091
             number = data[at]
             at += 1
             if number >= _MORE:
-                number, at = _long(number, data, at)
+                number, at = _decode_long(number, data, at)
             time = (first_time + ((number >> 1) ^ -(number & 1))) if appended is None else appended
             number = data[at]
             at += 1
             if number >= _MORE:
-                number, at = _long(number, data, at)
+                number, at = _decode_long(number, data, at)
             offset = base_offset + ((number >> 1) ^ -(number & 1))
             number = data[at]
             at += 1
             if number >= _MORE:
-                number, at = _long(number, data, at)
+                number, at = _decode_long(number, data, at)
             if number & 1:
                 key, key_size = None, -1
             else:
@@ -161,7 +158,7 @@ def take_apart(batch: Any, tp: Any) -> list[Any]:  # noqa: C901, PLR0912, PLR091
             number = data[at]
             at += 1
             if number >= _MORE:
-                number, at = _long(number, data, at)
+                number, at = _decode_long(number, data, at)
             if number & 1:
                 value, value_size = None, -1
             else:
@@ -171,12 +168,12 @@ def take_apart(batch: Any, tp: Any) -> list[Any]:  # noqa: C901, PLR0912, PLR091
             headers: Sequence[tuple[str, bytes | None]] = ()
             headers_size = -1
             if data[at]:
-                headers, headers_size, at = _headers(data, at)
+                headers, headers_size, at = _decode_headers(data, at)
             else:
                 at += 1
             if at != end:
                 raise CorruptRecordError(
-                    f"a record of {tp} at offset {offset} has another length than it says"
+                    f"a record of {tp} at offset {offset} does not have its declared length"
                 )
             append(
                 make(
@@ -186,21 +183,21 @@ def take_apart(batch: Any, tp: Any) -> list[Any]:  # noqa: C901, PLR0912, PLR091
                 )
             )  # fmt: skip
     except (IndexError, ValueError) as error:
-        raise CorruptRecordError(f"a batch of {tp} at offset {base_offset} holds no records") from error
+        raise CorruptRecordError(f"a batch of {tp} at offset {base_offset} is invalid") from error
     if at != len(data):
-        raise CorruptRecordError(f"a batch of {tp} at offset {base_offset} holds more than its records")
+        raise CorruptRecordError(f"a batch of {tp} at offset {base_offset} has data after its records")
     return records
 
 
-def _long(number: int, data: bytes, at: int) -> tuple[int, int]:
-    """A number whose first byte says that there are more; and where it ends."""
+def _decode_long(number: int, data: bytes, at: int) -> tuple[int, int]:
+    """A varint of several bytes, given the first; and where it ends."""
     byte = data[at]
     number += (byte << 7) - _MORE
     at += 1
     shift = 14
     while byte >= _MORE:
         if shift > _LONGEST_SHIFT:
-            raise CorruptRecordError("a number takes more than 64 bits")
+            raise CorruptRecordError("a varint is longer than 64 bits")
         byte = data[at]
         number += (byte << shift) - (_MORE << (shift - 7))
         at += 1
@@ -208,13 +205,13 @@ def _long(number: int, data: bytes, at: int) -> tuple[int, int]:
     return number, at
 
 
-def _headers(data: bytes, at: int) -> tuple[list[tuple[str, bytes | None]], int, int]:
+def _decode_headers(data: bytes, at: int) -> tuple[list[tuple[str, bytes | None]], int, int]:
     """Headers of a record, their size, and where they end."""
     count, at = decode_varint(data, at)
     headers: list[tuple[str, bytes | None]] = []
     size = 0
     if count < 0:
-        raise CorruptRecordError("a record has less than no headers")
+        raise CorruptRecordError("the header count of a record is negative")
     for _ in range(count):
         length, at = decode_varint(data, at)
         if length < 0:
@@ -229,7 +226,7 @@ def _headers(data: bytes, at: int) -> tuple[list[tuple[str, bytes | None]], int,
 
 
 def reads_alike(fast: type[Any]) -> bool:
-    """Whether records of sample batches are read, and broken ones refused, as the client does it."""
+    """Whether sample batches are decoded, and corrupt ones refused, as by the client."""
     return all(
         _read(fast, sample, isolation) == _read(Fetcher.PartitionRecords, sample, isolation)
         for sample in _samples()
@@ -238,7 +235,7 @@ def reads_alike(fast: type[Any]) -> bool:
 
 
 def _read(reader: type[Any], sample: bytes, isolation: Any) -> list[Any] | None:
-    """All records of a sample, read in portions, and where to go on behind each; None if it is corrupt."""
+    """All records of a sample, read in portions, and the next offset after each; None if corrupt."""
     part = reader(7, TopicPartition("sample", 3), MemoryRecords(sample), isolation_level=isolation)
     found: list[Any] = []
     try:
@@ -251,7 +248,7 @@ def _read(reader: type[Any], sample: bytes, isolation: Any) -> list[Any] | None:
 
 
 def _samples() -> Iterator[bytes]:
-    """Batches with all that the format has room for, and the same cut and spoilt."""
+    """Batches that use all of the format, and corrupted ones."""
     for compression in (0, 1):
         batch = MemoryRecordsBuilder(_CURRENT_FORMAT, compression, 1_000_000, offset=5)
         for i, size in enumerate((None, 0, 1, 63, 64, 8_191, 8_192, 70_000)):

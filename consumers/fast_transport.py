@@ -1,4 +1,4 @@
-"""A connection of the Kafka client of which much is received at once; a part of `consumers.fast_fetch`."""
+"""A transport of the Kafka client that receives in large pieces; a part of `consumers.fast_fetch`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SAMPLES = (b"", b"x", b"0123456789" * 500)
 
 
 class FastTransport(KafkaTCPTransport):  # type: ignore[misc]  # the library has no types
-    """A connection in plain text; the client takes four kilobytes out of the socket at a time."""
+    """A plain-text connection; the client's own receives four kilobytes at a time."""
 
     def _sock_recv(self) -> tuple[bytes, Exception | None]:
         received: list[bytes] = []
@@ -26,37 +26,34 @@ class FastTransport(KafkaTCPTransport):  # type: ignore[misc]  # the library has
                 received.append(data)
             error = KafkaConnectionError("socket disconnected")
         except (BlockingIOError, InterruptedError):
-            pass  # there is no more for now
+            pass  # nothing more to receive yet
         except OSError as failure:
             error = KafkaConnectionError(failure)
         return b"".join(received), error
 
 
 def use_fast_transport() -> None:
-    """Have connections that are made from now on be such ones, of all clients of the process."""
+    """Use it for all connections that clients of this process make from now on."""
     manager.KafkaTCPTransport = FastTransport
 
 
 def receives_alike(fast: type[Any]) -> bool:
-    """Whether what came over a connection is received as the client does it."""
-    return all(received(fast, said) == received(KafkaTCPTransport, said) for said in _SAMPLES)
+    """Whether a transport receives sample data as the client's own does."""
+    return all(received(fast, sample) == received(KafkaTCPTransport, sample) for sample in _SAMPLES)
 
 
-def received(transport: type[Any], said: bytes, *, ends: bool = False) -> tuple[bytes, str]:
-    """What a kind of connection makes of what the other side says.
+def received(transport: type[Any], sent: bytes, *, ends: bool = False) -> tuple[bytes, str]:
+    """Data that a transport receives, and the error.
 
     Args:
-        transport: the kind.
-        said: before it is received.
-        ends: whether the other side says nothing more then.
-
-    Returns:
-        What was received, and the error.
+        transport: its class.
+        sent: by the other side.
+        ends: whether the other side then shuts down its end.
     """
     here, there = socket.socketpair()
     with here, there:
         here.setblocking(False)
-        there.sendall(said)
+        there.sendall(sent)
         if ends:
             there.shutdown(socket.SHUT_WR)
         data, error = transport._sock_recv(SimpleNamespace(_sock=here))  # noqa: SLF001 - see fast_fetch

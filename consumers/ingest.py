@@ -1,4 +1,4 @@
-"""What one model needs to take predictions in: its checks, its columns, its shards."""
+"""Ingest of one model's predictions: validation, attribute values, columns for its shards."""
 
 from __future__ import annotations
 
@@ -22,35 +22,40 @@ from service.store.shards import ShardStore
 
 _NONE = -1
 
-_REMEMBERED_BYTES = 64_000_000
-"""Memory of all texts of attributes whose values are remembered, about."""
+_CACHE_BYTES = 64_000_000
+"""About how much memory the cache of attribute texts may take before it is cleared."""
 
-_TEXT_BYTES = 250
-"""What a remembered text takes beside its own length, in dictionaries and columns."""
+_ENTRY_BYTES = 250
+"""Overhead of one cached text, in dictionaries and columns."""
 
-
-_VOTES = b"\0"
-"""Between the text of attributes, which holds no such byte, and the pattern of votes."""
+_SEPARATOR = b"\0"
+"""Between the text of attributes, which cannot contain it, and the pattern of votes."""
 
 
 @dataclass
 class _Owned:
-    """One partition of one model, as this process owns it."""
+    """The shard of a partition that is assigned to this process.
+
+    Attributes:
+        shard: the shard.
+        started: whether Redis has stored it.
+        drawn_seen: how many drawn items of Redis's list are taken out of the pools.
+        applied: offset of the first record that the shard in memory does not contain.
+    """
 
     shard: Shard
     started: bool
     drawn_seen: int
     applied: int
-    """Offset of the first record that the shard in memory does not hold."""
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """Checked predictions of one model; columns are [n].
+    """Validated predictions of one model.
 
     Attributes:
-        checked: the predictions.
-        combinations: numbers of their attribute values in the book; 0 of those that are refused.
+        checked: the predictions [n].
+        combinations: codes of their attribute values in the value book [n]; 0 for refused ones.
     """
 
     checked: Checked
@@ -58,7 +63,11 @@ class Resolved:
 
 
 class ModelIngest:
-    """What one model needs to take predictions in."""
+    """Validates predictions of one model, and makes columns of them.
+
+    Attributes:
+        owned: the model's shards, by partition.
+    """
 
     def __init__(
         self,
@@ -76,108 +85,114 @@ class ModelIngest:
         self.checks = PredictionChecks(space.classes, payload_bytes=payload_bytes)
         self._attributes = space.attributes
         self._used = frozenset(space.attributes)
-        self._longest = space.bounds.attribute_length
-        self._vote = None if space.voters is None else self._attributes.index(space.voters[0])
+        self._attribute_length = space.bounds.attribute_length
+        self._vote_position = None if space.voters is None else self._attributes.index(space.voters[0])
         self._decoder = AttributeDecoder(
-            [name for position, name in enumerate(self._attributes) if position != self._vote]
+            [name for position, name in enumerate(self._attributes) if position != self._vote_position]
         )
         self._book = ValueBook(self._name_value, len(self._attributes))
-        self._numbers: dict[bytes, int] = {}
-        self._remembered_bytes = 0
+        self._codes: dict[bytes, int] = {}
+        self._cached_bytes = 0
         self._keep_probabilities = keep_probabilities
 
     def load(self, partition: int) -> int | None:
-        """Own a partition from what Redis holds; its next offset, or None where nothing is stored."""
+        """Load a partition's shard from Redis; the next offset to read, or None where nothing is stored."""
         shard, started, drawn_seen = self.shards.load(partition)
         self.owned[partition] = _Owned(shard, started, drawn_seen, shard.next_offset)
         return shard.next_offset if started else None
 
     def resolve(self, predictions: Sequence[WirePrediction]) -> Resolved:
-        """Check predictions, and number their attribute values."""
+        """Validate predictions, and look up the codes of their attribute values."""
         checked = self.checks.check_all(predictions)
         attributes = list(map(bytes, [p.attributes for p in predictions]))
         if self.space.voters is not None:
             attributes = self._with_votes(attributes, checked, self.space.voters[1])
-        if self._remembered_bytes > _REMEMBERED_BYTES:
-            self._numbers.clear()
+        if self._cached_bytes > _CACHE_BYTES:
+            self._codes.clear()
             self._book.clear()
-            self._remembered_bytes = 0
-        numbers = np.fromiter(map(self._numbers.get, attributes, repeat(_NONE)), np.intp, len(attributes))
-        new = np.flatnonzero(numbers == _NONE).tolist()
+            self._cached_bytes = 0
+        codes = np.fromiter(map(self._codes.get, attributes, repeat(_NONE)), np.intp, len(attributes))
+        new = np.flatnonzero(codes == _NONE).tolist()
         if new:
             texts = [attributes[row] for row in new]
-            bad = self._number_new(list(dict.fromkeys(texts)))
-            numbers[new] = [self._numbers.get(text, 0) for text in texts]
+            bad = self._encode_new(list(dict.fromkeys(texts)))
+            codes[new] = [self._codes.get(text, 0) for text in texts]
             for row, text in zip(new, texts, strict=True) if bad else ():
                 if text in bad:
                     checked.refused.setdefault(row, bad[text])
-        return Resolved(checked, numbers)
+        return Resolved(checked, codes)
 
-    def _number_new(self, texts: Sequence[bytes]) -> dict[bytes, BadMessage]:
-        """Number the values of texts that are new; those that are no attributes, and why."""
-        decoded = self._decoded(texts)
-        bad = {text: told for text, told in zip(texts, decoded, strict=True) if isinstance(told, BadMessage)}
-        usable = [text for text in texts if text not in bad] if bad else texts
+    def _encode_new(self, texts: Sequence[bytes]) -> dict[bytes, BadMessage]:
+        """Give codes to texts that have none; those that are no valid attributes, and why."""
+        bad: dict[bytes, BadMessage] = {}
+        usable: dict[bytes, Values] = {}
+        for text, values in zip(texts, self._decode(texts), strict=True):
+            if isinstance(values, BadMessage):
+                bad[text] = values
+            else:
+                usable[text] = values
         if not self._attributes:
-            self._numbers |= dict.fromkeys(usable, 0)
+            self._codes |= dict.fromkeys(usable, 0)
         elif usable:
-            columns = list(zip(*[told for told in decoded if not isinstance(told, BadMessage)], strict=True))
-            self._numbers.update(zip(usable, self._book.add(columns), strict=True))
-        self._remembered_bytes += sum(map(len, texts)) + _TEXT_BYTES * len(texts)
+            columns = list(zip(*usable.values(), strict=True))
+            self._codes.update(zip(usable, self._book.add(columns), strict=True))
+        self._cached_bytes += sum(map(len, texts)) + _ENTRY_BYTES * len(texts)
         return bad
 
-    def _decoded(self, texts: Sequence[bytes]) -> Sequence[Values | BadMessage]:
-        """Attribute values of every text, the pattern of votes among them; or why there are none."""
-        if self._vote is None:
+    def _decode(self, texts: Sequence[bytes]) -> Sequence[Values | BadMessage]:
+        """Attribute values of every text, with the pattern of votes among them; or why it is refused."""
+        if self._vote_position is None:
             return self._decoder.values(texts)
-        parts = [text.partition(_VOTES) for text in texts]
+        at = self._vote_position
+        parts = [text.partition(_SEPARATOR) for text in texts]
         decoded = self._decoder.values([attributes for attributes, _, _ in parts])
         return [
-            told
-            if isinstance(told, BadMessage)
-            else (*told[: self._vote], pattern.decode(), *told[self._vote :])
-            for told, (_, _, pattern) in zip(decoded, parts, strict=True)
+            values if isinstance(values, BadMessage) else (*values[:at], pattern.decode(), *values[at:])
+            for values, (_, _, pattern) in zip(decoded, parts, strict=True)
         ]
 
     def _name_value(self, position: int, value: str | None) -> str:
-        """Name under which a value is counted."""
+        """Name under which an attribute's value is counted."""
         if value is None:
             return MISSING
-        return value if position == self._vote else self._bounded(value)
+        return value if position == self._vote_position else self._bound(value)
 
-    def _bounded(self, value: str) -> str:
-        """An attribute value as it is kept: never a reserved one, and folded if it is too long."""
+    def _bound(self, value: str) -> str:
+        """An attribute value with reserved names escaped; `OTHER` if it is too long."""
         escaped = escape_reserved(value)
-        return escaped if len(escaped) <= self._longest else OTHER
+        return escaped if len(escaped) <= self._attribute_length else OTHER
 
     def _with_votes(
         self, attributes: Sequence[bytes], checked: Checked, voters: Ensemble | Challenge
     ) -> list[bytes]:
-        """The texts of the attributes, with the pattern of votes behind each."""
-        told = zip(attributes, checked.predictions, checked.classes.tolist(), strict=True)
+        """Attribute texts with the pattern of votes appended."""
         return [
-            text + _VOTES + voters.pattern(self.space.classes[index], p.votes or {}).encode()
-            for text, p, index in told
+            text + _SEPARATOR + voters.pattern(self.space.classes[index], p.votes or {}).encode()
+            for text, p, index in zip(attributes, checked.predictions, checked.classes.tolist(), strict=True)
         ]
 
-    def candidates(
+    def build_candidates(
         self, resolved: Resolved, rows: Indices, *, times: Floats, arrivals: Floats, id_hashes: UInt64s
     ) -> Candidates:
-        """Columns to be added to a shard.
+        """Columns of accepted predictions, for a shard.
 
         Args:
             resolved: predictions of this model [n].
-            rows: which of them are added [r].
+            rows: which of them are accepted [r].
             times: when each of these was made [r], seconds since the epoch.
             arrivals: when the record of each arrived [r], seconds since the epoch.
             id_hashes: SipHash-2-4 of their item ids [r].
         """
         checked = resolved.checked
         classes, scores = checked.classes[rows], checked.scores[rows]
-        among = np.full(len(checked.predictions), _NONE, dtype=np.intp)
-        among[rows] = np.arange(len(rows))
-        spread = among[checked.spread]
-        with_probabilities = self._keep_probabilities and bool((spread != _NONE).any())
+        probabilities = None
+        if self._keep_probabilities:
+            row_of = np.full(len(checked.predictions), _NONE, dtype=np.intp)
+            row_of[rows] = np.arange(len(rows))
+            with_probabilities = row_of[checked.with_probabilities]
+            accepted = with_probabilities != _NONE
+            if accepted.any():
+                probabilities = with_probabilities[accepted], checked.probabilities[accepted]
         return Candidates(
             book=self._book,
             combinations=resolved.combinations[rows],
@@ -187,16 +202,14 @@ class ModelIngest:
             times=times,
             arrivals=arrivals,
             item_hashes=self._pool_key.item_hashes(id_hashes, times, arrivals),
-            record=self._encoder(checked, rows, times),
-            probabilities=(spread[spread != _NONE], checked.probabilities[spread != _NONE])
-            if with_probabilities
-            else None,
+            record=self._record_encoder(checked, rows, times),
+            probabilities=probabilities,
         )
 
-    def _encoder(self, checked: Checked, rows: Indices, times: Floats) -> Callable[[int], bytes]:
-        """Encodes the pool record of one row; few of them enter the pool."""
+    def _record_encoder(self, checked: Checked, rows: Indices, times: Floats) -> Callable[[int], bytes]:
+        """A function that encodes the pool record of one row, as few rows enter the pool."""
 
-        def record(at: int) -> bytes:
+        def encode(at: int) -> bytes:
             row = int(rows[at])
             p = checked.predictions[row]
             return encode_pool_record(
@@ -205,53 +218,56 @@ class ModelIngest:
                     predicted_class=self.space.classes[checked.classes[row]],
                     score=float(checked.scores[row]),
                     time=float(times[at]),
-                    attributes=self._kept(bytes(p.attributes)),
+                    attributes=self._item_attributes(bytes(p.attributes)),
                     payload=payload_text(p.payload),
                     payload_uri=p.payload_uri or "",
                     votes=p.votes or {},
                 )
             )
 
-        return record
+        return encode
 
-    def _kept(self, text: bytes) -> dict[str, str]:
-        """What an item keeps: attributes that groupings use, and others by name while they fit."""
+    def _item_attributes(self, text: bytes) -> dict[str, str]:
+        """Attributes stored with an item: those that groupings use, and others by name while they fit."""
         attributes = decode_checked_attributes(text) if text else {}
-        # Reserved values have two underscores, which JSON may also write as escapes.
+        # Reserved values contain two underscores, which JSON may also write as escapes.
         is_plain = (
             b"__" not in text
             and b"\\" not in text
-            and (len(text) <= self._longest or max(map(len, attributes.values())) <= self._longest)
+            and (
+                len(text) <= self._attribute_length
+                or max(map(len, attributes.values())) <= self._attribute_length
+            )
         )
-        folded = attributes if is_plain else {n: self._bounded(value) for n, value in attributes.items()}
-        if self._used.issuperset(folded):
-            return folded
-        kept = {name: value for name, value in folded.items() if name in self._used}
+        bounded = attributes if is_plain else {n: self._bound(value) for n, value in attributes.items()}
+        if self._used.issuperset(bounded):
+            return bounded
+        stored = {name: value for name, value in bounded.items() if name in self._used}
         room = self.space.bounds.further_attribute_bytes
-        for name in sorted(folded.keys() - self._used):
-            room -= len(name.encode()) + len(folded[name].encode())
+        for name in sorted(bounded.keys() - self._used):
+            room -= len(name.encode()) + len(bounded[name].encode())
             if room < 0:
                 break
-            kept[name] = folded[name]
-        return kept
+            stored[name] = bounded[name]
+        return stored
 
-    def flush(self, partition: int, offset: int, *, newest_record: float, anew: bool = False) -> None:
-        """Write one partition's shard back, if it is behind the offset.
+    def flush(self, partition: int, offset: int, *, newest_record: float, force: bool = False) -> None:
+        """Write one partition's shard to Redis, if what is stored is behind the offset.
 
         Args:
             partition: of the predictions topic.
             offset: of the first record that is not in the shard.
             newest_record: time of the newest record before the offset, seconds since the epoch.
-            anew: even if it is not behind, to see that Redis still holds it.
+            force: write even if it is not behind, to notice a Redis that has lost data.
 
         Raises:
-            FlushRefused: the partition has another owner, or Redis lost what it held.
-            Unavailable: Redis cannot answer now.
+            FlushRefused: the partition has another owner, or Redis has lost data.
+            Unavailable: Redis does not answer.
         """
         owned = self.owned[partition]
-        if owned.started and owned.shard.next_offset >= offset and not anew:
+        if owned.started and owned.shard.next_offset >= offset and not force:
             return
-        # A shard that is ahead of the offset has seen later records.
+        # A shard that is ahead of the offset contains later records.
         owned.shard.newest_record = max(owned.shard.newest_record, newest_record)
         owned.drawn_seen = self.shards.flush(
             partition,

@@ -1,14 +1,15 @@
 """Labels: label -> request -> outcome, idempotently.
 
-Redis itself decides what a label does to its request, and recognises a label that it has seen;
-so a batch can be applied again at any time. The offset is stored after bad labels are kept, and only if
-Redis counts as many batches as this process has applied: one that lost its last second is read up again.
+Redis decides what a label does to its request, and recognises duplicates; so a batch can be applied again at
+any time. The offset is stored after bad labels are dead-lettered, and only if Redis counts as many batches as
+this process has applied. If it counts fewer, it has lost data, and the labels are read again.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -23,32 +24,51 @@ from service.store.request_registry import request_id_of
 from service.telemetry.instruments import PipelineMetrics
 
 _EXPLANATIONS = {
-    "unknown_request": "no request of this id is known for this model",
+    "unknown_request": "this model has no request of this id",
     "expired_request": "the request expired before this label came",
     "item_mismatch": "the request is for another item",
     "wrong_vendor": "the request was last asked of another vendor, or of none",
     "conflicting_label": "the request was answered differently; send a correction to replace an answer",
-    "nothing_to_retract": "there is no answer to take back",
+    "nothing_to_retract": "there is no answer to retract",
     "too_many_revisions": "the request was revised too often",
 }
 
 _REPEATED = frozenset({"conflicting_label", "nothing_to_retract", "too_many_revisions"})
-"""What one vendor can be refused again and again about one request that it has answered."""
+"""Reasons that a vendor can cause any number of times with one request that it has answered."""
+
+
+@dataclass
+class _Partition:
+    """State of an assigned partition.
+
+    Attributes:
+        position: offset up to which labels are applied.
+        batches: batches ever applied, by model, as Redis counts them; None after a reply was lost.
+        counted: offset of the last record that the bad message limit has counted.
+        flushed_position: position at the last flush; None before the first one.
+        flushed_at: when that was, in monotonic seconds.
+    """
+
+    position: int
+    batches: dict[str, int | None]
+    counted: int = -1
+    flushed_position: int | None = None
+    flushed_at: float = 0.0
 
 
 class LabelStep:
-    """Takes batches of labels of one partition.
+    """Applies batches of labels to their requests.
 
     Args:
         stores: label requests by model.
         classes: label sets by model.
-        label_keys: by vendor; where there are any, a label must be signed with one of them.
-        vendors: those that may be asked, by model.
-        dead_letters: takes what is refused.
+        label_keys: by vendor; if there are any, labels must be signed with one of them.
+        vendors: those that may label, by model.
+        dead_letters: stores rejected labels.
         bad_message_limit: limit on the share of bad labels.
         metrics: of the pipeline.
-        message_bytes: longest value that is taken.
-        idle_checkpoint_seconds: progress is stored that often though there is none.
+        message_bytes: longest record value.
+        idle_checkpoint_seconds: the offset is stored that often even if it has not changed.
     """
 
     topic_kind = "labels"
@@ -74,92 +94,83 @@ class LabelStep:
         self._bad_message_limit = bad_message_limit
         self._metrics = metrics
         self._message_bytes = message_bytes
-        self._positions: dict[int, int] = {}
         self._idle_checkpoint_seconds = idle_checkpoint_seconds
-        self._flushed: dict[int, tuple[int, float]] = {}
-        self._batches: dict[int, dict[str, int | None]] = {}
-        """Applied ever, as Redis counts them; None where that is not known."""
-        self._admitted: dict[int, int] = {}
+        self._partitions: dict[int, _Partition] = {}
 
     def assign(self, partition: int, default_offset: int) -> int:
         """The offset to read from.
 
         Raises:
-            Unavailable: Redis cannot answer now.
+            Unavailable: Redis does not answer.
         """
         progress = {name: store.progress(partition) for name, store in self._stores.items()}
         start = min((offset for offset, _ in progress.values() if offset is not None), default=default_offset)
-        self._batches[partition] = {name: batches for name, (_, batches) in progress.items()}
-        self._positions[partition] = start
+        batches: dict[str, int | None] = {name: count for name, (_, count) in progress.items()}
+        self._partitions[partition] = _Partition(start, batches)
         return start
 
     def revoke(self, partition: int) -> None:
-        """Forget a partition."""
-        self._positions.pop(partition, None)
-        self._flushed.pop(partition, None)
-        self._batches.pop(partition, None)
-        self._admitted.pop(partition, None)
+        """Drop a partition."""
+        self._partitions.pop(partition, None)
 
     def process(self, partition: int, records: Sequence[Any], now: float) -> None:
         """Apply one batch of labels.
 
         Raises:
-            Unavailable: Redis or Kafka cannot answer now; give the same batch again later.
+            Unavailable: Redis or Kafka does not answer; retry with the same batch.
             TooManyBadMessages: nothing of the batch was discarded. If only Redis shows that labels are bad
-                (they answer no request), good ones among them may have been applied; they are recognised
-                when the batch is read again.
+                (they answer no request), good ones among them may have been applied; they are recognised as
+                duplicates when the batch is read again.
         """
+        state = self._partitions[partition]
         events: dict[str, list[tuple[Any, LabelEvent]]] = {}
         rejected: list[Rejected] = []
-        # What was admitted is not counted again when it is given again, alone or with more behind it:
-        # waiting must not count a bad message twice.
-        admitted = self._admitted.get(partition, -1)
-        messages = sum(record.offset > admitted for record in records)
+        # A batch that is retried was counted before, but may have got further records since.
+        messages = sum(record.offset > state.counted for record in records)
         for record in records:
             try:
                 label, vendor = self._decode(record)
             except BadMessage as error:
-                rejected.append(_rejected(partition, record, error))
+                rejected.append(Rejected.from_record(partition, record, error))
             else:
                 events.setdefault(label.model, []).append((record, _event(label, vendor, record, now)))
-        # Before anything is applied, as far as that can be told then.
-        self._bad_message_limit.check(messages=messages, bad=self._bad_beyond(admitted, rejected))
+        # Before anything is applied; labels that only Redis can refuse are counted below.
+        self._bad_message_limit.check(messages=messages, bad=self._count_bad(state, rejected))
 
         counts = {"duplicate": 0, "applied": 0}
         for model, pairs in events.items():
-            batches = self._batches[partition]
-            # A batch whose answer is lost is counted by Redis, and again when it is given again. Such a count
-            # could match one that was begun anew, by a Redis that has lost what was applied before.
-            known, batches[model] = batches[model], None
+            # If the reply is lost, Redis counts the batch, and counts it again on the retry. Then the count
+            # may match that of a Redis that has lost data and started from zero.
+            count, state.batches[model] = state.batches[model], None
             applied = self._stores[model].apply(partition, [event for _, event in pairs], now=now)
-            batches[model] = None if known is None else known + 1
+            state.batches[model] = None if count is None else count + 1
             for (record, event), done in zip(pairs, applied, strict=True):
                 status = _status(model, event, done.status)
                 if status in _EXPLANATIONS:
-                    reason = BadMessage(status, _EXPLANATIONS[status])
-                    rejected.append(_rejected(partition, record, reason))
+                    bad = BadMessage(status, _EXPLANATIONS[status])
+                    rejected.append(Rejected.from_record(partition, record, bad))
                     continue
                 counts[status] += 1
                 if done.closed is not None:
                     self._metrics.label_delayed(model, max(0.0, event.time - done.closed.requested_at))
-        self._bad_message_limit.admit(messages=messages, bad=self._bad_beyond(admitted, rejected))
-        self._admitted[partition] = records[-1].offset
+        self._bad_message_limit.admit(messages=messages, bad=self._count_bad(state, rejected))
+        state.counted = records[-1].offset
         self._dead_letters.send(rejected)
-        self._positions[partition] = records[-1].offset + 1
+        state.position = records[-1].offset + 1
         self._metrics.labels_taken(applied=counts["applied"], duplicate=counts["duplicate"])
         if rejected:
             self._metrics.dead_lettered(self.topic_kind, [r.error.reason for r in rejected])
 
-    def _bad_beyond(self, offset: int, rejected: Sequence[Rejected]) -> int:
-        """Bad labels behind an offset, as the limit counts them.
+    def _count_bad(self, state: _Partition, rejected: Sequence[Rejected]) -> int:
+        """Number of bad labels that the limit has not counted yet.
 
-        What a vendor repeats about its own request tells nothing of others, and must not stop theirs.
+        A vendor that repeats labels of its own requests must not pause the labels of other vendors.
         """
-        passed_over = _REPEATED if self._label_keys else frozenset()
-        return sum(letter.offset > offset and letter.error.reason not in passed_over for letter in rejected)
+        ignored = _REPEATED if self._label_keys else frozenset()
+        return sum(one.offset > state.counted and one.error.reason not in ignored for one in rejected)
 
     def _decode(self, record: Any) -> tuple[WireLabel, str]:
-        """The label, and who signed it; nobody where vendors are not configured."""
+        """The label, and the vendor that signed it; empty where vendors are not configured."""
         value = record.value or b""
         if len(value) > self._message_bytes:
             raise BadMessage("message_too_large", f"the value is over {self._message_bytes} bytes")
@@ -177,55 +188,43 @@ class LabelStep:
     def _check_vendor(self, vendor: str, label: WireLabel) -> None:
         if vendor not in self._vendors[label.model]:
             raise BadMessage("wrong_vendor", "this vendor is not asked about the model")
-        # By its time a label is recognised, and its record's is not signed: sent again, it would count again.
+        # Duplicates are recognised by time, and a record's time is not signed: a replay would count again.
         if label.time is None:
             raise BadMessage("missing_field", "a signed label needs a `time` of its own")
-        # What Redis keeps of item and vendor is short: no label may bring along an item made to fit it.
+        # Redis stores short hashes of item and vendor: no label may bring an item that was made to collide.
         if label.request_id != request_id_of(label.model, label.item_id):
             raise BadMessage("item_mismatch", _EXPLANATIONS["item_mismatch"])
 
-    def passed(self, partition: int, position: int) -> None:
-        """What stands before a position was taken, or will never be there: a flush may store that."""
-        self._positions[partition] = max(self._positions[partition], position)
+    def advance(self, partition: int, position: int) -> None:
+        """Note that all records before a position were processed, or can no longer come."""
+        state = self._partitions[partition]
+        state.position = max(state.position, position)
 
     def flush(self, partition: int, now: float) -> int:
-        """Remember how far labels are applied; that offset.
+        """Store the offset up to which labels are applied, and return it.
 
-        Now and then though there are no more: so a Redis that has lost some is noticed then too.
+        On an idle topic too, every `idle_checkpoint_seconds`, to notice a Redis that has lost data.
 
         Raises:
-            FlushRefused: assign the partition again and read on from the offset that gives.
-            Unavailable: Redis cannot answer now; flush again later.
+            FlushRefused: assign the partition again, and read on from the offset that this gives.
+            Unavailable: Redis does not answer; flush again later.
         """
-        position = self._positions[partition]
-        flushed, flushed_at = self._flushed.get(partition, (None, now))
-        if flushed != position or now - flushed_at >= self._idle_checkpoint_seconds:
+        state = self._partitions[partition]
+        is_due = now - state.flushed_at >= self._idle_checkpoint_seconds
+        if state.flushed_position != state.position or is_due:
             for name, store in self._stores.items():
-                batches = self._batches[partition][name]
+                batches = state.batches[name]
                 if batches is None:
                     raise FlushRefused(
                         f"a reply on labels of partition {partition} was lost; read on from the stored offset"
                     )
-                store.store_offset(partition, position, batches=batches)
-            self._flushed[partition] = position, now
-        return position
-
-
-def _rejected(partition: int, record: Any, error: BadMessage) -> Rejected:
-    return Rejected(
-        partition,
-        record.offset,
-        None,
-        record.key,
-        record.value or b"",
-        error,
-        timestamp_ms=record.timestamp,
-        headers=record.headers,
-    )
+                store.store_offset(partition, state.position, batches=batches)
+            state.flushed_position, state.flushed_at = state.position, now
+        return state.position
 
 
 def _status(model: str, event: LabelEvent, status: str) -> str:
-    """What became of a label; where it has its request's item, what does not fit is the vendor."""
+    """Status of a label; a mismatch in spite of the right item is one of the vendor."""
     if status == "item_mismatch" and event.request_id == request_id_of(model, event.item_id):
         return "wrong_vendor"
     return status
@@ -249,9 +248,9 @@ def _event(label: WireLabel, vendor: str, record: Any, now: float) -> LabelEvent
 
 
 def _given_at(claimed: float | None, record: Any, now: float) -> float:
-    """When a label was given, in seconds from the epoch: not before that, which few show, nor after now.
+    """When a label was given, in seconds since the epoch, bounded by 0 and now.
 
-    Without a time of its own it is as old as its record; a negative timestamp says that the record has none.
+    Without a time of its own it is that of its record; a record without a time has a negative timestamp.
     """
     if claimed is None:
         claimed = record.timestamp / 1000 if record.timestamp >= 0 else now

@@ -1,14 +1,9 @@
-"""Polling the client: what it has to tell, in Credence's words.
-
-Callbacks of a rebalance run on the client's I/O thread, so they only note what happened. Errors that poll()
-raises are told apart here: a log that has broken, Kafka that is away, a record that cannot be read.
-"""
+"""Polling the Kafka client; its errors become a broken log, `Unavailable`, or `Unreadable`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from queue import SimpleQueue
 from typing import Any
 
 from kafka import TopicPartition
@@ -23,50 +18,19 @@ from kafka.errors import (
 
 from consumers.continuity import Continuity
 from service.domain.errors import Unreadable
-from service.kafka.membership import Membership
 from service.kafka.topic_metadata import translate_error
 
 POLL_MS = 200
 
-_OF_THE_RECORD = re.compile(r"(?<=record structure):.*", re.DOTALL)
-_REMEDY = "mend its replica, or delete the records up to it"
-
-
-class Rebalances(Membership):
-    """Notes rebalances for the loop; runs on the client's I/O thread, where nothing may block.
-
-    Attributes:
-        events: `revoked` or `assigned`, and the partitions.
-    """
-
-    def __init__(self, consumer: Any) -> None:
-        super().__init__(consumer)
-        self.events: SimpleQueue[tuple[str, frozenset[TopicPartition]]] = SimpleQueue()
-
-    def on_partitions_revoked(self, revoked: Any) -> None:
-        """The client joins anew."""
-        super().on_partitions_revoked(revoked)
-        self.events.put(("revoked", frozenset(revoked)))
-
-    def on_partitions_assigned(self, assigned: Any) -> None:
-        """Partitions are this client's."""
-        for tp in assigned:
-            # Until the loop takes it over nothing of it is read, and nobody asks Kafka for an offset of it.
-            self._consumer.seek(tp, 0)
-            self._consumer.pause(tp)
-        self.events.put(("assigned", frozenset(assigned)))
-
-    def on_partitions_lost(self, lost: Any) -> None:
-        """The group went on without this client."""
-        self.events.put(("revoked", frozenset(lost)))
+_RECORD_CONTENT = re.compile(r"(?<=record structure):.*", re.DOTALL)
 
 
 class Poller:
-    """Asks one client for records, from the one thread that may.
+    """Polls one client, from the one thread that may.
 
     Args:
         consumer: the client.
-        continuity: is told of logs that have broken.
+        continuity: notes logs that were truncated or do not hold a position.
     """
 
     def __init__(self, consumer: Any, continuity: Continuity) -> None:
@@ -74,11 +38,11 @@ class Poller:
         self._continuity = continuity
 
     def poll(self) -> dict[TopicPartition, Sequence[Any]]:
-        """The next records, as soon as there are some, or none.
+        """The next records by partition; empty if none come within `POLL_MS`.
 
         Raises:
-            Unavailable: Kafka is away, or refuses.
-            Unreadable: a record cannot be read; do not poll again.
+            Unavailable: Kafka does not answer, or refuses.
+            Unreadable: the client cannot read on; do not poll again.
         """
         try:
             batches: dict[TopicPartition, Sequence[Any]] = self._consumer.poll(POLL_MS)
@@ -87,73 +51,72 @@ class Poller:
         except LogTruncationError as error:
             self._note_truncation(error)
         except (CorruptRecordError, UnsupportedCodecError) as error:
-            # Its text names partition and offset, or the codec; of a broken record it goes on with its bytes.
-            where = _OF_THE_RECORD.sub("", str(error))
-            raise Unreadable(f"a record cannot be read: {where}; {_REMEDY}") from error
+            # The client's message names partition and offset, or the codec. The rest of it quotes the record.
+            where = _RECORD_CONTENT.sub("", str(error))
+            remedy = "repair the replica that holds it, or delete the records up to it"
+            raise Unreadable(f"a record cannot be read: {where}; {remedy}") from error
         except FencedInstanceIdError as error:
             raise Unreadable("another process has the same `kafka.instance_id`; give each its own") from error
         except KafkaError as error:
             raise translate_error(error) from error
         except Exception as error:
-            # Nor is it told what else the client may stumble over; it spins after that, too.
-            raise Unreadable(f"the client cannot read on ({type(error).__name__})") from error
+            # The client polls on for ever after such an error; its message may quote records.
+            raise Unreadable(f"the Kafka client failed ({type(error).__name__})") from error
         else:
             return batches
         return {}
 
     def seek(self, tp: TopicPartition, offset: int) -> None:
-        """Have the next record of a partition be the one at an offset.
+        """Set a partition's position.
 
-        What the client has found out of the log behind another offset is void: it may be of a topic that was
-        deleted since, and would have what is read of the new one be read twice.
+        A truncation that the client found at its former position is discarded: it may be of a topic that was
+        deleted since, and would make the new one be read twice.
         """
         self._consumer.seek(tp, offset)
         try:
-            self._consumer.position(tp, timeout_ms=0)  # where the client tells such findings, once
+            self._consumer.position(tp, timeout_ms=0)  # raises what the client found, once
         except LogTruncationError as error:
-            self._note_truncation(error, but=tp)
+            self._note_truncation(error, excluding=tp)
         except KafkaError:
-            return  # there was nothing to tell
+            return
 
-    def read(self, partitions: Collection[TopicPartition]) -> None:
-        """Read these from now on, as far as they are assigned."""
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        """Resume fetching these partitions, as far as they are paused."""
         if resumed := self._consumer.paused() & set(partitions):
             self._consumer.resume(*resumed)
 
-    def read_nothing(self) -> None:
-        """Read nothing from now on; polls keep the membership alone."""
+    def pause_all(self) -> None:
+        """Pause fetching all partitions; polls then only keep the membership."""
         if running := self._consumer.assignment() - self._consumer.paused():
             self._consumer.pause(*running)
 
     def position(self, tp: TopicPartition) -> int:
-        """The offset of the next record that the client gives of a partition; 0 where it does not know.
+        """Offset of the next record that the client can return, to be asked between two polls; 0 if unknown.
 
-        It may lie behind records that it never gives: those of aborted transactions, and what marks the end
-        of one. Ask between two polls.
+        All before it was returned, or never will be: aborted transactions, and control records.
         """
-        return self.ends(tp, 0)[0]
+        return self.position_and_end(tp, 0)[0]
 
-    def ends(self, tp: TopicPartition, behind: int) -> tuple[int, int]:
-        """Where the client stands in a partition, and its end.
+    def position_and_end(self, tp: TopicPartition, next_offset: int) -> tuple[int, int]:
+        """The client's position in a partition, and the high watermark; at least `next_offset` each.
 
-        The client may stand further than behind the last record: the marker of a transaction, which it
-        never gives, has an offset too. A partition that is revoked just now has none of the two.
+        The position may be beyond the last returned record: control records of transactions have offsets too.
 
         Args:
-            tp: the partition.
-            behind: the offset behind the last record that the client gave.
+            tp: the partition; both are `next_offset` if it was just revoked.
+            next_offset: offset after the last record that the client returned.
         """
         try:
-            position = self._consumer.position(tp, timeout_ms=0) or behind
-            return max(position, behind), max(self._consumer.highwater(tp) or 0, behind)
+            position = self._consumer.position(tp, timeout_ms=0) or next_offset
+            return max(position, next_offset), max(self._consumer.highwater(tp) or 0, next_offset)
         except LogTruncationError as error:
-            self._note_truncation(error)  # told once, to whoever asks first
-            return behind, behind
+            self._note_truncation(error)  # the client raises it only once, whatever the call
+            return next_offset, next_offset
         except KafkaError:
-            return behind, behind
+            return next_offset, next_offset
 
-    def _note_truncation(self, error: LogTruncationError, *, but: TopicPartition | None = None) -> None:
+    def _note_truncation(self, error: LogTruncationError, *, excluding: TopicPartition | None = None) -> None:
         forks = error.divergent_offsets.items()
         self._continuity.note_diverged(
-            {tp: fork.offset for tp, fork in forks if fork is not None and tp != but}
+            {tp: fork.offset for tp, fork in forks if fork is not None and tp != excluding}
         )

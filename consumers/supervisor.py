@@ -1,4 +1,4 @@
-"""Keeps a topic being read: a loop in a thread, and another one where it cannot read on."""
+"""Runs the consumer loop of a topic in a thread, and replaces it after records that cannot be read."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from service.telemetry.instruments import PipelineMetrics
 log = logging.getLogger(__name__)
 
 STALLED_SECONDS = 120.0
-"""A loop that has not turned for so long is taken for dead."""
+"""After so long without an iteration a loop counts as dead, and the liveness probe fails."""
 
 _REREAD_SECONDS = 20.0
-"""Between two tries to read a record that cannot be read; each moves the partitions of the group."""
+"""Between two attempts at a record that cannot be read; each makes the group rebalance."""
 
 
-class LoopKeeper:
+class ConsumerSupervisor:
     """Runs loops over one topic, one at a time.
 
     Args:
-        topic_kind: what is read, in health and metrics.
+        topic_kind: `predictions` or `labels`, for health and metrics.
         topic: its name.
-        make: a loop with a client of its own; None when asked to stop before there is one.
+        make: makes a loop with a client of its own; None if asked to stop before the client has connected.
         metrics: of the pipeline.
-        stopping: set when no further loop is wanted; the loops are told by themselves.
-        on_failure: called when a loop fails for good.
+        stopping: set when the process stops; loops watch it themselves.
+        on_failure: called when a loop fails with an unexpected error.
     """
 
     def __init__(
@@ -53,19 +53,19 @@ class LoopKeeper:
         self._thread = threading.Thread(target=self._run, name=f"consume-{topic_kind}", daemon=True)
 
     def start(self) -> None:
-        """Begin to read, in a thread."""
+        """Start the thread."""
         self._thread.start()
 
     def join(self, timeout_seconds: float) -> None:
-        """Wait for the last loop to end."""
+        """Wait for the thread to end."""
         self._thread.join(timeout_seconds)
 
     def check(self) -> Check:
-        """How it is."""
+        """Liveness and readiness of the consumer."""
         loop = self._loop
         if loop is None:
             return Check(self._kind, alive=True, ready=False, state="starting")
-        # One that cannot read on is no better after a restart.
+        # A restart does not help a loop that cannot read a record.
         alive = loop.state == "unreadable" or time.monotonic() - loop.last_turn < STALLED_SECONDS
         return Check(self._kind, alive=alive, ready=loop.state == "running", state=loop.state)
 
@@ -73,14 +73,14 @@ class LoopKeeper:
         try:
             while (loop := self._make()) is not None:
                 self._loop = loop
-                if self._runs_to_its_end(loop):
+                if self._run_to_end(loop):
                     return
         except Exception:
             log.critical("the consumer failed", extra={"topic": self._topic}, exc_info=True)
             self._on_failure()
 
-    def _runs_to_its_end(self, loop: ConsumerLoop) -> bool:
-        """Whether it was asked to stop; if it could not read on, another one may try, after a while."""
+    def _run_to_end(self, loop: ConsumerLoop) -> bool:
+        """Run a loop; whether the process stops. If the loop cannot read a record, wait before the next."""
         try:
             loop.run()
         except Unreadable as error:
@@ -89,7 +89,7 @@ class LoopKeeper:
             return True
         self._metrics.backed_off(self._kind, "kafka")
         log.error(
-            "the topic cannot be read on",
-            extra={"topic": self._topic, "cause": cause, "again_in_seconds": _REREAD_SECONDS},
+            "consumer stopped: a record cannot be read",
+            extra={"topic": self._topic, "cause": cause, "retry_in_seconds": _REREAD_SECONDS},
         )
         return self._stopping.wait(_REREAD_SECONDS)

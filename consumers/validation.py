@@ -1,7 +1,7 @@
-"""Whether predictions can be ones of a model; many at a time.
+"""Validation of predictions against their model, many at a time.
 
-Predictions are looked at as columns. What the columns do not show to be in order is looked at by itself:
-`PredictionChecks.check` alone refuses, and says why.
+Columns are checked at once. Predictions that fail there are checked one by one, by `PredictionChecks.check`,
+which alone refuses a prediction, and says why.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from pydantic_core import from_json
 
-from consumers.formats.native import NOTHING, WirePrediction, decode_attributes
+from consumers.formats.native import ABSENT, WirePrediction, decode_attributes
 from service.domain.arrays import Floats, Indices
 from service.domain.errors import BadMessage
 from service.domain.messages import PROBABILITY_SUM_TOLERANCE, SCORE_TOLERANCE
@@ -25,32 +25,32 @@ _UNKNOWN = -1
 
 _PLAIN_PAYLOAD_BYTES = 4_000
 _PLAIN_PAYLOAD_PARTS = 100
-"""A payload that is longer, or has more arrays and objects, may hold what few readers of JSON can take."""
+"""A payload that is longer, or has more arrays and objects, may be JSON that few parsers accept."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """Predictions of one model as columns [n]; those that are refused are still among them.
+    """Predictions of one model as columns [n], refused ones included.
 
     Attributes:
         predictions: as they were parsed.
-        classes: index of the predicted class.
-        scores: in [0, 1].
-        spread: which predictions carry class probabilities [m].
-        probabilities: these, in [0, 1], [m, classes].
-        refused: which predictions are refused, and why.
+        classes: index of the predicted class [n].
+        scores: in [0, 1] [n].
+        with_probabilities: indices of predictions that have class probabilities [m].
+        probabilities: these, in [0, 1] [m, classes].
+        refused: why predictions are refused, by index.
     """
 
     predictions: Sequence[WirePrediction]
     classes: Indices
     scores: Floats
-    spread: Indices
+    with_probabilities: Indices
     probabilities: Floats
     refused: dict[int, BadMessage]
 
 
 class PredictionChecks:
-    """What a model's predictions are held to.
+    """Validates predictions of one model.
 
     Args:
         classes: the model's label set, in order.
@@ -59,28 +59,28 @@ class PredictionChecks:
 
     def __init__(self, classes: Sequence[str], *, payload_bytes: int) -> None:
         self._classes = len(classes)
-        # Three times as fast as to have numpy look at every number.
+        # Three times as fast as numpy, which inspects every number.
         self._pack = Struct(f"{len(classes)}d").pack
         self._class_index: dict[str | None, int] = {name: i for i, name in enumerate(classes)}
         self._payload_bytes = payload_bytes
 
     def check_all(self, predictions: Sequence[WirePrediction]) -> Checked:
-        """Predictions as columns, with those that are refused and why."""
+        """Predictions as columns, and why some are refused."""
         names = [p.predicted_class for p in predictions]
         classes = np.fromiter(map(self._class_index.get, names, repeat(_UNKNOWN)), np.intp, len(names))
         scores = np.array([p.score for p in predictions], dtype=np.float64)
-        spread, probabilities, odd = self._spread(predictions, classes, scores)
-        in_order = (classes != _UNKNOWN) & (scores >= -SCORE_TOLERANCE) & (scores <= 1 + SCORE_TOLERANCE)
+        with_probabilities, probabilities, suspects = self._fill_in(predictions, classes, scores)
+        is_valid = (classes != _UNKNOWN) & (scores >= -SCORE_TOLERANCE) & (scores <= 1 + SCORE_TOLERANCE)
         longest = self._payload_bytes
-        odd += [
+        suspects += [
             row
             for row, p in enumerate(predictions)
             if p.votes is not None
-            or (p.payload is not NOTHING and (p.payload_uri is not None or not _is_plain(p.payload, longest)))
+            or (p.payload is not ABSENT and (p.payload_uri is not None or not _is_plain(p.payload, longest)))
         ]
-        in_order[odd] = False
+        is_valid[suspects] = False
         refused: dict[int, BadMessage] = {}
-        for row in np.flatnonzero(~in_order).tolist():
+        for row in np.flatnonzero(~is_valid).tolist():
             try:
                 classes[row], scores[row] = self.check(predictions[row])
             except BadMessage as error:
@@ -89,52 +89,51 @@ class PredictionChecks:
             predictions=predictions,
             classes=classes,
             scores=scores.clip(0.0, 1.0),
-            spread=spread,
+            with_probabilities=with_probabilities,
             probabilities=probabilities,
             refused=refused,
         )
 
-    def _spread(
+    def _fill_in(
         self, predictions: Sequence[WirePrediction], classes: Indices, scores: Floats
     ) -> tuple[Indices, Floats, list[int]]:
-        """Class probabilities as a matrix; classes and scores that are not given are taken from them.
+        """Class probabilities as a matrix; fills in classes and scores that a prediction does not have.
 
         Returns:
-            Which predictions carry as many as there are classes; these, in [0, 1]; and which predictions have
-            some that may not be in order.
+            Indices of predictions with as many probabilities as there are classes [m]; these, in [0, 1]
+            [m, classes]; and indices of predictions whose probabilities may be invalid.
         """
         size = self._classes
-        told_by_all = [p.probabilities for p in predictions]
-        if told_by_all.count(None) == len(predictions):
+        given = [p.probabilities for p in predictions]
+        if given.count(None) == len(predictions):
             return np.empty(0, np.intp), np.empty((0, size)), []
-        if set(map(_length, told_by_all)) == {size}:
-            rows, fitting, misfits = np.arange(len(predictions)), told_by_all, []
+        if set(map(_length, given)) == {size}:
+            rows, misfits = np.arange(len(predictions)), []
         else:
-            given = [row for row, values in enumerate(told_by_all) if values is not None]
-            rows = np.array([row for row in given if _length(told_by_all[row]) == size], dtype=np.intp)
-            fitting = [told_by_all[row] for row in rows.tolist()]
-            misfits = [row for row in given if _length(told_by_all[row]) != size]
-        packed = b"".join([self._pack(*values) for values in fitting if values is not None])
-        told = np.frombuffer(packed, dtype=np.float64).reshape(len(rows), size)
+            rows = np.array([row for row, p in enumerate(given) if _length(p) == size], dtype=np.intp)
+            misfits = [row for row, p in enumerate(given) if p is not None and len(p) != size]
+            given = [given[row] for row in rows.tolist()]
+        packed = b"".join([self._pack(*values) for values in given if values is not None])
+        matrix = np.frombuffer(packed, dtype=np.float64).reshape(len(rows), size)
         unnamed = np.array(
             [predictions[row].predicted_class is None for row in rows.tolist()], dtype=np.bool_
         )
-        classes[rows[unnamed]] = told[unnamed].argmax(axis=1)
+        classes[rows[unnamed]] = matrix[unnamed].argmax(axis=1)
         unscored = np.isnan(scores[rows])
-        scores[rows[unscored]] = told[unscored, classes[rows[unscored]]]
-        probabilities = told.clip(0.0, 1.0)
-        in_order = (
-            (told.min(axis=1) >= -SCORE_TOLERANCE)
-            & (told.max(axis=1) <= 1 + SCORE_TOLERANCE)
+        scores[rows[unscored]] = matrix[unscored, classes[rows[unscored]]]
+        probabilities = matrix.clip(0.0, 1.0)
+        is_valid = (
+            (matrix.min(axis=1) >= -SCORE_TOLERANCE)
+            & (matrix.max(axis=1) <= 1 + SCORE_TOLERANCE)
             & (np.abs(probabilities.sum(axis=1) - 1) <= PROBABILITY_SUM_TOLERANCE)
         )
-        return rows, probabilities, [*misfits, *rows[~in_order].tolist()]
+        return rows, probabilities, [*misfits, *rows[~is_valid].tolist()]
 
     def check(self, prediction: WirePrediction) -> tuple[int, float]:
         """Index of the predicted class, and the clipped score.
 
         Raises:
-            BadMessage: the prediction cannot be one of this model.
+            BadMessage: the prediction does not fit the model.
         """
         index, score = self._class_and_score(prediction)
         if not -SCORE_TOLERANCE <= score <= 1 + SCORE_TOLERANCE:
@@ -194,7 +193,7 @@ def _is_plain(payload: msgspec.Raw, longest: int) -> bool:
 
 
 def _is_readable(payload: msgspec.Raw) -> bool:
-    """Whether the contract's own reader takes it, as a labeller's may."""
+    """Whether pydantic, which labellers may use, can parse it."""
     try:
         from_json(bytes(payload))
     except ValueError:
@@ -203,6 +202,6 @@ def _is_readable(payload: msgspec.Raw) -> bool:
 
 
 def payload_text(value: msgspec.Raw) -> bytes:
-    """JSON text of a payload; empty where there is none."""
+    """JSON text of a payload; empty if there is none."""
     text = bytes(value)
     return b"" if text in _EMPTY_PAYLOADS else text

@@ -1,1 +1,1 @@
-"""Decoders: bytes of a record to checked messages, or the reason why not."""
+"""Decoders: from the bytes of a record to validated messages, or to the reason of a dead letter."""

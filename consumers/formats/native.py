@@ -1,8 +1,8 @@
 """The native JSON format of `service.domain.messages`, decoded for the hot path.
 
-msgspec checks types and bounds while it parses; what a prediction means for its model
-(known class, probabilities of the label set) is checked by the step that knows the model.
-The contract's pydantic models accept and reject the same messages; one test suite holds both to it.
+msgspec checks types and bounds while it parses. Classes and probabilities are validated against the model
+later (`consumers.validation`). The contract's pydantic models accept and reject the same messages; one test
+suite covers both.
 """
 
 from __future__ import annotations
@@ -26,16 +26,14 @@ Uri = Annotated[str, Meta(min_length=1, max_length=2048)]
 AwareTime = Annotated[datetime, Meta(tz=True)]
 Headers = Sequence[tuple[str, bytes | None]]
 
-
-NOTHING = msgspec.Raw()
-"""What stands for JSON text that a message does not carry; compared by identity."""
+ABSENT = msgspec.Raw()
+"""JSON text of a field that a message does not have; compared by identity."""
 
 
 class WirePrediction(msgspec.Struct, frozen=True, gc=False):
-    """`service.domain.messages.Prediction` as it is parsed; payload and attributes stay JSON text.
+    """A parsed `service.domain.messages.Prediction`; payload and attributes stay JSON text.
 
-    Few texts of attributes make up nearly all of a stream, so they are looked up and not parsed again;
-    `decode_attributes` tells what is in one, or what is wrong with it.
+    A stream repeats few texts of attributes, so they are cached; `decode_attributes` parses one.
     """
 
     model: Name
@@ -43,15 +41,15 @@ class WirePrediction(msgspec.Struct, frozen=True, gc=False):
     predicted_class: ClassName | None = None
     score: float | None = None
     probabilities: Annotated[list[float], Meta(min_length=2)] | None = None
-    attributes: msgspec.Raw = NOTHING
+    attributes: msgspec.Raw = ABSENT
     time: AwareTime | None = None
-    payload: msgspec.Raw = NOTHING
+    payload: msgspec.Raw = ABSENT
     payload_uri: Uri | None = None
     votes: Annotated[dict[Name, ClassName], Meta(max_length=MOST_VOTES)] | None = None
 
 
 class WireLabel(msgspec.Struct, frozen=True, gc=False):
-    """`service.domain.messages.Label` as it is parsed."""
+    """A parsed `service.domain.messages.Label`."""
 
     request_id: RequestId
     model: Name
@@ -66,7 +64,7 @@ _Attributes = Annotated[dict[Name, str], Meta(max_length=MOST_ATTRIBUTES)]
 
 _decode_attributes = msgspec.json.Decoder(_Attributes).decode
 decode_checked_attributes = msgspec.json.Decoder(dict[str, str]).decode
-"""Attributes that `decode_attributes` accepts, in a third of its time: names are not checked again."""
+"""Decodes attributes that `decode_attributes` has accepted, three times as fast, as it validates nothing."""
 
 decode_prediction = msgspec.json.Decoder(WirePrediction).decode
 _decode_predictions = msgspec.json.Decoder(list[WirePrediction]).decode
@@ -78,14 +76,14 @@ _QUOTED = re.compile(r"""'.*'|".*\"""", re.DOTALL)
 
 _SHORTEST_PREDICTION_BYTES = 50
 _FEW_ELEMENTS = 1_000
-"""So many elements an array may have, however short; beyond, only as many as could be predictions."""
+"""Elements that an array may have, however short they are."""
 
 
 def decode_attributes(text: msgspec.Raw | bytes) -> dict[str, str]:
     """Attributes by name, from their JSON text in a prediction.
 
     Raises:
-        BadMessage: they are no attributes.
+        BadMessage: they are invalid.
     """
     attributes: dict[str, str] | BadMessage = attempt(_decode_attributes, text) if text else {}
     if isinstance(attributes, BadMessage):
@@ -94,7 +92,7 @@ def decode_attributes(text: msgspec.Raw | bytes) -> dict[str, str]:
 
 
 def decode_array(value: bytes) -> list[WirePrediction] | None:
-    """All predictions of a record's value that is an array of them; None if it is not, or one is refused."""
+    """Predictions of a record's value if it is an array, and all of them are valid; else None."""
     if not value.startswith(b"["):
         return None
     try:
@@ -107,11 +105,11 @@ def decode_array(value: bytes) -> list[WirePrediction] | None:
 
 
 def decode_predictions(value: bytes) -> list[tuple[int | None, WirePrediction | BadMessage]]:
-    """Predictions of one record's value: a single one, or an array of them.
+    """Predictions of one record's value, which is a single one or an array.
 
     Returns:
-        Per prediction its position in the array (None for a single one), and the prediction or why it
-        is refused. One bad element does not take the others with it.
+        For each its position in the array (None for a single one), and the prediction or why it is refused.
+        A bad element does not affect the others.
     """
     if not _ARRAY_START.match(value):
         return [(None, attempt(decode_prediction, value))]
@@ -122,7 +120,7 @@ def decode_predictions(value: bytes) -> list[tuple[int | None, WirePrediction | 
     if isinstance(elements, BadMessage):
         return [(None, elements)]
     if len(elements) > max(_FEW_ELEMENTS, len(value) // _SHORTEST_PREDICTION_BYTES):
-        # Not one by one: what a record costs must be in proportion to its length.
+        # Bounds the cost of a record in proportion to its length.
         return [
             (None, BadMessage("invalid_field", "most elements of the array are too short to be predictions"))
         ]
@@ -130,13 +128,13 @@ def decode_predictions(value: bytes) -> list[tuple[int | None, WirePrediction | 
 
 
 def element_texts(value: bytes) -> list[msgspec.Raw]:
-    """The texts of all predictions in a record's value that is an array."""
+    """JSON texts of the elements of an array."""
     elements: list[msgspec.Raw] = _decode_elements(value)
     return elements
 
 
 def decode_label(value: bytes) -> WireLabel:
-    """The label in one record's value.
+    """The label in a record's value.
 
     Raises:
         BadMessage: it is not a label.
@@ -152,10 +150,10 @@ def decode_label(value: bytes) -> WireLabel:
 
 
 def check_event(headers: Headers, expected_type: str) -> None:
-    """Check CloudEvents headers, where a record has them.
+    """Check CloudEvents headers, if a record has any.
 
     Raises:
-        BadMessage: the record says that it is another kind of event, or another version of CloudEvents.
+        BadMessage: they are of another event type, or of another version of CloudEvents.
     """
     for name, content in headers:
         if name == "ce_specversion" and content != CLOUDEVENTS_VERSION.encode():
@@ -165,7 +163,7 @@ def check_event(headers: Headers, expected_type: str) -> None:
 
 
 def event_time(headers: Headers) -> float | None:
-    """The time that CloudEvents headers tell, in seconds since the epoch; None without one that is usable."""
+    """The time in CloudEvents headers, in seconds since the epoch; None if there is no valid one."""
     for name, content in headers:
         if name == "ce_time" and content is not None:
             try:
@@ -177,17 +175,17 @@ def event_time(headers: Headers) -> float | None:
 
 
 def attempt(decode: Callable[[Any], Any], value: bytes | msgspec.Raw, *, whole: bool = True) -> Any:
-    """What a decoder of msgspec makes of JSON text, or the `BadMessage` that says why it cannot be used.
+    """Decoded JSON text, or a `BadMessage` that says why it is refused.
 
     Args:
-        decode: of msgspec.
+        decode: a decoder of msgspec.
         value: JSON text.
-        whole: whether what the decoder skips must be UTF-8 as well.
+        whole: whether parts that the decoder skips must be UTF-8 as well.
     """
     try:
         if whole:
-            # The parser does not look at the encoding of what it skips: a payload, which a labeller must
-            # be able to read, and keys that it does not know.
+            # The parser does not check the encoding of what it skips: unknown keys, and the payload, which
+            # a labeller must be able to read.
             str(value, "utf-8")
         return decode(value)
     except msgspec.ValidationError as error:

@@ -1,12 +1,12 @@
-"""Inference responses of the Open Inference Protocol (v2), as model servers log them: one for many items.
+"""Inference responses of the Open Inference Protocol (v2), as model servers log them: many items each.
 
-A response has tensors, one row a prediction. Those that are named like the fields of a prediction, or as a
-model's `tensors` say, become these fields; a tensor or a parameter `attributes.<name>` becomes an attribute.
-What a tensor must be for that stands in `service.domain.open_inference`.
+A response has tensors with one row per prediction. Tensors become fields of predictions by their names, or
+as a model's `tensors` setting maps them; a tensor or a parameter `attributes.<name>` becomes an attribute.
+`service.domain.open_inference` has the rules for tensors.
 
-Every row can be written as a prediction of the native format (`Rows.text`): its elements are put into that as
-they are, but for integers that are names. What is accepted is what the native decoder accepts of this text;
-`Rows.at_once` is only faster.
+Every row can be written as a prediction of the native format (`Rows.text`), with its elements unchanged,
+except for integers that are names. The native decoder decides what is accepted; `Rows.decode_all` is only
+faster.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 
 import msgspec
 
-from consumers.formats.native import NOTHING, Headers, Name, WirePrediction, attempt, decode_prediction
-from consumers.formats.tensors import ATTRIBUTE, Column, OneByOne, Tensor, binary_data, column
+from consumers.formats.native import ABSENT, Headers, Name, WirePrediction, attempt, decode_prediction
+from consumers.formats.tensors import ATTRIBUTE, Column, NotUniform, Tensor, binary_data_error, column
 from service.domain.errors import BadMessage
 from service.domain.messages import MOST_ATTRIBUTES
 from service.domain.open_inference import (
@@ -36,7 +36,7 @@ _EVENT_VERSIONS = frozenset(version.encode() for version in RESPONSE_CLOUDEVENTS
 _LONGEST_ITEM_ID = 256
 _LONGEST_NAME = 128
 _MOST_WRITTEN = 64
-"""How many times as long as a response may be what its rows share, written out in every row."""
+"""How many times as long as a response its rows may be when written out, by what they share."""
 
 
 class _Response(msgspec.Struct, gc=False):
@@ -44,15 +44,15 @@ class _Response(msgspec.Struct, gc=False):
     outputs: list[Tensor]
     id: str | None = None
     parameters: dict[str, msgspec.Raw] | None = None
-    model: msgspec.Raw = NOTHING
+    model: msgspec.Raw = ABSENT
 
 
 class _Claim(msgspec.Struct, gc=False):
-    """What shows that an object is meant as a response, whatever is wrong with it."""
+    """An object with these fields is meant as a response, even if it is invalid."""
 
     model_name: msgspec.Raw
     outputs: msgspec.Raw
-    model: msgspec.Raw = NOTHING
+    model: msgspec.Raw = ABSENT
 
 
 _decode_response = msgspec.json.Decoder(_Response).decode
@@ -63,15 +63,15 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a response; they may still say anything.
+    """The rows of a response, with elements that are not validated yet.
 
     Attributes:
         model: name of the model.
-        identity: id of the response; of it those of the items are made, where no tensor has them.
-        count: of the rows.
-        fields: tensors that are fields of predictions.
-        attributes: tensors that are attributes, by the attributes' names.
-        shared: attributes that all rows have.
+        identity: id of the response, from which item ids are made if no tensor has them.
+        count: number of rows.
+        fields: tensors that are fields of predictions, by field.
+        attributes: tensors that are attributes, by attribute.
+        shared: attributes of all rows.
     """
 
     model: str
@@ -81,48 +81,44 @@ class Rows:
     attributes: Mapping[str, Column]
     shared: Mapping[str, str]
 
-    def at_once(self) -> list[WirePrediction] | None:
-        """All rows as predictions; None if some may not be in order.
+    def decode_all(self) -> list[WirePrediction] | None:
+        """All rows as predictions; None if some may be invalid.
 
         Raises:
             BadMessage: the data of a tensor do not fit its shape.
         """
         try:
-            return self._at_once()
-        except (OneByOne, msgspec.MsgspecError):
-            return None
-
-    def _at_once(self) -> list[WirePrediction]:
-        told: dict[str, Iterable[Any]] = {name: column.values() for name, column in self.fields.items()}
-        return list(
-            map(
-                WirePrediction,
+            values: dict[str, Iterable[Any]] = {name: each.values() for name, each in self.fields.items()}
+            item_ids = values["item_id"] if "item_id" in values else self._item_ids()
+            columns = (
                 repeat(self.model, self.count),
-                told["item_id"] if "item_id" in told else self._item_ids(),
-                told.get("predicted_class", repeat(None)),
-                told.get("score", repeat(None)),
-                told.get("probabilities", repeat(None)),
+                item_ids,
+                values.get("predicted_class", repeat(None)),
+                values.get("score", repeat(None)),
+                values.get("probabilities", repeat(None)),
                 self._attribute_texts(),
-                told.get("time", repeat(None)),
-                repeat(NOTHING),
-                told.get("payload_uri", repeat(None)),
+                values.get("time", repeat(None)),
+                repeat(ABSENT),
+                values.get("payload_uri", repeat(None)),
             )
-        )
+            return list(map(WirePrediction, *columns))
+        except (NotUniform, msgspec.MsgspecError):
+            return None
 
     def _item_ids(self) -> list[str]:
         if len(self.identity) + len(str(self.count)) >= _LONGEST_ITEM_ID:
-            raise OneByOne
+            raise NotUniform
         return [f"{self.identity}/{row}" for row in range(self.count)]
 
     def _attribute_texts(self) -> Iterable[msgspec.Raw]:
-        """JSON text of every row's attributes; rows that have the same ones share it."""
+        """JSON text of every row's attributes; equal ones are built once."""
         if not self.attributes:
-            return repeat(msgspec.Raw(_encode(self.shared)) if self.shared else NOTHING)
+            return repeat(msgspec.Raw(_encode(self.shared)) if self.shared else ABSENT)
         texts = _AttributeTexts(self.shared, self.attributes)
         columns = [column.values() for column in self.attributes.values()]
         return map(texts.__getitem__, zip(*columns, strict=True))
 
-    def one_by_one(self) -> list[WirePrediction | BadMessage]:
+    def decode_each(self) -> list[WirePrediction | BadMessage]:
         """Every row as a prediction, or why it is refused.
 
         Raises:
@@ -141,11 +137,11 @@ class Rows:
 
     @cached_property
     def _pieces(self) -> tuple[list[tuple[bytes, Sequence[bytes | msgspec.Raw]]], bytes]:
-        """What stands before an element, with this element of all rows; and what stands behind the last."""
-        told = {name: column.texts() for name, column in self.fields.items()}
-        if "item_id" not in told:
-            told["item_id"] = [_encode(f"{self.identity}/{row}") for row in range(self.count)]
-        pieces = [(b',"%s":' % name.encode(), texts) for name, texts in told.items()]
+        """JSON text before each column, with the column's text in every row; and the end of the text."""
+        columns = {name: column.texts() for name, column in self.fields.items()}
+        if "item_id" not in columns:
+            columns["item_id"] = [_encode(f"{self.identity}/{row}") for row in range(self.count)]
+        pieces = [(b',"%s":' % name.encode(), texts) for name, texts in columns.items()]
         pieces[0] = (b'{"model":' + _encode(self.model) + pieces[0][0], pieces[0][1])
         if not self.attributes:
             return pieces, (b',"attributes":' + _encode(self.shared) if self.shared else b"") + b"}"
@@ -155,13 +151,13 @@ class Rows:
         return pieces, b"}}"
 
     def shared_length(self) -> int:
-        """About how long a row is beside what it alone says, in characters."""
+        """About how many characters all rows share."""
         names = (*self.fields, *self.attributes, *self.shared, *self.shared.values())
         return len(self.model) + len(self.identity) + sum(map(len, names))
 
 
 class _AttributeTexts(dict[tuple[str, ...], msgspec.Raw]):
-    """JSON texts of the attributes of rows, by the values that tensors give them."""
+    """Cache of JSON texts of attributes, by the values of their tensors."""
 
     def __init__(self, shared: Mapping[str, str], names: Iterable[str]) -> None:
         super().__init__()
@@ -174,16 +170,16 @@ class _AttributeTexts(dict[tuple[str, ...], msgspec.Raw]):
 
 
 def _openings(shared: Mapping[str, str], names: Iterable[str]) -> list[bytes]:
-    """JSON text in front of the value of each of a row's own attributes; the first opens the object."""
+    """JSON text before the value of each attribute of a tensor; the first one opens the object."""
     first, *others = [b",%s:" % _encode(name) for name in names]
     return [_encode(shared).removesuffix(b"}") + (first if shared else first.removeprefix(b",")), *others]
 
 
 class OpenInference:
-    """Decodes responses of some models.
+    """Decodes inference responses.
 
     Args:
-        tensors: by the name of every model: what tensors are called that are not named like their field.
+        tensors: names of tensors by model and field, where they differ from the field's name.
     """
 
     def __init__(self, tensors: Mapping[str, Mapping[Any, str]]) -> None:
@@ -192,32 +188,34 @@ class OpenInference:
             for model, names in tensors.items()
         }
 
-    def rows(self, value: bytes, *, told: bool | None) -> Rows | None:
-        """The rows of a record's response; None if the record is meant as something else.
+    def rows(self, value: bytes, *, declared: bool | None) -> Rows | None:
+        """The rows of a record's response; None if the record is not meant as a response.
 
         Args:
             value: of the record.
-            told: whether its headers say that it is a response, see `tells_a_response`.
+            declared: what its headers say, from `is_response`.
 
         Raises:
-            BadMessage: it is meant as a response, and none of its rows can be used.
+            BadMessage: it is meant as a response, but none of its rows is usable.
         """
-        if told is False or (told is None and (b'"model_name"' not in value or b'"outputs"' not in value)):
+        if declared is False or (
+            declared is None and (b'"model_name"' not in value or b'"outputs"' not in value)
+        ):
             return None
         response: _Response | BadMessage = attempt(_decode_response, value)
         if isinstance(response, BadMessage):
             if response.reason == "malformed_json" and b'"binary_data_size"' in value:
-                raise binary_data("outputs")
-            if told or _claims_a_response(value):
+                raise binary_data_error("outputs")
+            if declared or _claims_to_be_response(value):
                 raise response
             return None
-        if told is None and response.model is not NOTHING:
+        if declared is None and response.model is not ABSENT:
             return None
         rows = self._rows(response)
         if rows.count > len(value):
             raise BadMessage("invalid_tensor", "the data do not fit the shape")
         if rows.count * rows.shared_length() > _MOST_WRITTEN * len(value):
-            # Refused rows are written out: one long parameter of very many short rows would fill the memory.
+            # Refused rows are written out: one long parameter of many short rows would fill the memory.
             raise BadMessage("message_too_large", "what all rows share is too long for so many rows")
         return rows
 
@@ -235,7 +233,7 @@ class OpenInference:
             raise BadMessage(
                 "missing_field",
                 "there are no tensors of predicted_class and score, nor of probabilities; "
-                "if they have other names, tell these in `models.<name>.tensors`",
+                "if they have other names, map these in `models.<name>.tensors`",
             )
         if "item_id" not in fields and not response.id:
             raise BadMessage("missing_field", "there is no tensor of item_id, and the response has no id")
@@ -247,34 +245,34 @@ class OpenInference:
         return Rows(response.model_name, response.id or "", counts.pop(), fields, attributes, shared)
 
 
-def tells_a_response(headers: Headers) -> bool | None:
-    """Whether a record's CloudEvents headers say that it is a response; None if they do not say what it is.
+def is_response(headers: Headers) -> bool | None:
+    """Whether a record's CloudEvents type is that of a response; None if it has no type.
 
     Raises:
-        BadMessage: they say so, in a version of CloudEvents that is not known.
+        BadMessage: it is, in an unsupported version of CloudEvents.
     """
-    told = dict(headers)
-    if told.get("ce_type") not in _EVENT_TYPES:
-        return False if "ce_type" in told else None
-    if "ce_specversion" in told and told["ce_specversion"] not in _EVENT_VERSIONS:
+    values = dict(headers)
+    if values.get("ce_type") not in _EVENT_TYPES:
+        return False if "ce_type" in values else None
+    if "ce_specversion" in values and values["ce_specversion"] not in _EVENT_VERSIONS:
         known = " or ".join(RESPONSE_CLOUDEVENTS_VERSIONS)
         raise BadMessage("unsupported_event", f"ce_specversion of a response must be {known}")
     return True
 
 
-def _claims_a_response(value: bytes) -> bool:
+def _claims_to_be_response(value: bytes) -> bool:
     claim: _Claim | BadMessage = attempt(_decode_claim, value)
-    return not isinstance(claim, BadMessage) and claim.model is NOTHING
+    return not isinstance(claim, BadMessage) and claim.model is ABSENT
 
 
 def _shared_attributes(parameters: Mapping[str, msgspec.Raw]) -> dict[str, str]:
     shared = {}
-    for told, text in parameters.items():
-        if told.startswith(ATTRIBUTE_PREFIX):
+    for name, text in parameters.items():
+        if name.startswith(ATTRIBUTE_PREFIX):
             value: str | BadMessage = attempt(_decode_string, text)
             if isinstance(value, BadMessage):
                 raise BadMessage(value.reason, f"attributes: a parameter: {value.detail}")
-            shared[_attribute_name(told)] = value
+            shared[_attribute_name(name)] = value
     return shared
 
 
@@ -291,8 +289,8 @@ def _attributes(tensors: Sequence[Tensor], shared: Mapping[str, str]) -> dict[st
     return attributes
 
 
-def _attribute_name(told: str) -> str:
-    name = told.removeprefix(ATTRIBUTE_PREFIX)
+def _attribute_name(tensor: str) -> str:
+    name = tensor.removeprefix(ATTRIBUTE_PREFIX)
     if not 1 <= len(name) <= _LONGEST_NAME:
         raise BadMessage("invalid_field", f"attributes: a name must have 1 to {_LONGEST_NAME} characters")
     return name

@@ -1,4 +1,4 @@
-"""Records of the predictions topic: in which format each is, and the predictions of all of them."""
+"""Decodes records of the predictions topic, each in its format."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from consumers.formats.native import (
     decode_predictions,
     element_texts,
 )
-from consumers.formats.open_inference import OpenInference, Rows, tells_a_response
+from consumers.formats.open_inference import OpenInference, Rows, is_response
 from service.domain.errors import BadMessage
 from service.domain.messages import PREDICTION_TYPE
 
 Decoded = list[tuple[int | None, WirePrediction | BadMessage]]
 
 _RESPONSE_START = b'{"model_name"'
-"""How most responses begin. They are found without it too, but later."""
+"""How most responses begin; others are recognised more slowly."""
 
 
 @dataclass(frozen=True)
 class DecodedRecords:
-    """What the values of some records hold; `predictions`, `places` and `elements` go together.
+    """Predictions of a batch of records.
 
     Attributes:
-        predictions: those that could be parsed, in the order in which they came.
-        places: which record each came in.
-        elements: its position in that record's array or response; None where it came alone.
-        errors: of what could not be parsed, in order: which record, which element, and why.
+        predictions: those that could be parsed, in order [n].
+        places: index of the record of each [n].
+        elements: position of each in its record's array or response; None where it is alone [n].
+        errors: what could not be parsed, in order: index of the record, element, and why.
     """
 
     predictions: list[WirePrediction]
@@ -46,12 +46,12 @@ class DecodedRecords:
 
 
 def decode_records(records: Sequence[Any], *, message_bytes: int, responses: OpenInference) -> DecodedRecords:
-    """Predictions of many records: their headers are checked, and their values parsed.
+    """Check the headers of a batch of records, and parse their values.
 
     Args:
-        records: as the Kafka client gives them.
-        message_bytes: longest value that is taken.
-        responses: decodes those that are inference responses.
+        records: of the Kafka client.
+        message_bytes: longest value.
+        responses: decodes inference responses.
     """
     values = [record.value or b"" for record in records]
     try:
@@ -65,11 +65,11 @@ def decode_records(records: Sequence[Any], *, message_bytes: int, responses: Ope
             count = len(values)
             return DecodedRecords(list(map(decode_prediction, values)), range(count), [None] * count, [])
     except (BadMessage, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        pass  # some hold many, or cannot be used: one by one, then
-    return _decode_one_by_one(records, values, message_bytes, responses)
+        pass  # some are arrays or responses, or are invalid
+    return _decode_each(records, values, message_bytes, responses)
 
 
-def _decode_one_by_one(
+def _decode_each(
     records: Sequence[Any], values: Sequence[bytes], message_bytes: int, responses: OpenInference
 ) -> DecodedRecords:
     predictions: list[WirePrediction] = []
@@ -80,22 +80,21 @@ def _decode_one_by_one(
         try:
             if len(value) > message_bytes:
                 raise BadMessage("message_too_large", f"the value is over {message_bytes} bytes")  # noqa: TRY301
-            if not record.headers and (array := decode_array(value)) is not None:
-                predictions += array
-                places += repeat(place, len(array))
-                elements += range(len(array))
-                continue
-            found = _contents(record.headers, value, responses)
-            if isinstance(found, Rows):
-                if (at_once := found.at_once()) is not None:
-                    predictions += at_once
-                    places += repeat(place, len(at_once))
-                    elements += range(len(at_once))
-                    continue
-                found = list(enumerate(found.one_by_one()))
+            array = None if record.headers else decode_array(value)
+            found: Decoded = []
+            if array is None:
+                contents = _contents(record.headers, value, responses)
+                if not isinstance(contents, Rows):
+                    found = contents
+                elif (array := contents.decode_all()) is None:
+                    found = list(enumerate(contents.decode_each()))
         except BadMessage as error:
             errors.append((place, None, error))
             continue
+        if array is not None:
+            predictions += array
+            places += repeat(place, len(array))
+            elements += range(len(array))
         for element, one in found:
             if isinstance(one, BadMessage):
                 errors.append((place, element, one))
@@ -110,12 +109,12 @@ def _contents(headers: Headers, value: bytes, responses: OpenInference) -> Rows 
     """The rows of a response, or native predictions.
 
     Raises:
-        BadMessage: the record holds neither.
+        BadMessage: the record is neither.
     """
     if headers or value.startswith(_RESPONSE_START):
         rows = _rows(headers, value, responses)
         return decode_predictions(value) if rows is None else rows
-    # What can be used as native messages is no response, and need not be searched for the marks of one.
+    # A valid native message is no response.
     decoded = decode_predictions(value)
     element, first = decoded[0] if decoded else (None, None)
     if element is None and isinstance(first, BadMessage):
@@ -124,18 +123,18 @@ def _contents(headers: Headers, value: bytes, responses: OpenInference) -> Rows 
 
 
 def _rows(headers: Headers, value: bytes, responses: OpenInference) -> Rows | None:
-    told = tells_a_response(headers)
-    if not told:
+    declared = is_response(headers)
+    if not declared:
         check_event(headers, PREDICTION_TYPE)
-    return responses.rows(value, told=told)
+    return responses.rows(value, declared=declared)
 
 
 def texts_of(record: Any, responses: OpenInference) -> Callable[[int], bytes]:
-    """The text of any prediction of a record that holds many, as a native message of its own.
+    """A function for the text of any prediction of an array or a response, as a native message.
 
     Args:
-        record: that was decoded, and of which more than one prediction came.
-        responses: that decoded it.
+        record: one that was decoded before.
+        responses: the decoder of inference responses.
     """
     rows = _rows(record.headers, record.value, responses)
     if rows is not None:

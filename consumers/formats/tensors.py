@@ -1,7 +1,7 @@
-"""Tensors of the Open Inference Protocol in JSON, one row a prediction: values, or JSON text of every row.
+"""Tensors of the Open Inference Protocol in JSON, one row per prediction.
 
-`Column.texts` tells what a tensor says; `Column.values` tells the same faster, and gives way (`OneByOne`, or
-an error of msgspec) as soon as an element is not in order.
+`Column.texts` gives the JSON text of every row. `Column.values` decodes all rows, which is faster, but fails
+(`NotUniform`, or an error of msgspec) if an element is invalid.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from typing import Any
 
 import msgspec
 
-from consumers.formats.native import NOTHING, AwareTime, ClassName, ItemId, Uri, attempt
+from consumers.formats.native import ABSENT, AwareTime, ClassName, ItemId, Uri, attempt
 from service.domain.errors import BadMessage
 from service.domain.open_inference import ATTRIBUTE_RULE, TENSOR_RULES, integers_are_names
 
 ATTRIBUTE = "attributes"
-"""Stands for the field of a tensor that is an attribute."""
+"""Field of a tensor that is an attribute."""
 
 _RULES = {ATTRIBUTE: ATTRIBUTE_RULE} | {str(field): rule for field, rule in TENSOR_RULES.items()}
 _INTEGERS = range(-(2**63), 2**64)
 _NESTED = re.compile(rb"\s*\[\s*\[")
-_ABSENT = (b"", b"null")
+_NO_VALUE = (b"", b"null")
 
 
 class _Parameters(msgspec.Struct, gc=False):
-    binary_data_size: msgspec.Raw = NOTHING
-    content_type: msgspec.Raw = NOTHING
+    binary_data_size: msgspec.Raw = ABSENT
+    content_type: msgspec.Raw = ABSENT
 
 
 class Tensor(msgspec.Struct, gc=False):
-    """A tensor as it is parsed; what is absent is empty, and shows when the tensor is used."""
+    """A parsed tensor; absent fields are empty, and are refused only if the tensor is used."""
 
     name: str
     datatype: str = ""
     shape: list[int] = []
-    data: msgspec.Raw = NOTHING
+    data: msgspec.Raw = ABSENT
     parameters: _Parameters | None = None
 
 
@@ -55,21 +55,21 @@ _DECODERS: Mapping[str, Callable[[bytes | msgspec.Raw], list[Any]]] = {
     "payload_uri": msgspec.json.Decoder(list[Uri]).decode,
     ATTRIBUTE: msgspec.json.Decoder(list[str]).decode,
 }
-"""As strict with an element as the native decoder is with the field."""
+"""As strict as the native decoder is with each field."""
 
 
-class OneByOne(Exception):  # noqa: N818 - nothing is wrong yet
-    """The rows must be looked at one by one."""
+class NotUniform(Exception):  # noqa: N818 - nothing is wrong yet
+    """The rows must be decoded one by one."""
 
 
 class Column(msgspec.Struct, frozen=True, gc=False):
-    """A tensor that is used.
+    """A tensor that is a field of predictions, or an attribute.
 
     Attributes:
-        field: of predictions; `ATTRIBUTE` where it is an attribute.
-        shape: its first number is that of the rows.
+        field: name of the field, or `ATTRIBUTE`.
+        shape: starts with the number of rows.
         data: JSON array, flat or nested as the shape is.
-        integers: whether its elements are integers that stand for their digits.
+        integers: whether its elements are integers that are names.
     """
 
     field: str
@@ -78,17 +78,17 @@ class Column(msgspec.Struct, frozen=True, gc=False):
     integers: bool
 
     def values(self) -> list[Any]:
-        """What every row says.
+        """Decoded value of every row.
 
         Raises:
-            OneByOne: not every element is in order.
-            msgspec.MsgspecError: the same.
+            NotUniform: an element is invalid.
+            msgspec.MsgspecError: an element is invalid.
             BadMessage: the data do not fit the shape.
         """
         data = b"[" + b",".join(self._elements()) + b"]" if _NESTED.match(self.data) else self.data
         values = _digits(_decode_integers(data)) if self.integers else _DECODERS[self.field](data)
         if len(values) != math.prod(self.shape):
-            raise self._misfit()
+            raise self._misfit_error()
         if self.field != "probabilities":
             return values
         width = self.shape[1]
@@ -108,40 +108,36 @@ class Column(msgspec.Struct, frozen=True, gc=False):
 
     def _elements(self) -> list[msgspec.Raw]:
         """JSON text of every element, row by row."""
-        elements = self._inside(self.data)
+        elements = self._array_of(self.data)
         for size in self.shape[1:]:
             if elements and bytes(elements[0]).startswith(b"["):
-                inner = [self._inside(element) for element in elements]
+                inner = [self._array_of(element) for element in elements]
                 if any(len(each) != size for each in inner):
-                    raise self._misfit()
+                    raise self._misfit_error()
                 elements = [element for each in inner for element in each]
         if len(elements) != math.prod(self.shape):
-            raise self._misfit()
+            raise self._misfit_error()
         return elements
 
-    def _inside(self, text: msgspec.Raw) -> list[msgspec.Raw]:
+    def _array_of(self, text: msgspec.Raw) -> list[msgspec.Raw]:
         try:
             return _decode_elements(text)
         except msgspec.MsgspecError:
-            raise self._misfit() from None
+            raise self._misfit_error() from None
 
-    def _misfit(self) -> BadMessage:
+    def _misfit_error(self) -> BadMessage:
         return BadMessage("invalid_tensor", f"{self.field}: the data do not fit the shape")
 
 
 def column(tensor: Tensor, field: str) -> Column:
-    """A tensor that is used.
-
-    Args:
-        tensor: as it is parsed.
-        field: that it becomes.
+    """A tensor as a field of predictions.
 
     Raises:
-        BadMessage: it cannot become that.
+        BadMessage: the tensor does not fit the field.
     """
     parameters, rule = tensor.parameters, _RULES[field]
-    if parameters is not None and parameters.binary_data_size not in _ABSENT:
-        raise binary_data(field)
+    if parameters is not None and parameters.binary_data_size not in _NO_VALUE:
+        raise binary_data_error(field)
     if parameters is not None and parameters.content_type == b'"base64"':
         raise BadMessage("invalid_tensor", f"{field}: content of type base64 is not read: send strings")
     if not (tensor.datatype and tensor.shape and tensor.data):
@@ -155,11 +151,11 @@ def column(tensor: Tensor, field: str) -> Column:
     return Column(field, tensor.shape, tensor.data, integers_are_names(tensor.datatype))
 
 
-def binary_data(told: str) -> BadMessage:
-    """Why a response in the protocol's binary representation is refused."""
+def binary_data_error(field: str) -> BadMessage:
+    """The error for a response in the protocol's binary representation."""
     return BadMessage(
         "invalid_tensor",
-        f"{told}: binary tensor data (binary_data_size) are not read: let the server answer in JSON",
+        f"{field}: binary tensor data (binary_data_size) are not read: let the server answer in JSON",
     )
 
 
@@ -173,11 +169,11 @@ def _is_matrix(shape: Sequence[int]) -> bool:
 
 def _digits(integers: list[int]) -> list[str]:
     if integers and not (min(integers) in _INTEGERS and max(integers) in _INTEGERS):
-        raise OneByOne
+        raise NotUniform
     return list(map(str, integers))
 
 
 def _digits_text(element: msgspec.Raw) -> bytes | msgspec.Raw:
-    """JSON text of an integer's digits; anything else stays, and is taken or refused as what it is."""
+    """JSON string of an integer's digits; anything else unchanged."""
     value = attempt(_decode_anything, element)
     return b'"%d"' % value if type(value) is int and value in _INTEGERS else element

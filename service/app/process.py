@@ -18,8 +18,9 @@ from kafka.errors import KafkaError
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
-from consumers.loop import ConsumerLoop, Step
-from consumers.supervisor import LoopKeeper
+from consumers.loop import ConsumerLoop
+from consumers.step import Step
+from consumers.supervisor import ConsumerSupervisor
 from service.app.consumer_wiring import dead_letters, label_step, prediction_step, reading_consumer
 from service.app.memory_tuning import collect_rarely, keep_freed_memory
 from service.app.wiring import connect, pool_hash_key, topic_progress
@@ -139,11 +140,11 @@ class Application:
             yield "vendor_api", self._vendors.app(), settings.vendor_api
 
     def _play(self, hash_key: bytes, producer: Any, letters: Any) -> None:
-        keepers = list(self._keepers(hash_key, letters))
-        if keepers:
+        supervisors = list(self._supervisors(hash_key, letters))
+        if supervisors:
             keep_freed_memory()
-        for keeper in keepers:
-            keeper.start()
+        for supervisor in supervisors:
+            supervisor.start()
         rounds, vendors = self._rounds, self._vendors
         if rounds is not None:
             rounds.start(self._connection, hash_key=hash_key, producer=producer, on_failure=self._fail)
@@ -155,13 +156,13 @@ class Application:
                 vendors.start(self._connection, answers)
                 served.callback(vendors.stop)
             self._health.started()
-            if keepers:
+            if supervisors:
                 collect_rarely()
             while not self._stopping.wait(_HASH_KEY_SECONDS):
                 self._keep_hash_key(hash_key)
             self._health.stopping()
-            for keeper in keepers:
-                keeper.join(_JOIN_SECONDS)
+            for supervisor in supervisors:
+                supervisor.join(_JOIN_SECONDS)
             if rounds is not None:
                 rounds.stop()
 
@@ -198,7 +199,7 @@ class Application:
         self._failed = True
         self._stopping.set()
 
-    def _keepers(self, hash_key: bytes, producer: Any) -> Iterable[LoopKeeper]:
+    def _supervisors(self, hash_key: bytes, producer: Any) -> Iterable[ConsumerSupervisor]:
         """The consumers of this process's roles."""
         settings, connection, metrics = self._settings, self._connection, self._metrics
         topics = settings.kafka.topics
@@ -209,16 +210,16 @@ class Application:
                 settings, connection, hash_key=hash_key, dead_letters=letters, metrics=metrics
             )
             progress = topic_progress(settings, connection, lambda keys: keys.shard)
-            yield self._keeper(step, topics.predictions, progress)
+            yield self._supervisor(step, topics.predictions, progress)
         if "labels" in self._roles:
             metrics.takes_labels(settings.models)
             letters = dead_letters(settings, producer, source_topic=topics.labels)
             labels = label_step(settings, connection, dead_letters=letters, metrics=metrics)
             progress = topic_progress(settings, connection, lambda keys: keys.labels)
-            yield self._keeper(labels, topics.labels, progress)
+            yield self._supervisor(labels, topics.labels, progress)
 
-    def _keeper(self, step: Step, topic: str, progress: TopicProgress) -> LoopKeeper:
-        keeper = LoopKeeper(
+    def _supervisor(self, step: Step, topic: str, progress: TopicProgress) -> ConsumerSupervisor:
+        supervisor = ConsumerSupervisor(
             step.topic_kind,
             topic,
             lambda: self._loop(step, topic, progress),
@@ -226,8 +227,8 @@ class Application:
             stopping=self._stopping,
             on_failure=self._fail,
         )
-        self._health.add(keeper.check)
-        return keeper
+        self._health.add(supervisor.check)
+        return supervisor
 
     def _loop(self, step: Step, topic: str, progress: TopicProgress) -> ConsumerLoop | None:
         settings = self._settings

@@ -1,8 +1,8 @@
 """Groups, and the cells that traffic is counted in.
 
-A grouping is a partition of a model's traffic. Its groups are told apart by the predicted class and the score
-bin, or by the value of one attribute. Traffic is counted in tables, each by what some feature needs, and
-never in the product of all attributes (`service/domain/traffic_tables.py`).
+A grouping is a partition of a model's traffic. Its groups are defined by the predicted class and the score
+bin, or by the value of one attribute. Traffic is counted in tables, one for each need, and never in the
+product of all attributes (`service/domain/traffic_tables.py`).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ OTHER = "__other__"
 """Value that stands for all attribute values beyond the configured bounds."""
 
 MISSING = "__missing__"
-"""Value that stands for an attribute which a prediction does not carry."""
+"""Value that stands for an attribute which a prediction does not have."""
 
 
 def escape_reserved(value: str) -> str:
-    r"""An attribute value that cannot be mistaken for `OTHER` or `MISSING`: these get a backslash in front.
+    r"""An attribute value that cannot be mistaken for `OTHER` or `MISSING`: these get a backslash prefix.
 
-    They get a further one where they begin with backslashes, so that different values stay different.
+    So do those that have a prefix already, so that different values stay different.
     """
     return "\\" + value if value.lstrip("\\") in _RESERVED else value
 
@@ -48,10 +48,10 @@ CHALLENGE = "__challenge__"
 """Name of the grouping by whether a challenger agrees, and of the attribute that stands for it."""
 
 AGREE, DISAGREE = "agree", "disagree"
-"""Its groups; the third one is `MISSING`, where predictions do not carry what the challenger says."""
+"""Its groups; the third one is `MISSING`, where predictions do not have the challenger's vote."""
 
 FORMER_GROUPING = "__former_grouping__"
-"""What labels were asked for whose grouping is configured no more, as it was then, or was by other votes."""
+"""Grouping of labels whose grouping was removed or redefined since they were requested."""
 
 Combination = tuple[str, ...]
 
@@ -61,8 +61,8 @@ class Ensemble:
     """A classifier that pools the votes of others.
 
     Attributes:
-        members: the others, by name.
-        positive: the class to which their votes are looked at.
+        members: names of the others.
+        positive: the class for or against which they vote.
     """
 
     members: tuple[str, ...]
@@ -70,30 +70,30 @@ class Ensemble:
 
     @property
     def pattern_count(self) -> int:
-        """How many patterns there can be: of the ensemble itself and each member, yes or no."""
+        """Number of possible patterns: yes or no of the ensemble itself and of each member."""
         return int(2 ** (1 + len(self.members)))
 
     @property
     def name(self) -> str:
-        """Eight hexadecimal digits that differ when patterns would tell other items apart."""
+        """Eight hexadecimal digits that differ between ensembles whose patterns mean something else."""
         return digits([self.positive, sorted(self.members)])
 
     def pattern(self, predicted_class: str, votes: Mapping[str, str]) -> str:
-        """Who says that an item is positive: a digit each, the ensemble itself first; 1 for yes.
+        """Votes for the positive class, a digit each, the ensemble's first; `MISSING` if a vote is missing.
 
         Args:
             predicted_class: the ensemble's.
-            votes: class that each member predicts; `MISSING` comes out where one is not told.
+            votes: class that each member predicts.
         """
         if not votes.keys() >= set(self.members):
             return MISSING
-        said = (predicted_class, *(votes[member] for member in self.members))
-        return "".join("1" if name == self.positive else "0" for name in said)
+        classes = (predicted_class, *(votes[member] for member in self.members))
+        return "".join("1" if name == self.positive else "0" for name in classes)
 
 
 @dataclass(frozen=True)
 class Challenge:
-    """Another classifier of the same items, that may take the model's place.
+    """Another classifier of the same items, which may replace the model.
 
     Attributes:
         challenger: its name among the votes of a prediction.
@@ -103,25 +103,25 @@ class Challenge:
 
     @property
     def pattern_count(self) -> int:
-        """How many patterns there can be."""
+        """Number of possible patterns, without `MISSING`."""
         return len((AGREE, DISAGREE))
 
     @property
     def name(self) -> str:
-        """Differs when patterns would tell other items apart."""
+        """Name that differs between challengers."""
         return self.challenger
 
     def pattern(self, predicted_class: str, votes: Mapping[str, str]) -> str:
-        """Whether it agrees with the model: `AGREE`, `DISAGREE`, or `MISSING` where it is not told.
+        """`AGREE` or `DISAGREE` with the model, or `MISSING` if there is no vote.
 
         Args:
             predicted_class: the model's.
             votes: class that each other classifier predicts.
         """
-        said = votes.get(self.challenger)
-        if said is None:
+        vote = votes.get(self.challenger)
+        if vote is None:
             return MISSING
-        return AGREE if said == predicted_class else DISAGREE
+        return AGREE if vote == predicted_class else DISAGREE
 
 
 @dataclass(frozen=True)
@@ -129,9 +129,9 @@ class CellBounds:
     """Bounds of one model's groups.
 
     Attributes:
-        attribute_values: values of one attribute that are told apart, those with most traffic.
-        attribute_length: longest attribute value, in characters, that is told apart.
-        further_attribute_bytes: of names and values of attributes that no grouping uses, kept with an item.
+        attribute_values: values of one attribute with groups of their own, those with most traffic.
+        attribute_length: longest such value, in characters.
+        further_attribute_bytes: of names and values of attributes that no grouping uses, stored with an item.
     """
 
     attribute_values: int = 1_000
@@ -141,15 +141,15 @@ class CellBounds:
 
 @dataclass(frozen=True)
 class CellSpace:
-    """What tells one model's predictions apart.
+    """Classes, score bins, groupings and votes by which one model's predictions are counted.
 
     Attributes:
         classes: the model's label set, in configured order.
         score_edges: inner edges of the score bins, ascending, in (0, 1).
         groupings: all groupings by name; `all` and `score_bin` are always among them.
         bounds: bounds on attribute values.
-        ensemble: whose votes tell groups apart, if any does.
-        challenge: whose agreement tells groups apart, if any does; then there is no ensemble.
+        ensemble: whose votes define groups, if any.
+        challenge: whose agreement defines groups, if any; then there is no ensemble.
     """
 
     classes: tuple[str, ...]
@@ -161,7 +161,7 @@ class CellSpace:
 
     @property
     def voters(self) -> tuple[str, Ensemble | Challenge] | None:
-        """Whose votes tell groups apart, if any do, and the attribute that stands for them."""
+        """Whose votes define groups, if any, and the attribute that stands for them."""
         if self.ensemble is not None:
             return VOTES, self.ensemble
         return None if self.challenge is None else (CHALLENGE, self.challenge)
@@ -188,7 +188,7 @@ class CellSpace:
     def telling(
         self, attributes: Mapping[str, str], predicted_class: str, votes: Mapping[str, str]
     ) -> Mapping[str, str]:
-        """The attributes of a prediction, with its votes as one where they tell groups apart.
+        """The attributes of a prediction, with the pattern of its votes as one where votes define groups.
 
         Args:
             attributes: of the prediction.
@@ -201,11 +201,7 @@ class CellSpace:
         return {**attributes, name: voters.pattern(predicted_class, votes)}
 
     def aimed_by(self, grouping: str) -> str:
-        """By whose votes labels of a grouping are drawn; empty of groupings that do not look at votes.
-
-        Args:
-            grouping: its name.
-        """
+        """Name of the voters whose votes define the groups of a grouping; empty if votes do not."""
         return self.voters[1].name if self.voters is not None and grouping == self.voters[0] else ""
 
     def raw_combination(self, attributes: Mapping[str, str]) -> Combination:
@@ -227,8 +223,7 @@ class CellSpace:
     def fingerprint(self, *parts: object) -> str:
         """Eight hexadecimal digits that differ when the offsets of stored shards would mean something else.
 
-        Groupings, attributes and score bins are not among these: what they change is a table, or a pool, that
-        begins on its own.
+        Groupings, attributes and score bins are not part of it: a change of these starts tables and pools.
 
         Args:
             parts: further facts that the stored shards depend on, such as the half-life.
@@ -237,5 +232,5 @@ class CellSpace:
 
 
 def digits(described: object) -> str:
-    """Eight hexadecimal digits that differ when what is described, as JSON has it, does."""
+    """Eight hexadecimal digits: a hash of a value's JSON."""
     return hashlib.blake2b(json.dumps(described).encode(), digest_size=4).hexdigest()

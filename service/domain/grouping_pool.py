@@ -1,4 +1,4 @@
-"""The pools of one grouping: for every group, the unlabelled items that it may ask about next.
+"""The pools of one grouping: for every group, the unlabelled items that it may request labels of next.
 
 A group's pool is a bottom-k sketch (`service/domain/sketch.py`): it keeps the k items of highest priority,
 priority = lambda t + Gumbel noise. In the order of their priorities the items of a group are an exact sample

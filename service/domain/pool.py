@@ -1,4 +1,4 @@
-"""Pools of all groupings that ask for labels (`grouping_pool.py`), and the records of their items."""
+"""Pools of all groupings that request labels (`grouping_pool.py`), and the records of their items."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from service.domain.sketch import Sketch
 
 @dataclass
 class Pools:
-    """The pools of all groupings of a model that ask for labels, in one shard; each item is stored once.
+    """The pools of all groupings of a model that request labels, in one shard; each item is stored once.
 
     Attributes:
         groupings: by pool id (`service/domain/pool_key.py`).
-        holders: of every item, by its hash, which groupings hold it: a bit each, in their order.
+        holders: by item hash, a bit set of the groupings whose pools contain the item.
         added: records of items that entered since the last flush, by hash.
         removed: hashes of items that left since then.
-        gone: pool id and group of stored sketches that are none any more.
+        gone: pool id and group of stored sketches to delete.
     """
 
     groupings: dict[str, GroupingPool]
@@ -54,12 +54,12 @@ class Pools:
             rows: number of each item's group [n].
             priorities: of each in this grouping [n].
             hashes: of each [n].
-            record: encodes the record of one item; called only for items that no sketch holds.
+            record: encodes the record of one item; called only for items that are in no sketch yet.
         """
         pool, bit = self.groupings[pool_id], self._bits[pool_id]
         chosen = pool.above_bounds(rows, priorities)
         known = self.holders
-        # From the end, so that of an item which comes twice the first one counts, as it does in two batches.
+        # In reverse, so that the first of two equal items counts, as it does in two batches.
         chosen = chosen[::-1]
         fresh = {
             item: index
@@ -80,13 +80,13 @@ class Pools:
             self._release(item, bit)
 
     def take(self, pool_id: str, group: str, item: int) -> None:
-        """Take a drawn item out of a group's pool, or out of that which it was folded into since."""
+        """Remove a drawn item from a group's pool, or from that of `OTHER` if the group was folded."""
         pool = self.groupings.get(pool_id)
         if pool is not None and (pool.take(group, item) or pool.take(OTHER, item)):
             self._release(item, self._bits[pool_id])
 
     def fold(self, pool_id: str, groups: Sequence[str], into: str) -> None:
-        """Merge the pools of groups that are told apart no more into that of another one.
+        """Merge the pools of groups that have lost their rows into that of another one.
 
         Args:
             pool_id: of the grouping.
@@ -104,12 +104,12 @@ class Pools:
             for pool_id, pool in self.groupings.items()
             for group, sketch in pool.changed()
         ]
-        # A value may have its row back by now.
+        # A value may have got a row again.
         self.gone.difference_update((pool_id, group) for pool_id, group, _ in found)
         return found
 
     def mark_flushed(self) -> None:
-        """Forget what had changed."""
+        """Clear all marks of changes."""
         self.added.clear()
         self.removed.clear()
         self.gone.clear()
@@ -126,7 +126,7 @@ class Pools:
 
 @dataclass(frozen=True)
 class PoolSizes:
-    """How many items the pools of one shard keep.
+    """Sizes of the pools of one shard.
 
     Attributes:
         wanted: items of one group, by pool id.
@@ -137,7 +137,7 @@ class PoolSizes:
     capacity: int
 
     def pools(self, stored: Mapping[str, Mapping[str, Sketch]]) -> Pools:
-        """Pools of all groupings that ask, with what was stored, by pool id and group."""
+        """Pools of all groupings that request labels, with stored sketches by pool id and group."""
         share = self.capacity // max(len(self.wanted), 1)
         return Pools(
             {

@@ -1,4 +1,4 @@
-"""The keyed order of pooled items: nobody without the key can tell, or steer, what is drawn.
+"""The keyed order of pooled items: nobody without the key can predict or steer draws.
 
 The noise behind an item's priority is a keyed hash of the item, its times, the model and the grouping. So the
 order is the same when predictions are read again, and independent between groupings and between models.
@@ -16,7 +16,7 @@ from service.domain.cells import CellSpace
 from service.domain.grouping_fingerprints import definitions
 
 _BETWEEN = b"\0"
-"""Between the parts of a name that a key is derived for."""
+"""Between the parts of a name that a key is derived from."""
 
 
 def gumbel_noise(hashes: UInt64s) -> Floats:
@@ -36,8 +36,8 @@ def pool_ids(space: CellSpace, groupings: Iterable[str], *, half_life_hours: flo
 
     Args:
         space: cells of the model.
-        groupings: names of groupings that ask for labels.
-        half_life_hours: of an item's weight in draws; None if it keeps its weight.
+        groupings: names of groupings that request labels.
+        half_life_hours: of an item's weight in draws; None for no decay.
     """
     by, half_life = definitions(space), "" if half_life_hours is None else f"{half_life_hours!r}h"
     return {
@@ -56,48 +56,48 @@ class PoolKey:
     def __init__(self, hash_key: bytes, model: str) -> None:
         self._hash_key = hash_key
         self._model = model
-        self._secret = self._derived("items", "")
+        self._secret = self._derive("items", "")
         self._secrets: dict[str, UInt64s] = {}
 
     def item_hashes(self, id_hashes: UInt64s, times: Floats, arrivals: Floats) -> UInt64s:
-        """Hash of every prediction [n]; two of the same item that differ in a time differ.
+        """Hash of every prediction [n], from its item and times.
 
-        An item that is sent again arrives later and gets new noise. Else whoever has seen an item drawn could
-        send it again and again, each time with the same high noise.
+        An item that is sent again arrives later and gets new noise. Else anybody who has seen an item drawn
+        could send it again and again, each time with the same high noise.
 
         Args:
             id_hashes: SipHash-2-4 of the items' ids under the deployment's key [n].
             times: when each was predicted, seconds since the epoch [n].
             arrivals: when each arrived, seconds since the epoch [n].
         """
-        found = _mixed(id_hashes ^ self._secret[0])
+        found = _mix(id_hashes ^ self._secret[0])
         for stamps, secret in zip((times, arrivals), self._secret[1:], strict=True):
-            found = _mixed(found + _mixed(np.ascontiguousarray(stamps, "<f8").view("<u8") ^ secret))
+            found = _mix(found + _mix(np.ascontiguousarray(stamps, "<f8").view("<u8") ^ secret))
         return found
 
     def noise(self, pool_id: str, item_hashes: UInt64s) -> Floats:
         """Gumbel noise of items in the pool of one grouping [n].
 
-        The hashes are secret, so mixing them with secrets of the grouping gives each grouping an order of its
-        own: the finalizer of splitmix64 (Steele, Lea and Flood, OOPSLA 2014), twice.
+        The hashes are secret, so mixing them with secrets of the grouping gives each grouping its own order:
+        the finalizer of splitmix64 (Steele, Lea and Flood, OOPSLA 2014), twice.
 
         Args:
             pool_id: of the grouping, as `pool_ids` gives it.
             item_hashes: from `item_hashes` [n].
         """
         if pool_id not in self._secrets:
-            self._secrets[pool_id] = self._derived("grouping", pool_id)
+            self._secrets[pool_id] = self._derive("grouping", pool_id)
         secret = self._secrets[pool_id]
-        return gumbel_noise(_mixed(_mixed(item_hashes ^ secret[0]) + secret[1]))
+        return gumbel_noise(_mix(_mix(item_hashes ^ secret[0]) + secret[1]))
 
-    def _derived(self, purpose: str, name: str) -> UInt64s:
-        """Three secret words for a purpose [3]."""
+    def _derive(self, purpose: str, name: str) -> UInt64s:
+        """Three secret 64-bit words for a purpose [3]."""
         text = _BETWEEN.join(part.encode() for part in (purpose, self._model, name))
         digest = hashlib.blake2b(text, key=self._hash_key, digest_size=24).digest()
         return np.frombuffer(digest, "<u8").astype(np.uint64)
 
 
-def _mixed(values: UInt64s) -> UInt64s:
+def _mix(values: UInt64s) -> UInt64s:
     """The finalizer of splitmix64: a bijection that changes half of the bits when one changes [n]."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         values = (values ^ values >> np.uint64(shift)) * np.uint64(factor)

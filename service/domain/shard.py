@@ -1,9 +1,9 @@
 """One shard of a model's facts: the traffic and the pools that came through one topic partition.
 
-A shard is in the memory of the partition's one owner, which writes back what has changed. It holds
+A shard is in the memory of the partition's one owner, which writes changes to Redis. It contains
 
 - traffic: the tables of `service/domain/traffic.py`;
-- pools: per group of every grouping that asks for labels, the items that it may ask about next
+- pools: candidates for label requests, for each group of every grouping that requests labels
   (`service/domain/pool.py`).
 """
 
@@ -29,46 +29,52 @@ _NONE = -1
 
 @dataclass
 class Candidates:
-    """Predictions of one batch as columns [n], ready to be added to a shard."""
+    """Predictions of one batch as columns [n], ready to be added to a shard.
+
+    Attributes:
+        book: numbers attribute values.
+        combinations: numbers of attribute combinations in the book.
+        classes: index of the predicted class.
+        bins: score bin.
+        scores: in [0, 1].
+        times: when each was predicted, seconds since the epoch.
+        arrivals: when the record of each arrived, seconds since the epoch; the producer cannot backdate it.
+        item_hashes: from `PoolKey.item_hashes`.
+        record: encodes the pool record of one row; called only for rows that enter a pool.
+        probabilities: rows of this batch with class probabilities [m], and these [m, classes].
+    """
 
     book: ValueBook
     combinations: Indices
-    """Numbers in the book."""
     classes: Indices
     bins: Indices
     scores: Floats
     times: Floats
-    """When each was predicted, seconds since the epoch."""
     arrivals: Floats
-    """When the record of each arrived, seconds since the epoch; the producer cannot date it back."""
     item_hashes: UInt64s
-    """From `PoolKey.item_hashes`."""
     record: Callable[[int], bytes]
-    """Encodes the pool record of one row; called only for rows that enter a pool."""
     probabilities: tuple[Indices, Floats] | None = None
-    """Rows of this batch that carry class probabilities [m], and these [m, classes]."""
 
 
 class Shard:
-    """The facts of one model from one topic partition, as its owner holds them.
+    """The facts of one model from one topic partition, in its owner's memory.
 
     Args:
-        space: what tells the model's predictions apart.
+        space: cells of the model.
         next_offset: offset of the first record that is not in the shard.
         traffic: its traffic.
-        pools: of the groupings that ask for labels.
-        pool_groupings: the groupings that ask, by pool id.
+        pools: of the groupings that request labels.
+        pool_groupings: these groupings, by pool id.
         noise: Gumbel noise of items [n] in a grouping's pool, by pool id and their hashes.
-        decay: how fast traffic loses weight, 1/s.
-        draw_decay: how fast pooled items lose weight in draws, 1/s.
+        decay: rate at which traffic loses weight, 1/s.
+        draw_decay: rate at which pooled items lose weight in draws, 1/s.
         newest_record: time of the newest record up to the next offset, seconds since the epoch; minus
             infinity before the first one.
-        probability_sums: per predicted class, its weighted class-probability sums, at the
-            traffic's landmark.
+        probability_sums: weighted class-probability sums by predicted class, at the traffic's landmark.
 
     Attributes:
-        stored_by: id of the flush that wrote what Redis holds; empty where none did.
-        next_flush: id of the flush to come, the same however often it is tried.
+        stored_by: id of the flush that wrote the shard in Redis; empty if there is none.
+        next_flush: id of the next flush, the same for all its attempts.
     """
 
     def __init__(
@@ -114,8 +120,8 @@ class Shard:
     def add(self, batch: Candidates) -> None:
         """Add predictions to traffic and pools.
 
-        Sums and pools do not depend on the order within and between batches, as long as no attribute has more
-        values than are told apart.
+        The result does not depend on the order within and between batches, as long as no attribute has more
+        values than its bound.
         """
         if not len(batch.classes):
             return
@@ -143,7 +149,7 @@ class Shard:
         self._fill_pools(batch, rows)
 
     def mark_flushed(self) -> None:
-        """Forget what had changed since the last flush."""
+        """Clear all marks of changes since the last flush."""
         self.changed = False
         self.traffic.mark_flushed()
         self.pools.mark_flushed()
@@ -176,7 +182,7 @@ class Shard:
             if (rows == _NONE).any():
                 self._place(attribute, column, known, batch.book.names(position), weights)
                 rows = known[column]
-                # Of a value that has no row of its own, which it may get the next time.
+                # A value without a row of its own may get one the next time.
                 rows[rows == _NONE] = self.traffic.tables[attribute].rows.get(OTHER, _NONE)
             found[attribute] = rows
         return found
@@ -184,12 +190,12 @@ class Shard:
     def _place(
         self, attribute: str, values: Indices, known: Indices, names: list[str], weights: Floats
     ) -> None:
-        """Find rows of the values of a batch in an attribute's table; new ones get rows.
+        """Find rows of the values of a batch in an attribute's table; new values get rows.
 
         Args:
             attribute: its name.
             values: numbers of the predictions' values [n].
-            known: row of every value, or none; filled in [values].
+            known: row of every value, -1 if not known; filled in [values].
             names: of every value [values].
             weights: of the predictions [n].
         """
@@ -216,7 +222,7 @@ class Shard:
         rows, probabilities = batch.probabilities
         classes = batch.classes[rows]
         present, where = np.unique(classes, return_inverse=True)
-        # One row a predicted class, one column a prediction: a product is the weighted sum of each class.
+        # A row for each predicted class and a column for each prediction: a product sums by class.
         members = sparse.csr_array((weights[rows], (where, np.arange(len(rows)))))
         for predicted, sums in zip(present.tolist(), members @ probabilities, strict=True):
             self.probability_sums[predicted] = self.probability_sums.get(predicted, 0.0) + sums

@@ -1,7 +1,7 @@
 """SipHash-2-4 over many short byte strings at once.
 
-The noise behind the pool's priorities must be the same on every replay and impossible to
-steer for anybody who does not hold the key; a keyed hash of the item id gives both.
+The noise behind the pool's priorities must be the same when records are read again, and impossible to steer
+without the key; a keyed hash of the item id is both.
 Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012), section 2.
 """
 
@@ -45,7 +45,7 @@ def siphash24(messages: Sequence[bytes], key: bytes) -> UInt64s:
 
 
 def _hash_block(messages: Sequence[bytes], lengths: Ints, word_count: int, key: bytes) -> UInt64s:
-    # An array of byte strings pads them with zeros, which is what the algorithm asks for.
+    # An array of byte strings pads them with zeros, as the algorithm does.
     padded = np.array(messages, dtype=f"S{word_count * _WORD}")
     words = padded.view("<u8").reshape(len(messages), word_count)
     words[:, -1] |= (lengths.astype(np.uint64) & np.uint64(0xFF)) << np.uint64(56)

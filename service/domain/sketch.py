@@ -14,7 +14,7 @@ from service.domain.arrays import Floats, UInt64s
 
 _ENTRY = np.dtype([("priority", "<f8"), ("hash", "<u8")])
 HEADER_BYTES = 8
-"""The bound, before the entries of an encoded sketch."""
+"""Length of the bound, before the entries of an encoded sketch."""
 
 
 class Sketch(NamedTuple):
@@ -48,14 +48,14 @@ EMPTY_SKETCH = Sketch(-np.inf, np.zeros(0), np.zeros(0, np.uint64))
 
 
 def merged_order(sketches: Sequence[Sketch]) -> list[tuple[float, int, int]]:
-    """Items of one group in the order in which they are drawn, as far as that is known.
+    """Items of one group in the order in which they are drawn, down to the highest bound of any sketch.
 
     Args:
-        sketches: of the group, one a shard.
+        sketches: of the group, one per shard.
 
     Returns:
-        Priority, hash and position of the shard of every item that lies above the bounds of all shards, the
-        highest first; an item that several shards hold comes once.
+        Priority, hash and index of the sketch of every item, the highest priority first; an item in several
+        sketches comes once.
     """
     bound = max((sketch.bound for sketch in sketches), default=-np.inf)
     found = [

@@ -1,4 +1,4 @@
-"""Traffic of one model: exact sums under forward decay, so updates and merges of shards are additions.
+"""Traffic of one model: exact sums under forward decay, so updates and merges are additions.
 
 Cormode, Shkapenyuk, Srivastava, Xu, "Forward Decay" (ICDE 2009): a prediction made at time t weighs
 exp(lambda (t - landmark)).
@@ -20,7 +20,7 @@ class Traffic:
     """The tables of one model's traffic.
 
     Args:
-        specs: all tables, those of one attribute one after the other.
+        specs: all tables, grouped by attribute.
 
     Attributes:
         landmark: time in seconds at which a prediction weighs 1; minus infinity before the first one.
@@ -41,11 +41,11 @@ class Traffic:
 
     @property
     def predictions(self) -> int:
-        """Predictions ever seen."""
+        """Number of predictions ever counted."""
         return int(self.whole.counts.sum())
 
     def move_landmark(self, landmark: float, decay: float) -> None:
-        """Tell all weights at another landmark.
+        """Rescale all weights to another landmark.
 
         Args:
             landmark: the new one, in seconds.
@@ -57,13 +57,13 @@ class Traffic:
         self.landmark = landmark
 
     def mark_flushed(self) -> None:
-        """Forget what had changed."""
+        """Clear the tables' marks of changes."""
         for table in self.tables.values():
             table.mark_flushed()
 
 
 def merge_traffic(shards: Sequence[Traffic], specs: Sequence[TableSpec], *, decay: float) -> Traffic:
-    """Traffic of all shards together, at the latest landmark, whatever partition a prediction came through.
+    """Traffic of all shards together, at the latest landmark.
 
     Args:
         shards: traffic of each shard, with landmarks of their own.
@@ -86,7 +86,7 @@ def merge_traffic(shards: Sequence[Traffic], specs: Sequence[TableSpec], *, deca
 def merge_probability_sums(
     shards: Sequence[tuple[float, Mapping[int, Floats]]], decay: float
 ) -> dict[int, Floats]:
-    """Class-probability sums of all shards together, told at the latest landmark.
+    """Class-probability sums of all shards together, at the latest landmark.
 
     Args:
         shards: landmark of each shard, and its sums by predicted class.
@@ -94,7 +94,7 @@ def merge_probability_sums(
     """
     landmark = max((landmark for landmark, sums in shards if sums), default=-np.inf)
     total: dict[int, Floats] = {}
-    for told_at, sums in shards:
+    for of_shard, sums in shards:
         for predicted, values in sums.items():
-            total[predicted] = total.get(predicted, 0.0) + values * np.exp(decay * (told_at - landmark))
+            total[predicted] = total.get(predicted, 0.0) + values * np.exp(decay * (of_shard - landmark))
     return total

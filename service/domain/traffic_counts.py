@@ -1,9 +1,9 @@
-"""How many predictions every table of traffic has counted by one time, and how many came between two times.
+"""Prediction counts of all traffic tables at one time, and their differences between two times.
 
-Counts only ever grow, so what came between two times is a difference, taken row by row and by name. A value
-that loses its row to one with more traffic moves its counts to the row of `OTHER`
-(`service/domain/value_table.py`). A difference follows them: what such a value had before is taken off
-`OTHER`, so no prediction counts twice.
+Counts only grow, so the traffic between two times is a difference, row by row and by name. A value that is
+displaced by one with more traffic moves its counts to the row of `OTHER` (`service/domain/value_table.py`).
+The difference accounts for that: what such a value had before is subtracted from `OTHER`, so no prediction
+counts twice.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ WHOLE: TableKey = (ALL_TRAFFIC, "class_bins")
 """The table of all traffic."""
 
 BY_BIN: Final = ("class_bins", "bins")
-"""Columns that tell score bins apart."""
+"""Columns with score bins."""
 
 MOST_MISSED = 0.05
-"""A row that may miss more than this share of its value's traffic does not say how much of it there is."""
+"""A row that may miss more than this share of its value's traffic is unreliable."""
 
 _MUCH: Final = 0.5
 _NOTHING: Final = np.zeros(0)
 _FASTEST = 1
-"""Compression that takes some milliseconds for 100,000 counts, of which most are small."""
+"""Compression level that takes some milliseconds for 100,000 mostly small counts."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class TableCounts:
     Attributes:
         meaning: differs when the same columns would mean something else.
         names: of the rows.
-        counts: predictions ever seen, or since some time [rows, width].
-        missed: share of a value's traffic that may be in `OTHER`, at most, by decayed weight [rows]; empty
-            where no row misses any.
+        counts: predictions ever counted, or since some time [rows, width].
+        missed: largest share of a value's traffic that may be in `OTHER`, by decayed weight [rows]; empty if
+            no row misses any.
     """
 
     meaning: str
@@ -64,7 +64,7 @@ class TableCounts:
 
     @property
     def is_partial(self) -> Flags:
-        """Whether rows may miss much of their values' traffic [rows]."""
+        """Whether a row may miss more than `MOST_MISSED` of its value's traffic [rows]."""
         return self.missed > MOST_MISSED if self.missed.size else np.zeros(len(self.names), np.bool_)
 
     def is_like(self, other: TableCounts) -> bool:
@@ -72,28 +72,28 @@ class TableCounts:
         return self.meaning == other.meaning and self.width == other.width
 
     def since(self, mark: TableCounts) -> TableCounts:
-        """What came since an earlier time.
+        """Predictions since an earlier time.
 
-        A row that the mark does not have counts from 0. So does one that has lost much of what the mark says,
-        or has lost some and may miss more: its value lost the row and got it back since. Another one that has
-        lost a little lost its row in one of several partitions.
+        A row that the mark does not have counts from 0. So does one that has lost much of its count in the
+        mark, or some of it and may miss more: its value was displaced and has got a row again. A row that has
+        lost less was displaced in one of several partitions.
 
         Args:
-            mark: the same table by then.
+            mark: the same table at the earlier time.
         """
         rows = rows_of(self.names, mark.names)
         before = np.where(rows[:, None] >= 0, mark.counts[rows], 0) if mark.names else self.counts * 0
-        fallen = np.maximum(before - self.counts, 0)
-        share = fallen.sum(axis=1) / np.maximum(before.sum(axis=1), 1)
+        decrease = np.maximum(before - self.counts, 0)
+        share = decrease.sum(axis=1) / np.maximum(before.sum(axis=1), 1)
         lost = (share > 0) & ((share >= _MUCH) | self.is_partial)
-        fallen[lost] = before[lost]
-        before -= fallen
+        decrease[lost] = before[lost]
+        before -= decrease
         if OTHER in self.names:
             other = self.names.index(OTHER)
             gone = np.ones(len(mark.names), np.bool_)
             gone[rows[rows >= 0]] = False
-            fallen[other] = 0
-            before[other] += fallen.sum(axis=0)
+            decrease[other] = 0
+            before[other] += decrease.sum(axis=0)
             before[other] += mark.counts[gone & (np.array(mark.names, object) != OTHER)].sum(axis=0)
         return TableCounts(self.meaning, self.names, np.maximum(self.counts - before, 0), self.missed)
 
@@ -110,7 +110,7 @@ class TrafficCounts:
 
     @classmethod
     def of(cls, traffic: Traffic) -> TrafficCounts:
-        """The counts of some traffic, which may change afterwards."""
+        """A copy of the counts of some traffic."""
         return cls(
             {
                 (attribute, columns): TableCounts(
@@ -126,7 +126,7 @@ class TrafficCounts:
 
     @classmethod
     def unpack(cls, value: bytes) -> TrafficCounts:
-        """From what `pack` made."""
+        """Counts from their packed form."""
         stored = msgspec.msgpack.decode(zlib.decompress(value), type=list[_StoredTable])
         return cls(
             {
@@ -141,7 +141,7 @@ class TrafficCounts:
         )
 
     def pack(self) -> bytes:
-        """As it stands in Redis."""
+        """The form stored in Redis: compressed MessagePack."""
         stored = [
             _StoredTable(
                 *key,
@@ -162,23 +162,23 @@ class TrafficCounts:
 
     @property
     def predictions(self) -> int:
-        """How many there are."""
+        """Number of predictions."""
         return int(self.whole.counts.sum())
 
     def is_ahead(self, of: TrafficCounts) -> bool:
-        """Whether this, made earlier, has more traffic than another: then shards were filled again since.
+        """Whether these earlier counts exceed later ones: then the shards were filled from the start since.
 
-        The table of all traffic alone decides: it has one row, which no value can lose.
+        The table of all traffic alone decides, as its row cannot be displaced.
         """
         then, now = self.whole, of.whole
         return not then.is_like(now) or bool((then.counts > now.counts).any())
 
     def by_bin(self) -> TrafficCounts:
-        """The tables that tell score bins apart."""
+        """The tables with score bins."""
         return TrafficCounts({key: table for key, table in self.tables.items() if key[1] in BY_BIN})
 
     def alike(self, other: TrafficCounts) -> TrafficCounts:
-        """The tables that another one has too, with columns that mean the same."""
+        """The tables that others have too, with columns that mean the same."""
         return TrafficCounts(
             {
                 key: table
@@ -188,9 +188,9 @@ class TrafficCounts:
         )
 
     def going_on(self, later: TrafficCounts) -> TrafficCounts:
-        """The tables that go on until a later time: not those that are gone then, or began anew.
+        """The tables that continue until a later time: neither removed nor restarted.
 
-        A table begins anew where its grouping, or its score bins, had gone meanwhile. Then it has no more
+        A table restarts after its grouping or its score bins were removed for a while. Then it has no more
         predictions than came in all that time.
         """
         came = later.predictions - self.predictions
@@ -204,14 +204,17 @@ class TrafficCounts:
         )
 
     def since(self, mark: TrafficCounts) -> TrafficCounts:
-        """What came since an earlier time; a table that did not go on since then counts from 0.
+        """Predictions since an earlier time; tables that do not continue since then count from 0.
 
         Args:
-            mark: counts by then.
+            mark: counts at the earlier time.
         """
-        there = mark.going_on(self).tables
+        continuing = mark.going_on(self).tables
         return TrafficCounts(
-            {key: table.since(there[key]) if key in there else table for key, table in self.tables.items()}
+            {
+                key: table.since(continuing[key]) if key in continuing else table
+                for key, table in self.tables.items()
+            }
         )
 
 
@@ -226,7 +229,7 @@ class _StoredTable(msgspec.Struct, array_like=True, gc=False):
 
 
 def _missed_shares(table: ValueTable) -> Floats:
-    """Share of each value's traffic that may be in `OTHER`, at most [rows]; empty where no row misses any."""
+    """Largest share of each value's traffic that may be in `OTHER` [rows]; empty if no row misses any."""
     missed = table.missed[: len(table)]
     if not missed.any():
         return _NOTHING
@@ -235,6 +238,6 @@ def _missed_shares(table: ValueTable) -> Floats:
 
 
 def rows_of(names: tuple[str, ...], among: tuple[str, ...]) -> Indices:
-    """Places of some names among others [names]; -1 of those that are not there."""
+    """Index of each name among others [names]; -1 if it is not there."""
     places = {name: place for place, name in enumerate(among)}
     return np.fromiter((places.get(name, -1) for name in names), np.intp, len(names))

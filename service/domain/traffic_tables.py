@@ -1,7 +1,7 @@
-"""Tables of traffic: what predictions are counted by, which feature needs it, and how large it gets.
+"""Specifications of the traffic tables: their rows and columns, purpose and size.
 
-A prediction counts once in every table, so each is exact whatever the others hold, and memory grows with the
-sum of the tables' sizes. A row is a value of one attribute; the table of all traffic has a single row.
+A prediction counts once in every table, so each is exact by itself, and memory grows with the sum of the
+tables' sizes. A row is a value of one attribute; the table of all traffic has a single row.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Literal
 from service.domain.cells import AGREE, CHALLENGE, DISAGREE, MISSING, CellSpace, digits
 
 ALL_TRAFFIC = ""
-"""Stands for an attribute in the table of all traffic, and names its only row."""
+"""Attribute of the table of all traffic, and name of its only row."""
 
 Columns = Literal["class_bins", "bins", "classes", "challenge"]
-"""What the columns of a table are: predicted classes by score bins (class by class), score bins, predicted
-classes, or what a challenger says (`CHALLENGE_COLUMNS`)."""
+"""Columns of a table: predicted classes times score bins (class by class), score bins, predicted classes, or
+whether a challenger agrees (`CHALLENGE_COLUMNS`)."""
 
 CHALLENGE_COLUMNS = (AGREE, DISAGREE, MISSING)
 
 MOST_MIX_ENTRIES = 2_000_000
-"""A mix of so many values times classes at most is counted, for drift: 16 MB a partition."""
+"""Largest table of values by classes that is counted, for drift: 16 MB a partition."""
 
 _WEIGHTED_BYTES, _COUNTED_BYTES = 24, 8
 
@@ -31,10 +31,10 @@ class TableSpec:
     """One table.
 
     Attributes:
-        attribute: whose values are the rows; `ALL_TRAFFIC` of the one row for all.
+        attribute: whose values are the rows; or `ALL_TRAFFIC`.
         columns: what the columns are.
         width: number of columns.
-        is_weighted: whether decayed weights and weighted sums of scores are kept beside counts.
+        is_weighted: whether it has decayed weights and weighted sums of scores beside counts.
         rows: most rows, those of reserved values included.
         purpose: the feature that needs it.
         meaning: differs when the same columns would mean something else.
@@ -55,16 +55,12 @@ class TableSpec:
 
     @property
     def most_bytes(self) -> int:
-        """Bytes of the table once it has all its rows, in one partition."""
+        """Bytes of the full table, in one partition."""
         return self.rows * self.row_bytes
 
 
 def tables(space: CellSpace) -> tuple[TableSpec, ...]:
-    """All tables of a model, that of all traffic first.
-
-    Args:
-        space: what tells the model's predictions apart.
-    """
+    """All tables of a model, that of all traffic first."""
     class_bins = len(space.classes) * space.bin_count
     bins, classes = digits(space.score_edges), digits(space.classes)
     found = [
@@ -92,5 +88,5 @@ def tables(space: CellSpace) -> tuple[TableSpec, ...]:
 
 
 def most_table_bytes(space: CellSpace) -> int:
-    """Bytes of all tables of a model once they are full, in one partition."""
+    """Bytes of all tables of a model when full, in one partition."""
     return sum(spec.most_bytes for spec in tables(space))

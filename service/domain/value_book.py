@@ -1,4 +1,4 @@
-"""Attribute values by number, as one process has met them: so that most of the work is done on arrays."""
+"""Codes of attribute values and of their combinations, so that most work is done on arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NEW = -1
 
 
 class ValueBook:
-    """Numbers the values of every attribute, and combinations of them.
+    """Numbers the values of every attribute, and their combinations, from 0 on.
 
     Args:
         name_value: name under which a value of the attribute at some position is counted; None stands for a
@@ -21,16 +21,16 @@ class ValueBook:
         attribute_count: number of attributes.
 
     Attributes:
-        generation: grows when all numbers begin again.
+        generation: grows when the book is cleared.
     """
 
     def __init__(self, name_value: Callable[[int, str | None], str], attribute_count: int) -> None:
         self._name_value = name_value
         self._attribute_count = attribute_count
         self.generation = 0
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._numbers: list[dict[str | None, int]] = [{} for _ in range(self._attribute_count)]
         self._names: list[list[str]] = [[] for _ in range(self._attribute_count)]
         self._named: list[dict[str, int]] = [{} for _ in range(self._attribute_count)]
@@ -38,38 +38,38 @@ class ValueBook:
         self._length = 0
 
     def __len__(self) -> int:
-        """How many combinations there are."""
+        """Number of combinations."""
         return self._length
 
     def add(self, columns: Sequence[Sequence[str | None]]) -> range:
-        """Numbers of further combinations [n].
+        """Add combinations; their numbers [n].
 
         Args:
-            columns: of every attribute the values [n].
+            columns: values of every attribute [n].
         """
         first, self._length = self._length, self._length + len(columns[0])
         if self._length > len(self._values):
             self._values = np.pad(self._values, ((0, self._length), (0, 0)))
         for position, values in enumerate(columns):
-            self._values[first : self._length, position] = self._numbered(position, values)
+            self._values[first : self._length, position] = self._encode(position, values)
         return range(first, self._length)
 
     def clear(self) -> None:
-        """Begin again with number 0."""
+        """Forget everything, and number from 0 again."""
         self.generation += 1
-        self._begin()
+        self._reset()
 
     def values(self, combinations: Indices) -> Indices:
-        """Numbers of the values of some combinations [n, attributes]."""
+        """Value numbers of some combinations [n, attributes]."""
         if not self._attribute_count:
             return np.zeros((len(combinations), 0), np.intp)
         return self._values[combinations]
 
     def names(self, position: int) -> list[str]:
-        """Names of an attribute's values, by their numbers; values of one name share a number."""
+        """Names of an attribute's values, by number; values of one name share a number."""
         return self._names[position]
 
-    def _numbered(self, position: int, values: Sequence[str | None]) -> Indices:
+    def _encode(self, position: int, values: Sequence[str | None]) -> Indices:
         numbers = self._numbers[position]
         found = np.fromiter(map(numbers.get, values, repeat(_NEW)), np.intp, len(values))
         for at in np.flatnonzero(found == _NEW).tolist():

@@ -3,8 +3,8 @@
 Where an attribute has more values than its bound, the table keeps those with most traffic, by the
 space-saving algorithm (Metwally, Agrawal, El Abbadi, "Efficient computation of frequent and top-k elements in
 data streams", ICDT 2005): a new value displaces the one with the lowest counter, and starts from that counter
-as its error. The counter of a value is its decayed weight and its error together. Counts, weights and score
-sums themselves are exact since the value got its row, and what is displaced moves to the row of `OTHER`. So a
+as its error. The counter of a value is its decayed weight plus its error. Counts, weights and score sums
+themselves are exact since the value got its row, and what is displaced moves to the row of `OTHER`. So a
 value with more than 1 / bound of the traffic has a row, and `missed` bounds its traffic in `OTHER`.
 """
 
@@ -22,7 +22,7 @@ from service.domain.cells import MISSING, OTHER
 from service.domain.traffic_tables import Columns, TableSpec
 
 RESERVED = frozenset({OTHER, MISSING})
-"""Values that keep their rows, beyond the bound."""
+"""Values that are never displaced, and do not count towards the bound."""
 
 _NONE = -1
 
@@ -32,8 +32,8 @@ class Block:
     """Numbers of one table; arrays are [rows, width].
 
     Attributes:
-        counts: predictions ever seen.
-        weights: sums of exp(lambda (t - landmark)); no columns where the table keeps none.
+        counts: predictions ever counted.
+        weights: sums of exp(lambda (t - landmark)); no columns where the table has none.
         score_sums: weighted sums of scores, likewise.
     """
 
@@ -50,7 +50,7 @@ class Block:
         )
 
     def part(self, rows: Any) -> Block:
-        """Some of the rows, or in another order."""
+        """A block of some of the rows, in the given order."""
         return Block(self.counts[rows], self.weights[rows], self.score_sums[rows])
 
     def grow(self, rows: int) -> None:
@@ -74,19 +74,19 @@ class Block:
         np.add.at(self.score_sums, rows, other.score_sums * factor)
 
     def fold(self, rows: Indices, into: int) -> None:
-        """Move what some rows hold to another one."""
+        """Move the numbers of some rows to another one."""
         for column in (self.counts, self.weights, self.score_sums):
             column[into] += column[rows].sum(axis=0)
             column[rows] = 0
 
     def scale(self, factor: float) -> None:
-        """Multiply weights and score sums by a factor, as they are told at another landmark."""
+        """Multiply weights and score sums by a factor, to move them to another landmark."""
         self.weights *= factor
         self.score_sums *= factor
 
 
 class ValueTable:
-    """The tables of one attribute, which have their rows in common.
+    """The tables of one attribute, which share their rows.
 
     Invariants: every row has one name; `OTHER` and `MISSING` never lose theirs.
 
@@ -95,7 +95,7 @@ class ValueTable:
 
     Attributes:
         rows: row of every value.
-        blocks: what every row holds, by columns; arrays may have spare rows.
+        blocks: numbers of the rows, by columns; arrays may have spare rows.
         missed: decayed weight that a value may have had before it got its row, at most [rows].
         changed: which rows have changed since `mark_flushed` [rows].
         renamed: rows whose name or `missed` has changed since then.
@@ -127,7 +127,7 @@ class ValueTable:
         return self._specs
 
     def block(self, columns: Columns) -> Block:
-        """What the rows hold, without spare rows.
+        """Numbers of the rows, without spare rows.
 
         Raises:
             KeyError: this attribute has no such table.
@@ -141,33 +141,33 @@ class ValueTable:
 
     @property
     def most_missed(self) -> float:
-        """Decayed weight that a value without a row has at most; 0 where none has ever lost its row.
+        """Largest decayed weight that a value without a row can have; 0 if none has ever lost its row.
 
-        Whoever displaced it took its counter for an error, and passes that on to whoever displaces them.
+        Whoever displaced it took over its counter as an error, and passes that on when it is displaced.
         """
         return float(self.missed[: len(self)].max(initial=0.0))
 
     @property
     def room(self) -> int:
-        """How many further values get a row before one is displaced."""
+        """Number of values that still get a row without displacing another."""
         return max(0, self._limit - (len(self) - sum(name in self.rows for name in RESERVED)))
 
     def restore(self, names: Sequence[str], missed: Floats) -> None:
-        """Give rows to values, as they were stored; only where there is none yet."""
+        """Add rows of stored values, in their order, to an empty table."""
         for name in names:
             self._append(name)
         self.missed[: len(names)] = missed
 
     def place(self, names: Sequence[str], weights: Floats) -> tuple[Indices, list[str]]:
-        """Find the rows of some values, giving rows to new ones.
+        """Find the rows of some values; new values get rows.
 
         Args:
             names: of the values, all different [n].
-            weights: that are about to be added of each [n].
+            weights: about to be added to each [n].
 
         Returns:
-            Row of each [n], that of `OTHER` for those without one of their own; and values that have lost
-            their rows, whose traffic is in `OTHER` now.
+            Row of each [n], that of `OTHER` for those without one of their own; and displaced values, whose
+            traffic is in `OTHER` now.
         """
         rows = np.array([self.rows.get(name, _NONE) for name in names], np.intp)
         unknown = np.flatnonzero(rows == _NONE)
@@ -186,16 +186,16 @@ class ValueTable:
         return rows, self._displace(names, weights, rows, rest) if rest.size else []
 
     def _displace(self, names: Sequence[str], weights: Floats, rows: Indices, fresh: Indices) -> list[str]:
-        """Give new values the rows of those with the lowest counters; the values that lose theirs.
+        """Give new values the rows of those with the lowest counters; returns the displaced values.
 
-        Writes rows of the new values, and of those that lose theirs, into `rows`.
+        Writes the rows of new and of displaced values into `rows`.
         """
         other = self.rows[OTHER] if OTHER in self.rows else self._append(OTHER)
         counters = self.totals() + self.missed[: len(self)]
         known = rows != _NONE
         np.add.at(counters, rows[known], weights[known])
-        kept = {self.rows[name] for name in RESERVED if name in self.rows}
-        heap = [(counter, row) for row, counter in enumerate(counters.tolist()) if row not in kept]
+        reserved = {self.rows[name] for name in RESERVED if name in self.rows}
+        heap = [(counter, row) for row, counter in enumerate(counters.tolist()) if row not in reserved]
         heapq.heapify(heap)
         owners: dict[int, int] = {}
         errors: dict[int, float] = {}
@@ -236,7 +236,7 @@ class ValueTable:
         return row
 
     def scale(self, factor: float) -> None:
-        """Multiply weights by a factor, as they are told at another landmark."""
+        """Multiply weights by a factor, to move them to another landmark."""
         for block in self.blocks.values():
             block.scale(factor)
         self.missed *= factor
@@ -244,20 +244,20 @@ class ValueTable:
         self.renamed.update(range(len(self)))
 
     def mark_flushed(self) -> None:
-        """Forget what had changed."""
+        """Clear `changed` and `renamed`."""
         self.changed[:] = False
         self.renamed.clear()
 
 
 def merge_tables(specs: Sequence[TableSpec], shards: Sequence[tuple[ValueTable, float]]) -> ValueTable:
-    """Tables of one attribute of all shards together: every value that some shard gives a row.
+    """Tables of one attribute, merged over shards, with every value that has a row in some shard.
 
-    What is missed of a value adds up over shards (Agarwal and others, "Mergeable summaries", PODS 2012);
-    where a shard has no row for it, as much as any value without a row may have there.
+    Missed weights add up over shards (Agarwal and others, "Mergeable summaries", PODS 2012). A shard without
+    a row for a value may have missed as much of it as of any value without a row there.
 
     Args:
         specs: of the attribute's tables.
-        shards: tables of every shard, and what its weights are multiplied by.
+        shards: tables of every shard, and the factor of its weights.
     """
     every = list(dict.fromkeys(name for table, _ in shards for name in table.rows))
     merged = ValueTable(specs)

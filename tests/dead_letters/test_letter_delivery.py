@@ -105,7 +105,7 @@ def test_letters_of_another_partition_do_not_wait_for_those_that_were_given_befo
     letters.send([rejected(1)])
     places = [(letter.place.partition, letter.place.offset) for letter in site.kept() if letter.place]
     assert sorted(places) == [(0, 0), (0, 1), (4, 1)]
-    assert letters._given == {}
+    assert letters._futures == {}
 
 
 def test_letters_whose_replies_are_lost_are_there_once(far: tuple[Site, WiredBroker]) -> None:

@@ -23,7 +23,7 @@ LIMITS = f"bounds: {{message_bytes: {MESSAGE_BYTES}}}\ndead_letters: {{pause_rat
 
 
 def lenient(deploy: Deploy) -> Deployment:
-    """A deployment that knows the mutators' models, and never calls it a flood."""
+    """A deployment with the mutators' models and without a bad message limit."""
     deployment = deploy()
     deployment.config.write_text(deployment.config.read_text().rstrip() + "\n" + MODELS + LIMITS)
     deployment.settings = load_settings(deployment.config, {})

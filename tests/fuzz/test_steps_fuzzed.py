@@ -52,12 +52,12 @@ MODELS = {
     "n": {"classes": ["cat", "dog"], "score_bins": 1},
 }
 BOUNDS = {"message_bytes": 20_000, "payload_bytes": 2_000, "attribute_values": 5}
-NO_FLOOD = 10**9
+NO_LIMIT = 10**9
 
 
 @pytest.fixture
 def site(connection: Connection) -> Site:
-    return Site(connection, MODELS, bounds=BOUNDS, pause_window=NO_FLOOD)
+    return Site(connection, MODELS, bounds=BOUNDS, pause_window=NO_LIMIT)
 
 
 def counted(site: Site) -> int:
@@ -96,7 +96,7 @@ quickly = settings(
 @given(script=st.binary(min_size=50, max_size=2_000))
 def test_every_message_is_counted_once_or_dead_lettered_once(connection: Connection, script: bytes) -> None:
     connection.client.delete(*(connection.client.keys(f"{connection.prefix}:*") or ["none"]))
-    site = Site(connection, MODELS, bounds=BOUNDS, pause_window=NO_FLOOD)
+    site = Site(connection, MODELS, bounds=BOUNDS, pause_window=NO_LIMIT)
     check_taken_in(site, records(mutators.Scripted(script), 10))
 
 
@@ -143,7 +143,7 @@ def poisoned(redis_server: EmbeddedRedis) -> Iterator[tuple[Site, list[ModelSnap
         Connection(client, f"test-{secrets.token_hex(6)}"),
         MODELS,
         bounds={"attribute_values": 100, "attribute_length": 20_000, "payload_bytes": 50_000},
-        pause_window=NO_FLOOD,
+        pause_window=NO_LIMIT,
     )
     names = [name for name in mutators.NAMES if name]
     stream = [
@@ -267,7 +267,7 @@ def test_the_terminal_shows_such_names_and_obeys_none(poisoned: Poisoned) -> Non
     ],
 )
 def test_times_of_any_kind_break_no_reader(connection: Connection, fields: Any, timestamp: int) -> None:
-    site = Site(connection, MODELS, pause_window=NO_FLOOD)
+    site = Site(connection, MODELS, pause_window=NO_LIMIT)
     site.take_in([record(i, message(i, **fields), timestamp=timestamp) for i in range(40)])
     monitor = site.monitor("m")
     for tick in range(3):

@@ -139,7 +139,7 @@ def test_parts_share_the_work_and_one_scheduler_asks(
         assert deployment.predictions_stored() == 600
 
 
-def test_a_flood_of_bad_messages_stops_the_consumer(
+def test_too_many_bad_messages_pause_the_consumer(
     deploy: Deploy,
 ) -> None:
     deployment = deploy()

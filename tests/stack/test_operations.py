@@ -253,7 +253,7 @@ def test_of_an_emptied_redis_traffic_is_made_anew_and_refused_labels_answer_who_
         assert pooled(deployment) == size
         paused = 'credence_consumer_paused{topic="labels"}'
         labels = start("consume", "labels")
-        wait_for(lambda: labels.metric(paused) == 1, seconds=60, what="the flood")
+        wait_for(lambda: labels.metric(paused) == 1, seconds=60, what="the paused consumer")
         end(labels)
         assert "CREDENCE_DEAD_LETTERS__PAUSE_RATIO=1 credence consume labels" in PAGE
         labels = start("consume", "labels", CREDENCE_DEAD_LETTERS__PAUSE_RATIO="1")

@@ -139,7 +139,7 @@ def test_a_vendor_that_contradicts_itself_over_and_over_stops_nobodys_labels(con
     assert theirs.request_id not in opened(site)
 
 
-def test_a_flood_of_labels_that_no_vendor_was_asked_for_stops_the_consumer(connection: Connection) -> None:
+def test_too_many_labels_that_no_vendor_was_asked_for_pause_the_consumer(connection: Connection) -> None:
     site = site_of(connection, pause_window=50)
     request = one_of(site)
     with pytest.raises(TooManyBadMessages):

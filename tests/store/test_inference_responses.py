@@ -132,7 +132,7 @@ def test_rows_count_as_of_the_time_that_their_event_tells(site: Site) -> None:
     assert {kept.time for kept in pooled(site).values()} == {1_769_860_800.0}
 
 
-def test_bad_rows_count_one_by_one_towards_a_flood(connection: Connection) -> None:
+def test_bad_rows_count_one_by_one_towards_the_bad_message_limit(connection: Connection) -> None:
     site = Site(connection, MODELS, pause_window=10)
     step = site.prediction_step()
     step.assign(0, 0)

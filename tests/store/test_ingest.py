@@ -24,7 +24,7 @@ from store_site import (
     wired,
 )
 
-from consumers.arrivals import FUTURE_SECONDS
+from consumers.prediction_times import FUTURE_SECONDS
 from service.demo.servers import EmbeddedRedis
 from service.domain.errors import FlushRefused, TooManyBadMessages, Unavailable
 from service.domain.messages import LABEL_TYPE, PREDICTION_TYPE
@@ -425,7 +425,7 @@ def test_models_that_could_not_all_be_stored_are_stored_later(
     assert (count(site), count(site, "n")) == (1, 1)
 
 
-def test_a_flood_of_bad_messages_stops_the_consumer_before_anything_is_discarded(
+def test_too_many_bad_messages_pause_the_consumer_before_anything_is_discarded(
     connection: Connection,
 ) -> None:
     site = Site(connection, MODELS, pause_window=10)
@@ -433,16 +433,16 @@ def test_a_flood_of_bad_messages_stops_the_consumer_before_anything_is_discarded
     step.assign(0, 0)
     step.process(0, [record(i, message(i)) for i in range(4)], NOW)
     step.flush(0, NOW)
-    flood = [record(4 + i, b"{") for i in range(6)]
+    too_many = [record(4 + i, b"{") for i in range(6)]
     for _ in range(2):
         with pytest.raises(TooManyBadMessages):
-            step.process(0, flood, NOW)
+            step.process(0, too_many, NOW)
     assert site.letters.kept == []
     step.flush(0, NOW + 100)
     assert site.facts("m").offsets == {0: 4}
 
 
-def test_waiting_for_a_server_does_not_turn_a_few_bad_messages_into_a_flood(connection: Connection) -> None:
+def test_retries_while_a_server_is_unavailable_count_bad_messages_once(connection: Connection) -> None:
     site = Site(connection, MODELS, pause_window=50)
     step = site.prediction_step()
     step.assign(0, 0)
@@ -650,7 +650,7 @@ def test_labels_after_a_lost_reply_are_read_again_and_then_go_on(
     assert len(outcomes(asked)) == 2
 
 
-def test_a_flood_of_bad_labels_stops_the_consumer_before_anything_is_discarded(
+def test_too_many_bad_labels_pause_the_consumer_before_anything_is_discarded(
     connection: Connection,
 ) -> None:
     site = Site(connection, MODELS, pause_window=10)
@@ -662,7 +662,7 @@ def test_a_flood_of_bad_labels_stops_the_consumer_before_anything_is_discarded(
     assert step.flush(0, NOW) == 0
 
 
-def test_waiting_does_not_turn_a_few_bad_labels_into_a_flood(connection: Connection) -> None:
+def test_retries_count_bad_labels_once(connection: Connection) -> None:
     site = Site(connection, MODELS, pause_window=50)
     step = site.label_step()
     step.assign(0, 0)

@@ -29,29 +29,29 @@ def test_bad_messages_pass_up_to_the_ratio() -> None:
     fed(BadMessageLimit(ratio=0.5, window=10), *[(10, 5)] * 100)
 
 
-def test_more_bad_messages_than_the_ratio_are_a_flood() -> None:
+def test_more_bad_messages_than_the_ratio_exceed_the_limit() -> None:
     with pytest.raises(TooManyBadMessages):
         fed(BadMessageLimit(ratio=0.5, window=10), (10, 6))
 
 
-def test_few_bad_messages_at_the_start_are_no_flood_though_there_are_no_others_yet() -> None:
+def test_few_bad_messages_at_the_start_do_not_exceed_the_limit_though_there_are_no_others_yet() -> None:
     fed(BadMessageLimit(ratio=0.5, window=10), *[(1, 1)] * 5)
 
 
-def test_a_flood_at_the_start_is_told_as_soon_as_no_good_message_could_mend_it() -> None:
+def test_the_limit_is_exceeded_at_the_start_as_soon_as_no_good_message_could_change_that() -> None:
     limit = fed(BadMessageLimit(ratio=0.5, window=10), (5, 5))
     with pytest.raises(TooManyBadMessages, match="6 of the last 6 messages"):
         limit.admit(messages=1, bad=1)
 
 
-def test_a_good_message_is_never_a_flood() -> None:
+def test_a_good_message_never_exceeds_the_limit() -> None:
     limit = fed(BadMessageLimit(ratio=0.0, window=10), (10, 0))
     with pytest.raises(TooManyBadMessages):
         limit.admit(messages=1, bad=1)
     limit.admit(messages=1, bad=0)
 
 
-def test_one_record_with_very_many_bad_elements_is_a_flood() -> None:
+def test_one_record_with_very_many_bad_elements_exceeds_the_limit() -> None:
     limit = fed(BadMessageLimit(ratio=0.5, window=1_000), *[(1, 0)] * 1_000)
     with pytest.raises(TooManyBadMessages, match="500000 of the last 501000 messages"):
         limit.admit(messages=500_000, bad=500_000)
@@ -98,7 +98,7 @@ def test_memory_is_bounded_by_the_window_and_what_is_left_of_it_is_less_than_one
         assert limit._messages - (limit._batches[0][0] if limit._batches else 0) < window
 
 
-def test_a_flood_in_many_small_batches_is_seen_like_one_in_a_large_batch() -> None:
+def test_many_small_batches_exceed_the_limit_like_one_large_batch() -> None:
     limit = fed(BadMessageLimit(ratio=0.5, window=100), *[(1, 0)] * 100)
     with pytest.raises(TooManyBadMessages):
         fed(limit, *[(1, 1)] * 60)
@@ -109,7 +109,7 @@ def test_what_lies_behind_the_window_is_forgotten() -> None:
     fed(limit, (5, 4))
 
 
-def test_a_long_good_past_does_not_excuse_a_flood() -> None:
+def test_a_long_good_past_does_not_raise_the_limit() -> None:
     limit = fed(BadMessageLimit(ratio=0.5, window=10), *[(1, 0)] * 10_000)
     with pytest.raises(TooManyBadMessages):
         fed(limit, *[(1, 1)] * 10)

@@ -79,7 +79,7 @@ def test_the_camera_degrades_at_its_time_and_not_before(
     assert history.degraded_at == pytest.approx(1_000.5)
 
 
-def test_a_stalled_producer_skips_what_it_missed_instead_of_sending_a_flood(
+def test_a_stalled_producer_skips_what_it_missed_instead_of_sending_it_all_at_once(
     parts: tuple[World, Classifier], tmp_path: Path
 ) -> None:
     records: list[Record] = []

@@ -183,7 +183,7 @@ def test_it_stays_off_with_another_version_of_the_client(monkeypatch: pytest.Mon
 
 def test_it_stays_off_if_it_reads_otherwise_than_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     client = Client()
-    monkeypatch.setattr(fast_fetch, "take_apart", lambda *_: [])
+    monkeypatch.setattr(fast_fetch, "decode_batch", lambda *_: [])
     assert not use_fast_fetch(client)
     assert not client.is_fast
 

@@ -1,4 +1,4 @@
-"""What the client says of records that it cannot read."""
+"""Errors of the client: records that cannot be read, and truncated logs."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from consumers.polling import Poller
 from service.domain.errors import Unreadable
 
 
-def test_the_bytes_of_a_broken_record_are_not_told() -> None:
+def test_an_error_about_a_corrupt_record_does_not_quote_it() -> None:
     def poll(_: int) -> NoReturn:
         broken = UnicodeDecodeError("utf-8", b"secret\xff", 6, 7, "invalid start byte")
         raise CorruptRecordError(f"Found invalid record structure: {broken!r}")
 
-    with pytest.raises(Unreadable, match="Found invalid record structure; mend") as failure:
+    with pytest.raises(Unreadable, match="Found invalid record structure; repair") as failure:
         Poller(SimpleNamespace(poll=poll), SimpleNamespace()).poll()
     assert "secret" not in str(failure.value)
 
 
-def test_what_was_found_out_of_a_log_before_it_is_read_elsewhere_counts_no_more() -> None:
-    mended, other = TopicPartition("t", 0), TopicPartition("t", 1)
-    forks = {mended: OffsetAndMetadata(0, "", 0), other: OffsetAndMetadata(7, "", 3)}
+def test_a_truncation_found_before_a_seek_is_discarded_for_that_partition() -> None:
+    partition, other = TopicPartition("t", 0), TopicPartition("t", 1)
+    forks = {partition: OffsetAndMetadata(0, "", 0), other: OffsetAndMetadata(7, "", 3)}
     sought: list[tuple[TopicPartition, int]] = []
     noted: list[dict[TopicPartition, int]] = []
 
     def position(tp: TopicPartition, timeout_ms: int) -> NoReturn:
-        assert (tp, timeout_ms) == (mended, 0)
-        assert sought == [(mended, 30)], "what was found out of the offset before is told until then"
+        assert (tp, timeout_ms) == (partition, 0)
+        assert sought == [(partition, 30)], "the position is asked for after the seek"
         raise LogTruncationError(forks)
 
     client = SimpleNamespace(seek=lambda tp, offset: sought.append((tp, offset)), position=position)
-    Poller(client, SimpleNamespace(note_diverged=noted.append)).seek(mended, 30)
+    Poller(client, SimpleNamespace(note_diverged=noted.append)).seek(partition, 30)
     assert noted == [{other: 7}]

@@ -86,7 +86,7 @@ def test_predictions_are_checked_together_as_they_are_one_by_one(texts: list[byt
         refused = together.refused.get(row)
         found = (together.classes[row], together.scores[row]) if refused is None else refused.reason
         assert found == expected
-    spread = dict(zip(together.spread.tolist(), together.probabilities.tolist(), strict=True))
+    spread = dict(zip(together.with_probabilities.tolist(), together.probabilities.tolist(), strict=True))
     for row, prediction in enumerate(parsed):
         if row not in together.refused:
             given_ones = prediction.probabilities

@@ -1,4 +1,4 @@
-"""A flood on a real broker: nothing of it is discarded or stored, and nothing is lost once it is mended."""
+"""The bad message limit on a real broker: a paused consumer discards nothing, and loses nothing."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def deployment(deploy: Deploy) -> Deployment:
     return made
 
 
-def mended(deployment: Deployment) -> None:
+def fix_the_cause(deployment: Deployment) -> None:
     deployment.config.write_text(deployment.config.read_text() + "  newcomer: {classes: [cat, dog, owl]}\n")
 
 
@@ -69,7 +69,9 @@ def allow_everything(deployment: Deployment) -> None:
     deployment.config.write_text(deployment.config.read_text().replace(limits(), limits(1.0)))
 
 
-def test_a_flood_that_begins_in_the_middle_of_a_batch_larger_than_the_window(deployment: Deployment) -> None:
+def test_bad_messages_that_begin_in_the_middle_of_a_batch_larger_than_the_window_pause_the_consumer(
+    deployment: Deployment,
+) -> None:
     send(deployment, *map(prediction, range(300)))
     send(deployment, *map(newcomer, range(300, 800)))
     send(deployment, *map(prediction, range(800, 900)))
@@ -80,29 +82,35 @@ def test_a_flood_that_begins_in_the_middle_of_a_batch_larger_than_the_window(dep
         assert "paused" in body
         assert process.get("/healthz")[0] == 200
         stop(process)
-    # Whatever batches the records came in: what is stored and committed ends before the flood was told, and
+    # Whatever batches the records came in: what is stored and committed ends before the consumer paused, and
     # what was discarded before that is less than a window of it.
     stored = deployment.facts().traffic().offsets.get(0, 0)
     assert committed(deployment) <= stored <= 300 + WINDOW
-    mended(deployment)
+    fix_the_cause(deployment)
     with deployment.process("consume", "predictions") as process:
-        wait_for(lambda: taken(process, "newcomer") == 800 - max(stored, 300), seconds=60, what="the flood")
+        wait_for(
+            lambda: taken(process, "newcomer") == 800 - max(stored, 300),
+            seconds=60,
+            what="the messages of the new model",
+        )
         wait_for(lambda: deployment.predictions_stored() == 400, seconds=60, what="all of the other model")
 
 
-def test_a_flood_right_at_the_start_discards_no_window_of_it(deployment: Deployment) -> None:
+def test_bad_messages_right_at_the_start_are_not_discarded_until_the_window_is_full(
+    deployment: Deployment,
+) -> None:
     send(deployment, *map(newcomer, range(WINDOW - 10)))
     with deployment.process("consume", "predictions") as process:
         wait_for(lambda: paused(process), seconds=60, what="too many bad messages")
         stop(process)
     stored = deployment.facts().traffic().offsets.get(0, 0)
     assert committed(deployment) <= stored <= WINDOW // 2
-    mended(deployment)
+    fix_the_cause(deployment)
     with deployment.process("consume", "predictions") as process:
         wait_for(lambda: taken(process, "newcomer") == WINDOW - 10 - stored, seconds=60, what="the rest")
 
 
-def test_a_flood_in_one_partition_stops_the_others_and_they_lose_nothing(deployment: Deployment) -> None:
+def test_bad_messages_in_one_partition_pause_the_others_which_lose_nothing(deployment: Deployment) -> None:
     with deployment.process("consume", "predictions") as process:
         wait_for(process.ready, seconds=60, what="ready")
         send(deployment, *map(prediction, range(50)), partition=0)
@@ -113,13 +121,13 @@ def test_a_flood_in_one_partition_stops_the_others_and_they_lose_nothing(deploym
         stop(process)
     discarded = deployment.facts().traffic().offsets.get(1, 0)
     assert discarded <= WINDOW
-    mended(deployment)
+    fix_the_cause(deployment)
     with deployment.process("consume", "predictions") as process:
         wait_for(lambda: deployment.predictions_stored() == 150, seconds=60, what="150 stored")
         wait_for(lambda: taken(process, "newcomer") == 500 - discarded, seconds=60, what="the rest")
 
 
-def test_one_record_with_thousands_of_bad_elements_is_a_flood_and_is_discarded_only_if_that_is_allowed(
+def test_one_record_with_thousands_of_bad_elements_pauses_the_consumer_unless_the_limit_allows_it(
     deployment: Deployment,
 ) -> None:
     send(deployment, prediction(0), ["no prediction" * 5] * 3_000, prediction(1))
@@ -139,7 +147,7 @@ def test_one_record_with_thousands_of_bad_elements_is_a_flood_and_is_discarded_o
     )
 
 
-def test_a_flood_of_labels_stops_their_consumer_and_is_read_again_after_the_restart(
+def test_bad_labels_pause_their_consumer_and_are_read_again_after_the_restart(
     deployment: Deployment,
 ) -> None:
     label = {"request_id": "r", "item_id": "a", "true_class": "cat"}
@@ -148,7 +156,7 @@ def test_a_flood_of_labels_stops_their_consumer_and_is_read_again_after_the_rest
         wait_for(lambda: paused(process, "labels"), seconds=60, what="too many bad messages")
         stop(process)
     assert committed(deployment, kind="labels") <= WINDOW // 2
-    mended(deployment)
+    fix_the_cause(deployment)
     allow_everything(deployment)
     with deployment.process("consume", "labels"):
         # The model is known now, and the requests are not: each label gets its new reason, and none is lost.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumers.arrivals import FUTURE_SECONDS, arrival_times
+from consumers.prediction_times import FUTURE_SECONDS, arrival_times
 
 NOW = 1_800_000_000.0
 YEAR = 365 * 86_400.0

@@ -1,4 +1,4 @@
-"""Labels and a flood: what is not applied, what is, and what that does to nobody."""
+"""The bad message limit of labels: which labels of a batch that exceeds it are applied."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MODELS = {"m": {"classes": ["cat", "dog", "owl"], "assessments": {"ask": {"budge
 
 @pytest.fixture
 def site(connection: Connection) -> Site:
-    """Requests for a and b are in flight; more than five bad messages of the last ten are a flood."""
+    """Requests for a and b are in flight; more than five bad messages of the last ten exceed the limit."""
     made = Site(connection, MODELS, pause_window=10)
     made.take_in([record(i, message(item)) for i, item in enumerate("ab")])
     issue(made, draws_of(made))
@@ -35,7 +35,7 @@ def answered(site: Site) -> list[str]:
     return [entry.fact.request_id for entry in outcomes(site)]
 
 
-def test_nothing_of_a_batch_that_is_a_flood_is_applied(site: Site) -> None:
+def test_nothing_of_a_batch_that_exceeds_the_limit_is_applied(site: Site) -> None:
     step = site.label_step()
     step.assign(0, 0)
     batch = [label(0), *[record(1 + i, b"{") for i in range(6)], label(7, "b")]
@@ -48,7 +48,7 @@ def test_nothing_of_a_batch_that_is_a_flood_is_applied(site: Site) -> None:
     assert site.label_step().assign(0, 0) == 0
 
 
-def test_labels_among_a_flood_that_redis_alone_can_tell_are_applied_once(site: Site) -> None:
+def test_labels_among_bad_ones_that_only_redis_can_refuse_are_applied_once(site: Site) -> None:
     step = site.label_step()
     step.assign(0, 0)
     batch = [label(0), *[label(1 + i, "z") for i in range(6)], label(7, "b")]
@@ -56,14 +56,14 @@ def test_labels_among_a_flood_that_redis_alone_can_tell_are_applied_once(site: S
         step.process(0, batch, NOW)
     assert site.letters.kept == []
     assert step.flush(0, NOW) == 0
-    # Whoever asked for z's is found, and the flood is over: read again, what was applied is recognised.
-    mended = Site(site.connection, MODELS, pause_window=1_000)
-    again = mended.label_step()
+    # The sender is fixed and the limit raised: when the batch is read again, duplicates are recognised.
+    fixed = Site(site.connection, MODELS, pause_window=1_000)
+    again = fixed.label_step()
     assert again.assign(0, 0) == 0
     again.process(0, batch, NOW)
     assert again.flush(0, NOW) == 8
     assert answered(site) == ["r-a", "r-b"]
-    assert mended.letters.reasons == ["unknown_request"] * 6
+    assert fixed.letters.reasons == ["unknown_request"] * 6
 
 
 def test_a_batch_that_grows_while_it_waits_counts_what_was_admitted_once(site: Site) -> None:

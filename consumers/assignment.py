@@ -1,0 +1,139 @@
+"""The partitions of one topic that Kafka assigns to this process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from queue import SimpleQueue
+from typing import Any, Literal
+
+from kafka import TopicPartition
+
+from consumers.continuity import Continuity, Progress
+from consumers.polling import Poller
+from consumers.step import Step
+from service.kafka.membership import Membership
+from service.kafka.topic_metadata import TopicLog
+from service.telemetry.instruments import PipelineMetrics
+
+log = logging.getLogger(__name__)
+
+
+class Rebalances(Membership):
+    """Queues rebalances for the loop; runs on the client's I/O thread, which must not block.
+
+    Attributes:
+        events: `revoked` or `assigned`, and the partitions.
+    """
+
+    def __init__(self, consumer: Any) -> None:
+        super().__init__(consumer)
+        self.events: SimpleQueue[tuple[str, frozenset[TopicPartition]]] = SimpleQueue()
+
+    def on_partitions_revoked(self, revoked: Any) -> None:
+        """Queue the revocation, and rejoin."""
+        super().on_partitions_revoked(revoked)
+        self.events.put(("revoked", frozenset(revoked)))
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        """Queue the assignment; nothing is read until the loop has started the partitions."""
+        for tp in assigned:
+            self._consumer.seek(tp, 0)  # else the client would fetch the offset committed to Kafka
+            self._consumer.pause(tp)
+        self.events.put(("assigned", frozenset(assigned)))
+
+    def on_partitions_lost(self, lost: Any) -> None:
+        """Queue the loss as a revocation: the group went on without this client."""
+        self.events.put(("revoked", frozenset(lost)))
+
+
+class Assignment:
+    """Takes over and gives up partitions as rebalances say.
+
+    Attributes:
+        pending: assigned partitions that are not read yet.
+        owned: partitions that are read.
+        unprocessed: records of owned partitions that were polled, and not processed yet.
+        unflushed: how many records of each partition were processed since its last flush.
+        has_joined: whether the group has ever assigned something to this client.
+    """
+
+    def __init__(
+        self,
+        rebalances: Rebalances,
+        step: Step,
+        *,
+        topic: str,
+        topic_log: TopicLog,
+        continuity: Continuity,
+        poller: Poller,
+        progress: Progress,
+        metrics: PipelineMetrics,
+        start: Literal["earliest", "latest"],
+    ) -> None:
+        self.pending: set[TopicPartition] = set()
+        self.owned: set[TopicPartition] = set()
+        self.unprocessed: dict[TopicPartition, Sequence[Any]] = {}
+        self.unflushed: dict[TopicPartition, int] = {}
+        self.has_joined = False
+        self._rebalances = rebalances
+        self._step = step
+        self._topic = topic
+        self._log = topic_log
+        self._continuity = continuity
+        self._poller = poller
+        self._progress = progress
+        self._metrics = metrics
+        self._start = start
+
+    def handle_rebalances(self) -> None:
+        """Apply the rebalances that came since the last call."""
+        while not self._rebalances.events.empty():
+            event, partitions = self._rebalances.events.get()
+            for tp in partitions:
+                self.release(tp)
+                if event == "assigned":
+                    self.pending.add(tp)
+            self.has_joined = self.has_joined or event == "assigned"
+
+    def release(self, tp: TopicPartition) -> None:
+        """Drop what is in memory of a partition."""
+        self.pending.discard(tp)
+        self.owned.discard(tp)
+        self.unprocessed.pop(tp, None)
+        self.unflushed.pop(tp, None)
+        self._continuity.forget(tp)
+        self._step.revoke(tp.partition)
+        self._metrics.partition_lost(self._step.topic_kind, tp.partition)
+
+    def restart(self, tp: TopicPartition) -> None:
+        """Drop what is in memory of a partition, and read it again from its stored offset."""
+        self.release(tp)
+        self.pending.add(tp)
+
+    def start_pending(self) -> None:
+        """Load pending partitions and seek to their stored offsets, or to the log start if that is later.
+
+        Raises:
+            Unavailable: Redis or Kafka does not answer; partitions not yet started stay pending.
+        """
+        self._log.refresh()
+        for tp in sorted(self.pending):
+            first = self._log.first_offset(tp)
+            default = first if self._reads_from_beginning(tp) else self._log.end_offset(tp)
+            self._continuity.bind_topic(tp, first)
+            stored = self._step.assign(tp.partition, default)
+            self._continuity.report_lost(tp, stored=stored, first_offset=first)
+            self._step.advance(tp.partition, first)
+            offset = max(stored, first)
+            self._poller.seek(tp, offset)
+            self.pending.discard(tp)
+            self.owned.add(tp)
+            extra = {"topic": self._topic, "partition": tp.partition, "offset": offset}
+            log.info("partition assigned", extra=extra)
+
+    def _reads_from_beginning(self, tp: TopicPartition) -> bool:
+        """Whether a partition without a stored offset is read from its beginning; added ones always are."""
+        if self._start == "earliest":
+            return True
+        return self._progress.added_later(tp.partition, self._log.partition_count())
