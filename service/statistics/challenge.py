@@ -135,8 +135,7 @@ class ChallengeBeliefs:
         if margin < 0:
             raise ValueError("a margin is 0 or more")
         none = np.ones(self.disagreement.shape)
-        needed: Floats = np.divide(margin, self.disagreement, out=none, where=self.disagreement > margin)
-        return needed
+        return np.divide(margin, self.disagreement, out=none, where=self.disagreement > margin)
 
     def _exceeds(self, more: Floats, less: Floats, margin: float) -> Floats:
         """P(theta_more - theta_less > t): by quadrature over their sum, given which they divide it as a Beta.

@@ -189,8 +189,7 @@ class _Places:
         # So few labels since would say little, and say it loudly.
         few = (self.ages < FEWEST) & (np.arange(count) != self.first[:, None])
         places[few] = -np.inf
-        shares: Floats = special.softmax(places, axis=1)
-        return shares
+        return special.softmax(places, axis=1)
 
     def kept(self, last: Floats) -> tuple[Indices, Indices, Floats]:
         """Of every label: its group, its number in it, and what is kept [n].

@@ -300,12 +300,10 @@ def log_rising(start: Floats, count: Floats) -> Floats:
     is that of the correct ones from alpha on and of the wrong ones from beta on, less that of all from
     alpha + beta on: seven times faster than by beta functions, and nothing where there are no labels.
     """
-    rising: Floats = special.gammaln(start + count) - special.gammaln(start)
-    return rising
+    return special.gammaln(start + count) - special.gammaln(start)
 
 
 def _log_t(values: Floats, scale: Floats | float, freedom: float) -> Floats:
     """Log density of a t distribution, but for a constant."""
     scaled = values / scale
-    density: Floats = -(freedom + 1) / 2 * np.log1p(scaled**2 / freedom) - np.log(scale)
-    return density
+    return -(freedom + 1) / 2 * np.log1p(scaled**2 / freedom) - np.log(scale)

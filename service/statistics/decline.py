@@ -52,8 +52,7 @@ def log_e_declined(
         too_low = against > decline
         low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
     # Where the two cross neither is more than the least mean, and their sum no less: so the greater is told.
-    greater: Floats = np.maximum(*_weighted(s, f, s0, f0, low))
-    return greater
+    return np.maximum(*_weighted(s, f, s0, f0, low))
 
 
 def _weighted(s: Floats, f: Floats, s0: Floats, f0: Floats, reference: Floats) -> tuple[Floats, Floats]:

@@ -120,15 +120,13 @@ def log_wealth_of_bets(log_sums: Floats, labels: Floats) -> Floats:
 
 def _log_unstaked(labels: Floats) -> Floats:
     """Logarithm of the share of the stake that is left after so many labels, of any shape."""
-    left: Floats = -_DECAY * np.log1p(labels / _EVEN_LABELS)
-    return left
+    return -_DECAY * np.log1p(labels / _EVEN_LABELS)
 
 
 def _log_stakes(labels: Floats) -> Floats:
     """Logarithm of the share that is staked on the next label, after so many labels, of any shape."""
     left = _log_unstaked(labels)
-    staked: Floats = left + np.log(-np.expm1(_log_unstaked(labels + 1) - left))
-    return staked
+    return left + np.log(-np.expm1(_log_unstaked(labels + 1) - left))
 
 
 def change_point(correct: Flags, accuracy: float, mass: float) -> ChangePoint:
@@ -160,8 +158,7 @@ def change_point(correct: Flags, accuracy: float, mass: float) -> ChangePoint:
 def _log_ratios(correct: Flags, accuracy: float) -> Floats:
     """Of every label, of every decline against none [n, K]."""
     right, wrong = _log_ratios_of_groups(np.array([accuracy]))
-    ratios: Floats = np.where(correct[:, None], right, wrong)
-    return ratios
+    return np.where(correct[:, None], right, wrong)
 
 
 def _log_ratios_of_groups(accuracy: Floats) -> tuple[Floats, Floats]:

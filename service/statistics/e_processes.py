@@ -63,8 +63,7 @@ def log_e_below(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
     s, f, p = _checked(correct, wrong, accuracy)
     centre = np.maximum(special.expit(special.logit(p) - np.log(_MORE_ERRORS)), p - _MOST_FALLEN)
     a, b = _STRENGTH * centre, _STRENGTH * (1 - centre)
-    evidence: Floats = _log_integral(a + s, b + f, p) - _log_integral(a, b, p) - _log_power(s, f, p)
-    return evidence
+    return _log_integral(a + s, b + f, p) - _log_integral(a, b, p) - _log_power(s, f, p)
 
 
 def log_e_is_not(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
@@ -82,8 +81,7 @@ def log_e_is_not(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
     """
     s, f, p = _checked(correct, wrong, accuracy)
     mixture = special.betaln(_JEFFREYS + s, _JEFFREYS + f) - special.betaln(_JEFFREYS, _JEFFREYS)
-    evidence: Floats = mixture - _log_power(s, f, p)
-    return evidence
+    return mixture - _log_power(s, f, p)
 
 
 def confidence_sequence(correct: Floats, wrong: Floats, mass: Floats | float) -> tuple[Floats, Floats]:
@@ -148,8 +146,7 @@ def discoveries(log_evidence: Floats, false_share: float, log_weights: Floats | 
     ranks = np.arange(1, len(weighted) + 1)
     enough = np.flatnonzero(descending >= -np.log(false_share * ranks))
     least = descending[enough[-1]] if len(enough) else np.inf
-    taken: Flags = weighted >= least
-    return taken
+    return weighted >= least
 
 
 def log_arrival_weights(numbers: Indices) -> Floats:
@@ -164,8 +161,7 @@ def log_arrival_weights(numbers: Indices) -> Floats:
     """
     before = -_ARRIVAL_DECAY * np.log1p((numbers - 1) / _EVEN_ARRIVALS)
     after = -_ARRIVAL_DECAY * np.log1p(numbers / _EVEN_ARRIVALS)
-    weights: Floats = before + np.log(-np.expm1(after - before))
-    return weights
+    return before + np.log(-np.expm1(after - before))
 
 
 def _checked(correct: Floats, wrong: Floats, accuracy: Floats) -> tuple[Floats, Floats, Floats]:
@@ -178,8 +174,7 @@ def _checked(correct: Floats, wrong: Floats, accuracy: Floats) -> tuple[Floats, 
 
 
 def _log_power(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
-    power: Floats = correct * np.log(accuracy) + wrong * np.log1p(-accuracy)
-    return power
+    return correct * np.log(accuracy) + wrong * np.log1p(-accuracy)
 
 
 def _log_integral(alpha: Floats, beta: Floats, end: Floats) -> Floats:
@@ -201,5 +196,4 @@ def _log_tail(alpha: Floats, beta: Floats, end: Floats) -> Floats:
         total = total + term
         if np.all(term < _CONVERGED * total):
             break
-    tail: Floats = alpha * np.log(end) + beta * np.log1p(-end) - np.log(alpha) + np.log(total)
-    return tail
+    return alpha * np.log(end) + beta * np.log1p(-end) - np.log(alpha) + np.log(total)

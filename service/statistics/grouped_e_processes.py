@@ -167,8 +167,7 @@ class GroupEvidence:
     @property
     def is_closed(self) -> Flags:
         """Whether the reference is complete, as labels have been compared with it [G]."""
-        closed: Flags = (self.now_labels > 0) & ~np.isnan(self.baseline)
-        return closed
+        return (self.now_labels > 0) & ~np.isnan(self.baseline)
 
 
 def assess_evidence(
@@ -281,5 +280,4 @@ def baselines(
         lower, _ = confidence_sequence(correct, wrong, 1 - alpha)
     if threshold is not None:
         lower = np.where(correct >= threshold * (correct + wrong), np.maximum(lower, threshold), lower)
-    told: Floats = np.where(correct + wrong > 0, np.clip(lower, _NEAR_END, 1 - _NEAR_END), np.nan)
-    return told
+    return np.where(correct + wrong > 0, np.clip(lower, _NEAR_END, 1 - _NEAR_END), np.nan)

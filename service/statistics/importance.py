@@ -299,5 +299,4 @@ def _walk(density: LogDensity, starts: Floats, rng: np.random.Generator) -> Floa
             values[moved] = np.where(accepted, new, values[moved])
         if step >= _WALKER_STEPS // 2:
             places.append(walkers.copy())
-    kept: Floats = rng.permutation(np.concatenate(places))[:count]
-    return kept
+    return rng.permutation(np.concatenate(places))[:count]

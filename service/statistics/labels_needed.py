@@ -39,5 +39,4 @@ def labels_to_verdict(
     root = (needed + np.sqrt(np.maximum(discriminant, 0.0))) / (2 * distance)
     more = np.where(discriminant > 0, np.maximum(root**2 - size, 0.0), 0.0)
     known = (below >= confidence) | (below <= 1 - confidence)
-    wanted: Floats = np.where(known, 0.0, np.maximum(np.median(more, axis=0), 1.0))
-    return wanted
+    return np.where(known, 0.0, np.maximum(np.median(more, axis=0), 1.0))

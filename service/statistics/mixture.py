@@ -84,8 +84,7 @@ class BetaMixture:
 
     def _mixed(self, values: Floats) -> Floats:
         """Weighted mean over the components."""
-        mixed: Floats = (self.weights[..., None, :] @ values)[..., 0, :]
-        return mixed
+        return (self.weights[..., None, :] @ values)[..., 0, :]
 
     def _columns(self) -> tuple[Floats, Floats, Floats]:
         """Weights, alpha and beta, a column for every group of every run [J, ... * G]."""

@@ -29,8 +29,7 @@ def own_share(*, labels: Floats, mean: Floats, variance: Floats) -> Floats:
         variance: of the same [G].
     """
     alpha, beta = betas.matching(mean, variance)
-    share: Floats = labels / np.maximum(labels, alpha + beta)
-    return share
+    return labels / np.maximum(labels, alpha + beta)
 
 
 def own_rate(*, labels: Floats, correct: Floats) -> Floats:

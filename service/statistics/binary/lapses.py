@@ -64,5 +64,4 @@ def lapsing_below(lapses: Floats, prevalence: Floats) -> Floats:
         prevalence: share of the positive items among all [...].
     """
     odds = np.minimum(prevalence / np.maximum(1 - prevalence, _MOST_ODDS), _MOST_ODDS)
-    below: Floats = lapses[..., 0] * odds
-    return below
+    return lapses[..., 0] * odds

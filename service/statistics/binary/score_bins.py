@@ -130,8 +130,7 @@ class ScoreBins:
 
     def _joined(self, starts: Ints) -> ScoreBins:
         def sums(values: Floats) -> Floats:
-            joined: Floats = np.add.reduceat(values, starts)
-            return joined
+            return np.add.reduceat(values, starts)
 
         counts = sums(self.counts)
         scores = sums(self.counts * self.scores) / counts

@@ -239,8 +239,7 @@ def _drawn(
 def _log_odds(bins: ScoreBins, pair: _Pair, parameters: Floats) -> Floats:
     """That an item of a bin is positive [S, B]."""
     negative, positive = ScoreMixture(bins, *pair).parts(parameters)
-    odds: Floats = np.log(positive) - np.log(negative)
-    return odds
+    return np.log(positive) - np.log(negative)
 
 
 def _evidence(mixture: ScoreMixture, splits: Sequence[float]) -> float:
