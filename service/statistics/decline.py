@@ -1,10 +1,9 @@
-"""Has a group become less accurate than it was? Evidence against a reference that is itself known by labels.
+"""Anytime-valid evidence that a group is less accurate than in a reference, itself known only by labels.
 
-Whether the accuracy is below a *known* one is told by `log_e_below`. That of a reference is not known. Let r
-be what it truly is: one e-process speaks against r, by the reference's labels, and another one against "now
-it is r or more". A weighted mean of both is an e-process too, and so the least of these means over all r
-is no more than the one at the true r: an e-process for "it is as accurate as the reference", whatever that
-is.
+`log_e_below` tests against a *known* accuracy. That of a reference is unknown. Let r be its true value: one
+e-process tests r by the reference's labels, another tests "the accuracy now is r or more". A weighted mean of
+both is an e-process too, and the minimum of these means over all r is no more than the one at the true r: an
+e-process for "it is as accurate as the reference", whatever that is.
 """
 
 from __future__ import annotations
@@ -16,9 +15,7 @@ import numpy as np
 from service.domain.arrays import Floats
 from service.statistics.e_processes import log_e_below, log_e_is_not
 
-_OF_REFERENCE: Final = 0.2
-"""Weight of the evidence against what the reference is taken for."""
-
+_OF_REFERENCE: Final = 0.2  # weight of the evidence against r
 _BISECTIONS: Final = 40
 _NEAR_END: Final = 1e-9
 
@@ -26,15 +23,10 @@ _NEAR_END: Final = 1e-9
 def log_e_declined(
     correct: Floats, wrong: Floats, reference_correct: Floats, reference_wrong: Floats
 ) -> Floats:
-    """Logarithm of the evidence that a group is less accurate than it was in the reference.
+    """Log e-value against "the accuracy is no lower than in the reference".
 
-    Valid while either sample grows. Of a long reference it is nearly that of a known accuracy.
-
-    Args:
-        correct: labels that say so, of any shape.
-        wrong: those that say otherwise.
-        reference_correct: likewise, of the reference.
-        reference_wrong: likewise.
+    Valid while either sample grows. With a long reference it is nearly that against a known accuracy. Counts
+    of correct and wrong labels, now and in the reference, may be of any shape.
 
     Raises:
         ValueError: a count is negative.
@@ -56,7 +48,7 @@ def log_e_declined(
 
 
 def _weighted(s: Floats, f: Floats, s0: Floats, f0: Floats, reference: Floats) -> tuple[Floats, Floats]:
-    """Weighted evidence, as logarithms: against a reference accuracy, and that it is now less than that."""
+    """Weighted log e-values against a reference accuracy, and against "the accuracy now is that or more"."""
     return (
         np.log(_OF_REFERENCE) + log_e_is_not(s0, f0, reference),
         np.log1p(-_OF_REFERENCE) + log_e_below(s, f, reference),

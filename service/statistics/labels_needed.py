@@ -1,4 +1,4 @@
-"""How many more labels until it is known on which side of a threshold an accuracy lies."""
+"""How many more labels until it is decided on which side of a threshold an accuracy is."""
 
 from __future__ import annotations
 
@@ -8,27 +8,26 @@ from scipy import special
 from service.domain.arrays import Floats
 
 _NODES = special.ndtri((np.arange(31) + 0.5) / 31)
-_MARGIN = 1e-4
-"""Accuracies are taken to be so far from 0 and 1 at least, where a normal approximation says nothing."""
+_MARGIN = 1e-4  # accuracies are clipped to be this far from 0 and 1, where the normal approximation fails
 
 
 def labels_to_verdict(
     *, mean: Floats, variance: Floats, below: Floats, threshold: float, confidence: float
 ) -> Floats:
-    """Labels that every group still needs [G], in the median of what is believed; 0 once it is known.
+    """Labels that every group still needs [G], in the median over its posterior; 0 once it is decided.
 
-    A posterior of mean m and variance v is as good as n0 = m (1 - m) / v - 1 labels. Were theta true, then
-    after n more its mean would be expected at (n0 m + n theta) / (n0 + n), with a standard deviation of
-    about s / sqrt(n0 + n), s^2 = theta (1 - theta). It is known when the mean is z_c of these away from the
-    threshold t: with d = |theta - t| and a = (m - t) sign(theta - t), the larger root x of
-    d x^2 - z_c s x + n0 (a - d) = 0 gives n = x^2 - n0. The median is over the normal quantiles of theta.
+    A posterior of mean m and variance v is worth n0 = m (1 - m) / v - 1 labels. If theta were true, its mean
+    after n more would be expected at (n0 m + n theta) / (n0 + n), with a standard deviation of about s /
+    sqrt(n0 + n), s^2 = theta (1 - theta). It is decided when the mean is z_c of these away from the threshold
+    t: with d = |theta - t| and a = (m - t) sign(theta - t), the larger root x of d x^2 - z_c s x + n0 (a - d)
+    = 0 gives n = x^2 - n0. The median is over the normal quantiles of theta.
 
     Args:
-        mean: of accuracy [G].
-        variance: of accuracy [G].
+        mean: posterior mean of the accuracy [G].
+        variance: of the same [G].
         below: probability that the accuracy is below the threshold [G].
         threshold: t.
-        confidence: c, the probability that is asked for, over 1/2.
+        confidence: c, the required probability, above 1/2.
     """
     size = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-12) - 1, 0.0)
     theta = np.clip(mean + _NODES[:, None] * np.sqrt(variance), _MARGIN, 1 - _MARGIN)
