@@ -29,7 +29,8 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import believed_groupings
 from service.monitoring.traffic_history import TrafficHistory
 from service.statistics.policies import POLICIES, Situation
-from service.statistics.tasks import TASKS, Question
+from service.statistics.questions import Question
+from service.statistics.tasks import TASKS
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 

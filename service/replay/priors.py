@@ -13,7 +13,7 @@ from service.statistics.bin_beliefs import BinBeliefs, LearnedBins
 from service.statistics.confusion_beliefs import ConfusionBeliefs, LearnedConfusion
 from service.statistics.curves import LearnedCurve
 from service.statistics.priors import FIXED_PRIORS
-from service.statistics.tasks import Kind
+from service.statistics.questions import Kind
 
 
 def beliefs_before(prior: str, kind: Kind, pool: Pool, runs: int) -> Any:

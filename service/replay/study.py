@@ -27,7 +27,8 @@ from service.replay.pool import Pool
 from service.replay.priors import beliefs_before
 from service.statistics.bin_beliefs import BinBeliefs
 from service.statistics.priors import FIXED_PRIORS
-from service.statistics.tasks import TASKS, Question, Task
+from service.statistics.questions import Question, Task
+from service.statistics.tasks import TASKS
 
 RUNS_AT_ONCE = 100
 """Runs of one batch: enough that numpy's overhead is shared, few enough that arrays stay in the cache."""

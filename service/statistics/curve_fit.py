@@ -1,4 +1,4 @@
-"""What a fit of the learned prior says of groups, of all traffic and of cells."""
+"""A fit of the learned prior: its posterior of groups, of all traffic and of cells."""
 
 from __future__ import annotations
 
@@ -11,45 +11,31 @@ from service.statistics import beta as betas
 from service.statistics.laplace import Cells, Curvature, Modes, expit
 from service.statistics.mixture import BetaMixture
 
+# centres m are clipped to be this far from 0 and 1, where Beta(N0 m, N0 (1 - m)) is improper
 CENTRE_MARGIN = 1e-7
-"""Centres m are kept this far from 0 and 1, where Beta(N0 m, N0 (1 - m)) would not exist."""
-
-
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
 POINTS = tuple(zip(_NODES.tolist(), (_WEIGHTS / _WEIGHTS.sum()).tolist(), strict=True))
-"""Points that stand for a normal distribution, in standard deviations, with their weights."""
+"""Gauss-Hermite points of a standard normal, with their weights."""
 
 
 @dataclass(frozen=True)
 class CurveFit:
-    """Beliefs about the cells of one grouping, for R runs and J grid points.
+    """Posterior of the cells of one grouping, for R runs and J grid points."""
 
-    Attributes:
-        cells: what traffic says.
-        weights: of the grid points [R, J].
-        strengths: N0 of the grid points [J].
-        centres: posterior mean of eta [R, J, G, B].
-        deviations: its standard deviation [R, J, G, B].
-        labels: effective numbers of labels [R, G, B].
-        correct: effective numbers of correct ones [R, G, B].
-        modes: for a warm start of the next fit.
-        curvature: of the posterior at the modes.
-    """
-
-    cells: Cells
-    weights: Floats
-    strengths: Floats
-    centres: Floats
-    deviations: Floats
-    labels: Floats
-    correct: Floats
-    modes: Modes
-    curvature: Curvature
+    cells: Cells  # scores and traffic
+    weights: Floats  # of the grid points [R, J]
+    strengths: Floats  # N0 of the grid points [J]
+    centres: Floats  # posterior mean of eta [R, J, G, B]
+    deviations: Floats  # its standard deviation [R, J, G, B]
+    labels: Floats  # effective numbers of labels [R, G, B]
+    correct: Floats  # effective numbers of correct ones [R, G, B]
+    modes: Modes  # where the next fit may start
+    curvature: Curvature  # of the log posterior at the modes
 
     def groups(self) -> BetaMixture:
-        """Beliefs about the accuracy of every group, sum_b p_gb theta_gb [R, J, G]: Betas of its moments.
+        """Posterior of the accuracy of every group, sum_b p_gb theta_gb [R, J, G], as Betas of its moments.
 
-        Within a group, eta of all cells is taken to go up and down together.
+        Within a group, eta of all cells is taken to be perfectly correlated.
         """
         first, second, within = (np.zeros(self.modes.offsets.shape) for _ in range(3))
         shares, squares = self.cells.shares, self.cells.shares**2
@@ -64,10 +50,10 @@ class CurveFit:
         return BetaMixture(self.weights, *betas.matching(first, np.maximum(second - first**2, 0.0) + within))
 
     def overall(self) -> BetaMixture:
-        """Beliefs about the accuracy over all traffic [R, J, 1]: Betas of its moments.
+        """Posterior of the accuracy over all traffic [R, J, 1], as Betas of its moments.
 
-        Groups go up and down together with the coefficients, but not wholly: their covariance is that of the
-        delta method, stretched by as much as the delta method misses of cells that all move together.
+        Groups are correlated through the coefficients, but not perfectly: their covariance is that of the
+        delta method, scaled by as much as the delta method underestimates that of perfectly correlated cells.
         """
         shares = self.cells.group_shares[:, None] * self.cells.shares
         first, second, within = (np.zeros(self.weights.shape) for _ in range(3))
@@ -87,7 +73,7 @@ class CurveFit:
         return BetaMixture(self.weights, alpha[:, :, None], beta[:, :, None])
 
     def bins(self) -> BetaMixture:
-        """Beliefs about every cell [R, J * Q, G * B]: for every grid point, Q points of eta.
+        """Posterior of every cell [R, J * Q, G * B]: for every grid point, Q points of eta.
 
         Given the component, cells are independent Betas.
         """
@@ -123,7 +109,7 @@ class CurveFit:
         return self._strengths + self.labels[:, None]
 
     def _prior_means(self, point: float) -> Floats:
-        """M of every cell, with eta so many deviations from its mean."""
+        """The centre m of every cell, with eta this many deviations from its mean."""
         means = expit(self.centres + point * self.deviations)
         return np.clip(means, CENTRE_MARGIN, 1 - CENTRE_MARGIN, out=means)
 
