@@ -1,13 +1,12 @@
-"""Evidence that stays honest however often one looks: e-processes, and what is concluded from many of them.
+"""E-processes of an accuracy, confidence sequences, and multiple testing with e-values.
 
-An e-process is 1 on average at the most, at whatever moment one stops to look, as long as what it speaks
-against is true. So with a probability of 1 - alpha it never reaches 1 / alpha, in all the time there is
-(Ville's inequality; Howard, Ramdas, McAuliffe and Sekhon, Annals of Statistics 2021; Ramdas, Gruenwald, Vovk
-and Shafer, Statistical Science 2023). Evidence is told as a logarithm, as it soon is huge.
+An e-process has expectation at most 1 at every stopping time, as long as its null hypothesis is true. So with
+probability 1 - alpha it never reaches 1 / alpha (Ville's inequality; Howard, Ramdas, McAuliffe and Sekhon,
+Annals of Statistics 2021; Ramdas, Gruenwald, Vovk and Shafer, Statistical Science 2023). E-values are kept as
+logarithms.
 
-Labels may be asked adaptively: which group is asked next may depend on everything that is known, as long as
-the items of one group are drawn evenly, and their labels taken in any order that does not depend on what the
-labels say.
+Labels may be requested adaptively: which group is asked next may depend on all data, as long as the items of
+one group are drawn evenly, and their labels processed in an order that does not depend on their outcomes.
 """
 
 from __future__ import annotations
@@ -19,18 +18,11 @@ from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices
 
-_STRENGTH: Final = 36.0
-"""As many labels the accuracy that is expected after a decline counts."""
-
-_MORE_ERRORS: Final = 2.8
-"""By so much the odds of an error are expected to grow in a decline: from 0.92 to 0.80."""
-
+_STRENGTH: Final = 36.0  # pseudo-labels of the accuracy that is expected after a decline
+_MORE_ERRORS: Final = 2.8  # expected factor of the odds of an error in a decline: from 0.92 to 0.80
+# largest expected fall of the accuracy, where few points are many times the odds of an error
 _MOST_FALLEN: Final = 0.12
-"""And by no more the accuracy is expected to fall, where few points are many times the odds of an error."""
-
-_EVEN_ARRIVALS: Final = 2.0
-"""About so many of the first hypotheses have nearly the same weight."""
-
+_EVEN_ARRIVALS: Final = 2.0  # about this many first hypotheses have nearly the same weight
 _ARRIVAL_DECAY: Final = 0.5
 
 _JEFFREYS: Final = 0.5
@@ -41,21 +33,15 @@ _BISECTIONS: Final = 40
 
 
 def log_e_below(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
-    """Logarithm of the evidence that a group is less accurate than it should be.
+    """Log e-value against "the accuracy is p or more", from s correct and f wrong labels of any shape.
 
-    The likelihood ratio of a mixture of all lower accuracies, Beta(a, b) below the one in question, in closed
-    form:
+    The likelihood ratio of a mixture of all lower accuracies, Beta(a, b) truncated to below p:
 
         E = B(a + s, b + f) I_p(a + s, b + f) / (B(a, b) I_p(a, b)) / (p^s (1 - p)^f)
 
-    An e-process for "the accuracy is p or more": of each lower accuracy the likelihood ratio grows with the
-    wrong ones, so it is 1 on average at p and less above (Waudby-Smith and Ramdas, JRSS B 2024, on mixtures;
-    Robbins, Annals of Mathematical Statistics 1970).
-
-    Args:
-        correct: s, labels that say so, of any shape.
-        wrong: f, those that say otherwise.
-        accuracy: p, strictly within 0 and 1.
+    It is an e-process: the likelihood ratio of each lower accuracy grows with wrong labels, so its mean is 1
+    at p and less above (Waudby-Smith and Ramdas, JRSS B 2024, on mixtures; Robbins, Annals of Mathematical
+    Statistics 1970).
 
     Raises:
         ValueError: a count is negative, or an accuracy is not strictly within 0 and 1.
@@ -67,14 +53,9 @@ def log_e_below(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
 
 
 def log_e_is_not(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
-    """Logarithm of the evidence that the accuracy is another one, higher or lower.
+    """Log e-value against "the accuracy is p", from correct and wrong labels of any shape.
 
     The likelihood ratio of Jeffreys' mixture of all accuracies (Robbins 1970).
-
-    Args:
-        correct: labels that say so, of any shape.
-        wrong: those that say otherwise.
-        accuracy: strictly within 0 and 1.
 
     Raises:
         ValueError: a count is negative, or an accuracy is not strictly within 0 and 1.
@@ -85,17 +66,10 @@ def log_e_is_not(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
 
 
 def confidence_sequence(correct: Floats, wrong: Floats, mass: Floats | float) -> tuple[Floats, Floats]:
-    """Bounds that hold the accuracy at all times at once with a probability of `mass`.
+    """Lower and upper bounds that cover the accuracy at all times at once with probability `mass`.
 
-    All accuracies against which there is less evidence than 1 / (1 - mass) (Howard et al. 2021).
-
-    Args:
-        correct: labels that say so, of any shape.
-        wrong: those that say otherwise, of the same one.
-        mass: strictly within 0 and 1, of that shape too or one for all.
-
-    Returns:
-        Lower and upper bound, in that shape.
+    All accuracies whose e-value is less than 1 / (1 - mass) (Howard et al. 2021). Counts of correct and wrong
+    labels have one shape, that of the bounds; the mass has it too, or is one number.
 
     Raises:
         ValueError: a count is negative, or the mass is not strictly within 0 and 1.
@@ -119,19 +93,18 @@ def confidence_sequence(correct: Floats, wrong: Floats, mass: Floats | float) ->
 
 
 def discoveries(log_evidence: Floats, false_share: float, log_weights: Floats | None = None) -> Flags:
-    """Which of many e-values are taken for true, so that few of them are false: weighted e-BH.
+    """Null hypotheses that weighted e-BH rejects, which controls the false discovery rate.
 
-    The expected share of false ones among those taken is `false_share` at the most, however the e-values
-    depend on one another, and whenever one looks (Wang and Ramdas, JRSS B 2022, equation 3; the proof needs
-    no more than that weight times e-value, summed over the hypotheses that are true, is 1 on average at the
-    most). While nothing is there to be found, the probability that anything is ever taken is `false_share`
-    at the most. That holds with hypotheses that come later too, if the weight of each is fixed when it
-    comes, and all weights ever given sum to 1 at the most.
+    The false discovery rate is at most `false_share`, for any dependence of the e-values and at any time
+    (Wang and Ramdas, JRSS B 2022, equation 3; the proof needs only that weight times e-value, summed over the
+    true nulls, has expectation at most 1). If all nulls are true, `false_share` bounds the probability of
+    ever rejecting any. That holds with hypotheses that arrive later too, if the weight of each is fixed on
+    arrival, and all weights ever given sum to at most 1.
 
     Args:
-        log_evidence: logarithms of the e-values [G]; NaN of what has none.
+        log_evidence: log e-values [G]; NaN where there is none.
         false_share: alpha, strictly within 0 and 1.
-        log_weights: logarithms of the weights, which sum to 1 at the most [G]; all equal if not given.
+        log_weights: log weights, which sum to at most 1 [G]; equal if not given.
 
     Raises:
         ValueError: the share is not strictly within 0 and 1.
@@ -150,14 +123,11 @@ def discoveries(log_evidence: Floats, false_share: float, log_weights: Floats | 
 
 
 def log_arrival_weights(numbers: Indices) -> Floats:
-    """Logarithms of the weights of hypotheses that come one by one, in the order of their coming.
+    """Log weights of hypotheses that arrive one by one, by their numbers from 1 [G].
 
-    The n-th has F(n - 1) - F(n), with F(n) = (1 + n / 2)^(-1/2). So however many come, all weights sum to 1
-    at the most, and the n-th of G has nearly the share 1 / G that it would have if all were there from the
+    The n-th has F(n - 1) - F(n), with F(n) = (1 + n / 2)^(-1/2). So however many arrive, all weights sum to
+    at most 1, and the n-th of G has nearly the share 1 / G that it would have if all were there from the
     start: 0.18, 0.018, 0.0019 and 0.00025 of the 1st, 10th, 50th and 200th.
-
-    Args:
-        numbers: counted from 1 [G].
     """
     before = -_ARRIVAL_DECAY * np.log1p((numbers - 1) / _EVEN_ARRIVALS)
     after = -_ARRIVAL_DECAY * np.log1p(numbers / _EVEN_ARRIVALS)
@@ -178,7 +148,7 @@ def _log_power(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
 
 
 def _log_integral(alpha: Floats, beta: Floats, end: Floats) -> Floats:
-    """Logarithm of the integral of x^(alpha - 1) (1 - x)^(beta - 1) from 0 to `end`."""
+    """Log integral of x^(alpha - 1) (1 - x)^(beta - 1) from 0 to `end`."""
     a, b, x = np.atleast_1d(alpha, beta, end)
     part = special.betainc(a, b, x)
     tiny = part < _UNDERFLOWS

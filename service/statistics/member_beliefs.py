@@ -1,4 +1,4 @@
-"""What labels of vote patterns tell of every member of an ensemble: an unbiased estimate, and a posterior."""
+"""Posterior of every member of an ensemble, from labels of vote patterns."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from service.domain.arrays import Floats
 from service.statistics import beta as betas
 from service.statistics.vote_patterns import Allocation
 
-_ROUNDING = 1e-9
-"""By how much sums of forgotten labels may be off."""
+_ROUNDING = 1e-9  # tolerance of sums of forgotten labels
 
 
 class _Parts(NamedTuple):
@@ -67,23 +66,13 @@ def post_stratified(allocation: Allocation, labels: Floats, positive: Floats) ->
 
 @dataclass(frozen=True)
 class MemberBeliefs:
-    """What is believed of every member's metric, precision for one; arrays are [..., members].
-
-    Attributes:
-        mean: posterior mean.
-        lower: lower end of its equal-tailed credible interval.
-        upper: upper end.
-        labels: of how many labels of a random sample a posterior would be as narrow. More than were wanted,
-            where patterns differ in precision.
-        alpha: first parameter of the Beta that the posterior is taken for.
-        beta: second parameter.
-    """
+    """Posterior of every member's metric, such as precision; arrays are [..., members]."""
 
     mean: Floats
-    lower: Floats
+    lower: Floats  # end of the equal-tailed credible interval
     upper: Floats
-    labels: Floats
-    alpha: Floats
+    labels: Floats  # of a random sample with as narrow a posterior; more than wanted where patterns differ
+    alpha: Floats  # parameters of the Beta that approximates the posterior
     beta: Floats
 
 
@@ -95,24 +84,24 @@ def member_beliefs(
     theta_m = sum over strata h of w_h theta_h, with w_h the stratum's share of the member's positives; a Beta
     for every stratum, and for the sum the Beta of its mean and variance. With c the prior's strength:
 
-    - The mean is that of theta_h ~ Beta(w_h c / 2 + r_h, w_h c / 2 + n_h - r_h): c pseudo-labels, shared out
-      as a sample would be. So a member has c of them in all, as one without strata, not c for every stratum.
-    - The variance of theta_h is that under the whole prior, Beta(c / 2 + r_h, c / 2 + n_h - r_h): shared
-      out, it would hold a stratum of two labels, both positive, to be almost surely all positive.
-    - Strata without labels are not taken for independent: their precisions are one unknown, of the prior. So
-      without any labels the belief is the prior itself, however many strata there are.
+    - The mean is that of theta_h ~ Beta(w_h c / 2 + r_h, w_h c / 2 + n_h - r_h): c pseudo-labels, divided as
+      a sample would be. So a member has c of them in all, as one without strata, not c for every stratum.
+    - The variance of theta_h is that under the whole prior, Beta(c / 2 + r_h, c / 2 + n_h - r_h): with a
+      divided prior, a stratum of two labels, both positive, would be almost certainly all positive.
+    - Strata without labels are not independent: their precisions are one unknown, with the prior's
+      distribution. So without any labels the posterior is the prior itself, however many strata there are.
 
     That two priors are used, and the form of the sum, are approximations, which coverage in simulations
-    bears out: tests/simulation/test_sharing_coverage.py. Jeffreys' prior for every pattern, mean and spread,
-    is no choice: it draws members of many patterns so far to 1/2 that intervals of 95 % were measured to hold
-    the truth in 14 to 93 % of cases (docs/ensembles.md).
+    supports: tests/simulation/test_sharing_coverage.py. Jeffreys' prior for every pattern, mean and variance,
+    is no alternative: it shrinks members of many patterns so far to 1/2 that intervals of 95% covered the
+    truth in 14 to 93% of cases (docs/ensembles.md).
 
     Args:
-        allocation: what patterns need, under traffic as it is now.
-        labels: of every pattern [..., P], without requests in flight; not whole numbers where old ones are
+        allocation: needs of patterns, under current traffic.
+        labels: of every pattern [..., P], without requests in flight; fractional where old ones are
             forgotten.
         positive: sum of their outcomes, 0 or 1 each [..., P]: truly positive, for precision.
-        mass: of the credible interval, above 0 and below 1.
+        mass: probability of the credible interval, strictly within 0 and 1.
         strength: c, pseudo-labels of the prior; 1 is Jeffreys'.
 
     Raises:
