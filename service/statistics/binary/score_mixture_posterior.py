@@ -1,7 +1,7 @@
 """The posterior of a mixture of two distributions of scores, of given families.
 
-Welinder, Welling and Perona, CVPR 2013, equations 2 to 4; what differs, and how families are chosen, is
-told in `service/statistics/binary/score_mixture.py`.
+Welinder, Welling and Perona, CVPR 2013, equations 2 to 4; `service/statistics/binary/score_mixture.py`
+explains the differences, and how families are chosen.
 """
 
 from __future__ import annotations
@@ -19,33 +19,24 @@ from service.statistics.binary.score_bins import ScoreBins
 from service.statistics.binary.score_families import Family
 from service.statistics.importance import Draws, Mode, draw, find_modes
 
-_LAPSE = 0.01
-"""Share of the items of either kind that lapse, while draws are made that are then weighed anew."""
-
+_LAPSE = 0.01  # lapse share of either class for the draws, which are then reweighted
 _LEAST_LAPSE = 1e-6
 _LEAST_MASS = 1e-12
 _SHARE_LIMIT = 14.0
 _DIFFERENCE = 1e-5
 
+# the prior demands that a positive item scores higher than a negative one with this probability
 _ORDER_CENTRE, _ORDER_SLOPE = 0.6, 500.0
-"""A positive item scores higher than a negative one with a probability above this, whatever scores say."""
 
 
 class Lapsing(NamedTuple):
-    """Draws of a posterior in which as many items lapse as the labels tell.
+    """Draws of a posterior with the lapse shares that the labels support."""
 
-    Attributes:
-        parameters: [S, 5].
-        lapses: shares as in `LAPSES` [S, 2].
-        log_gain: logarithm of how much more probable the labels are than with fixed shares.
-        kept: as which share of the draws with fixed shares these count (Kish).
-        likeliest: shares that lapse of the items with scores of negative ones, and of positive ones.
-    """
-
-    parameters: Floats
-    lapses: Floats
-    log_gain: float
-    kept: float
+    parameters: Floats  # shape [S, 5]
+    lapses: Floats  # shares as in `LAPSES` [S, 2]
+    log_gain: float  # log of how much more probable the labels are than with fixed shares
+    kept: float  # effective share of the draws with fixed shares (Kish)
+    # lapse shares of the items with scores of negative ones, and of positive ones
     likeliest: tuple[float, float]
 
 
@@ -59,8 +50,8 @@ class ScoreMixture:
         bins: scores with their labels.
         negative: family of the negative class.
         positive: family of the positive class.
-        share: as which share of their number the scores count.
-        lapsing: fixed shares that lapse, of the items with scores of negative ones, and of positive ones.
+        share: weight of each score in the likelihood.
+        lapsing: fixed lapse shares, of the items with scores of negative ones, and of positive ones.
     """
 
     def __init__(
@@ -89,7 +80,7 @@ class ScoreMixture:
         return np.maximum(np.diff(np.hstack((ends, below, ends + 1)), axis=1), _LEAST_MASS)
 
     def parts(self, parameters: Floats) -> tuple[Floats, Floats]:
-        """Probability of every bin together with the negative class, and with the positive one [P, B]."""
+        """Joint probability of every bin with the negative class, and with the positive one [P, B]."""
         log_odds = parameters[:, :1]
         return (
             special.expit(-log_odds) * self._masses(self._negative, parameters[:, 1:3]),
@@ -118,7 +109,7 @@ class ScoreMixture:
         return density
 
     def _log_likelihood(self, told: Floats) -> Floats:
-        """Of the labels [P], where fixed shares lapse and P(positive) of labelled bins is [P, L] if not."""
+        """Of the labels [P], with fixed lapse shares, by P(positive) of labelled bins without [P, L]."""
         low, high = self._lapsing
         return self._bins.log_likelihood(low + (1 - low - high) * told, self._labelled)
 
@@ -129,7 +120,10 @@ class ScoreMixture:
         return ordered
 
     def _objective(self, at: Floats) -> tuple[float, Floats]:
-        """Negative log density and its gradient [5], by differences; each part moves alone."""
+        """Negative log density and its gradient [5] by finite differences.
+
+        Each family is evaluated only where its parameters move.
+        """
         moved = at + np.vstack((np.zeros(5), _DIFFERENCE * np.eye(5)))
         of_negative, of_positive = np.array([0, 0, 1, 2, 0, 0]), np.array([0, 0, 0, 0, 1, 2])
         negative = self._masses(self._negative, moved[[0, 2, 3], 1:3])[of_negative]
@@ -143,11 +137,11 @@ class ScoreMixture:
         return -float(values[0]), -(values[1:] - values[0]) / _DIFFERENCE
 
     def modes(self, starts: Sequence[Floats]) -> list[Mode]:
-        """Modes that are found from some starts."""
+        """Modes found from these starts."""
         return find_modes(self._objective, starts, lowest=self.lowest, highest=self.highest)
 
     def starts(self, splits: Sequence[float]) -> list[Floats]:
-        """Parameters by which the lower part of the scores is negative, one start for each share."""
+        """For each split, parameters by which this lower share of the scores is negative."""
         starts = []
         for split in splits:
             upper = np.clip(50 * (self._bins.ranks - split) + 0.5, 0.02, 0.98)
@@ -169,12 +163,7 @@ class ScoreMixture:
         )
 
     def lapsed(self, parameters: Floats, rng: np.random.Generator) -> Lapsing:
-        """Weigh draws anew, with as many items lapsing as the labels tell.
-
-        Args:
-            parameters: draws of the posterior with fixed shares [S, 5].
-            rng: random numbers.
-        """
+        """Reweight draws with fixed lapse shares [S, 5] by the lapse shares that the labels support."""
         negative, positive = self.parts(parameters)
         told = (positive / (negative + positive))[:, self._labelled]
         prevalence = special.expit(parameters[:, 0])
@@ -211,7 +200,7 @@ class ScoreMixture:
         return float(np.abs(np.cumsum(negative[0] + positive[0]) - observed).max())
 
     def misfit_p_value(self, parameters: Floats, rng: np.random.Generator) -> float:
-        """Share of draws [S, 5] of which scores, drawn anew, are as far off as the real ones (Rubin 1984)."""
+        """Posterior predictive p-value of the distance from the mixture, by draws [S, 5] (Rubin 1984)."""
         negative, positive = self.parts(parameters)
         together = negative + positive
         together /= together.sum(axis=1, keepdims=True)
