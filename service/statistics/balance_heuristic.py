@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.domain.arrays import Floats, Indices
+from service.statistics.ratios import ratio
 
 
 def sums(groups: Indices, values: Floats, count: int) -> Floats:
@@ -111,8 +112,8 @@ def even_say(*, even: Floats, parts: Iterable[tuple[Floats, Floats]], unlabelled
         spread += np.divide(share, density, out=np.zeros(len(share)), where=labelled)
         bare += np.where(labelled, 0.0, share)
     spread += bare * max(unlabelled, 1e-12)
-    of_uneven = np.divide(1.0, spread, out=np.zeros(len(spread)), where=told)
-    return np.divide(even, even + of_uneven, out=np.zeros(len(even)), where=even > 0)
+    of_uneven = np.where(told, ratio(1.0, spread, 0.0), 0.0)
+    return np.where(even > 0, ratio(even, even + of_uneven, 0.0), 0.0)
 
 
 def _unevenly(assessment: Asked, kept: Floats, cells: Indices, freshness: Floats, size: int) -> Floats:
@@ -125,7 +126,7 @@ def _unevenly(assessment: Asked, kept: Floats, cells: Indices, freshness: Floats
     left = freshness[assessment.labels]
     total = sums(assessment.groups[there], left, size)
     whole = sums(assessment.groups[there], left / kept[there], size)
-    scale = np.divide(whole, total, out=np.ones(size), where=total > 0)
+    scale = ratio(whole, total, 1.0)
     return kept * scale[assessment.groups]
 
 
@@ -149,7 +150,5 @@ def effective_counts(
     total = sums(groups, weights * freshness, group_count)
     squares = sums(groups, weights**2 * freshness, group_count)
     successes = sums(groups, weights * freshness * correct, group_count)
-    seen = squares > 0
-    labels = np.divide(total**2, squares, out=np.zeros(group_count), where=seen)
-    ratio = np.divide(successes, total, out=np.zeros(group_count), where=seen)
-    return labels, labels * np.clip(ratio, 0.0, 1.0)
+    labels = ratio(total**2, squares, 0.0)
+    return labels, labels * np.clip(ratio(successes, total, 0.0), 0.0, 1.0)

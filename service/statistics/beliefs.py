@@ -6,7 +6,7 @@ The service has one run, an offline replay thousands. Tasks read posteriors; pol
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -28,20 +28,22 @@ class Outcomes(NamedTuple):
     classes: Indices  # true class
 
 
-class Beliefs(Protocol):
+class Beliefs:
     """What every kind of posterior can do."""
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
         """Update by one label, of this group, in each of some runs [n]; no run comes twice."""
+        raise NotImplementedError
 
     def expect(self, groups: Indices) -> None:
         """Count a label of a group in every run [R] as if it had its expected outcome."""
+        raise NotImplementedError
 
     def refresh(self) -> None:
-        """Refit to all labels so far, before the posterior is read closely."""
+        """Refit to all labels so far, before the posterior is read closely; conjugate ones need not."""
 
 
-class AccuracyBeliefs:
+class AccuracyBeliefs(Beliefs):
     """Of the accuracy of every group.
 
     Args:
@@ -68,9 +70,6 @@ class AccuracyBeliefs:
         return cls(
             BetaMixture(mixture.weights[None].copy(), mixture.alpha[None].copy(), mixture.beta[None].copy())
         )
-
-    def refresh(self) -> None:
-        """Conjugate: nothing to refit."""
 
     def draw(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Parameters alpha and beta of every group [R, G] under hyperparameters drawn by their weights."""

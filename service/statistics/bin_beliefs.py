@@ -7,13 +7,13 @@ from scipy import special
 
 from service.domain.arrays import Floats, Indices
 from service.statistics import beta as betas
-from service.statistics.beliefs import GrowingCurve, Outcomes, components
+from service.statistics.beliefs import Beliefs, GrowingCurve, Outcomes, components
 from service.statistics.curve_fit import CENTRE_MARGIN, CurveFit
 from service.statistics.curves import LearnedCurve
 from service.statistics.laplace import Cells
 
 
-class BinBeliefs:
+class BinBeliefs(Beliefs):
     """Of the accuracy in every score bin of every group, with parameters [R, G, B].
 
     Args:
@@ -28,9 +28,6 @@ class BinBeliefs:
         self.alpha, self.beta = np.tile(alpha, (runs, 1, 1)), np.tile(beta, (runs, 1, 1))
         self._every = np.arange(runs)
         self._distances: Floats | None = None
-
-    def refresh(self) -> None:
-        """Conjugate: nothing to refit."""
 
     def draw(self, rng: np.random.Generator) -> Floats:
         """Drawn accuracies [R, G, B]."""

@@ -22,6 +22,7 @@ import numpy as np
 from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices
+from service.statistics.ratios import ratio
 
 # probability from which a change applies to all labels of its group, whoever requested them
 SUSPECTED: Final = 0.2
@@ -174,7 +175,7 @@ class _Places:
         # As many labels as a Beta of this mean and variance has beside its prior.
         left = middle * (1 - middle) / spread - 1 - _LEVEL_LABELS
         left = np.maximum(left, np.minimum(_LEAST_KEPT, self.since[:, -1] / 4))
-        each = np.divide(last, self.since, out=np.zeros(last.shape), where=last > 0)
+        each = ratio(last, self.since, 0.0)
         weights = left[:, None] * np.cumsum(each[:, ::-1], axis=1)[:, ::-1]
         sizes = self.since[:, -1]
         groups = np.repeat(np.arange(len(sizes)), sizes)

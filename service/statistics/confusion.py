@@ -22,16 +22,15 @@ from service.statistics import beta as betas
 from service.statistics import dirichlet
 from service.statistics.balance_heuristic import sums
 from service.statistics.beliefs import AccuracyBeliefs, Outcomes
-from service.statistics.confusion_beliefs import DOUBTS, STRENGTHS, ConfusionBeliefs, joined
+from service.statistics.confusion_beliefs import DOUBTS, LEAST, STRENGTHS, ConfusionBeliefs, TwoLevelConfusion
 from service.statistics.estimate import Estimate
 from service.statistics.groups import GroupingBeliefs, Labels
 from service.statistics.mixture import BetaMixture
 from service.statistics.names import PriorName
 from service.statistics.priors import FIXED_PRIORS
+from service.statistics.ratios import ratio
 
 IntervalKind = Literal["equal_tailed", "highest_density"]
-
-_LEAST = 1e-9  # smallest parameter of a Dirichlet, that of an impossible class
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class Confusion:
         alpha = self.alpha[groups, classes]
         rest = self.alpha.sum(axis=1)[groups] - alpha
         if self.accuracy is None:
-            return estimate(alpha, np.maximum(rest, _LEAST), mass=mass, kind=kind)
+            return estimate(alpha, np.maximum(rest, LEAST), mass=mass, kind=kind)
         right, spread = self.accuracy.mean()[groups], self.accuracy.variance()[groups]
         other, other_spread = betas.mean(alpha, rest), betas.variance(alpha, rest)
         mean = (1 - right) * other
@@ -127,7 +126,7 @@ class CostBeliefs:
         return self.least + shares * (self.most - self.least)
 
 
-class FittedConfusion(ConfusionBeliefs):
+class FittedConfusion(TwoLevelConfusion):
     """Of the true class given the predicted one, of one run under the learned prior.
 
     Args:
@@ -137,36 +136,24 @@ class FittedConfusion(ConfusionBeliefs):
     """
 
     def __init__(self, accuracy: BetaMixture, alpha: Floats, predicted: Indices) -> None:
-        self._right = AccuracyBeliefs.of_one(accuracy)
-        self._wrong = alpha[None].copy()
-        self._predicted = predicted
+        super().__init__(AccuracyBeliefs.of_one(accuracy), predicted)
+        self._alpha = alpha[None].copy()
 
-    def parameters(self) -> Floats:
-        """Parameters of the Dirichlet with the same means, as certain as the accuracy [1, G, K]."""
-        alpha, beta = self._right.matched()
-        means = joined(betas.mean(alpha, beta), dirichlet.mean(self._wrong), self._predicted)
-        return np.maximum(means, _LEAST) * (alpha + beta)[..., None]
-
-    def mean(self) -> Floats:
-        """Mean probability of every true class [1, G, K]."""
-        return joined(self._right.mixture.mean(), dirichlet.mean(self._wrong), self._predicted)
-
-    def draw(self, rng: np.random.Generator) -> Floats:
-        """Drawn probabilities of every true class [1, G, K]."""
-        return joined(rng.beta(*self._right.draw(rng)), dirichlet.sample(self._wrong, rng), self._predicted)
+    def _wrong(self) -> Floats:
+        return self._alpha
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
         """See `Beliefs`."""
-        self._right.observe(runs, groups, outcomes)
+        self.accuracy.observe(runs, groups, outcomes)
         wrong = outcomes.classes != self._predicted[groups]
-        self._wrong[runs[wrong], groups[wrong], outcomes.classes[wrong]] += 1
+        self._alpha[runs[wrong], groups[wrong], outcomes.classes[wrong]] += 1
 
     def expect(self, groups: Indices) -> None:
         """See `Beliefs`."""
-        right = self._right.mixture.mean()[0, groups]
-        expected = self._wrong[0, groups] * ((1 - right) / self._wrong[0, groups].sum(axis=1))[:, None]
-        self._right.expect(groups)
-        self._wrong[0, groups] += expected
+        right = self.accuracy.mixture.mean()[0, groups]
+        expected = self._alpha[0, groups] * ((1 - right) / self._alpha[0, groups].sum(axis=1))[:, None]
+        self.accuracy.expect(groups)
+        self._alpha[0, groups] += expected
 
 
 def assess_confusion(
@@ -201,17 +188,17 @@ def assess_confusion(
             probabilities[g, predicted[g]] = beliefs.scores[g]
     if prior != "learned":
         alpha = FIXED_PRIORS[prior].dirichlet(probabilities) + counts
-        return Confusion(predicted, beliefs.shares, beliefs.labels, np.maximum(alpha, _LEAST), None)
+        return Confusion(predicted, beliefs.shares, beliefs.labels, np.maximum(alpha, LEAST), None)
     probabilities[every, predicted] = 0.0
     rest = probabilities.sum(axis=1, keepdims=True)
-    others = np.divide(probabilities, rest, out=np.full(shape, 1 / (class_count - 1)), where=rest > 0)
+    others = ratio(probabilities, rest, 1 / (class_count - 1))
     counts[every, predicted] = 0.0
     strength, doubt = _likeliest(others, counts)
     others *= (1 - doubt) * strength
     others += doubt * strength / (class_count - 1)
     others[every, predicted] = 0.0
     others += counts
-    np.maximum(others, _LEAST, out=others)
+    np.maximum(others, LEAST, out=others)
     return Confusion(predicted, beliefs.shares, beliefs.labels, others, beliefs.accuracy)
 
 
@@ -229,8 +216,7 @@ def _effective(sizes: Floats, groups: Indices, labels: Labels, class_count: int)
     slots = groups[known] * class_count + labels.true_classes[known]
     fine = sums(slots, worth, len(sizes) * class_count)
     counts: Floats = fine.reshape(len(sizes), class_count)
-    total = counts.sum(axis=1)
-    counts *= np.divide(sizes, total, out=np.zeros(len(sizes)), where=total > 0)[:, None]
+    counts *= ratio(sizes, counts.sum(axis=1), 0.0)[:, None]
     return counts
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from service.domain.arrays import Floats, Indices
 from service.statistics import beta as betas
 from service.statistics import dirichlet
-from service.statistics.beliefs import LearnedAccuracy, Outcomes
+from service.statistics.beliefs import AccuracyBeliefs, Beliefs, LearnedAccuracy, Outcomes
 from service.statistics.curves import LearnedCurve
 from service.statistics.laplace import Cells
 
@@ -18,15 +18,15 @@ DOUBTS = (0.02, 0.1, 0.3, 0.7)
 """Grid of e: the part of the wrong predictions that may be of any class."""
 
 
-class ConfusionBeliefs:
+LEAST = 1e-9  # smallest parameter of a Dirichlet, that of an impossible class
+
+
+class ConfusionBeliefs(Beliefs):
     """Of the true class given the predicted one, with Dirichlet parameters [G, K], the same in all R runs."""
 
     def __init__(self, alpha: Floats, runs: int) -> None:
         self._alpha = np.tile(alpha, (runs, 1, 1))
         self._every = np.arange(runs)
-
-    def refresh(self) -> None:
-        """Conjugate: nothing to refit."""
 
     def parameters(self) -> Floats:
         """Dirichlet parameters [R, G, K]."""
@@ -49,8 +49,49 @@ class ConfusionBeliefs:
         self._alpha[self._every, groups] += dirichlet.mean(self._alpha[self._every, groups])
 
 
-class LearnedConfusion(ConfusionBeliefs):
-    """Of the true class given the predicted one, under the learned prior, as in `confusion`.
+class TwoLevelConfusion(ConfusionBeliefs):
+    """Of the true class given the predicted one, as a tree of two levels: as in `confusion`.
+
+    Args:
+        accuracy: posterior of being right.
+        predicted: class of every group [G].
+    """
+
+    def __init__(self, accuracy: AccuracyBeliefs, predicted: Indices) -> None:
+        self.accuracy = accuracy
+        self._predicted = predicted
+
+    def refresh(self) -> None:
+        """See `Beliefs`."""
+        self.accuracy.refresh()
+
+    def parameters(self) -> Floats:
+        """Parameters [R, G, K] of Dirichlets with the same means, as certain as the accuracy."""
+        alpha, beta = self.accuracy.matched()
+        means = joined(betas.mean(alpha, beta), self._others(), self._predicted)
+        return np.maximum(means, LEAST) * (alpha + beta)[..., None]
+
+    def mean(self) -> Floats:
+        """Mean probability of every true class [R, G, K]."""
+        return joined(self.accuracy.mixture.mean(), self._others(), self._predicted)
+
+    def draw(self, rng: np.random.Generator) -> Floats:
+        """Drawn probabilities of every true class [R, G, K]."""
+        accuracy = rng.beta(*self.accuracy.draw(rng))
+        return joined(accuracy, dirichlet.sample(np.maximum(self._wrong(), LEAST), rng), self._predicted)
+
+    def _wrong(self) -> Floats:
+        """Dirichlet parameters of the true class of a wrong prediction [R, G, K], 0 for impossible ones."""
+        raise NotImplementedError
+
+    def _others(self) -> Floats:
+        """Mean probability of every true class given that the prediction is wrong [R, G, K]."""
+        alpha = self._wrong()
+        return np.asarray(alpha / alpha.sum(axis=2, keepdims=True), np.float64)
+
+
+class LearnedConfusion(TwoLevelConfusion):
+    """Of the true class given the predicted one, under the learned prior.
 
     Args:
         prior: the learned prior.
@@ -64,37 +105,13 @@ class LearnedConfusion(ConfusionBeliefs):
     def __init__(
         self, prior: LearnedCurve, cells: Cells, others: Floats, predicted: Indices, runs: int
     ) -> None:
-        self.accuracy = LearnedAccuracy(prior, cells, runs)
-        self._predicted = predicted
+        super().__init__(LearnedAccuracy(prior, cells, runs), predicted)
         even = np.where(np.arange(others.shape[1]) == predicted[:, None], 0.0, 1 / (others.shape[1] - 1))
         self._priors = np.stack(
             [strength * ((1 - doubt) * others + doubt * even) for strength in STRENGTHS for doubt in DOUBTS]
         )
         self._log_weights = np.zeros((runs, len(self._priors)))
         self._counts = np.zeros((runs, *others.shape))
-        self._every = np.arange(runs)
-
-    def refresh(self) -> None:
-        """See `Beliefs`."""
-        self.accuracy.refresh()
-
-    def parameters(self) -> Floats:
-        """Parameters [R, G, K] of Dirichlets with the same means, as certain as the accuracy."""
-        alpha, beta = self.accuracy.matched()
-        return (
-            np.maximum(joined(betas.mean(alpha, beta), self._others(), self._predicted), 1e-9)
-            * (alpha + beta)[..., None]
-        )
-
-    def mean(self) -> Floats:
-        """Mean probability of every true class [R, G, K]."""
-        return joined(self.accuracy.mixture.mean(), self._others(), self._predicted)
-
-    def draw(self, rng: np.random.Generator) -> Floats:
-        """Drawn probabilities of every true class [R, G, K]."""
-        accuracy = rng.beta(*self.accuracy.draw(rng))
-        parameters = np.maximum(self._priors[self._log_weights.argmax(axis=1)] + self._counts, 1e-9)
-        return joined(accuracy, dirichlet.sample(parameters, rng), self._predicted)
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
         """See `Beliefs`."""
@@ -111,10 +128,9 @@ class LearnedConfusion(ConfusionBeliefs):
         """See `Beliefs`."""
         self.accuracy.expect(groups)
 
-    def _others(self) -> Floats:
-        """Mean probability of every true class given that the prediction is wrong [R, G, K]."""
-        alpha = self._priors[self._log_weights.argmax(axis=1)] + self._counts
-        return np.asarray(alpha / alpha.sum(axis=2, keepdims=True), np.float64)
+    def _wrong(self) -> Floats:
+        likeliest: Floats = self._priors[self._log_weights.argmax(axis=1)]
+        return likeliest + self._counts
 
 
 def joined(accuracy: Floats, others: Floats, predicted: Indices) -> Floats:

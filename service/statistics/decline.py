@@ -14,6 +14,7 @@ import numpy as np
 
 from service.domain.arrays import Floats
 from service.statistics.e_processes import log_e_below, log_e_is_not
+from service.statistics.ratios import ratio
 
 _OF_REFERENCE: Final = 0.2  # weight of the evidence against r
 _BISECTIONS: Final = 40
@@ -34,8 +35,7 @@ def log_e_declined(
     now = np.asarray(correct, np.float64), np.asarray(wrong, np.float64)
     then = np.asarray(reference_correct, np.float64), np.asarray(reference_wrong, np.float64)
     s, f, s0, f0 = np.broadcast_arrays(*now, *then)
-    total = s0 + f0
-    likeliest = np.divide(s0, total, out=np.full(s.shape, _NEAR_END), where=total > 0)
+    likeliest = ratio(s0, s0 + f0, _NEAR_END)
     # Below the likeliest reference, the lower it is the more speaks against it, and the less for a decline.
     low, high = np.full(s.shape, _NEAR_END), np.clip(likeliest, _NEAR_END, 1 - _NEAR_END)
     for _ in range(_BISECTIONS):

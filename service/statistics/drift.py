@@ -21,6 +21,7 @@ import numpy as np
 from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices, Ints
+from service.statistics.ratios import ratio
 
 FALSE_SHARE: Final = 0.001
 """Probability that any distance of a model, of all groups and mixes, is overestimated at one look."""
@@ -91,9 +92,7 @@ def volume_ratio(reference: Ints, recent: Ints, *, reference_seconds: float, rec
     """Recent predictions per second over those in the reference [G]; NaN where one is not known."""
     if not (reference_seconds > 0 and recent_seconds > 0):
         return np.full(len(reference), np.nan)
-    then, lately = reference / reference_seconds, recent / recent_seconds
-    ratio: Floats = np.divide(lately, then, out=np.full(len(then), np.nan), where=then > 0)
-    return ratio
+    return ratio(recent / recent_seconds, reference / reference_seconds)
 
 
 def expected_accuracy(recent: Ints, accuracies: Floats) -> Floats:
@@ -109,10 +108,8 @@ def expected_accuracy(recent: Ints, accuracies: Floats) -> Floats:
         recent: predictions by score bin [G, B].
         accuracies: of the bins [B]; NaN for those that never had traffic.
     """
-    totals = recent.sum(axis=1)
     promised = recent @ np.where(np.isnan(accuracies), 0.0, accuracies)
-    accuracy: Floats = np.divide(promised, totals, out=np.full(len(totals), np.nan), where=totals > 0)
-    return accuracy
+    return ratio(promised, recent.sum(axis=1))
 
 
 def aimed_shares(suspicion: Floats, drifted: Flags) -> Floats | None:

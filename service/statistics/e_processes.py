@@ -17,6 +17,7 @@ import numpy as np
 from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices
+from service.statistics.ratios import ratio
 
 _STRENGTH: Final = 36.0  # pseudo-labels of the accuracy that is expected after a decline
 _MORE_ERRORS: Final = 2.8  # expected factor of the odds of an error in a decline: from 0.92 to 0.80
@@ -78,7 +79,7 @@ def confidence_sequence(correct: Floats, wrong: Floats, mass: Floats | float) ->
         raise ValueError(f"a mass of {mass} is not strictly within 0 and 1")
     s, f = np.broadcast_arrays(np.asarray(correct, np.float64), np.asarray(wrong, np.float64))
     limit = -np.log1p(-np.asarray(mass))
-    likeliest = np.divide(s, s + f, out=np.full(s.shape, 0.5), where=s + f > 0)
+    likeliest = ratio(s, s + f, 0.5)
     # Both ends at once: it is the number of calls that takes time, where groups are few.
     kept = np.stack((likeliest, likeliest))
     refused = np.zeros(kept.shape)

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices
+from service.statistics.ratios import ratio
 
 ENOUGH = 1_000.0  # predictions of a group that determine its score bins
 _ROUNDS = 4  # of proportional fitting; the remaining error is below what labels can show
@@ -47,7 +48,7 @@ def recent_weights(epochs: Floats, enough: float = ENOUGH) -> Floats:
     sizes = own.sum(axis=1)
     # A group without recent predictions may still get some.
     shares = np.where((shares == 0) & (sizes > 0), 0.5, shares)
-    return np.asarray(own * np.divide(shares, sizes, out=np.zeros(len(groups)), where=sizes > 0)[:, None])
+    return own * ratio(shares, sizes, 0.0)[:, None]
 
 
 def _first(found: Flags) -> Indices:
@@ -84,8 +85,7 @@ def share_ratios(mass: Floats, margins: Sequence[Margin]) -> Floats:
     epochs = len(margins[0].shares)
     now = _raked(np.repeat(mass[None] / max(mass.sum(), 1e-300), 1, axis=0), margins, slice(0, 1))
     then = _raked(np.repeat(now, epochs, axis=0), margins, slice(None))
-    ratio = np.divide(then, now, out=np.ones(then.shape), where=now > 0)
-    return np.clip(ratio, 1 / _MOST, _MOST)
+    return np.clip(ratio(then, now, 1.0), 1 / _MOST, _MOST)
 
 
 def _raked(mass: Floats, margins: Sequence[Margin], which: slice) -> Floats:
@@ -142,10 +142,10 @@ def left_by_region(regions: Indices, whole: Floats, left: Floats) -> Floats:
         left: what forgetting leaves of them [cells, E].
     """
     count = int(regions.max(initial=-1)) + 1
-    sums = [np.zeros((count, whole.shape[1])) for _ in range(2)]
-    for into, values in zip(sums, (whole, left), strict=True):
-        np.add.at(into, regions, values)
-    share = np.divide(sums[1], sums[0], out=np.full(sums[0].shape, np.nan), where=sums[0] > 0)
+    labels, remaining = (np.zeros((count, whole.shape[1])) for _ in range(2))
+    np.add.at(labels, regions, whole)
+    np.add.at(remaining, regions, left)
+    share = ratio(remaining, labels)
     before = np.ones(count)
     for epoch in range(share.shape[1]):
         share[:, epoch] = before = np.where(np.isnan(share[:, epoch]), before, share[:, epoch])

@@ -60,13 +60,7 @@ class GroupedLabels:
 
     def part(self, which: Flags | slice) -> GroupedLabels:
         """Some of them."""
-        return GroupedLabels(
-            self.groups[which],
-            self.scores[which],
-            self.correct[which],
-            self.then[which],
-            self.counted[which],
-        )
+        return GroupedLabels(**{name: column[which] for name, column in vars(self).items()})
 
     def portions(self) -> Iterator[GroupedLabels]:
         """All of them in portions of whole groups, which bound the memory of intermediate arrays."""

@@ -19,6 +19,7 @@ from service.statistics.mixture import BetaMixture
 from service.statistics.names import PriorName
 from service.statistics.prior_posterior import binwise, plausible_fit, single
 from service.statistics.priors import FIXED_PRIORS, FixedPrior
+from service.statistics.ratios import ratio
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def assess_grouping(
     weights = sums(cell_groups, traffic.weights, group_count)
     total = float(weights.sum())
     overall = float(traffic.score_sums.sum()) / total if total > 0 else 0.5
-    scores = _ratio(sums(cell_groups, traffic.score_sums, group_count), weights, overall)
+    scores = ratio(sums(cell_groups, traffic.score_sums, group_count), weights, overall)
     groups = cell_groups[labels.cells]
     counts = {"weights": labels.weights, "freshness": labels.freshness, "correct": labels.correct}
     effective = effective_counts(groups=groups, group_count=group_count, **counts)
@@ -141,10 +142,10 @@ def assess_grouping(
     shape = (group_count, bin_count)
     fine_weights = sums(fine_cells, traffic.weights, fine_count)
     middles = np.tile((np.arange(bin_count) + 0.5) / bin_count, group_count)
-    fine_scores = _ratio(sums(fine_cells, traffic.score_sums, fine_count), fine_weights, middles)
+    fine_scores = ratio(sums(fine_cells, traffic.score_sums, fine_count), fine_weights, middles)
     cells = Cells(
         # A group without traffic is taken to be spread evenly, to have an accuracy to speak of.
-        shares=_ratio(fine_weights.reshape(shape), weights[:, None], 1 / bin_count),
+        shares=ratio(fine_weights.reshape(shape), weights[:, None], 1 / bin_count),
         scores=fine_scores.reshape(shape),
         group_shares=weights / total if total > 0 else np.zeros(group_count),
         changed=changed,
@@ -196,10 +197,3 @@ def _updated(parameters: tuple[Floats, Floats], counts: tuple[Floats, Floats]) -
 
 def _plain(alpha: Floats, beta: Floats) -> BetaMixture:
     return BetaMixture(np.ones(1), alpha[None], beta[None])
-
-
-def _ratio(numerator: Floats, denominator: Floats, otherwise: Floats | float) -> Floats:
-    """The quotient, or `otherwise` where the denominator is 0."""
-    ratio: Floats = np.array(np.broadcast_to(otherwise, numerator.shape), dtype=np.float64)
-    np.divide(numerator, denominator, out=ratio, where=denominator > 0)
-    return ratio

@@ -14,54 +14,12 @@ from service.statistics.vote_patterns import Allocation
 _ROUNDING = 1e-9  # tolerance of sums of forgotten labels
 
 
-class _Parts(NamedTuple):
-    """Of every member's part of every stratum [..., members, S]; the first has no leading axes."""
+class Parts(NamedTuple):
+    """Every member's part of every stratum [..., members, S]."""
 
-    shares: Floats
-    """Of the member's positives."""
+    shares: Floats  # of the member's positives, without leading axes
     labels: Floats
-    positive: Floats
-    """Sum of the labels' outcomes."""
-    drawn: Floats
-    """The part as the labels show it: the stratum's traffic that its labels tell to be the member's, as a
-    share of the member's positives."""
-
-
-def post_stratified(allocation: Allocation, labels: Floats, positive: Floats) -> Floats:
-    """Estimate of every member's metric [..., members]; NaN without labels, or without positives.
-
-    t + sum over strata h of d_h (r_h / n_h - t): r_h / n_h is the rate among the labels of the member's part
-    of the stratum, d_h the share of the member's positives that these labels stand for, which is the
-    stratum's share times the fraction of its labels that are the member's, and t the estimate from those
-    strata that are the member's as a whole, or 1/2. Where all are, it is the post-stratified mean: sum of
-    w_h r_h / n_h.
-
-    Exactly unbiased if every stratum has labels, drawn by `Allocation.plan`: on average d_h r_h / n_h is w_h
-    theta_h and d_h is w_h, and t knows nothing of the strata of which the member has a part. Merely
-    weighting parts by w_h would be biased, by the strata whose labels miss the member's part. Little of a
-    thin part may bring an estimate a little outside of 0 to 1.
-
-    Source: the difference estimator of survey sampling (Saerndal, Swensson, Wretman, Model Assisted Survey
-    Sampling, 1992, chapter 6), stratum by stratum.
-
-    Args:
-        allocation: what patterns need, under traffic as it is now.
-        labels: of every pattern [..., P]; not whole numbers where old ones are forgotten.
-        positive: sum of their outcomes, 0 or 1 each [..., P]: truly positive, for precision.
-
-    Raises:
-        ValueError: there are not as many counts as patterns, one is not 0 or more, or outcomes exceed labels.
-    """
-    parts = _parts(allocation, labels, positive)
-    seen = parts.labels > 0
-    rates = np.divide(parts.positive, parts.labels, out=np.zeros(seen.shape), where=seen)
-    undivided = allocation.sums((~allocation.patterns.called()).astype(np.float64)) == 0
-    whole = np.where(seen & undivided, parts.shares, 0.0)
-    known = whole.sum(axis=-1)
-    centre = np.full(known.shape, 0.5)
-    np.divide((whole * rates).sum(axis=-1), known, out=centre, where=known > 0)
-    estimate = centre + (parts.drawn * (rates - centre[..., None])).sum(axis=-1)
-    return np.where(seen.any(axis=-1), estimate, np.nan)
+    positive: Floats  # sum of the labels' outcomes
 
 
 @dataclass(frozen=True)
@@ -112,7 +70,7 @@ def member_beliefs(
         raise ValueError("the mass of an interval must be above 0 and below 1")
     if not 0 < strength < np.inf:
         raise ValueError("the strength of a prior must be above 0")
-    parts = _parts(allocation, labels, positive)
+    parts = member_parts(allocation, labels, positive)
     wrong = np.maximum(parts.labels - parts.positive, 0.0)
     known = np.where(parts.labels > 0, parts.shares, 0.0)
     unknown = np.maximum(1 - known.sum(axis=-1), 0.0)
@@ -128,20 +86,19 @@ def member_beliefs(
     return MemberBeliefs(mean, lower, upper, worth, alpha, beta)
 
 
-def _parts(allocation: Allocation, labels: Floats, positive: Floats) -> _Parts:
-    patterns = allocation.patterns
+def member_parts(allocation: Allocation, labels: Floats, positive: Floats) -> Parts:
+    """Labels and outcomes of every pattern [..., P], as parts of strata.
+
+    Raises:
+        ValueError: there are not as many counts as patterns, one is not 0 or more, or outcomes exceed labels.
+    """
     for counts in (labels, positive):
-        if counts.shape[-1:] != patterns.masks.shape:
+        if counts.shape[-1:] != allocation.patterns.masks.shape:
             raise ValueError("there must be as many counts as patterns")
         if not np.all((counts >= 0) & np.isfinite(counts)):
             raise ValueError("labels and outcomes must be 0 or more")
     if np.any(positive > labels + _ROUNDING):
         raise ValueError("there are more outcomes than labels")
-    called, sizes = patterns.called(), patterns.sizes()[:, None]
-    shares = allocation.sums(patterns.within())
-    seen, right = (allocation.sums(counts[..., None, :] * called) for counts in (labels, positive))
-    everybody = allocation.sums(labels)[..., None, :]
-    traffic = allocation.sums(patterns.traffic)
-    held = np.divide(traffic, sizes, out=np.zeros(shares.shape), where=sizes > 0)
-    drawn = held * np.divide(seen, everybody, out=np.zeros(seen.shape), where=everybody > 0)
-    return _Parts(shares, seen, right, drawn)
+    called = allocation.patterns.called()
+    shares = allocation.sums(allocation.patterns.within())
+    return Parts(shares, *(allocation.sums(counts[..., None, :] * called) for counts in (labels, positive)))

@@ -36,7 +36,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from service.domain.arrays import Flags, Floats, Indices, Ints
+from service.domain.arrays import Flags, Indices, Ints
 
 Mixing = Literal["reshuffle", "resample", "patterns"]
 
@@ -49,7 +49,7 @@ class SharingPlan:
 
     # positions by member, parent first, in mixed order, resampled ones repeated; empty without positives
     items: tuple[Indices, ...]
-    to_label: Indices  # positions of the items that are used and have no label yet, ascending
+    to_label: Indices  # positions of the items that are used, ascending
     separate: int  # labels for separate samples: the sum over members of n, or of all positives where fewer
 
     @property
@@ -61,14 +61,6 @@ class SharingPlan:
     def saving(self) -> float:
         """1 - cost / separate; 0 where nothing is called positive."""
         return 1 - self.cost / self.separate if self.separate else 0.0
-
-    def estimates(self, outcomes: Floats) -> Floats:
-        """Mean outcome [N] over the items of every member [1 + M]; NaN for one that calls nothing positive.
-
-        With the outcome 1 where an item is truly positive this is precision. Only outcomes of items that are
-        used are read.
-        """
-        return np.array([outcomes[used].mean() if used.size else np.nan for used in self.items])
 
 
 def pattern_masks(votes: Flags) -> Ints:
@@ -90,7 +82,6 @@ def plan_sharing(
     rng: np.random.Generator,
     *,
     mixing: Mixing = "reshuffle",
-    labelled: Flags | None = None,
 ) -> SharingPlan:
     """Choose the items by which an ensemble and its members are judged.
 
@@ -104,54 +95,31 @@ def plan_sharing(
     - `patterns`: the same shares of every vote pattern as among the member's positives; n items without
       repeats. The fewest labels for n different items, and usually the smallest error.
 
-    Existing labels come first within their vote pattern. This is unbiased if within each pattern they are a
-    random sample, as the labels of earlier plans are, and if their number does not depend on their outcomes.
-
     Args:
         votes: whether a member calls an item positive [N, 1 + M], the parent first. More generally: whether
             the item is in the set over which the member's metric is taken.
         n: items of every member's estimate.
         rng: random numbers.
         mixing: how a child's sample is made.
-        labelled: whether an item has a label, or a request in flight [N]; none if None.
 
     Raises:
         ValueError: votes are not a table of booleans or have too many columns; n is below 1; the mixing is
-            none of the three; labelled is not a boolean for every row of votes.
+            none of the three.
     """
     if n < 1:
         raise ValueError("a sample has one item at least")
     if mixing not in get_args(Mixing):
         raise ValueError(f"mixing must be one of {', '.join(get_args(Mixing))}")
     patterns = pattern_masks(votes)
-    known = np.zeros(len(votes), np.bool_) if labelled is None else labelled
-    if known.shape != patterns.shape or known.dtype != np.bool_:
-        raise ValueError("labelled must be a boolean for every row of votes")
-    order = _random_order(patterns, known, rng)
+    order = rng.permutation(len(patterns))
     called = votes[order]
     if mixing == "patterns":
         samples = _by_patterns(called, patterns[order], n, rng)
     else:
         samples = _by_parent(called, n, rng, resample=mixing == "resample")
     items = tuple(order[places] for places in samples)
-    used = np.zeros(len(votes), np.bool_)
-    used[np.concatenate(items)] = True
     separate = int(np.minimum(called.sum(axis=0), n).sum())
-    return SharingPlan(items, np.flatnonzero(used & ~known), separate)
-
-
-def _random_order(patterns: Ints, known: Flags, rng: np.random.Generator) -> Indices:
-    """All items in one random order [N], labelled ones ahead of the others of their pattern.
-
-    The positions of each pattern stay as drawn: so the order of all items is uniform, if those labelled are a
-    random sample of their pattern.
-    """
-    order = rng.permutation(len(patterns))
-    if known.any():
-        shuffled = patterns[order]
-        places = np.argsort(shuffled, kind="stable")
-        order[places] = order[np.lexsort((~known[order], shuffled))]
-    return order
+    return SharingPlan(items, np.unique(np.concatenate(items)), separate)
 
 
 def _by_parent(called: Flags, n: int, rng: np.random.Generator, *, resample: bool) -> list[Indices]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from service.domain.arrays import Floats
 from service.statistics import beta as betas
+from service.statistics.ratios import ratio
 
 
 def own_share(*, labels: Floats, mean: Floats, variance: Floats) -> Floats:
@@ -28,6 +29,4 @@ def own_share(*, labels: Floats, mean: Floats, variance: Floats) -> Floats:
 
 def own_rate(*, labels: Floats, correct: Floats) -> Floats:
     """Success rate of a group's own labels alone [G], from effective numbers; NaN without any."""
-    rate: Floats = np.full(labels.shape, np.nan)
-    np.divide(correct, labels, out=rate, where=labels > 0)
-    return rate
+    return ratio(correct, labels)

@@ -22,7 +22,7 @@ patterns, and within a pattern all items are alike to all members. Three facts f
   and the others are where they err, and there that plan is worse than n random labels, by a third in
   plausible cases.
 
-Exact: the needs, and that post-stratified estimates are unbiased (tested in `benchmarks/post_stratified.py`).
+Exact: the needs, and that post-stratified estimates are unbiased (`benchmarks/post_stratified.py`).
 Approximate: the bound on their variance where patterns need less than one label each and are pooled
 (`Allocation`), and posteriors (`member_beliefs`). Traffic is a stream: there is no finite population
 correction, so intervals are too wide where most of a member's positives are labelled.
@@ -35,6 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices, Ints
+from service.statistics.ratios import ratio
 from service.statistics.sample_sharing import MOST_MEMBERS, pattern_masks
 
 _ROUNDING = 1e-9  # tolerance by which a need may exceed an integer, from floating point
@@ -87,7 +88,7 @@ class VotePatterns:
         """Share of every pattern in a member's positives [members, P]; all 0 where there are none."""
         sizes = self.sizes()[:, None]
         held = np.where(self.called(), self.traffic, 0.0)
-        return np.divide(held, sizes, out=np.zeros(held.shape), where=sizes > 0)
+        return ratio(held, sizes, 0.0)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import numpy as np
 
 from service.domain.arrays import Floats
 from service.statistics.binary.semi_supervised import ScorePosterior
+from service.statistics.ratios import ratio
 
 Scope = Literal["sample", "population"]
 
@@ -36,22 +37,22 @@ class Performance:
     @cached_property
     def precision(self) -> Floats:
         """Positive share of the items called positive [S, T]; 1 where none are."""
-        return np.divide(self.right, self.called, out=np.ones_like(self.right), where=self.called > 0)
+        return ratio(self.right, self.called, 1.0)
 
     @cached_property
     def recall(self) -> Floats:
         """Share of the positive items that are called positive [S, T]; NaN where there are none."""
-        return _ratio(self.right, self.positives[:, None])
+        return ratio(self.right, self.positives[:, None])
 
     @cached_property
     def false_positive_rate(self) -> Floats:
         """Share of the negative items that are called positive [S, T]; NaN where there are none."""
-        return _ratio(self.called - self.right, (self.items - self.positives)[:, None])
+        return ratio(self.called - self.right, (self.items - self.positives)[:, None])
 
     @cached_property
     def f1(self) -> Floats:
         """Harmonic mean of precision and recall [S, T]; NaN where nothing is positive or called positive."""
-        return _ratio(2 * self.right, self.called + self.positives[:, None])
+        return ratio(2 * self.right, self.called + self.positives[:, None])
 
     @cached_property
     def prevalence(self) -> Floats:
@@ -114,9 +115,3 @@ def _from_the_top(values: Floats) -> Floats:
     """Sum of every bin and those above it, and 0 above them all [S, T]."""
     sums = np.cumsum(values[:, ::-1], axis=1)[:, ::-1]
     return np.hstack((sums, np.zeros((len(values), 1))))
-
-
-def _ratio(part: Floats, whole: Floats) -> Floats:
-    whole = np.broadcast_to(whole, part.shape)
-    ratio: Floats = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
-    return ratio

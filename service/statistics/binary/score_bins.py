@@ -7,7 +7,7 @@ the highest scores, where a single item changes the precision, and of equal size
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -74,16 +74,10 @@ class ScoreBins:
         told += np.log1p(-probabilities) @ self.negatives[which]
         return told
 
-    @property
-    def _of_all(self) -> tuple[float | None, float | None]:
-        return self.lowest, self.independent
-
     def without_labels(self) -> ScoreBins:
         """The same scores without labels."""
         nothing = np.zeros_like(self.counts)
-        return ScoreBins(
-            self.edges, self.scores, self.counts, nothing, nothing, self.low, self.high, *self._of_all
-        )
+        return replace(self, positives=nothing, negatives=nothing)
 
     def merged(self, most: int) -> ScoreBins:
         """The same in at most this many bins: half of equal size, half finer and finer towards the top."""
@@ -107,17 +101,13 @@ class ScoreBins:
             return np.add.reduceat(values, starts)
 
         counts = sums(self.counts)
-        scores = sums(self.counts * self.scores) / counts
-        edges = self.edges[starts[1:] - 1]
-        return ScoreBins(
-            edges,
-            scores,
-            counts,
-            sums(self.positives),
-            sums(self.negatives),
-            self.low,
-            self.high,
-            *self._of_all,
+        return replace(
+            self,
+            edges=self.edges[starts[1:] - 1],
+            scores=sums(self.counts * self.scores) / counts,
+            counts=counts,
+            positives=sums(self.positives),
+            negatives=sums(self.negatives),
         )
 
 
