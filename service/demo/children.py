@@ -1,4 +1,4 @@
-"""The processes that the demo starts, each with a log, and what is said when one dies."""
+"""The processes that the demo starts, each with a log, and the error if one dies."""
 
 from __future__ import annotations
 
@@ -20,11 +20,7 @@ AnyChild = TypeVar("AnyChild", bound=Child)
 
 
 class ChildDiedError(Exception):
-    """A process of the demo ended, or did not do its work, unexpectedly.
-
-    Attributes:
-        tail: end of its log.
-    """
+    """A process of the demo ended, or did not do its work, unexpectedly; `tail` is the end of its log."""
 
     def __init__(self, message: str, tail: str) -> None:
         """Keep what happened and the log apart."""
@@ -41,7 +37,7 @@ class Children:
 
     Args:
         folder: where logs go.
-        wait: waits so many seconds, and tells whether to stop.
+        wait: waits this many seconds; True if the demo should stop.
     """
 
     def __init__(self, folder: Path, wait: Callable[[float], bool]) -> None:
@@ -91,11 +87,11 @@ class Children:
                 raise self._died(child)
 
     def wait_until(self, ready: Callable[[], bool], *, what: str, seconds: float) -> None:
-        """Wait for something, while nothing dies.
+        """Wait until ready, while no process dies.
 
         Raises:
             ChildDiedError: a process died, or the time is over.
-            Stopped: a signal came meanwhile.
+            Stopped: a signal came.
         """
         left = seconds
         while not ready():
@@ -107,7 +103,7 @@ class Children:
                 raise ChildDiedError(f"{what} is not ready after {seconds:g} s", "\n".join(tails))
 
     def check(self) -> None:
-        """Look whether all processes still run.
+        """Check that all processes run.
 
         Raises:
             ChildDiedError: one does not.
@@ -120,7 +116,7 @@ class Children:
         """Wait.
 
         Raises:
-            Stopped: a signal came meanwhile.
+            Stopped: a signal came.
         """
         if self._wait(seconds):
             raise Stopped

@@ -1,7 +1,7 @@
 """The labeller's desk: how people answer label requests.
 
 They are prompt or late, answer twice, skip, err and correct themselves. The truth comes from the item's
-number alone; what the model predicted never reaches the desk.
+number alone; what the model predicted is never known here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LATE, _TWICE, _SKIP, _WRONG = 0.04, 0.04, 0.03, 0.04
 
 @dataclass(frozen=True)
 class Intention:
-    """One label that the labeller means to send, so many seconds after it saw the request."""
+    """One label that the labeller will send, this many seconds after it saw the request."""
 
     after_seconds: float
     kind: LabelKind
@@ -34,14 +34,9 @@ class Intention:
 
 
 def intentions(request: LabelRequest, truth: str, rng: np.random.Generator) -> list[Intention]:
-    """What the labeller does with one request, in the order of time.
+    """What the labeller does with one request, in the order of time, given the item's true class.
 
-    Late answers are given to first attempts alone, so that every item is answered in the end.
-
-    Args:
-        request: as it arrived.
-        truth: the item's true class.
-        rng: decides.
+    Only first attempts are answered late, so that every item is answered in the end.
     """
     prompt = float(rng.uniform(*_PROMPT_SECONDS))
     later = prompt + float(rng.uniform(*_SECOND_THOUGHT_SECONDS))
@@ -72,10 +67,7 @@ class _Due:
 class Desk:
     """The requests on the labeller's desk, and when each is to be answered.
 
-    Args:
-        world: knows the truth.
-        seed: of the labeller's moods.
-        journal: is told what arrived and what was sent.
+    Everything that arrives or is sent goes to the journal.
     """
 
     def __init__(self, world: World, seed: int, journal: Journal) -> None:
@@ -96,7 +88,7 @@ class Desk:
             heapq.heappush(self._due, _Due(now + intention.after_seconds, self._order, request, intention))
 
     def labels(self, now: float) -> Iterable[Label]:
-        """Labels to be sent by now; each is taken off the desk, and written down."""
+        """Labels that are due; each is taken off the desk, and written to the journal."""
         while self._due and self._due[0].at <= now:
             due = heapq.heappop(self._due)
             is_first = due.intention.kind == "answer" and due.request.request_id not in self._answered

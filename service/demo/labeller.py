@@ -26,19 +26,14 @@ _POLL_MILLISECONDS = 50
 
 
 def main() -> None:
-    """Answer until SIGTERM; told what to do by the demo that brings its own servers."""
+    """Answer until SIGTERM, started by the demo that brings its own servers."""
     arguments = parse_arguments("Answers the demo's label requests.")
     with Journal(arguments.folder / LABELLER_FILE) as journal:
         _answer(arguments.settings.kafka, journal, seed=arguments.seed)
 
 
 def answer_requests(kafka: KafkaSettings, *, seed: int) -> None:
-    """Answer until SIGTERM, without a journal.
-
-    Args:
-        kafka: where requests come from, and labels go to.
-        seed: of the world, the producer's too.
-    """
+    """Answer until SIGTERM, without a journal; the seed is that of the producer's world."""
     with Journal(Path(os.devnull)) as journal:
         _answer(kafka, journal, seed=seed)
 

@@ -1,4 +1,4 @@
-"""The stream of predictions: what the cameras deliver, predicted anew, as records."""
+"""The stream of predictions: images of the cameras, classified, as records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PERIOD_SECONDS = 0.1
 _LONGEST_BURST_SECONDS = 0.5
 _SOURCE = "demo/digits"
 _SIZES = (1, 1, 1, 9, 1, 1, 16)
-"""Predictions per record, over and over: most records hold one, most predictions come in arrays."""
+"""Predictions per record, cyclically: most records hold one, most predictions come in arrays."""
 
 
 def run(
@@ -28,11 +28,8 @@ def run(
 ) -> None:
     """Send what is due, every tenth of a second, until asked to stop.
 
-    Args:
-        stream: makes the records.
-        send: sends one.
-        stop_requested: waits so many seconds, and tells whether to stop.
-        clock: seconds since the epoch.
+    `stop_requested` waits this many seconds, and is True if the stream should stop; `clock` is in seconds
+    since the epoch.
     """
     last = clock()
     stream.start(last)
@@ -44,13 +41,13 @@ def run(
 
 
 class PredictionStream:
-    """Makes the stream's records, and writes down what it made.
+    """Makes the stream's records, and writes to a journal what it made, and whether it is true.
 
     Args:
-        world: what the items show.
+        world: the images.
         classifier: predicts them.
-        journal: is told what was predicted, and whether it is true.
-        degrade_after_seconds: when one camera gets worse, counted from the start.
+        journal: of the predictions.
+        degrade_after_seconds: when one camera degrades, counted from the start.
         first: number of the first item.
     """
 
@@ -73,7 +70,7 @@ class PredictionStream:
         self._records_made = 0
 
     def start(self, now: float) -> None:
-        """Begin: the camera degrades so many seconds from now."""
+        """Begin: the camera degrades this many seconds from now."""
         self._degrades_at = now + self._degrade_after_seconds
         self._journal.write(Mark(STREAMING, now))
 

@@ -23,7 +23,7 @@ _LOOK_SECONDS = 0.05
 
 
 def main() -> None:
-    """Train, then stream until SIGTERM; told what to do by the demo that brings its own servers."""
+    """Train, then stream until SIGTERM, started by the demo that brings its own servers."""
     arguments = parse_arguments("Streams the demo's predictions.")
     with Journal(arguments.folder / PRODUCER_FILE) as journal:
         _stream(
@@ -36,12 +36,9 @@ def main() -> None:
 
 
 def produce(kafka: KafkaSettings, *, seed: int, seconds: float) -> None:
-    """Train, then stream until SIGTERM, at once and without a journal.
+    """Train, then stream until SIGTERM, without a journal; the seed is that of the labeller's world.
 
-    Args:
-        kafka: where to.
-        seed: of the world, the labeller's too.
-        seconds: after a part of these the camera degrades, and stays so.
+    After a fraction of the seconds a camera degrades, and stays so.
     """
     with Journal(Path(os.devnull)) as journal:
         # No item comes again after a restart: an item is asked for once.

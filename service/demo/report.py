@@ -19,31 +19,22 @@ _WHAT_WIDTH = 46
 
 @dataclass(frozen=True)
 class Measurements:
-    """Numbers of one run.
-
-    Attributes:
-        streaming_at: when the stream began, seconds since the epoch.
-        degraded_at: when the camera got worse, seconds since the epoch.
-        first_request_seconds: from the start of `credence run` to the first label request.
-        label_delays: from each label's being sent to its being in the metrics, seconds.
-        labels: that Credence used.
-        random_labels: that random sampling needed, per seed; None where the most were too few.
-        most_labels: where the search for these ended.
-    """
+    """Measurements of one run; times are in seconds since the epoch."""
 
     streaming_at: float | None
     degraded_at: float | None
-    first_request_seconds: float | None
-    label_delays: Sequence[float]
-    labels: int
+    first_request_seconds: float | None  # from the start of `credence run` to the first label request
+    label_delays: Sequence[float]  # seconds from sending each label to its being in the metrics
+    labels: int  # that Credence used
+    # that random sampling needed, per seed; None where the most were too few
     random_labels: Sequence[int | None]
-    most_labels: int
+    most_labels: int  # where the search for these ended
 
 
 def print_report(
     console: Console, results: Sequence[GroupResult], measured: Measurements, findings: Findings
 ) -> None:
-    """Print intervals beside the truth, and what was measured."""
+    """Print intervals beside the truth, and measurements."""
     console.print(_groups(results))
     console.print()
     for what, number in _numbers(results, measured, findings):
@@ -101,7 +92,7 @@ def _numbers(
 
 
 def _like_it(results: Sequence[GroupResult]) -> str:
-    """How many of a hundred runs end with as many misses, where there are any."""
+    """How many of a hundred runs have as many misses, if there are any."""
     misses = sum(not result.is_inside for result in results)
     if not misses:
         return ""
@@ -111,7 +102,7 @@ def _like_it(results: Sequence[GroupResult]) -> str:
 
 
 def random_labels_line(measured: Measurements) -> str:
-    """How many labels random sampling needed, and how many times Credence's that is."""
+    """How many labels random sampling needed, and what multiple of Credence's that is."""
     if not measured.random_labels or not measured.labels:
         return "not computed"
     most = measured.most_labels

@@ -1,4 +1,4 @@
-"""`credence demo`: starts everything, shows it, judges at the end."""
+"""`credence demo`: starts all processes, shows them, and judges at the end."""
 
 from __future__ import annotations
 
@@ -39,16 +39,10 @@ _REPLAYS = 50
 
 
 def run_demo(*, seconds: float, console: Console, seed: int = 1) -> int:
-    """Run the demo.
+    """Run the demo, with predictions for this many seconds; the exit code.
 
-    Args:
-        seconds: how long predictions are streamed.
-        console: where it is shown.
-        seed: of the world, and of what Credence draws.
-
-    Returns:
-        The exit code. 0: the loop closed. 1: it did not, or a process died; what failed is printed.
-        2: impossible arguments. 130: a signal stopped it.
+    0: the loop closed. 1: it did not, or a process died; what failed is printed. 2: impossible arguments.
+    130: a signal stopped it.
     """
     if not MIN_SECONDS <= seconds < float("inf"):
         console.print(f"The demo needs at least {MIN_SECONDS:g} seconds, not {seconds:g}.")
@@ -75,7 +69,7 @@ def run_demo(*, seconds: float, console: Console, seed: int = 1) -> int:
 
 
 def _stopping_signals() -> list[signal.Signals]:
-    """Ctrl-C, a polite kill, and a closed terminal unless `nohup` says otherwise."""
+    """Ctrl-C, SIGTERM, and a closed terminal unless `nohup` ignores it."""
     stopping = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         stopping.append(signal.SIGHUP)
@@ -83,15 +77,7 @@ def _stopping_signals() -> list[signal.Signals]:
 
 
 class Demo:
-    """One run.
-
-    Args:
-        folder: for configuration, journals, logs and facts.
-        seconds: length.
-        seed: of everything random.
-        console: where it is shown.
-        stop: remembers a signal.
-    """
+    """One run, whose configuration, journals, logs and facts are in a folder."""
 
     def __init__(self, folder: Path, *, seconds: float, seed: int, console: Console, stop: StopFlag) -> None:
         self._folder = folder

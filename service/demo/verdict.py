@@ -1,4 +1,4 @@
-"""Whether the loop truly closed: what decides the demo's exit code."""
+"""Whether the loop really closed: what decides the demo's exit code."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from service.demo.history import Stream
 from service.demo.reading import GroupReading, Reading
 from service.demo.world import DEGRADED_CAMERA
 
-NOMINAL_MISS = 0.05
-"""How often the truth may lie outside a 95 % interval."""
-
+NOMINAL_MISS = 0.05  # probability that the truth is outside of a 95% interval
 _IMPROBABLE = 0.001
 
 
@@ -27,17 +25,14 @@ class GroupResult:
 
     @property
     def is_inside(self) -> bool:
-        """Whether the truth lies in the interval."""
+        """Whether the truth is in the interval."""
         return self.reading.lower <= self.truth <= self.reading.upper
 
 
 def group_results(reading: Reading, stream: Stream, *, degraded_at: float | None) -> list[GroupResult]:
-    """The groups that the demo knows the truth of, each beside the accuracy at the moment of its estimate.
+    """The groups whose truth the demo knows, each with its accuracy at the time of its estimate.
 
-    Args:
-        reading: the estimates.
-        stream: all predictions so far.
-        degraded_at: when the camera got worse, seconds since the epoch; None if it did not yet.
+    `degraded_at` is when the camera degraded, in seconds since the epoch; None if it did not yet.
     """
     results: list[GroupResult] = []
     read_at = reading.snapshot_time or reading.time
@@ -50,13 +45,7 @@ def group_results(reading: Reading, stream: Stream, *, degraded_at: float | None
 
 
 def failures(reading: Reading, results: Sequence[GroupResult], found_at: Findings) -> list[str]:
-    """What failed, in sentences; nothing if the loop closed.
-
-    Args:
-        reading: the last one.
-        results: of all groups that the demo knows the truth of.
-        found_at: when what was found.
-    """
+    """What failed, in sentences; nothing if the loop closed."""
     found: list[str] = []
     if not reading.events.get("answered"):
         found.append("no label came back")
@@ -80,6 +69,6 @@ def failures(reading: Reading, results: Sequence[GroupResult], found_at: Finding
 
 
 def chance_of_misses(results: Sequence[GroupResult]) -> float:
-    """Probability that as many 95% intervals or more miss the truth by chance, were they independent."""
+    """Probability of as many missed 95% intervals or more by chance, if they were independent."""
     misses = sum(not result.is_inside for result in results)
     return float(special.bdtrc(misses - 1, len(results), NOMINAL_MISS))

@@ -1,7 +1,7 @@
-"""The demo's world: which image every item shows, which camera took it, and what is true.
+"""The demo's world: which image every item shows, which camera took it, and the truth.
 
-Everything follows from a seed and the item's number, so the producer and the labeller agree
-without talking to each other: the labeller knows the truth and never sees a prediction.
+Everything follows from a seed and the item's number, so the producer and the labeller agree without
+communicating: the labeller knows the truth and never sees a prediction.
 """
 
 from __future__ import annotations
@@ -20,19 +20,11 @@ MODEL = "digits"
 CLASSES = tuple(str(digit) for digit in range(10))
 CAMERAS = ("gate", "dock")
 DEGRADED_CAMERA = "dock"
-DEGRADED_SHARE = 0.25
-"""Share of the traffic that the camera which degrades takes."""
-
-DEGRADES_AFTER = 0.4
-"""Part of the run after which the camera degrades."""
-
-RATE = 300
-"""Predictions per second."""
-
+DEGRADED_SHARE = 0.25  # of the traffic, that of the camera which degrades
+DEGRADES_AFTER = 0.4  # part of the run after which the camera degrades
+RATE = 300  # predictions per second
 TRAINING_IMAGES = 600
-BRIGHTEST = 16
-"""The digits' pixels are whole numbers from 0 to 16."""
-
+BRIGHTEST = 16  # the digits' pixels are whole numbers from 0 to 16
 _BLOCK = 1_024
 _PIXEL_NOISE, _DEGRADED_NOISE, _DEGRADED_BLUR = 2.0, 6.0, 0.55
 _LARGEST_SHIFT = 0.25
@@ -41,19 +33,12 @@ _ITEM_PREFIX = "img-"
 
 @dataclass(frozen=True)
 class Digits:
-    """Scikit-learn's bundled digits, split into what is learned from and what is streamed.
+    """Scikit-learn's bundled digits, split into a training set and what is streamed."""
 
-    Attributes:
-        training_images: [n, 8, 8].
-        training_classes: index of the true class [n].
-        images: held out, [m, 8, 8].
-        classes: index of the true class of the held-out images [m].
-    """
-
-    training_images: Floats
-    training_classes: Indices
-    images: Floats
-    classes: Indices
+    training_images: Floats  # [n, 8, 8]: 64 pixels each
+    training_classes: Indices  # index of the true class [n]
+    images: Floats  # held out, [m, 8, 8]
+    classes: Indices  # index of the true class of the held-out images [m]
 
 
 def load_split(seed: int) -> Digits:
@@ -91,12 +76,7 @@ class _Block:
 
 
 class World:
-    """What every item shows.
-
-    Args:
-        seed: the same for all who must agree.
-        digits: the split that the seed makes.
-    """
+    """What every item shows, by the same seed for all who must agree, and the split that it makes."""
 
     def __init__(self, seed: int, digits: Digits) -> None:
         self._seed = seed
@@ -104,7 +84,7 @@ class World:
         self._block = lru_cache(maxsize=8)(self._make_block)
 
     def true_class(self, number: int) -> str:
-        """The true class of an item; whoever predicts what has no say in it."""
+        """The true class of an item, whatever is predicted."""
         block, within = divmod(number, _BLOCK)
         return CLASSES[int(self._digits.classes[self._block(block).image[within]])]
 
@@ -118,9 +98,7 @@ class World:
     def pixels(self, numbers: Sequence[int], *, degraded: bool) -> Floats:
         """What the cameras deliver [n, 8, 8]: shifted and noisy, so that no two items are the same.
 
-        Args:
-            numbers: of the items.
-            degraded: whether the camera that degrades has done so by now.
+        `degraded` says whether the camera that degrades has done so by now.
         """
         columns = [self._item(number) for number in numbers]
         image = np.stack([self._digits.images[c[0]] for c in columns])
