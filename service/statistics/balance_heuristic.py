@@ -39,15 +39,10 @@ class Asked:
 def balance_weights(*, cells: Indices, freshness: Floats, asked: Sequence[Asked]) -> Floats:
     """Weight of every label [n]: 1 / sum over assessments of (labels in its group / the group's share).
 
-    Labels count by their freshness, but a group that has any counts at least one: else a few stale labels
-    would represent their group's whole traffic, with enormous weights, and drown the fresh labels of all
-    other groups. So a group's old labels fade out. Identical labels may be given as one row, with the sum of
-    their freshness.
-
-    Args:
-        cells: label cell of every label [n].
-        freshness: factor that forgetting leaves of every label [n], in (0, 1].
-        asked: one entry per assessment that has labels.
+    Labels count by their freshness in (0, 1] [n], but a group that has any counts at least one: else a few
+    stale labels would represent their group's whole traffic, with enormous weights, and drown the fresh
+    labels of all other groups. Identical labels may be given as one row, with the sum of their freshness.
+    `cells` are the labels' cells [n].
     """
     cell_count = len(asked[0].groups) if asked else int(cells.max(initial=-1)) + 1
     density = asked_densities(cells=cells, freshness=freshness, asked=asked, cell_count=cell_count)
@@ -55,10 +50,10 @@ def balance_weights(*, cells: Indices, freshness: Floats, asked: Sequence[Asked]
 
 
 def asked_densities(*, cells: Indices, freshness: Floats, asked: Sequence[Asked], cell_count: int) -> Floats:
-    """Labels per share of all traffic, by label cell [cells].
+    """Labels per share of all traffic, by label cell [cells]; arguments are those of `balance_weights`.
 
-    An assessment adds nothing to a cell that has no group in its grouping: there is no such traffic to draw
-    from. For arguments see `balance_weights`.
+    An assessment adds nothing to a cell that has no group in its grouping: it has no such traffic to draw
+    from.
     """
     density = np.zeros(cell_count)
     for assessment in asked:
@@ -90,9 +85,8 @@ def even_say(*, even: Floats, parts: Iterable[tuple[Floats, Floats]], unlabelled
 
     The part of its stratum is not known for an even label. So its weight must be the same for all parts of
     the stratum, or the two kinds together would not count every part by its traffic: even labels estimate a
-    share w of the stratum, the others 1 - w. Any w that is the same for all parts and does not depend on the
-    labels' outcomes counts no part too often: so the shares of parts need not be exact. They only decide how
-    efficiently the two are combined.
+    share w of the stratum, the others 1 - w. Any w that is the same for all parts and does not depend on
+    outcomes is unbiased; shares of parts need not be exact, as they only decide the efficiency.
 
     Each sample is weighted by its effective size (Kish): n of even labels, and 1 / sum over parts of (part's
     share of the stratum)^2 / labels of others. If all were drawn evenly, this is the balance heuristic. Parts
@@ -133,19 +127,12 @@ def _unevenly(assessment: Asked, kept: Floats, cells: Indices, freshness: Floats
 def effective_counts(
     *, groups: Indices, group_count: int, weights: Floats, freshness: Floats, correct: Floats
 ) -> tuple[Floats, Floats]:
-    """Effective numbers of labels and of correct ones, by group [groups].
+    """Effective numbers of labels and of correct ones, by group [group_count].
 
-    n = (sum w d)^2 / sum(w^2 d) and r = n sum(w d z) / sum(w d), with w the label's weight, d its freshness,
-    z its outcome. Without forgetting (d = 1) n is Kish's; with equal weights n is the sum of freshness, so
-    old labels lose weight even when no new ones arrive. All of these are sums over d, so identical labels may
-    be given as one row, with the sum of their freshness.
-
-    Args:
-        groups: group of every label [n].
-        group_count: number of groups.
-        weights: of every label [n], any scale.
-        freshness: of every label [n], in (0, 1].
-        correct: outcome of every label [n], 0 or 1.
+    n = (sum w d)^2 / sum(w^2 d) and r = n sum(w d z) / sum(w d), with w the weight, on any scale, d the
+    freshness in (0, 1], and z the outcome, 0 or 1, of every label [n]. Without forgetting (d = 1) n is
+    Kish's; with equal weights n is the sum of freshness, so old labels lose weight even when no new ones
+    arrive. Identical labels may be given as one row, with the sum of their freshness.
     """
     total = sums(groups, weights * freshness, group_count)
     squares = sums(groups, weights**2 * freshness, group_count)

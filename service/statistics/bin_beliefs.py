@@ -16,11 +16,7 @@ from service.statistics.laplace import Cells
 class BinBeliefs(Beliefs):
     """Of the accuracy in every score bin of every group, with parameters [R, G, B].
 
-    Args:
-        cells: scores and traffic.
-        alpha: parameters [G, B], the same in every run.
-        beta: [G, B].
-        runs: number of runs R.
+    They begin as alpha and beta [G, B] in every run.
     """
 
     def __init__(self, cells: Cells, alpha: Floats, beta: Floats, runs: int) -> None:

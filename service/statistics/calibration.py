@@ -48,12 +48,10 @@ class CalibrationError:
 
 
 def calibration_error(*, beliefs: BetaMixture, scores: Floats, shares: Floats) -> CalibrationError:
-    """ECE of every group.
+    """ECE of every group, from the posterior of every (group, bin) [G * B], group by group.
 
-    Args:
-        beliefs: posterior of the accuracy of every (group, bin) [G * B], group by group.
-        scores: mean score of every (group, bin) [G, B].
-        shares: traffic of every bin within its group [G, B], rows summing to 1 (or 0: no traffic).
+    Scores are means of every (group, bin) [G, B], shares the traffic of every bin within its group [G, B],
+    rows summing to 1 (or 0: no traffic).
     """
     shape = (len(beliefs.weights), *scores.shape)
     used = (shares > 0).ravel()

@@ -129,10 +129,7 @@ class CostBeliefs:
 class FittedConfusion(TwoLevelConfusion):
     """Of the true class given the predicted one, of one run under the learned prior.
 
-    Args:
-        accuracy: posterior of being right [J, G].
-        alpha: Dirichlet parameters of the true class of a wrong prediction [G, K].
-        predicted: class of every group [G].
+    `accuracy` is of being right [J, G], `alpha` of the true class of a wrong prediction [G, K].
     """
 
     def __init__(self, accuracy: BetaMixture, alpha: Floats, predicted: Indices) -> None:
@@ -166,7 +163,7 @@ def assess_confusion(
     class_count: int,
     prior: PriorName,
 ) -> Confusion:
-    """Posterior of the true class, from labels.
+    """Posterior of the true class of every group, from labels.
 
     Args:
         beliefs: posterior of the accuracy of the same groups.

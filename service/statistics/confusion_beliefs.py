@@ -52,9 +52,7 @@ class ConfusionBeliefs(Beliefs):
 class TwoLevelConfusion(ConfusionBeliefs):
     """Of the true class given the predicted one, as a tree of two levels: as in `confusion`.
 
-    Args:
-        accuracy: posterior of being right.
-        predicted: class of every group [G].
+    `accuracy` is of being right, `predicted` the class of every group [G].
     """
 
     def __init__(self, accuracy: AccuracyBeliefs, predicted: Indices) -> None:
@@ -93,13 +91,8 @@ class TwoLevelConfusion(ConfusionBeliefs):
 class LearnedConfusion(TwoLevelConfusion):
     """Of the true class given the predicted one, under the learned prior.
 
-    Args:
-        prior: the learned prior.
-        cells: scores and traffic.
-        others: the model's mean probability of every class but the predicted one [G, K], 0 for that one; rows
-            sum to 1.
-        predicted: class of every group [G].
-        runs: number of runs R.
+    `others` is the model's mean probability of every class but the predicted one [G, K], 0 for that one; rows
+    sum to 1. `predicted` is the class of every group [G].
     """
 
     def __init__(

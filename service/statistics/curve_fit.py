@@ -37,17 +37,8 @@ class CurveFit:
 
         Within a group, eta of all cells is taken to be perfectly correlated.
         """
-        first, second, within = (np.zeros(self.modes.offsets.shape) for _ in range(3))
-        shares, squares = self.cells.shares, self.cells.shares**2
-        for point, weight in POINTS:
-            theta = self._cell_means(point)
-            accuracy = np.einsum("rjgb,gb->rjg", theta, shares)
-            first += weight * accuracy
-            second += weight * accuracy**2
-            theta *= 1 - theta
-            theta /= self._sizes + 1
-            within += weight * np.einsum("rjgb,gb->rjg", theta, squares)
-        return BetaMixture(self.weights, *betas.matching(first, np.maximum(second - first**2, 0.0) + within))
+        mean, together, within = self._moments("rjgb,gb->rjg", self.cells.shares)
+        return BetaMixture(self.weights, *betas.matching(mean, together + within))
 
     def overall(self) -> BetaMixture:
         """Posterior of the accuracy over all traffic [R, J, 1], as Betas of its moments.
@@ -56,20 +47,13 @@ class CurveFit:
         delta method, scaled by as much as the delta method underestimates that of perfectly correlated cells.
         """
         shares = self.cells.group_shares[:, None] * self.cells.shares
-        first, second, within = (np.zeros(self.weights.shape) for _ in range(3))
-        for point, weight in POINTS:
-            theta = self._cell_means(point)
-            accuracy = np.einsum("rjgb,gb->rj", theta, shares)
-            first += weight * accuracy
-            second += weight * accuracy**2
-            within += weight * np.einsum("rjgb,gb->rj", theta * (1 - theta) / (self._sizes + 1), shares**2)
+        mean, together, within = self._moments("rjgb,gb->rj", shares)
         centre = expit(self.centres)
         slopes = shares * self._strengths / self._sizes * centre * (1 - centre)
-        together = np.maximum(second - first**2, 0.0)
         by_delta = np.einsum("rjgb,rjgb->rj", slopes, self.deviations) ** 2
         stretch = np.maximum(together / np.maximum(by_delta, np.finfo(float).tiny), 1.0)
         of_curve = self.curvature.variance_of(slopes.reshape(*slopes.shape[:2], -1))
-        alpha, beta = betas.matching(first, stretch * of_curve + within)
+        alpha, beta = betas.matching(mean, stretch * of_curve + within)
         return BetaMixture(self.weights, alpha[:, :, None], beta[:, :, None])
 
     def bins(self) -> BetaMixture:
@@ -98,6 +82,19 @@ class CurveFit:
             second += np.einsum("rj,rjgb->rgb", mixed, theta**2)
             within += np.einsum("rj,rjgb->rgb", mixed, theta * (1 - theta) / (self._sizes + 1))
         return betas.matching(first, np.maximum(second - first**2, 0.0) + within)
+
+    def _moments(self, sums: str, shares: Floats) -> tuple[Floats, Floats, Floats]:
+        """Mean of sums of cells by shares, variance by eta, and variance given eta; `sums` is of einsum."""
+        first = second = within = np.zeros(1)
+        for point, weight in POINTS:
+            theta = self._cell_means(point)
+            accuracy = np.einsum(sums, theta, shares)
+            first = first + weight * accuracy
+            second = second + weight * accuracy**2
+            theta *= 1 - theta
+            theta /= self._sizes + 1
+            within = within + weight * np.einsum(sums, theta, shares**2)
+        return first, np.maximum(second - first**2, 0.0), within
 
     @property
     def _strengths(self) -> Floats:

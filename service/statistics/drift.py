@@ -75,11 +75,9 @@ def kolmogorov_smirnov(reference: Ints, recent: Ints) -> Floats:
 
     It is a lower bound of that of the unbinned scores. Counts are predictions by bin [G, B].
     """
-    n, m = reference.sum(axis=1), recent.sum(axis=1)
-    there = (n > 0) & (m > 0)
-    p = np.cumsum(reference, axis=1) / np.where(there, n, 1)[:, None]
-    q = np.cumsum(recent, axis=1) / np.where(there, m, 1)[:, None]
-    return np.where(there, np.abs(p - q).max(axis=1), np.nan)
+    p, q = (ratio(np.cumsum(counts, axis=1), counts.sum(axis=1)[:, None]) for counts in (reference, recent))
+    distance: Floats = np.abs(p - q).max(axis=1)
+    return distance
 
 
 def suspicion(mixes: Sequence[MixDrift]) -> Floats:
@@ -98,15 +96,10 @@ def volume_ratio(reference: Ints, recent: Ints, *, reference_seconds: float, rec
 def expected_accuracy(recent: Ints, accuracies: Floats) -> Floats:
     """Accuracy that recent scores predict without a label of the group [G]; NaN without recent traffic.
 
-    Each score bin is taken to be as accurate as it is over all of the model's labels. Where groups differ in
-    their scores alone, this is their accuracy (Guillory et al., ICCV 2021, predict accuracy from such
-    differences of confidences; Garg et al., ICLR 2022, compare that with others). A group that is less
-    accurate than this has wrong predictions with high scores: its scores mean something else, which they
-    cannot show.
-
-    Args:
-        recent: predictions by score bin [G, B].
-        accuracies: of the bins [B]; NaN for those that never had traffic.
+    Each score bin [G, B] is taken to be as accurate as it is over all of the model's labels [B]; NaN if it
+    never had traffic. Where groups differ in their scores alone, this is their accuracy (Guillory et al.,
+    ICCV 2021, predict accuracy from such differences of confidences; Garg et al., ICLR 2022, compare that
+    with others). A group that is less accurate than this has wrong predictions with high scores.
     """
     promised = recent @ np.where(np.isnan(accuracies), 0.0, accuracies)
     return ratio(promised, recent.sum(axis=1))

@@ -37,11 +37,9 @@ class ChangePoint:
 
 
 def log_e_changed(correct: Flags, accuracy: float) -> Floats:
-    """Log e-value of a decline after every label [n].
+    """Log e-value of a decline after every label, by outcomes in their order [n].
 
-    Args:
-        correct: outcomes of labels, in their order [n].
-        accuracy: p, reached or exceeded before a decline; strictly within 0 and 1.
+    The accuracy p is reached or exceeded before a decline.
 
     Raises:
         ValueError: the accuracy is not strictly within 0 and 1.
@@ -65,14 +63,9 @@ def advance_bets(
     """Log wealth of the bets of many groups after further labels, by decline [G, K].
 
     The recursion W' = (W + stake) L, for n labels at once: with S the product of their likelihood ratios it
-    is S_n (W + the sum over j of stake_j / S_(j - 1)).
-
-    Args:
-        log_sums: before these labels [G, K], such as `no_bets`.
-        correct: outcomes of the labels, in their order within each group [n].
-        groups: of every label, ascending [n].
-        accuracy: reached or exceeded before a decline, strictly within 0 and 1 [G].
-        labels: how many labels of every group came before these [G].
+    is S_n (W + the sum over j of stake_j / S_(j - 1)). `log_sums` is the wealth before [G, K], such as
+    `no_bets`, after so many `labels` [G]. Outcomes are in their order within each group [n], groups ascend
+    [n], and accuracies are reached or exceeded before a decline [G].
 
     Raises:
         ValueError: the accuracy of a group with labels is not strictly within 0 and 1.
@@ -120,10 +113,8 @@ def _log_stakes(labels: Floats) -> Floats:
 def change_point(correct: Flags, accuracy: float, mass: float) -> ChangePoint:
     """When a decline began, if there was one: by the likelihood of each begin, all equally probable a priori.
 
-    Args:
-        correct: outcomes of labels, in their order [n], at least one.
-        accuracy: reached or exceeded before a decline; strictly within 0 and 1.
-        mass: probability of the interval.
+    Outcomes of labels are in their order [n]; the accuracy is reached or exceeded before a decline; the
+    interval has probability `mass`.
 
     Raises:
         ValueError: there is no label, or the accuracy is not strictly within 0 and 1.

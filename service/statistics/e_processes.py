@@ -96,16 +96,12 @@ def confidence_sequence(correct: Floats, wrong: Floats, mass: Floats | float) ->
 def discoveries(log_evidence: Floats, false_share: float, log_weights: Floats | None = None) -> Flags:
     """Null hypotheses that weighted e-BH rejects, which controls the false discovery rate.
 
-    The false discovery rate is at most `false_share`, for any dependence of the e-values and at any time
-    (Wang and Ramdas, JRSS B 2022, equation 3; the proof needs only that weight times e-value, summed over the
-    true nulls, has expectation at most 1). If all nulls are true, `false_share` bounds the probability of
-    ever rejecting any. That holds with hypotheses that arrive later too, if the weight of each is fixed on
-    arrival, and all weights ever given sum to at most 1.
-
-    Args:
-        log_evidence: log e-values [G]; NaN where there is none.
-        false_share: alpha, strictly within 0 and 1.
-        log_weights: log weights, which sum to at most 1 [G]; equal if not given.
+    The rate is at most `false_share`, for any dependence of the e-values and at any time (Wang and Ramdas,
+    JRSS B 2022, equation 3; the proof needs only that weight times e-value, summed over the true nulls, has
+    expectation at most 1). If all nulls are true, it bounds the probability of ever rejecting any. That holds
+    with hypotheses that arrive later too, if the weight of each is fixed on arrival, and all weights ever
+    given sum to at most 1. Log e-values [G] are NaN where there is none; log weights [G] are equal if not
+    given.
 
     Raises:
         ValueError: the share is not strictly within 0 and 1.
@@ -126,9 +122,8 @@ def discoveries(log_evidence: Floats, false_share: float, log_weights: Floats | 
 def log_arrival_weights(numbers: Indices) -> Floats:
     """Log weights of hypotheses that arrive one by one, by their numbers from 1 [G].
 
-    The n-th has F(n - 1) - F(n), with F(n) = (1 + n / 2)^(-1/2). So however many arrive, all weights sum to
-    at most 1, and the n-th of G has nearly the share 1 / G that it would have if all were there from the
-    start: 0.18, 0.018, 0.0019 and 0.00025 of the 1st, 10th, 50th and 200th.
+    The n-th has F(n - 1) - F(n), with F(n) = (1 + n / 2)^(-1/2), so all weights sum to at most 1. It is 0.18,
+    0.018, 0.0019 and 0.00025 for the 1st, 10th, 50th and 200th: nearly the share 1 / G of G hypotheses.
     """
     before = -_ARRIVAL_DECAY * np.log1p((numbers - 1) / _EVEN_ARRIVALS)
     after = -_ARRIVAL_DECAY * np.log1p(numbers / _EVEN_ARRIVALS)

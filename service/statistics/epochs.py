@@ -134,12 +134,8 @@ def drawn_densities(draws: Sequence[Draws], left: Floats, ratios: Floats) -> Flo
 def left_by_region(regions: Indices, whole: Floats, left: Floats) -> Floats:
     """Factor that forgetting leaves of an epoch's labels, over cells that changed together [cells, E].
 
-    Where an epoch has no labels, that of the next newer one that has.
-
-    Args:
-        regions: number shared by the cells that changed together [cells].
-        whole: labels of every cell and epoch [cells, E].
-        left: what forgetting leaves of them [cells, E].
+    `whole` are the labels of every cell and epoch, `left` what forgetting leaves of them [cells, E]. Where an
+    epoch has no labels, the factor is that of the next newer one that has.
     """
     count = int(regions.max(initial=-1)) + 1
     labels, remaining = (np.zeros((count, whole.shape[1])) for _ in range(2))

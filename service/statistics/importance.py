@@ -60,7 +60,6 @@ class Draws:
     log_evidence: float  # log integral of the density
     # Kish's effective sample size of those proposed; the number of walkers for the ensemble sampler
     effective: float
-    proposed: int  # how many were proposed
     method: Literal["importance sampling", "walkers"]
 
 
@@ -72,14 +71,9 @@ def find_modes(
     highest: Floats,
     steps: int = 60,
 ) -> list[Mode]:
-    """Local modes by L-BFGS-B, the highest first.
+    """Local modes within bounds of the parameters [D] by L-BFGS-B, the highest first.
 
-    Args:
-        objective: negative log density of parameters [D], and its gradient [D].
-        starts: where to start, each [D].
-        lowest: bounds of the parameters [D].
-        highest: bounds of the parameters [D].
-        steps: from each start, at most.
+    `objective` gives the negative log density of parameters [D], and its gradient [D].
     """
     modes: list[Mode] = []
     for start in starts:
@@ -112,22 +106,16 @@ def draw(
     lowest: Floats,
     highest: Floats,
 ) -> Draws:
-    """Draws around the modes.
+    """Draws around the modes, of which there is at least one, within bounds of the parameters [D].
 
-    Args:
-        density: log densities [P] of parameters [P, D]; outside the bounds it is taken to be 0.
-        modes: from `find_modes`; at least one.
-        count: number of draws.
-        rng: random numbers.
-        lowest: bounds of the parameters [D].
-        highest: bounds of the parameters [D].
+    `density` gives log densities [P] of parameters [P, D].
     """
     bounded = _bounded(density, lowest, highest)
     best = _proposed(bounded, density, modes, count, rng)
     chosen = best.parameters[rng.choice(count, count, p=best.weights)]
     if best.effective >= _LEAST_SHARE * count:
-        return Draws(chosen, best.log_evidence, best.effective, count, "importance sampling")
-    return Draws(_walk(bounded, chosen, rng), best.log_evidence, float(_WALKERS), count, "walkers")
+        return Draws(chosen, best.log_evidence, best.effective, "importance sampling")
+    return Draws(_walk(bounded, chosen, rng), best.log_evidence, float(_WALKERS), "walkers")
 
 
 def _bounded(density: LogDensity, lowest: Floats, highest: Floats) -> LogDensity:

@@ -16,18 +16,12 @@ def labels_to_verdict(
 ) -> Floats:
     """Labels that every group still needs [G], in the median over its posterior; 0 once it is decided.
 
-    A posterior of mean m and variance v is worth n0 = m (1 - m) / v - 1 labels. If theta were true, its mean
-    after n more would be expected at (n0 m + n theta) / (n0 + n), with a standard deviation of about s /
-    sqrt(n0 + n), s^2 = theta (1 - theta). It is decided when the mean is z_c of these away from the threshold
-    t: with d = |theta - t| and a = (m - t) sign(theta - t), the larger root x of d x^2 - z_c s x + n0 (a - d)
-    = 0 gives n = x^2 - n0. The median is over the normal quantiles of theta.
-
-    Args:
-        mean: posterior mean of the accuracy [G].
-        variance: of the same [G].
-        below: probability that the accuracy is below the threshold [G].
-        threshold: t.
-        confidence: c, the required probability, above 1/2.
+    It is decided when the threshold t has probability c or more on one side; `below` is that below it [G]. A
+    posterior of mean m and variance v [G] is worth n0 = m (1 - m) / v - 1 labels. If theta were true, its
+    mean after n more would be expected at (n0 m + n theta) / (n0 + n), with a standard deviation of about s /
+    sqrt(n0 + n), s^2 = theta (1 - theta). It is decided when the mean is z_c of these away from t: with d =
+    |theta - t| and a = (m - t) sign(theta - t), the larger root x of d x^2 - z_c s x + n0 (a - d) = 0 gives n
+    = x^2 - n0. The median is over the normal quantiles of theta.
     """
     size = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-12) - 1, 0.0)
     theta = np.clip(mean + _NODES[:, None] * np.sqrt(variance), _MARGIN, 1 - _MARGIN)

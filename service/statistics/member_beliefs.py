@@ -37,10 +37,11 @@ class MemberBeliefs:
 def member_beliefs(
     allocation: Allocation, labels: Floats, positive: Floats, *, mass: float = 0.95, strength: float = 1.0
 ) -> MemberBeliefs:
-    """Posterior of every member's metric, each member by itself.
+    """Posterior of every member's metric, each member by itself, with an interval of probability `mass`.
 
     theta_m = sum over strata h of w_h theta_h, with w_h the stratum's share of the member's positives; a Beta
-    for every stratum, and for the sum the Beta of its mean and variance. With c the prior's strength:
+    for every stratum, and for the sum the Beta of its mean and variance. With c the prior's strength in
+    pseudo-labels; 1 is Jeffreys':
 
     - The mean is that of theta_h ~ Beta(w_h c / 2 + r_h, w_h c / 2 + n_h - r_h): c pseudo-labels, divided as
       a sample would be. So a member has c of them in all, as one without strata, not c for every stratum.
@@ -50,17 +51,11 @@ def member_beliefs(
       distribution. So without any labels the posterior is the prior itself, however many strata there are.
 
     That two priors are used, and the form of the sum, are approximations, which coverage in simulations
-    supports: tests/simulation/test_sharing_coverage.py. Jeffreys' prior for every pattern, mean and variance,
-    is no alternative: it shrinks members of many patterns so far to 1/2 that intervals of 95% covered the
-    truth in 14 to 93% of cases (docs/ensembles.md).
+    supports: tests/simulation/test_sharing_coverage.py. docs/ensembles.md explains why not Jeffreys' for
+    every pattern.
 
-    Args:
-        allocation: needs of patterns, under current traffic.
-        labels: of every pattern [..., P], without requests in flight; fractional where old ones are
-            forgotten.
-        positive: sum of their outcomes, 0 or 1 each [..., P]: truly positive, for precision.
-        mass: probability of the credible interval, strictly within 0 and 1.
-        strength: c, pseudo-labels of the prior; 1 is Jeffreys'.
+    Labels of every pattern [..., P] are without requests in flight, and fractional where old ones are
+    forgotten; `positive` is the sum of their outcomes, 0 or 1 each [..., P]: truly positive, for precision.
 
     Raises:
         ValueError: there are not as many counts as patterns, one is not 0 or more, outcomes exceed labels, or

@@ -28,16 +28,10 @@ _NEAR_END: Final = 1e-3
 
 
 def log_gains(scores: Floats, correct: Flags, groups: Indices, group_count: int) -> Floats:
-    """Log gains of each bet in every group [G, K].
+    """Log gains of each bet in every group [G, K]; those of further labels are added.
 
-    Gains of further labels are added. The order of labels does not matter, as every correction always bets
-    the same.
-
-    Args:
-        scores: of the predicted classes, in [0, 1] [n].
-        correct: whether the prediction is right [n].
-        groups: of every label [n].
-        group_count: G.
+    The order of labels does not matter, as every correction always bets the same. Scores of the predicted
+    classes, whether these are right, and groups are columns [n].
 
     Raises:
         ValueError: a score is not in [0, 1].

@@ -1,32 +1,26 @@
 """Sample sharing: an ensemble and its members evaluated with the same labels, without bias.
 
-Every member of an ensemble is judged by a sample of its own: of the items that it calls positive. Sampled one
-by one, M children and their parent (the ensemble's own decision) take M + 1 times as many labels as one of
-them. Most of what one calls positive the others do too, so most labels can serve several.
+Every member is judged by a sample of the items that it calls positive. Most of what one calls positive the
+others do too, so most labels can serve several.
 
-Source: "How to reduce annotation when evaluating AI systems", on the sampling of ensembles presented at the
-European Conference on Machine Learning: a sample S_P of the parent's positives A_P first, then child by child
-with the positives A_C
+Source: "How to reduce annotation when evaluating AI systems", presented at the European Conference on Machine
+Learning. A sample S_P of the positives A_P of the parent (the ensemble's own decision) comes first, then
+child by child with the positives A_C
 
 - S+, the intersection of S_P and A_C;
 - S-, drawn from A_C without A_P, with |S-| / |S+| = |A_C without A_P| / |A_C and A_P|;
 - S_remain, drawn from the rest of A_C until there are n;
 - all of it mixed: `reshuffle` permutes it, `resample` draws from it with replacement.
 
-It leaves open what children share with one another. A sample made for one child is no random sample of the
-next one's positives, and preferring its items would be biased. Here one random order of all items decides
-every draw: a draw "at random from a set" takes the first of the set in this order. Restricted to A_P and to
-its complement the order is uniform, and both restrictions are independent; a child's sample is a function of
-these two and of separate random numbers, which are the same for all children. So each child's sample by
-itself is distributed as if no other child existed, while children take the same items wherever they draw from
-the same places. Sharing changes only the dependence of different members' estimates.
+The source leaves open what children share with one another. Here one random order of all items decides every
+draw: a draw "at random from a set" takes the first of the set in this order. Its restrictions to A_P and to
+the complement are uniform and independent; a child's sample is a function of these and of separate random
+numbers, which are the same for all children. So each child's sample is distributed as if no other child
+existed, but children take the same items wherever they draw from the same places.
 
-The third mixing, `patterns`, uses the order further. An item's vote pattern is the set of members that call
-it positive; a member takes from every pattern the first n times the pattern's share of its positives, rounded
-at random. The parent then has no special role. Except for rounding this takes the fewest labels of any scheme
-that uses n different items of each member, all of its positives equally likely: an item is labelled at least
-as often as any member uses it, and so with a probability of at least n / (the positives of the smallest
-member that calls it positive).
+The third mixing, `patterns`, takes from every vote pattern (the set of members that call an item positive)
+the first n times the pattern's share of a member's positives, rounded at random: the fewest labels of any
+such scheme, except for rounding (docs/ensembles.md).
 """
 
 from __future__ import annotations
@@ -83,24 +77,15 @@ def plan_sharing(
     *,
     mixing: Mixing = "reshuffle",
 ) -> SharingPlan:
-    """Choose the items by which an ensemble and its members are judged.
+    """Choose the items by which an ensemble and its members are judged, n for every member.
 
     The mean outcome over a member's items is an unbiased estimate of the mean over all its positives, with
     any mixing: each of its positives is equally likely to be used. A member with n positives or fewer uses
-    all of them, and its estimate is exact.
+    all of them. `resample` labels only the items drawn, at a larger error, and does not resample the parent's
+    own sample.
 
-    - `reshuffle`: the source's scheme; n items without repeats.
-    - `resample`: the source's scheme; the child's items are drawn n times with replacement, and only those
-      drawn are labelled. Fewer labels, more error. The parent's own sample is not resampled.
-    - `patterns`: the same shares of every vote pattern as among the member's positives; n items without
-      repeats. The fewest labels for n different items, and usually the smallest error.
-
-    Args:
-        votes: whether a member calls an item positive [N, 1 + M], the parent first. More generally: whether
-            the item is in the set over which the member's metric is taken.
-        n: items of every member's estimate.
-        rng: random numbers.
-        mixing: how a child's sample is made.
+    `votes` say whether a member calls an item positive [N, 1 + M], the parent first. More generally: whether
+    the item is in the set over which the member's metric is taken.
 
     Raises:
         ValueError: votes are not a table of booleans or have too many columns; n is below 1; the mixing is
@@ -144,22 +129,16 @@ def _by_parent(called: Flags, n: int, rng: np.random.Generator, *, resample: boo
 
 
 def _from_both(shared: int, both: int, alone: int, n: int, rng: np.random.Generator) -> int:
-    """How many of a child's n items are positives of the parent too; the rest are the child's alone.
+    """How many of a child's n items, below both + alone, are positives of the parent too.
 
-    If S+ is more than a proportional sample of n would have of these, some of it is left out: the number is
-    proportional, rounded at random. Else S- follows, and S_remain from the rest of both parts.
+    `shared` is |S+|; child and parent call `both` items positive, the child alone `alone`. If S+ is more than
+    a proportional sample of n would have of these, some of it is left out: the number is proportional,
+    rounded at random. Else S- follows, and S_remain from the rest of both parts.
 
     |S-| = |S+| alone / both is rounded to s or s + 1. Rounded so that it is right on average, S_remain would
     not be: its size depends on s. With d the fraction that is rounded off and L = both + alone - |S+| - s,
     every positive of the child is equally likely to be used if s + 1 has the probability d (L - 1) / (d (L -
     1) + (1 - d) L): it equates both parts' chances to be left out.
-
-    Args:
-        shared: |S+|.
-        both: items that child and parent call positive.
-        alone: items that the child alone calls positive.
-        n: below both + alone.
-        rng: rounds and draws.
     """
     whole, rest = divmod(n * both, both + alone)
     fair = whole + int(rng.random() * (both + alone) < rest)

@@ -1,31 +1,21 @@
 """Sample sharing where items are known by counts alone: how many labels every vote pattern needs.
 
 An item's vote pattern is the set of members that call it positive. A member's positives are a union of
-patterns, and within a pattern all items are alike to all members. Three facts follow.
+patterns, and within a pattern all items are alike to all members. A random sample of n of the positives of
+member m has n s_p / s_m labels of a pattern p, with s_p the pattern's share of traffic and s_m that of the
+member's positives. If every pattern has at least
 
-- **What is needed.** A random sample of n of the positives of member m has n s_p / s_m labels of a pattern p,
-  with s_p the pattern's share of traffic and s_m that of the member's positives. If every pattern p has at
-  least n_p of these for each member that calls it positive,
+    n_p = n s_p / (the least s_m of the members m that call p positive)
 
-    n_p >= n s_p / (the least s_m of the members m that call p positive),
-
-  then each member's post-stratified estimate varies no more than the mean of n random labels, whatever the
-  precisions theta_p: with w_p = s_p / s_m, sum of w_p^2 theta_p (1 - theta_p) / n_p <= sum of w_p theta_p (1
-  - theta_p) / n <= theta (1 - theta) / n (Cochran, Sampling Techniques, 1977, chapter 5, of proportional
-  allocation).
-- **In which groups to draw.** How densely a pattern is labelled depends only on the smallest member that
-  calls it positive. So members may be processed from the smallest to the largest, each labelling what no
-  smaller one covers. For one child this takes as many labels as the source's scheme (`sample_sharing`); for
-  several, fewer.
-- **What is not done.** If all theta_p (1 - theta_p) are equal, the same variance takes fewer labels: more of
-  the patterns that many members share, fewer of the others. But shared patterns are where members are right
-  and the others are where they err, and there that plan is worse than n random labels, by a third in
-  plausible cases.
+labels, then each member's post-stratified estimate varies no more than the mean of n random labels, whatever
+the precisions theta_p: with w_p = s_p / s_m, sum of w_p^2 theta_p (1 - theta_p) / n_p <= sum of w_p theta_p
+(1 - theta_p) / n <= theta (1 - theta) / n (Cochran, Sampling Techniques, 1977, chapter 5, of proportional
+allocation). For one child this takes as many labels as the source's scheme (`sample_sharing`); for several,
+fewer. docs/ensembles.md explains why not even fewer.
 
 Exact: the needs, and that post-stratified estimates are unbiased (`benchmarks/post_stratified.py`).
 Approximate: the bound on their variance where patterns need less than one label each and are pooled
-(`Allocation`), and posteriors (`member_beliefs`). Traffic is a stream: there is no finite population
-correction, so intervals are too wide where most of a member's positives are labelled.
+(`Allocation`), and posteriors (`member_beliefs`). There is no finite population correction.
 """
 
 from __future__ import annotations
@@ -107,9 +97,8 @@ class PatternPlan:
     def saving(self) -> float:
         """1 - cost / separate; 0 where nothing is called positive.
 
-        It may be negative: the plan then costs more labels than separate samples would. These need no
-        rounding, while every stratum is rounded up to whole labels. So the plan may cost more, by less than a
-        label per stratum, where few labels are wanted and members hardly overlap.
+        It is negative where a plan costs more than separate samples: strata are rounded up to whole labels.
+        The excess is less than a label per stratum, where few labels are wanted and members hardly overlap.
         """
         return 1 - self.cost / self.separate if self.separate else 0.0
 
@@ -119,10 +108,9 @@ class Allocation:
     """What every vote pattern needs, so that all members have as many labels as are wanted.
 
     A pattern that needs one label or more is a stratum. Thin patterns, which need less, would each be rounded
-    up to a label, and there may be hundreds; so thin patterns of the same density, that is of the same
-    smallest member, form one stratum. Its labels are drawn in proportion to traffic and so are a random
-    sample of it, and of every member's part of it. Labels drawn otherwise, or under other traffic, are valid
-    for a thick pattern, but bias a thin stratum by as much as they favour some of it.
+    up to a label, and there may be hundreds; so those of the same smallest member form one stratum. Its
+    labels are drawn in proportion to traffic and so are a random sample of it, and of every member's part of
+    it. Labels drawn otherwise, or under other traffic, bias a thin stratum, but not a thick pattern.
     """
 
     patterns: VotePatterns

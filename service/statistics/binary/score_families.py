@@ -143,7 +143,7 @@ class Beta:
         return np.array([special.logit(min(mean, 1 - _LEAST)), -0.5 * np.log(strength)])
 
 
-class LogitNormal:
+class LogitNormal(Normal):
     """Normal on the logit scale."""
 
     name = "logit-normal"
@@ -152,8 +152,7 @@ class LogitNormal:
 
     def below(self, parameters: Floats, positions: Floats) -> Floats:
         """See `Family`."""
-        location, scale = parameters[:, :1], np.exp(parameters[:, 1:])
-        return np.asarray(special.ndtr((special.logit(positions) - location) / scale))
+        return super().below(parameters, special.logit(positions))
 
     def log_prior(self, parameters: Floats) -> Floats:
         """See `Family`."""
@@ -161,8 +160,7 @@ class LogitNormal:
 
     def matching(self, positions: Floats, shares: Floats) -> Floats:
         """See `Family`."""
-        mean, deviation = _moments(special.logit(np.clip(positions, _NEAR_END, 1 - _NEAR_END)), shares)
-        return np.array([mean, np.log(deviation)])
+        return super().matching(special.logit(np.clip(positions, _NEAR_END, 1 - _NEAR_END)), shares)
 
 
 OF_PROBABILITIES: Final[tuple[Family, ...]] = (TruncatedNormal(), Gamma(), Normal(), Beta(), LogitNormal())

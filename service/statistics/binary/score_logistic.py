@@ -102,16 +102,11 @@ def _log_t(points: Floats, centre: float, scale: float) -> Floats:
 
 
 def projected(design: Floats, probabilities: Floats, shares: Floats, *, towards: Floats) -> Floats:
-    """Coefficients [D] of the logistic curve that is nearest to given probabilities.
+    """Coefficients [D] of the logistic curve of a design [B, D] that is nearest to given probabilities [B].
 
-    It maximises the expected likelihood of labels drawn from the probabilities, by Newton's method. A small
-    ridge keeps coefficients finite where the classes are separable.
-
-    Args:
-        design: regressors [B, D].
-        probabilities: of the positive class in every bin [B].
-        shares: of the items, by bin [B]; they sum to 1.
-        towards: where the ridge shrinks the coefficients to [D].
+    It maximises the expected likelihood of labels drawn from the probabilities, with shares of items that sum
+    to 1 [B], by Newton's method. A small ridge towards given coefficients [D] keeps them finite where the
+    classes are separable.
     """
     at = towards
     for _ in range(_NEWTON_STEPS):

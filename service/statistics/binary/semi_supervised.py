@@ -71,12 +71,8 @@ def learn_scores(
 ) -> ScorePosterior:
     """Learn P(positive | score), with or without labels.
 
-    Args:
-        bins: scores with their labels.
-        rng: random numbers.
-        draws: of the posterior.
-        unit: whether the scores are probabilities; else any real numbers that increase with the probability.
-        unlabelled: `fit_unlabelled` of the same scores, if available.
+    `unit` says whether the scores are probabilities; else they are any real numbers that increase with the
+    probability. `unlabelled` is `fit_unlabelled` of the same scores, if available.
     """
     if unlabelled is None:
         unlabelled = fit_unlabelled(bins, rng, draws=MIXTURE_DRAWS, unit=unit)
