@@ -19,8 +19,7 @@ _FEWEST_TICKS = 12
 _SECONDS_PER_HOUR = 3_600
 _HALF_LIVES = 18
 
-# of the run's predictions, the first, with which recent ones are compared; the camera degrades later
-_REFERENCE_PART = 0.1
+_REFERENCE_PART = 0.1  # first part of the run's predictions, the reference; the camera degrades later
 
 
 def half_life_seconds(seconds: float) -> float:

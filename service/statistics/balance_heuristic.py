@@ -27,8 +27,7 @@ def sums(groups: Indices, values: Floats, count: int) -> Floats:
 class Asked:
     """Labels that one assessment requested."""
 
-    # of every label cell under the assessment's grouping, or the number of groups for none [cells]
-    groups: Indices
+    groups: Indices  # of every label cell in the assessment's grouping; the number of groups for none [cells]
     labels: Indices  # positions of its labels in the labels' columns [m]
     shares: Floats  # of all traffic, of every group [G]
     # factor that changes leave of its labels in every cell [cells], where it differs within groups; any scale
@@ -91,13 +90,10 @@ def even_say(*, even: Floats, parts: Iterable[tuple[Floats, Floats]], unlabelled
     Each sample is weighted by its effective size (Kish): n of even labels, and 1 / sum over parts of (part's
     share of the stratum)^2 / labels of others. If all were drawn evenly, this is the balance heuristic. Parts
     without uneven labels, in a stratum that has some, count as if all of them, of all strata together, had
-    one.
+    one; `unlabelled` is their share of all traffic.
 
-    Args:
-        even: density of labels whose part is not known [strata].
-        parts: of every part, its share of the stratum, and the density of labels whose part is known
-            [strata].
-        unlabelled: share of all traffic of the parts without uneven labels.
+    `even` is the density of labels whose part is not known [strata]; `parts` give a part's share of the
+    stratum, and the density of labels whose part is known [strata].
     """
     spread, bare, told = np.zeros(len(even)), np.zeros(len(even)), np.zeros(len(even), np.bool_)
     for share, density in parts:

@@ -16,8 +16,7 @@ from service.statistics.curves import LearnedCurve
 from service.statistics.laplace import Cells
 from service.statistics.mixture import BetaMixture
 
-# the learned prior is refitted whenever labels grow by this factor; until then, groups are updated as Betas
-_REFIT_GROWTH = 1.25
+_REFIT_GROWTH = 1.25  # growth of labels that refits the learned prior; until then groups are Betas
 
 
 class Outcomes(NamedTuple):
@@ -44,11 +43,7 @@ class Beliefs:
 
 
 class AccuracyBeliefs(Beliefs):
-    """Of the accuracy of every group.
-
-    Args:
-        mixture: weights [R, J], alpha and beta [R, J, G]; updated in place.
-    """
+    """Of the accuracy of every group, by a mixture [R, J, G] that is updated in place."""
 
     def __init__(self, mixture: BetaMixture) -> None:
         self.mixture = mixture

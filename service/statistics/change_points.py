@@ -24,16 +24,14 @@ from scipy import special
 from service.domain.arrays import Flags, Floats, Indices
 from service.statistics.ratios import ratio
 
-# probability from which a change applies to all labels of its group, whoever requested them
-SUSPECTED: Final = 0.2
+SUSPECTED: Final = 0.2  # probability from which a change applies to all labels of its group, by any request
 DETECTED: Final = 0.5  # probability from which a change is reported
 _RARER: Final = 10.0
 """Reports assume changes this many times rarer than intervals do, so that fewer are false."""
 
 FEWEST: Final = 5  # labels since a change, without which it is not considered
 _PRIOR: Final = 0.5  # Jeffreys' prior of a group's mean over all of its labels
-# labels that the prior between changes is worth; docs/forgetting.md compares values
-_LEVEL_LABELS: Final = 20.0
+_LEVEL_LABELS: Final = 20.0  # labels that the prior between changes is worth; compared in docs/forgetting.md
 _SINGLE: Final = 64  # latest labels with a position each; of older ones, half as many for every doubling
 _LEAST_KEPT: Final = 11.0
 """Labels that are left of a group with many: a few more than alerts need by default.
@@ -49,8 +47,7 @@ _AT_ONCE: Final = 100_000  # groups times positions, so that arrays fit a proces
 class Remains:
     """Weights of labels after changes."""
 
-    # of every label, in (0, 1]; never more for an older label of a group than for a newer one [n]
-    factors: Floats
+    factors: Floats  # of every label, in (0, 1]; within a group not more for an older label [n]
     changed: Floats  # probability that the accuracy has changed, if changes were `_RARER` times rarer [G]
     before: Indices  # labels before the most probable last change; 0 where none is detected [G]
 

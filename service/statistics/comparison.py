@@ -31,9 +31,7 @@ NODES = 64
 """
 
 _TAIL_LOG = 27.6  # at most exp(-27.6) = 1e-12 of the mass is cut off beyond a limit
-_SMOOTH_FROM = (
-    4.0  # a density is not smooth at an end whose parameter is less than this, and is not cut there
-)
+_SMOOTH_FROM = 4.0  # densities are not smooth at an end whose parameter is less, and not cut there
 _STRETCH = 4  # power by which nodes concentrate at an end that is not smooth
 
 

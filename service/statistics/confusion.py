@@ -163,16 +163,11 @@ def assess_confusion(
     class_count: int,
     prior: PriorName,
 ) -> Confusion:
-    """Posterior of the true class of every group, from labels.
+    """Posterior of the true class of every group, from all labels of the model.
 
-    Args:
-        beliefs: posterior of the accuracy of the same groups.
-        cell_groups: group of every cell [cells].
-        labels: all labels of the model.
-        predicted: class of every group [G].
-        probability_sums: the model's probabilities, summed over each group's traffic; None if it gave none.
-        class_count: number of classes K.
-        prior: name of the prior.
+    `beliefs` is of the accuracy of the same groups, `cell_groups` the group of every cell [cells],
+    `predicted` the class of every group [G]. The model's probabilities are summed over each group's traffic;
+    None if it gave none.
     """
     counts = _effective(beliefs.labels, cell_groups[labels.cells], labels, class_count)
     shape, every = counts.shape, np.arange(len(predicted))

@@ -8,10 +8,10 @@ from scipy import special
 from service.domain.arrays import Floats
 from service.statistics import dirichlet
 from service.statistics.confusion_beliefs import ConfusionBeliefs
-from service.statistics.questions import EveryGroup, Kind
+from service.statistics.questions import Kind, LinearReward
 
 
-class EstimateConfusion(EveryGroup):
+class EstimateConfusion(LinearReward):
     """Reduce the traffic-weighted posterior variance of the confusion matrix.
 
     The reward is p_k sum_j (Var(theta_jk) - E Var(theta_jk given one more label)), with the label's true
@@ -19,14 +19,6 @@ class EstimateConfusion(EveryGroup):
     """
 
     kind: Kind = "confusion"
-
-    def sampled(self, beliefs: ConfusionBeliefs, rng: np.random.Generator) -> Floats:
-        """Under drawn probabilities."""
-        return self._reward(beliefs.parameters(), beliefs.draw(rng))
-
-    def expected(self, beliefs: ConfusionBeliefs) -> Floats:
-        """Under the mean probabilities."""
-        return self._reward(beliefs.parameters(), beliefs.mean())
 
     def upper(self, beliefs: ConfusionBeliefs, probability: float) -> Floats:
         """Quantile of the reward, approximated as normal; its variance is that of a cost."""
@@ -38,11 +30,12 @@ class EstimateConfusion(EveryGroup):
         margin = self.question.cells.group_shares * deviation * float(special.ndtri(probability))
         return self.expected(beliefs) + margin
 
-    def _reward(self, alpha: Floats, theta: Floats) -> Floats:
-        return self.question.cells.group_shares * dirichlet.expected_variance_drop(alpha, theta)
+    def _reward(self, beliefs: ConfusionBeliefs, theta: Floats) -> Floats:
+        drop = dirichlet.expected_variance_drop(beliefs.parameters(), theta)
+        return self.question.cells.group_shares * drop
 
 
-class IdentifyByCost(EveryGroup):
+class IdentifyByCost(LinearReward):
     """Find the most (least) costly groups: the reward is +(-) sum_j c_jk theta_jk."""
 
     kind: Kind = "confusion"
@@ -53,18 +46,10 @@ class IdentifyByCost(EveryGroup):
             raise ValueError("identification by cost needs a cost matrix")
         return self.question.sign * self.question.costs
 
-    def sampled(self, beliefs: ConfusionBeliefs, rng: np.random.Generator) -> Floats:
-        """Cost under drawn probabilities."""
-        return self._cost(beliefs.draw(rng))
-
-    def expected(self, beliefs: ConfusionBeliefs) -> Floats:
-        """Mean cost."""
-        return self._cost(beliefs.mean())
-
     def upper(self, beliefs: ConfusionBeliefs, probability: float) -> Floats:
         """Quantile of the cost, approximated as normal."""
         mean, variance = dirichlet.cost_moments(beliefs.parameters(), self._costs)
         return mean + float(special.ndtri(probability)) * np.sqrt(variance)
 
-    def _cost(self, theta: Floats) -> Floats:
+    def _reward(self, beliefs: ConfusionBeliefs, theta: Floats) -> Floats:  # noqa: ARG002 - one signature
         return np.asarray(np.einsum("rgk,gk->rg", theta, self._costs), np.float64)

@@ -11,8 +11,7 @@ from service.statistics import beta as betas
 from service.statistics.laplace import Cells, Curvature, Modes, expit
 from service.statistics.mixture import BetaMixture
 
-# centres m are clipped to be this far from 0 and 1, where Beta(N0 m, N0 (1 - m)) is improper
-CENTRE_MARGIN = 1e-7
+CENTRE_MARGIN = 1e-7  # centres m are clipped to be this far from 0 and 1, where Beta is improper
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
 POINTS = tuple(zip(_NODES.tolist(), (_WEIGHTS / _WEIGHTS.sum()).tolist(), strict=True))
 """Gauss-Hermite points of a standard normal, with their weights."""

@@ -30,13 +30,9 @@ from service.statistics.curve_fit import CENTRE_MARGIN, POINTS, CurveFit
 from service.statistics.laplace import COEFFICIENT_MEANS, Cells, Curvature, Modes, Regressors, expit
 
 _LONGEST_STEP = 2.0  # Newton steps move eta of no cell farther: from far away a full step would overshoot
-_CLOSE_ENOUGH = (
-    0.01  # the search ends at shorter steps, in logits; posterior deviations are ten times as wide
-)
-# degrees of freedom of the offset's prior: most models are nearly calibrated, a few far off
-_OFFSET_TAIL = 3.0
-# logits that a change adds to the scale of a group's offset: others tell little of a changed group
-_CHANGED_SPREAD = 1.0
+_CLOSE_ENOUGH = 0.01  # logits of a step that ends the search; posterior deviations are ten times as wide
+_OFFSET_TAIL = 3.0  # degrees of freedom of the offset's prior: most models are calibrated, a few far off
+_CHANGED_SPREAD = 1.0  # logits added to the scale of a changed group's offset: others tell little of it
 _GROUP_TAIL = 4.0  # degrees of freedom of the group offsets' prior
 
 

@@ -28,7 +28,7 @@ def expected_variance_drop(alpha: Floats, probabilities: Floats) -> Floats:
     without a sum over pairs of classes.
     """
     betas.require_positive(alpha)
-    total, square = alpha.sum(axis=-1), _square(alpha)
+    total, square = alpha.sum(axis=-1), np.einsum("...k,...k->...", alpha, alpha)
     likely = np.einsum("...k,...k->...", alpha, probabilities)
     # Over one denominator: the difference is smaller than its terms by a factor of A.
     kept = (3 * total + 2) * square / total**2
@@ -53,7 +53,3 @@ def cost_moments(alpha: Floats, costs: Floats) -> tuple[Floats, Floats]:
     expected = np.einsum("...k,...k->...", shares, costs)
     spread = np.einsum("...k,...k->...", shares, (costs - expected[..., None]) ** 2)
     return expected, spread / (alpha.sum(axis=-1) + 1)
-
-
-def _square(alpha: Floats) -> Floats:
-    return np.asarray(np.einsum("...k,...k->...", alpha, alpha), np.float64)

@@ -26,8 +26,7 @@ from service.statistics.ratios import ratio
 FALSE_SHARE: Final = 0.001
 """Probability that any distance of a model, of all groups and mixes, is overestimated at one look."""
 
-# noise exceeds chi-square by this factor where kinds are rare; by simulation (test_drift.py)
-_SMALL_COUNTS: Final = 1.2
+_SMALL_COUNTS: Final = 1.2  # noise over chi-square where kinds are rare; by simulation (test_drift.py)
 
 
 @dataclass(frozen=True)

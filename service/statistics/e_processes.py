@@ -21,8 +21,7 @@ from service.statistics.ratios import ratio
 
 _STRENGTH: Final = 36.0  # pseudo-labels of the accuracy that is expected after a decline
 _MORE_ERRORS: Final = 2.8  # expected factor of the odds of an error in a decline: from 0.92 to 0.80
-# largest expected fall of the accuracy, where few points are many times the odds of an error
-_MOST_FALLEN: Final = 0.12
+_MOST_FALLEN: Final = 0.12  # largest expected fall, where few points are many times the odds of an error
 _EVEN_ARRIVALS: Final = 2.0  # about this many first hypotheses have nearly the same weight
 _ARRIVAL_DECAY: Final = 0.5
 

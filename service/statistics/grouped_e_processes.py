@@ -105,8 +105,7 @@ class GroupEvidence:
     changed: Floats  # against "the accuracy was the baseline or more at every label of now"
     lower: Floats  # end of the accuracy's confidence sequence
     upper: Floats  # likewise
-    # lower bound of the reference's accuracy; at least the threshold, if the reference reached it
-    baseline: Floats
+    baseline: Floats  # lower bound of the reference's accuracy; the threshold, if reached and higher
     gains: Floats  # log gains of all bets against the scores [G, K], from `log_gains`
     bets: Floats  # log wealth of all bets on declines [G, K], from `advance_bets`
 
@@ -146,10 +145,10 @@ def assess_evidence(
     fixed: bool,
     base: GroupEvidence | None = None,
 ) -> GroupEvidence:
-    """Evidence against every group, from labels.
+    """Evidence against every group, from labels that are newer than the checkpoint, if there is one.
 
     Args:
-        labels: all of them that are newer than the checkpoint, if there is one.
+        labels: all of these.
         seen: how many of the first labels of every group `before` includes [G]; 0 where some of these are
             gone, or were corrected.
         before: evidence from these.
@@ -157,8 +156,7 @@ def assess_evidence(
         alpha: error probability of a group's confidence sequence.
         baseline_alpha: probability that a baseline exceeds the accuracy of its reference [G].
         fixed: whether the number of a reference's labels was fixed in advance, and those of "now" are later.
-        base: the checkpoint, from labels that are not among these. A reference that is complete there keeps
-            its baseline.
+        base: the checkpoint; a reference that is complete there keeps its baseline.
     """
     count = len(seen)
     if base is None:

@@ -119,15 +119,8 @@ def assess_grouping(
     accuracy, so that it is as precise as its labels allow if they were drawn unevenly. With the learned prior
     the same holds for every group; with a fixed one several groups have the posterior of their own labels.
 
-    Args:
-        cell_groups: group of every cell [cells].
-        cell_bins: score bin of every cell [cells].
-        group_count: number of groups G.
-        bin_count: number of score bins B.
-        traffic: of every cell.
-        labels: all labels of the model, whoever requested them.
-        prior: name of the prior.
-        changed: probability that a group has changed, if estimated [G].
+    Groups, score bins and traffic are of every cell [cells]; labels are all of the model, whoever requested
+    them; `changed` is the probability that a group has changed, if estimated [G].
     """
     weights = sums(cell_groups, traffic.weights, group_count)
     total = float(weights.sum())

@@ -23,9 +23,7 @@ LogDensity = Callable[[Floats], Floats]
 
 _FREEDOM = 5.0  # degrees of freedom of the proposals: tails heavier than those of any posterior here
 _WIDER = 1.2  # factor by which proposals are wider than the curvature suggests
-_MUCH_WIDER = (
-    1.5  # factor by which adapted ones are wider than the draws before, which may have missed a part
-)
+_MUCH_WIDER = 1.5  # the same of adapted proposals, over the draws before, which may have missed a part
 _LAYINGS = 3
 """Adaptations of the proposal, at most; there is always one.
 

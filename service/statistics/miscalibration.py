@@ -23,8 +23,7 @@ _UNCHANGED: Final = (0.0, 1.0)
 _CORRECTIONS: Final[Floats] = np.array([each for each in product(_OFFSETS, _SLOPES) if each != _UNCHANGED])
 """Offsets and slopes of the logit [K, 2], equally probable; more of them are for scores that are too high."""
 
-# scores are clipped to be this far from 0 and 1: a single error at a score near 1 is no proof
-_NEAR_END: Final = 1e-3
+_NEAR_END: Final = 1e-3  # scores are clipped to be this far from 0 and 1: one error there is no proof
 
 
 def log_gains(scores: Floats, correct: Flags, groups: Indices, group_count: int) -> Floats:

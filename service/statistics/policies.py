@@ -43,19 +43,6 @@ class RandomPolicy:
         return proportional(np.where(situation.available, situation.weights, 0.0), rng)[:, None]
 
 
-class ThompsonPolicy:
-    """Thompson sampling: draw from the posterior, ask where the task's reward is highest.
-
-    Source: Ji, Logan, Smyth, Steyvers (AAAI 2021), Algorithm 1. If several groups are looked for, one of the
-    highest is asked at random: the very highest alone would leave the others unknown.
-    """
-
-    def choose(self, task: Task[Any], situation: Situation, rng: np.random.Generator) -> Indices:
-        """One group of every run."""
-        best = highest(task.sampled(situation.beliefs, rng), situation.available, task.question.top_m, rng)
-        return one_of(best, rng)
-
-
 class MultiplePlayPolicy:
     """Thompson sampling that asks all of the highest groups at every step.
 
@@ -65,6 +52,18 @@ class MultiplePlayPolicy:
     def choose(self, task: Task[Any], situation: Situation, rng: np.random.Generator) -> Indices:
         """As many groups of every run as the task looks for."""
         return highest(task.sampled(situation.beliefs, rng), situation.available, task.question.top_m, rng)
+
+
+class ThompsonPolicy(MultiplePlayPolicy):
+    """Thompson sampling: draw from the posterior, ask where the task's reward is highest.
+
+    Source: Ji, Logan, Smyth, Steyvers (AAAI 2021), Algorithm 1. If several groups are looked for, one of the
+    highest is asked at random: the very highest alone would leave the others unknown.
+    """
+
+    def choose(self, task: Task[Any], situation: Situation, rng: np.random.Generator) -> Indices:
+        """One group of every run."""
+        return one_of(super().choose(task, situation, rng), rng)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ import numpy as np
 
 from service.domain.arrays import Floats
 
-# mean scores are clipped to be this far from 0 and 1, where Beta(N0 s, N0 (1 - s)) is improper
-_SCORE_MARGIN = 1e-3
+_SCORE_MARGIN = 1e-3  # mean scores are clipped to be this far from 0 and 1, where a Beta is improper
 _PROBABILITY_MARGIN = 1e-6  # mean probabilities are at least this, as a Dirichlet needs positive parameters
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -66,3 +66,19 @@ class EveryGroup:
     def relevant(self, runs: int) -> Flags | None:  # noqa: ARG002 - one signature for all tasks
         """All groups."""
         return None
+
+
+class LinearReward(EveryGroup):
+    """Base of tasks whose reward is linear in the probabilities of every group that a posterior is about."""
+
+    def sampled(self, beliefs: Any, rng: np.random.Generator) -> Floats:
+        """Under drawn probabilities."""
+        return self._reward(beliefs, beliefs.draw(rng))
+
+    def expected(self, beliefs: Any) -> Floats:
+        """Under the mean probabilities."""
+        return self._reward(beliefs, beliefs.mean())
+
+    def _reward(self, beliefs: Any, theta: Floats) -> Floats:
+        """Reward if the probabilities are theta [R, G]."""
+        raise NotImplementedError

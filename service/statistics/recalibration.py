@@ -38,8 +38,7 @@ class RecalibrationMap:
     form: Form
     scores: Floats  # ascending [B]
     probability: Estimate  # mean and interval [B]; increasing, except with a negative slope
-    # of the curve's log odds, by name, each of one number; none of an isotonic map
-    coefficients: Mapping[str, Estimate]
+    coefficients: Mapping[str, Estimate]  # of the curve's log odds, by name; none of an isotonic map
 
     def apply(self, scores: Floats) -> Floats:
         """Probabilities of any scores [N], by linear interpolation."""

@@ -20,7 +20,7 @@ from service.statistics.bin_beliefs import BinBeliefs
 from service.statistics.binary.influence import curve_influence
 from service.statistics.comparison import expected_confidence
 from service.statistics.confusion_tasks import EstimateConfusion, IdentifyByCost
-from service.statistics.questions import EveryGroup, Kind, Question, Task
+from service.statistics.questions import EveryGroup, Kind, LinearReward, Question, Task
 
 _COMPARISON_NODES = 48  # of the quadrature that compares rewards of two groups
 _CONFIDENCE_DECIMALS = 7
@@ -146,7 +146,7 @@ class IdentifyByAccuracy(EveryGroup):
         return np.asarray(self.question.sign * special.betaincinv(alpha, beta, tail), np.float64)
 
 
-class EstimateBins(EveryGroup):
+class EstimateBins(LinearReward):
     """Reduce the traffic-weighted posterior variance of binwise accuracy.
 
     A label of a group is in bin b with its share p_gb: the reward is
@@ -154,14 +154,6 @@ class EstimateBins(EveryGroup):
     """
 
     kind: Kind = "bins"
-
-    def sampled(self, beliefs: BinBeliefs, rng: np.random.Generator) -> Floats:
-        """Under drawn accuracies."""
-        return self._reward(beliefs, beliefs.draw(rng))
-
-    def expected(self, beliefs: BinBeliefs) -> Floats:
-        """Under the mean accuracies."""
-        return self._reward(beliefs, beliefs.mean())
 
     def upper(self, beliefs: BinBeliefs, probability: float) -> Floats:
         """Under that end of every bin's interval which rewards more: an upper bound of the quantile."""

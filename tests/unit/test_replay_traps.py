@@ -49,7 +49,7 @@ def test_the_reward_of_confusion_adds_the_label_to_every_class_in_turn() -> None
     expected = variance(alpha) - sum(theta[j] * variance(alpha + np.eye(3)[j]) for j in range(3))
     task = EstimateConfusion(Question(pool_of([5, 15]).cells))
     beliefs = ConfusionBeliefs(np.stack([alpha, alpha]), 1)
-    found = task._reward(beliefs.parameters(), np.tile(theta, (1, 2, 1)))
+    found = task._reward(beliefs, np.tile(theta, (1, 2, 1)))
     np.testing.assert_allclose(found, [[0.25 * expected, 0.75 * expected]])
 
 
@@ -57,7 +57,7 @@ def test_the_posterior_mean_is_the_probability_of_the_next_class() -> None:
     alpha = np.array([[2.0, 0.5, 1.5], [1.0, 1.0, 1.0]])
     task = EstimateConfusion(Question(pool_of([5, 15]).cells))
     beliefs = ConfusionBeliefs(alpha, 1)
-    np.testing.assert_allclose(task.expected(beliefs), task._reward(beliefs.parameters(), beliefs.mean()))
+    np.testing.assert_allclose(task.expected(beliefs), task._reward(beliefs, beliefs.mean()))
 
 
 def test_what_is_recorded_at_some_labels_is_after_exactly_so_many() -> None:

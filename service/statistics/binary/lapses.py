@@ -19,8 +19,7 @@ _LEAST: Final = (1e-4, 1e-4)
 _MOST: Final = (0.5, 0.05)
 _HARDLY_ANY: Final = 1e-6
 _NO_LAPSES: Final = 1 / 3  # prior probability that there are hardly any
-# class odds are clipped here, which bounds the negative scores that belong to positive items
-_MOST_ODDS: Final = 0.1
+_MOST_ODDS: Final = 0.1  # bound of class odds, and so of negative scores that belong to positive items
 
 
 def _lattice() -> Floats:

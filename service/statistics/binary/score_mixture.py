@@ -36,8 +36,7 @@ _SPLITS = (0.3, 0.5, 0.8, 0.92, 0.98, 0.995)
 _SCREENING_SPLITS = (0.6, 0.96)  # shares of the scores that are taken to be negative in a starting point
 _SCREENED, _KEPT = 2, 8  # pairs that are refined; and that are screened again with labels
 _LEAST_KEPT = 0.2  # effective share after reweighting by lapses, below which draws are repeated
-# largest sample size of the tempered likelihood: families are not more exact than that
-_MOST_COUNTED = 10_000.0
+_MOST_COUNTED = 10_000.0  # largest sample size of the tempered likelihood: families are no more exact
 _KS_QUANTILE = 1.36  # 95% quantile of sqrt(n) times the Kolmogorov-Smirnov distance (Smirnov 1948)
 _Pair = tuple[Family, Family]
 
@@ -167,7 +166,12 @@ def _label_evidence(
 
 def _ranked(bins: ScoreBins, pairs: Sequence[_Pair]) -> list[_Pair]:
     """Pairs by their marginal likelihoods, the highest first."""
-    return sorted(pairs, key=lambda pair: -_evidence(ScoreMixture(bins, *pair), _SCREENING_SPLITS))
+
+    def evidence(pair: _Pair) -> float:
+        mixture = ScoreMixture(bins, *pair)
+        return _highest(mixture, mixture.modes(mixture.starts(_SCREENING_SPLITS)))
+
+    return sorted(pairs, key=evidence, reverse=True)
 
 
 def _found(bins: ScoreBins, pair: _Pair) -> _Found:
@@ -196,10 +200,6 @@ def _log_odds(bins: ScoreBins, pair: _Pair, parameters: Floats) -> Floats:
     """Log odds that an item of a bin is positive [S, B]."""
     negative, positive = ScoreMixture(bins, *pair).parts(parameters)
     return np.log(positive) - np.log(negative)
-
-
-def _evidence(mixture: ScoreMixture, splits: Sequence[float]) -> float:
-    return _highest(mixture, mixture.modes(mixture.starts(splits)))
 
 
 def _highest(mixture: ScoreMixture, modes: Sequence[Mode]) -> float:

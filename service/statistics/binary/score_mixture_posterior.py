@@ -36,22 +36,15 @@ class Lapsing(NamedTuple):
     lapses: Floats  # shares as in `LAPSES` [S, 2]
     log_gain: float  # log of how much more probable the labels are than with fixed shares
     kept: float  # effective share of the draws with fixed shares (Kish)
-    # lapse shares of the items with scores of negative ones, and of positive ones
-    likeliest: tuple[float, float]
+    likeliest: tuple[float, float]  # lapse shares of items with scores of negative ones, and of positive ones
 
 
 class ScoreMixture:
-    """The posterior of one pair of families.
+    """The posterior of one pair of families, in which each score has this share of its weight.
 
     Parameters [P, 5]: log odds of the share of the positive class; two of the family of the negative class;
-    two of the positive one's.
-
-    Args:
-        bins: scores with their labels.
-        negative: family of the negative class.
-        positive: family of the positive class.
-        share: weight of each score in the likelihood.
-        lapsing: fixed lapse shares, of the items with scores of negative ones, and of positive ones.
+    two of the positive one's. `lapsing` are fixed lapse shares, of the items with scores of negative ones,
+    and of positive ones.
     """
 
     def __init__(
