@@ -64,26 +64,26 @@ class _Due:
     intention: Intention = field(compare=False)
 
 
+@dataclass
 class Desk:
     """The requests on the labeller's desk, and when each is to be answered.
 
     Everything that arrives or is sent goes to the journal.
     """
 
-    def __init__(self, world: World, seed: int, journal: Journal) -> None:
-        self._world = world
-        self._seed = seed
-        self._journal = journal
-        self._due: list[_Due] = []
-        self._order = 0
-        self._answered: set[str] = set()
+    world: World
+    seed: int
+    journal: Journal
+    _due: list[_Due] = field(default_factory=list, init=False)
+    _order: int = field(default=0, init=False)
+    _answered: set[str] = field(default_factory=set, init=False)
 
     def take(self, request: LabelRequest, now: float) -> None:
         """Put one request on the desk."""
-        self._journal.write(Asked(now, request.request_id, request.attempt))
+        self.journal.write(Asked(now, request.request_id, request.attempt))
         number = item_number(request.item_id)
-        rng = np.random.default_rng((self._seed, 2, number, request.attempt))
-        for intention in intentions(request, self._world.true_class(number), rng):
+        rng = np.random.default_rng((self.seed, 2, number, request.attempt))
+        for intention in intentions(request, self.world.true_class(number), rng):
             self._order += 1
             heapq.heappush(self._due, _Due(now + intention.after_seconds, self._order, request, intention))
 
@@ -103,4 +103,4 @@ class Desk:
                 annotator=ANNOTATOR,
                 time=datetime.fromtimestamp(now, UTC),
             )
-            self._journal.write(Answered(now, due.intention.kind, is_first))
+            self.journal.write(Answered(now, due.intention.kind, is_first))

@@ -18,19 +18,13 @@ _RATE_SECONDS = 3.0
 
 
 class Observer:
-    """Gathers what happened and what Credence estimates.
+    """Gathers what happened and what Credence estimates, of a run of this many seconds."""
 
-    Args:
-        folder: where the journals are.
-        monitoring_port: where Credence serves its metrics, on this machine.
-        seconds: length of the run.
-    """
-
-    def __init__(self, folder: Path, *, monitoring_port: int, seconds: float) -> None:
+    def __init__(self, folder: Path, monitoring_port: int, seconds: float) -> None:
         self.history = History()
         self.findings = Findings()
         self.reading = Reading(time=time.time())
-        self.answered_seen: list[tuple[float, int]] = []
+        self.answered_seen: list[tuple[float, int]] = []  # answers in the metrics, by time
         self._monitoring_port = monitoring_port
         self._seconds = seconds
         self._journals = {name: JournalReader(folder / name) for name in (PRODUCER_FILE, LABELLER_FILE)}

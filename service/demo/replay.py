@@ -7,6 +7,7 @@ result is the fewest labels with which the weakest camera's interval is no wider
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -80,16 +81,8 @@ def _labels_needed(recording: Recording, rng: np.random.Generator) -> int | None
         weakest = CAMERAS.index(DEGRADED_CAMERA)
         return bool(upper[weakest] - lower[weakest] <= recording.width)
 
-    if not is_enough(most):
-        return None
-    too_few, enough = 0, most
-    while enough - too_few > 1:
-        middle = (too_few + enough) // 2
-        if is_enough(middle):
-            enough = middle
-        else:
-            too_few = middle
-    return enough
+    counts = range(1, most)
+    return bisect_left(counts, True, key=is_enough) + 1 if is_enough(most) else None
 
 
 def _outdated(recording: Recording) -> Flags:
