@@ -118,9 +118,9 @@ class ChallengeBeliefs:
     def _exceeds(self, more: Floats, less: Floats, margin: float) -> Floats:
         """P(theta_more - theta_less > t): by quadrature over their sum, which they divide as a Beta.
 
-        s = theta_more + theta_less ~ Beta(a, b), a = more + less, b = neither, must exceed t, and u =
-        theta_more / s ~ Beta(more, less) must then exceed (1 + t / s) / 2. With s = sin^2 x the density of x
-        is 2 sin^(2a-1) x cos^(2b-1) x / B(a, b), which is smooth as a and b are at least 1/2.
+        s = theta_more + theta_less ~ Beta(more + less, neither) must exceed t, and theta_more / s ~
+        Beta(more, less) must then exceed (1 + t / s) / 2. With s = sin^2 x the density of x is 2 sin^(2a-1) x
+        cos^(2b-1) x / B(a, b), which is smooth as a and b are at least 1/2.
         """
         needed = self._needed(margin)
         possible = np.minimum(needed, 1.0)

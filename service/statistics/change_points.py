@@ -7,9 +7,8 @@ the prior probability 1 / `run_length` at each label. The accuracy between chang
 and Liu, JRSS B 2007, recursion 2; Adams and MacKay, *Bayesian online changepoint detection*, 2007). The
 posterior of the accuracy is a mixture of Betas, one for each position.
 
-Estimates are made from weighted labels, so the result is a set of weights: weighted labels have the mean of
-the mixture, and their number gives its variance. While an old and a new accuracy are both plausible the
-number is small; after a clear change it is the number of labels since. No change point is selected, so
+The result is a set of weights: weighted labels have the mean of the mixture, and their number gives its
+variance. It is small while an old and a new accuracy are both plausible. No change point is selected, so
 intervals are not biased by a selection from the same labels.
 """
 

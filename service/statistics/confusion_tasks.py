@@ -8,7 +8,7 @@ from scipy import special
 from service.domain.arrays import Floats
 from service.statistics import dirichlet
 from service.statistics.confusion_beliefs import ConfusionBeliefs
-from service.statistics.questions import Kind, LinearReward
+from service.statistics.questions import LinearReward
 
 
 class EstimateConfusion(LinearReward):
@@ -18,7 +18,7 @@ class EstimateConfusion(LinearReward):
     class drawn from theta_k, never from the prediction. It is linear in theta.
     """
 
-    kind: Kind = "confusion"
+    kind = "confusion"
 
     def upper(self, beliefs: ConfusionBeliefs, probability: float) -> Floats:
         """Quantile of the reward, approximated as normal; its variance is that of a cost."""
@@ -38,7 +38,7 @@ class EstimateConfusion(LinearReward):
 class IdentifyByCost(LinearReward):
     """Find the most (least) costly groups: the reward is +(-) sum_j c_jk theta_jk."""
 
-    kind: Kind = "confusion"
+    kind = "confusion"
 
     @property
     def _costs(self) -> Floats:

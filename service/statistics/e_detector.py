@@ -6,9 +6,8 @@ sum to 1, so the unplaced stakes and the wealth of all bets together are an e-pr
 alpha with probability at most alpha, as long as the accuracy is p or more (Ville's inequality). A bet on
 label j costs ln(1 / share): the shares decrease slowly, so a late decline is detected nearly as soon as an
 early one. Each bet is mixed over several declines, as the size of one is not known. (With a whole stake for
-every label the sum would be the e-detector of Shin, Ramdas and Rinaldo, New England Journal of Statistics in
-Data Science 2023. It is quicker, but a healthy group alarms again and again: only the time between its alarms
-is bounded.)
+every label it would be the e-detector of Shin, Ramdas and Rinaldo, New England Journal of Statistics in Data
+Science 2023: quicker, but a healthy group alarms again and again.)
 """
 
 from __future__ import annotations

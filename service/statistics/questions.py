@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from service.domain.arrays import Flags, Floats, Indices
 from service.statistics.laplace import Cells
 
 Kind = Literal["accuracy", "bins", "confusion"]
-Believed_contra = TypeVar("Believed_contra", contravariant=True)
+Believed = TypeVar("Believed")
 
 
 @dataclass(frozen=True)
@@ -33,42 +33,31 @@ class Question:
         return 1.0 if self.extreme == "highest" else -1.0
 
 
-class Task(Protocol[Believed_contra]):
-    """A question about the groups of one grouping."""
-
-    @property
-    def kind(self) -> Kind:
-        """Which posterior it reads."""
-
-    @property
-    def question(self) -> Question:
-        """What it is about."""
-
-    def sampled(self, beliefs: Believed_contra, rng: np.random.Generator) -> Floats:
-        """Expected reward of one more label in every group [R, G], under drawn parameters."""
-
-    def expected(self, beliefs: Believed_contra) -> Floats:
-        """Posterior mean of the same [R, G]."""
-
-    def upper(self, beliefs: Believed_contra, probability: float) -> Floats:
-        """Its quantile [R, G]."""
-
-    def relevant(self, runs: int) -> Flags | None:
-        """Groups worth a label at all [R, G]; None for all of them."""
-
-
 @dataclass(frozen=True)
-class EveryGroup:
-    """Base of tasks for which all groups are worth labels."""
+class Task(Generic[Believed]):
+    """A question about the groups of one grouping, which reads one kind of posterior."""
 
+    kind: ClassVar[Kind]
     question: Question
 
+    def sampled(self, beliefs: Believed, rng: np.random.Generator) -> Floats:
+        """Expected reward of one more label in every group [R, G], under drawn parameters."""
+        raise NotImplementedError
+
+    def expected(self, beliefs: Believed) -> Floats:
+        """Posterior mean of the same [R, G]."""
+        raise NotImplementedError
+
+    def upper(self, beliefs: Believed, probability: float) -> Floats:
+        """Its quantile [R, G]."""
+        raise NotImplementedError
+
     def relevant(self, runs: int) -> Flags | None:  # noqa: ARG002 - one signature for all tasks
-        """All groups."""
+        """Groups worth a label at all [R, G]; None for all of them."""
         return None
 
 
-class LinearReward(EveryGroup):
+class LinearReward(Task[Any]):
     """Base of tasks whose reward is linear in the probabilities of every group that a posterior is about."""
 
     def sampled(self, beliefs: Any, rng: np.random.Generator) -> Floats:

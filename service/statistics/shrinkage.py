@@ -2,14 +2,11 @@
 
 The posterior of a group with few labels is shrunk from the rate of its own labels towards what its scores and
 the other groups predict (Efron and Morris, JASA 1975; Gelman et al., Bayesian Data Analysis, 3rd edition,
-chapter 5). In a Beta-binomial model of strength N0, the posterior mean given n labels with success rate r is
-
-    lambda r + (1 - lambda) m,    lambda = n / (n + N0),
-
-so lambda is the weight of its own labels. Other posteriors are worth as many labels as the Beta with their
-mean and variance (effective sample size: Morita, Thall and Mueller, Biometrics 2008); the weight is then n
-over that number. It is also approximately how far the mean moves when the group's own rate moves:
-`tests/simulation/test_pooling.py` moves it.
+chapter 5). In a Beta-binomial model of strength N0, the mean given n labels with success rate r is lambda r +
+(1 - lambda) m with lambda = n / (n + N0), the weight of its own labels. Other posteriors are worth as many
+labels as the Beta with their mean and variance (effective sample size: Morita, Thall and Mueller, Biometrics
+2008); the weight is then n over that number, and approximately how far the mean moves with the group's own
+rate (`tests/simulation/test_pooling.py`).
 """
 
 from __future__ import annotations

@@ -20,16 +20,16 @@ from service.statistics.bin_beliefs import BinBeliefs
 from service.statistics.binary.influence import curve_influence
 from service.statistics.comparison import expected_confidence
 from service.statistics.confusion_tasks import EstimateConfusion, IdentifyByCost
-from service.statistics.questions import EveryGroup, Kind, LinearReward, Question, Task
+from service.statistics.questions import LinearReward, Question, Task
 
 _COMPARISON_NODES = 48  # of the quadrature that compares rewards of two groups
 _CONFIDENCE_DECIMALS = 7
 
 
-class _LinearInAccuracy(EveryGroup):
+class _LinearInAccuracy(Task[AccuracyBeliefs]):
     """Base of tasks whose reward is linear in the accuracy: that of being right with that probability."""
 
-    kind: Kind = "accuracy"
+    kind = "accuracy"
 
     def sampled(self, beliefs: AccuracyBeliefs, rng: np.random.Generator) -> Floats:
         """Under drawn accuracies."""
@@ -126,10 +126,10 @@ class CompareAccuracy(_LinearInAccuracy):
         return reward
 
 
-class IdentifyByAccuracy(EveryGroup):
+class IdentifyByAccuracy(Task[AccuracyBeliefs]):
     """Find the least (most) accurate groups: the reward is -theta_g (theta_g)."""
 
-    kind: Kind = "accuracy"
+    kind = "accuracy"
 
     def sampled(self, beliefs: AccuracyBeliefs, rng: np.random.Generator) -> Floats:
         """Drawn accuracies."""
@@ -153,7 +153,7 @@ class EstimateBins(LinearReward):
     p_g sum_b p_gb^2 (Var(theta_gb) - E Var(theta_gb given one more label)), linear in theta.
     """
 
-    kind: Kind = "bins"
+    kind = "bins"
 
     def upper(self, beliefs: BinBeliefs, probability: float) -> Floats:
         """Under that end of every bin's interval which rewards more: an upper bound of the quantile."""
@@ -167,10 +167,10 @@ class EstimateBins(LinearReward):
         return weighted
 
 
-class IdentifyByCalibration(EveryGroup):
+class IdentifyByCalibration(Task[BinBeliefs]):
     """Find the least (best) calibrated groups: the reward is +(-) sum_b p_gb |theta_gb - s_gb|."""
 
-    kind: Kind = "bins"
+    kind = "bins"
 
     def sampled(self, beliefs: BinBeliefs, rng: np.random.Generator) -> Floats:
         """Calibration error under drawn accuracies."""

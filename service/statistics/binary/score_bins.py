@@ -121,12 +121,12 @@ def bin_scores(
     most: int = 256,
     unit: bool = True,
 ) -> ScoreBins:
-    """Put scores in bins, so that precision and recall at each edge are exact.
+    """Put scores of the positive class in bins, so that precision and recall at each edge are exact.
 
     Between two edges they are interpolated, so no curve is off by more than what one bin holds.
 
     Args:
-        scores: of the positive class [N].
+        scores: of every item [N].
         labels: `POSITIVE`, `NEGATIVE` or `UNLABELLED` of every item [N]; none if None.
         weights: how many items of the traffic every item represents [N]; 1 if None.
         label_weights: how many labels that of an item counts as [N]; 1 if None.
@@ -135,8 +135,8 @@ def bin_scores(
         unit: whether scores are probabilities; else any real numbers, such as the margin of a linear machine.
 
     Raises:
-        ValueError: there are no scores, one is not finite or not in [0, 1]; a label is none of the three; a
-            weight is not positive, that of a label is negative, or one of either is not finite.
+        ValueError: there are no scores, or one is out of range; a label is none of the three; a weight is not
+            positive, that of a label is negative, or one of either is not finite.
     """
     if not len(scores) or not np.all(np.isfinite(scores)):
         raise ValueError("scores must be finite, and there must be some")
