@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import ndimage
 
-from service.domain.arrays import Flags, Floats, Indices
+from service.domain.arrays import Floats, Indices
 
 MODEL = "digits"
 CLASSES = tuple(str(digit) for digit in range(10))
@@ -66,12 +66,11 @@ def item_number(identifier: str) -> int:
     return int(identifier.removeprefix(_ITEM_PREFIX))
 
 
-@dataclass(frozen=True)
-class _Block:
-    image: Indices
-    degraded_camera: Flags
-    shift: Floats
-    axis: Indices
+class _Item(NamedTuple):
+    image: int
+    is_degraded_camera: bool
+    shift: float
+    axis: int
     noise: Floats
 
 
@@ -85,44 +84,36 @@ class World:
 
     def true_class(self, number: int) -> str:
         """The true class of an item, whatever is predicted."""
-        block, within = divmod(number, _BLOCK)
-        return CLASSES[int(self._digits.classes[self._block(block).image[within]])]
+        return CLASSES[int(self._digits.classes[self._item(number).image])]
 
     def cameras(self, numbers: Sequence[int]) -> list[str]:
         """Which camera took each item."""
-        return [
-            DEGRADED_CAMERA if self._block(n // _BLOCK).degraded_camera[n % _BLOCK] else CAMERAS[0]
-            for n in numbers
-        ]
+        return [DEGRADED_CAMERA if self._item(n).is_degraded_camera else CAMERAS[0] for n in numbers]
 
     def pixels(self, numbers: Sequence[int], *, degraded: bool) -> Floats:
         """What the cameras deliver [n, 8, 8]: shifted and noisy, so that no two items are the same.
 
         `degraded` says whether the camera that degrades has done so by now.
         """
-        columns = [self._item(number) for number in numbers]
-        image = np.stack([self._digits.images[c[0]] for c in columns])
-        shift = np.array([c[1] for c in columns])[:, None, None]
-        along_rows = np.array([c[2] for c in columns])[:, None, None] == 0
-        noise = np.stack([c[3] for c in columns])
+        which, is_degraded_camera, shifts, axes, noise = zip(*map(self._item, numbers), strict=True)
+        image = self._digits.images[list(which)]
+        shift, along_rows = np.array(shifts)[:, None, None], np.array(axes)[:, None, None] == 0
         moved = np.where(along_rows, np.roll(image, 1, axis=1), np.roll(image, 1, axis=2))
         seen = (1 - shift) * image + shift * moved
-        spoilt = degraded & np.array([camera == DEGRADED_CAMERA for camera in self.cameras(numbers)])
+        spoilt = degraded & np.array(is_degraded_camera)
         seen[spoilt] = ndimage.gaussian_filter(seen[spoilt], (0, _DEGRADED_BLUR, _DEGRADED_BLUR))
-        seen += noise * np.where(spoilt, _DEGRADED_NOISE, _PIXEL_NOISE)[:, None, None]
+        seen += np.stack(noise) * np.where(spoilt, _DEGRADED_NOISE, _PIXEL_NOISE)[:, None, None]
         pixels: Floats = np.clip(np.round(seen), 0, BRIGHTEST)
         return pixels
 
-    def _item(self, number: int) -> tuple[int, float, int, Floats]:
-        block, i = self._block(number // _BLOCK), number % _BLOCK
-        return int(block.image[i]), float(block.shift[i]), int(block.axis[i]), block.noise[i]
+    def _item(self, number: int) -> _Item:
+        return self._block(number // _BLOCK)[number % _BLOCK]
 
-    def _make_block(self, block: int) -> _Block:
+    def _make_block(self, block: int) -> list[_Item]:
         rng = np.random.default_rng((self._seed, 1, block))
-        return _Block(
-            image=rng.integers(len(self._digits.images), size=_BLOCK).astype(np.intp),
-            degraded_camera=rng.random(_BLOCK) < DEGRADED_SHARE,
-            shift=rng.uniform(0, _LARGEST_SHIFT, _BLOCK),
-            axis=rng.integers(2, size=_BLOCK).astype(np.intp),
-            noise=rng.normal(size=(_BLOCK, *self._digits.images.shape[1:])),
-        )
+        images = rng.integers(len(self._digits.images), size=_BLOCK).tolist()
+        cameras = (rng.random(_BLOCK) < DEGRADED_SHARE).tolist()
+        shifts = rng.uniform(0, _LARGEST_SHIFT, _BLOCK).tolist()
+        axes = rng.integers(2, size=_BLOCK).tolist()
+        noise = rng.normal(size=(_BLOCK, *self._digits.images.shape[1:]))
+        return list(map(_Item, images, cameras, shifts, axes, noise))

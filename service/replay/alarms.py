@@ -19,9 +19,8 @@ from service.replay.drift import DRIFTING, FIRST, NO_DRIFT, DriftStudy, Scenario
 from service.replay.options.drift import HEALTHY
 from service.replay.study import Workers
 from service.replay.tables import Cell, Table
-from service.statistics.decline import log_e_declined
 from service.statistics.e_detector import log_e_changed
-from service.statistics.e_processes import log_e_below
+from service.statistics.e_processes import log_e_below, log_e_declined
 from service.statistics.grouped_e_processes import baselines
 
 RULES: Final = ("posterior", "below", "declined", "change")

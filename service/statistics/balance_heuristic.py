@@ -85,15 +85,13 @@ def even_say(*, even: Floats, parts: Iterable[tuple[Floats, Floats]], unlabelled
     The part of its stratum is not known for an even label. So its weight must be the same for all parts of
     the stratum, or the two kinds together would not count every part by its traffic: even labels estimate a
     share w of the stratum, the others 1 - w. Any w that is the same for all parts and does not depend on
-    outcomes is unbiased; shares of parts need not be exact, as they only decide the efficiency.
-
-    Each sample is weighted by its effective size (Kish): n of even labels, and 1 / sum over parts of (part's
-    share of the stratum)^2 / labels of others. If all were drawn evenly, this is the balance heuristic. Parts
-    without uneven labels, in a stratum that has some, count as if all of them, of all strata together, had
-    one; `unlabelled` is their share of all traffic.
+    outcomes is unbiased; shares of parts need not be exact, as they only decide the efficiency. Each sample
+    is weighted by its effective size (Kish): n of even labels, and 1 / sum over parts of (part's share of the
+    stratum)^2 / labels of others. If all were drawn evenly, this is the balance heuristic.
 
     `even` is the density of labels whose part is not known [strata]; `parts` give a part's share of the
-    stratum, and the density of labels whose part is known [strata].
+    stratum, and the density of labels whose part is known [strata]. Parts without any, in strata that have
+    some, count as if all of them together had one; `unlabelled` is their share of all traffic.
     """
     spread, bare, told = np.zeros(len(even)), np.zeros(len(even)), np.zeros(len(even), np.bool_)
     for share, density in parts:

@@ -75,14 +75,12 @@ def kolmogorov_smirnov(reference: Ints, recent: Ints) -> Floats:
     It is a lower bound of that of the unbinned scores. Counts are predictions by bin [G, B].
     """
     p, q = (ratio(np.cumsum(counts, axis=1), counts.sum(axis=1)[:, None]) for counts in (reference, recent))
-    distance: Floats = np.abs(p - q).max(axis=1)
-    return distance
+    return np.asarray(np.abs(p - q).max(axis=1), np.float64)
 
 
 def suspicion(mixes: Sequence[MixDrift]) -> Floats:
     """Drift score of every group in [0, 1] [G]: the largest distance over its mixes, after noise."""
-    highest: Floats = np.max([mix.surely for mix in mixes], axis=0)
-    return highest
+    return np.asarray(np.max([mix.surely for mix in mixes], axis=0), np.float64)
 
 
 def volume_ratio(reference: Ints, recent: Ints, *, reference_seconds: float, recent_seconds: float) -> Floats:
@@ -113,5 +111,4 @@ def aimed_shares(suspicion: Floats, drifted: Flags) -> Floats | None:
     if not drifted.any():
         return None
     wanted = np.where(drifted, suspicion, 0.0)
-    shares: Floats = wanted / wanted.sum()
-    return shares
+    return np.asarray(wanted / wanted.sum(), np.float64)

@@ -30,6 +30,8 @@ _UNDERFLOWS: Final = 1e-200
 _CONVERGED: Final = 1e-16
 _MOST_TERMS: Final = 100_000
 _BISECTIONS: Final = 40
+_OF_REFERENCE: Final = 0.2  # weight of the evidence against r
+_NEAR_END: Final = 1e-9
 
 
 def log_e_below(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
@@ -63,6 +65,44 @@ def log_e_is_not(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
     s, f, p = _checked(correct, wrong, accuracy)
     mixture = special.betaln(_JEFFREYS + s, _JEFFREYS + f) - special.betaln(_JEFFREYS, _JEFFREYS)
     return mixture - _log_power(s, f, p)
+
+
+def log_e_declined(
+    correct: Floats, wrong: Floats, reference_correct: Floats, reference_wrong: Floats
+) -> Floats:
+    """Log e-value against "the accuracy is no lower than in the reference", itself known only by labels.
+
+    Let r be the reference's true accuracy: one e-process tests r by the reference's labels, another tests
+    "the accuracy now is r or more". A weighted mean of both is an e-process too, and the minimum of these
+    means over all r is no more than the one at the true r: an e-process for "it is as accurate as the
+    reference", whatever that is. It is valid while either sample grows; with a long reference it is nearly
+    that against a known accuracy. Counts of correct and wrong labels, now and in the reference, may be of any
+    shape.
+
+    Raises:
+        ValueError: a count is negative.
+    """
+    now = np.asarray(correct, np.float64), np.asarray(wrong, np.float64)
+    then = np.asarray(reference_correct, np.float64), np.asarray(reference_wrong, np.float64)
+    s, f, s0, f0 = np.broadcast_arrays(*now, *then)
+    likeliest = ratio(s0, s0 + f0, _NEAR_END)
+    # Below the likeliest reference, the lower it is the more speaks against it, and the less for a decline.
+    low, high = np.full(s.shape, _NEAR_END), np.clip(likeliest, _NEAR_END, 1 - _NEAR_END)
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        against, decline = _weighted(s, f, s0, f0, middle)
+        too_low = against > decline
+        low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
+    # Where the two cross neither is more than the least mean, and their sum no less: so the greater is told.
+    return np.maximum(*_weighted(s, f, s0, f0, low))
+
+
+def _weighted(s: Floats, f: Floats, s0: Floats, f0: Floats, reference: Floats) -> tuple[Floats, Floats]:
+    """Weighted log e-values against a reference accuracy, and against "the accuracy now is that or more"."""
+    return (
+        np.log(_OF_REFERENCE) + log_e_is_not(s0, f0, reference),
+        np.log1p(-_OF_REFERENCE) + log_e_below(s, f, reference),
+    )
 
 
 def confidence_sequence(correct: Floats, wrong: Floats, mass: Floats | float) -> tuple[Floats, Floats]:

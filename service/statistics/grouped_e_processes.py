@@ -15,9 +15,8 @@ import numpy as np
 from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices
-from service.statistics.decline import log_e_declined
 from service.statistics.e_detector import advance_bets, log_wealth_of_bets, no_bets
-from service.statistics.e_processes import confidence_sequence, log_e_below
+from service.statistics.e_processes import confidence_sequence, log_e_below, log_e_declined
 from service.statistics.miscalibration import log_gains, log_wealth
 
 # derived from sums of a group with labels, and NaN of others

@@ -40,10 +40,6 @@ class RecalibrationMap:
     probability: Estimate  # mean and interval [B]; increasing, except with a negative slope
     coefficients: Mapping[str, Estimate]  # of the curve's log odds, by name; none of an isotonic map
 
-    def apply(self, scores: Floats) -> Floats:
-        """Probabilities of any scores [N], by linear interpolation."""
-        return np.interp(scores, self.scores, self.probability.mean)
-
 
 def recalibrate(posterior: ScorePosterior, form: Form, *, mass: float = 0.95) -> RecalibrationMap:
     """Recalibration map of a form, with intervals of probability `mass`.

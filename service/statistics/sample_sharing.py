@@ -80,12 +80,9 @@ def plan_sharing(
     """Choose the items by which an ensemble and its members are judged, n for every member.
 
     The mean outcome over a member's items is an unbiased estimate of the mean over all its positives, with
-    any mixing: each of its positives is equally likely to be used. A member with n positives or fewer uses
-    all of them. `resample` labels only the items drawn, at a larger error, and does not resample the parent's
-    own sample.
-
-    `votes` say whether a member calls an item positive [N, 1 + M], the parent first. More generally: whether
-    the item is in the set over which the member's metric is taken.
+    any mixing: each of them is equally likely to be used. A member with n positives or fewer uses all of
+    them. `votes` say whether a member calls an item positive [N, 1 + M], the parent first. More generally:
+    whether the item is in the set over which the member's metric is taken.
 
     Raises:
         ValueError: votes are not a table of booleans or have too many columns; n is below 1; the mixing is

@@ -159,8 +159,7 @@ class Allocation:
 def allocate(patterns: VotePatterns, wanted: int) -> Allocation:
     """What every vote pattern needs, so that every member has `wanted` labels, as a random sample would.
 
-    The formula is at the top of this module. Labels elsewhere never replace those that a pattern lacks: they
-    only make the estimate of their own pattern more precise.
+    Labels elsewhere never replace those that a pattern lacks: they only make their own pattern more precise.
 
     Raises:
         ValueError: wanted is below 1.

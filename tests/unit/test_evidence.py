@@ -24,13 +24,13 @@ from service.monitoring.anytime_tests import (
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.label_columns import LabelSequence
 from service.monitoring.outcome_aggregates import mixed
-from service.statistics.decline import log_e_declined
 from service.statistics.e_detector import change_point, log_e_changed
 from service.statistics.e_processes import (
     confidence_sequence,
     discoveries,
     log_arrival_weights,
     log_e_below,
+    log_e_declined,
 )
 from service.statistics.miscalibration import log_gains, log_wealth
 from service.store.references import ReferenceWindow

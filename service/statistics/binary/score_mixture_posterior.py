@@ -7,7 +7,6 @@ explains the differences, and how families are chosen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -59,13 +58,10 @@ class ScoreMixture:
         self._bins, self._negative, self._positive, self._share = bins, negative, positive, share
         self._lapsing = lapsing
         self._order_slope = max(_ORDER_SLOPE, share * bins.total)
+        self._edges = bins.edge_positions
         self._labelled = np.flatnonzero(bins.positives + bins.negatives)
         self.lowest = np.array([-_SHARE_LIMIT, *negative.lowest, *positive.lowest])
         self.highest = np.array([_SHARE_LIMIT, *negative.highest, *positive.highest])
-
-    @cached_property
-    def _edges(self) -> Floats:
-        return self._bins.edge_positions
 
     def _masses(self, family: Family, parameters: Floats) -> Floats:
         below = family.below(parameters, self._edges)
@@ -151,9 +147,8 @@ class ScoreMixture:
 
     def draw(self, count: int, rng: np.random.Generator, near: Sequence[Mode]) -> Draws:
         """Draws of the posterior, whose modes are near those of a similar one."""
-        return draw(
-            self.log_densities, self._moved(near), count, rng, lowest=self.lowest, highest=self.highest
-        )
+        modes = self.modes([mode.at for mode in near])
+        return draw(self.log_densities, modes, count, rng, lowest=self.lowest, highest=self.highest)
 
     def lapsed(self, parameters: Floats, rng: np.random.Generator) -> Lapsing:
         """Reweight draws with fixed lapse shares [S, 5] by the lapse shares that the labels support."""
@@ -182,9 +177,6 @@ class ScoreMixture:
             kept=float(1 / (len(parameters) * (weights**2).sum())),
             likeliest=(max(low, _LEAST_LAPSE), float(most[1])),
         )
-
-    def _moved(self, near: Sequence[Mode]) -> list[Mode]:
-        return self.modes([mode.at for mode in near])
 
     def distance(self, at: Floats) -> float:
         """Kolmogorov-Smirnov distance of the scores from the mixture, at the bins' edges."""
