@@ -34,10 +34,8 @@ class Arguments:
 def parse_arguments(description: str) -> Arguments:
     """Read the command line of a child."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--config", type=Path, required=True)
-    parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--seconds", type=float, required=True)
+    for name, kind in {"--config": Path, "--folder": Path, "--seed": int, "--seconds": float}.items():
+        parser.add_argument(name, type=kind, required=True)
     found = parser.parse_args()
     return Arguments(load_settings(found.config, {}), found.folder, found.seed, found.seconds)
 

@@ -44,7 +44,7 @@ def print_report(
 def _groups(results: Sequence[GroupResult]) -> Table:
     table = Table(box=None, pad_edge=False, title="Accuracy of the predictions that come now")
     table.add_column("group")
-    for title in ("accuracy", "95 % interval", "labels", "truth", "inside"):
+    for title in ("accuracy", "95% interval", "labels", "truth", "inside"):
         table.add_column(title, justify="right")
     for result in results:
         reading = result.reading
@@ -67,25 +67,20 @@ def _numbers(
             return "not in this run"
         return f"{moment - measured.streaming_at:.1f} s"
 
-    inside = sum(result.is_inside for result in results)
+    inside, delays = sum(result.is_inside for result in results), measured.label_delays
+    sure = f"(above {CERTAIN:.0%} sure)"
     return [
         ("truth inside the intervals", f"{inside} of {len(results)}{_like_it(results)}"),
         ("labels used", str(measured.labels)),
         ("`credence run` started to first label request", _seconds(measured.first_request_seconds)),
         (
             "label sent to label in the metrics, median",
-            _seconds(statistics.median(measured.label_delays) if measured.label_delays else None),
+            _seconds(statistics.median(delays) if delays else None),
         ),
         (f"{DEGRADED_CAMERA} degraded", since_start(measured.degraded_at)),
         ("known to have drifted, without labels", since_start(findings.drifted_at)),
-        (
-            f"known as the weakest camera (above {CERTAIN:.0%} sure)",
-            since_start(findings.weakest_at),
-        ),
-        (
-            f"known to be below {MIN_ACCURACY:.0%} (above {CERTAIN:.0%} sure)",
-            since_start(findings.below_at),
-        ),
+        (f"known as the weakest camera {sure}", since_start(findings.weakest_at)),
+        (f"known to be below {MIN_ACCURACY:.0%} {sure}", since_start(findings.below_at)),
         ("confirmed by evidence to have got worse", since_start(findings.confirmed_at)),
         ("random sampling, told of the change, as sure", random_labels_line(measured)),
     ]
@@ -106,9 +101,7 @@ def random_labels_line(measured: Measurements) -> str:
     if not measured.random_labels or not measured.labels:
         return "not computed"
     most = measured.most_labels
-    median = statistics.median(
-        float("inf") if needed is None else float(needed) for needed in measured.random_labels
-    )
+    median = statistics.median(float("inf") if each is None else each for each in measured.random_labels)
     if median > most:
         return f"more than {most} labels, {most / measured.labels:.1f} times as many"
     return (

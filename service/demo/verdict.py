@@ -55,7 +55,7 @@ def failures(reading: Reading, results: Sequence[GroupResult], found_at: Finding
     probability = chance_of_misses(results)
     if misses and probability < _IMPROBABLE:
         found.append(
-            f"the truth lies outside {misses} of {len(results)} intervals of 95 %; "
+            f"the truth is outside {misses} of {len(results)} intervals of 95%; "
             f"so many or more would happen by chance with probability {probability:.1e}"
         )
     if not is_weakest(reading):

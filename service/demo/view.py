@@ -82,9 +82,8 @@ def _headline(scene: Scene) -> Text:
 def _forest(scene: Scene) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("group")
-    axis = f"{_LOWEST_SHOWN:.0%}".ljust(_BAR_WIDTH - 5) + "100 %"
-    table.add_column(axis.replace("%", " %", 1).replace("  100", " 100"), no_wrap=True)
-    for title in ("accuracy", "95 % interval", "truth", "traffic", "labels"):
+    table.add_column(f"{_LOWEST_SHOWN:.0%}".ljust(_BAR_WIDTH - 4) + "100%", no_wrap=True)
+    for title in ("accuracy", "95% interval", "truth", "traffic", "labels"):
         table.add_column(title, justify="right")
     for (grouping, group), believed in scene.reading.groups.items():
         truth = scene.truths.get((grouping, group))
