@@ -93,14 +93,14 @@ def even_say(*, even: Floats, parts: Iterable[tuple[Floats, Floats]], unlabelled
     stratum, and the density of labels whose part is known [strata]. Parts without any, in strata that have
     some, count as if all of them together had one; `unlabelled` is their share of all traffic.
     """
-    spread, bare, told = np.zeros(len(even)), np.zeros(len(even)), np.zeros(len(even), np.bool_)
+    spread, bare, known = np.zeros(len(even)), np.zeros(len(even)), np.zeros(len(even), np.bool_)
     for share, density in parts:
         labelled = (density > 0) & (share > 0)
-        told |= labelled
+        known |= labelled
         spread += np.divide(share, density, out=np.zeros(len(share)), where=labelled)
         bare += np.where(labelled, 0.0, share)
     spread += bare * max(unlabelled, 1e-12)
-    of_uneven = np.where(told, ratio(1.0, spread, 0.0), 0.0)
+    of_uneven = np.where(known, ratio(1.0, spread, 0.0), 0.0)
     return np.where(even > 0, ratio(even, even + of_uneven, 0.0), 0.0)
 
 

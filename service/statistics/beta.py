@@ -17,7 +17,7 @@ def require_positive(*parameters: Floats) -> None:
     Raises:
         ValueError: a parameter is 0, negative or NaN.
     """
-    # The least of an array is NaN if any is; one pass over it, as this stands in front of every formula.
+    # The least of an array is NaN if any is; one pass over it, as every formula calls this.
     if not all(np.min(parameter, initial=np.inf) > 0 for parameter in parameters):
         raise ValueError("the parameters of a belief must be positive")
 

@@ -135,12 +135,12 @@ class _Places:
         groups, count = self.since.shape
         level = _LogMarginals.of(self.right[:, -1], self.since[:, -1])
         lasts = np.log1p(-1 / run_length)
-        # A place stands for all labels up to the next one.
+        # A place represents all labels up to the next one.
         chance = np.log(np.diff(self.ages) / run_length)
         begun = np.full((groups, count), -np.inf)
         begun[np.arange(groups), self.first] = 0.0
 
-        def told(place: int, rows: slice) -> Floats:
+        def continued(place: int, rows: slice) -> Floats:
             """Of every older place: it began a run, which lasted until this one."""
             length = self.since[rows, place + 1 :] - self.since[rows, place, None]
             hits = self.right[rows, place + 1 :] - self.right[rows, place, None]
@@ -150,9 +150,9 @@ class _Places:
 
         for place in range(count - 2, 0, -1):
             rows = slice(int(np.searchsorted(self.first, place, "right")), None)
-            begun[rows, place] = _log_sum(told(place, rows)) + chance[place]
+            begun[rows, place] = _log_sum(continued(place, rows)) + chance[place]
         places = np.full((groups, count), -np.inf)
-        places[:, 1:] = told(0, slice(None))
+        places[:, 1:] = continued(0, slice(None))
         # So few labels since would say little, and say it loudly.
         few = (self.ages < FEWEST) & (np.arange(count) != self.first[:, None])
         places[few] = -np.inf

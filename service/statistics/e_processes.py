@@ -93,7 +93,7 @@ def log_e_declined(
         against, decline = _weighted(s, f, s0, f0, middle)
         too_low = against > decline
         low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
-    # Where the two cross neither is more than the least mean, and their sum no less: so the greater is told.
+    # Where the two cross, neither is more than the least mean, and their sum is no less: take the greater.
     return np.maximum(*_weighted(s, f, s0, f0, low))
 
 

@@ -163,17 +163,17 @@ def assess_evidence(
     first = np.searchsorted(labels.groups, np.arange(count))
     lengths = np.diff(first, append=len(labels.groups))
     changed = lengths != seen
-    anew = seen == 0
+    restarted = seen == 0
     tally = Tally(*(getattr(base, name) + more for name, more in labels.tally(count)._asdict().items()))
     columns = {name: column.copy() for name, column in vars(before).items()} | tally._asdict()
 
     rank = np.arange(len(labels.groups)) - first[labels.groups]
     fresh = labels.part(labels.counted & (rank >= seen[labels.groups]))
-    columns["gains"][anew] = base.gains[anew]
+    columns["gains"][restarted] = base.gains[restarted]
     for some in fresh.portions():
         columns["gains"] += log_gains(some.scores, some.correct, some.groups, count)
 
-    moved = (anew & ~base.is_closed) | (tally.reference_labels != before.reference_labels)
+    moved = (restarted & ~base.is_closed) | (tally.reference_labels != before.reference_labels)
     moved |= tally.reference_correct != before.reference_correct
     columns["baseline"][moved] = baselines(
         tally.reference_correct[moved],
@@ -183,7 +183,7 @@ def assess_evidence(
         threshold=threshold,
     )
     columns["baseline"][base.is_closed] = base.baseline[base.is_closed]
-    again = moved | anew
+    again = moved | restarted
     columns["bets"][again] = base.bets[again]
     followed = ~labels.then & (again[labels.groups] | (rank >= seen[labels.groups]))
     followed &= ~np.isnan(columns["baseline"])[labels.groups]
@@ -194,9 +194,9 @@ def assess_evidence(
         )
 
     for name in _CONCLUDED:
-        columns[name][anew] = np.nan
+        columns[name][restarted] = np.nan
     _conclude(
-        columns, tally, (changed | anew) & (tally.labels + tally.reference_labels > 0), threshold, alpha
+        columns, tally, (changed | restarted) & (tally.labels + tally.reference_labels > 0), threshold, alpha
     )
     return GroupEvidence(**columns)
 

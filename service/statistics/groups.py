@@ -32,7 +32,7 @@ class CellTraffic:
 
 @dataclass(frozen=True)
 class Labels:
-    """Labelled predictions as columns [n]; a row stands for one, or for several identical ones.
+    """Labelled predictions as columns [n]; a row is one, or several identical ones.
 
     Posteriors need sums over labels alone, and all labels of a row have its weight.
     """

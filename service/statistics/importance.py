@@ -135,8 +135,8 @@ def _proposed(
     shares = 0.9 * special.softmax(masses) + 0.1 / len(found)
     best = _weighted(bounded, found, shares, count, rng)
     for _ in range(_LAYINGS):
-        told = [*found, best.summed_up()]
-        before, best = best, _weighted(bounded, told, np.append(0.4 * shares, 0.6), count, rng)
+        components = [*found, best.summed_up()]
+        before, best = best, _weighted(bounded, components, np.append(0.4 * shares, 0.6), count, rng)
         settled = abs(best.log_evidence - before.log_evidence) < _SETTLED
         if settled and best.effective >= _ENOUGH_SHARE * count:
             break

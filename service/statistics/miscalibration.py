@@ -37,18 +37,18 @@ def log_gains(scores: Floats, correct: Flags, groups: Indices, group_count: int)
     """
     if not np.all((scores >= 0) & (scores <= 1)):
         raise ValueError("scores must be probabilities, in [0, 1]")
-    told = np.clip(scores, _NEAR_END, 1 - _NEAR_END)
-    logits = special.logit(told)
+    clipped = np.clip(scores, _NEAR_END, 1 - _NEAR_END)
+    logits = special.logit(clipped)
     gains = np.empty((group_count, len(_CORRECTIONS)))
     for number, (offset, slope) in enumerate(_CORRECTIONS):
         odds = offset + slope * logits
         # What is surer than the ends may be right more often: nobody may win by what was cut off.
-        odds = np.where(scores > told, np.minimum(odds, logits), odds)
-        odds = np.where(scores < told, np.maximum(odds, logits), odds)
+        odds = np.where(scores > clipped, np.minimum(odds, logits), odds)
+        odds = np.where(scores < clipped, np.maximum(odds, logits), odds)
         ratios = np.where(
             correct,
-            special.log_expit(odds) - np.log(told),
-            special.log_expit(-odds) - np.log1p(-told),
+            special.log_expit(odds) - np.log(clipped),
+            special.log_expit(-odds) - np.log1p(-clipped),
         )
         gains[:, number] = np.bincount(groups, weights=ratios, minlength=group_count)
     return gains

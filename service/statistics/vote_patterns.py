@@ -172,7 +172,7 @@ def allocate(patterns: VotePatterns, wanted: int) -> Allocation:
     some = called.any(axis=0) & (patterns.traffic > 0)
     needed = np.divide(wanted * patterns.traffic, size, out=np.zeros(len(size)), where=some)
     thin = needed < 1 - _ROUNDING
-    # Thick patterns are told apart by their own numbers, thin ones by their smallest member's.
+    # Thick patterns are identified by their own numbers, thin ones by their smallest member's.
     keys = np.where(thin, -1 - smallest, np.arange(len(size)))
     strata = np.full(len(size), -1, np.intp)
     strata[some] = np.unique(keys[some], return_inverse=True)[1]

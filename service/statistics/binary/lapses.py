@@ -47,9 +47,9 @@ def with_lapses(probabilities: Floats, lapses: Floats, prevalence: Floats) -> Fl
     It is always above 0.
     """
     missed, mistaken = lapsing_below(lapses, prevalence), lapses[..., 1]
-    told: Floats = missed[..., None] + (1 - missed - mistaken)[..., None] * probabilities
+    lapsed: Floats = missed[..., None] + (1 - missed - mistaken)[..., None] * probabilities
     # Without a positive item even one that lapses is improbable, and yet not impossible.
-    return np.maximum(told, np.finfo(np.float64).tiny)
+    return np.maximum(lapsed, np.finfo(np.float64).tiny)
 
 
 def lapsing_below(lapses: Floats, prevalence: Floats) -> Floats:

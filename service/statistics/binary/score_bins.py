@@ -70,9 +70,9 @@ class ScoreBins:
 
     def log_likelihood(self, probabilities: Floats, which: Indices) -> Floats:
         """Log likelihood [...] of the labels of some bins [L], by their P(positive) in (0, 1) [..., L]."""
-        told: Floats = np.log(probabilities) @ self.positives[which]
-        told += np.log1p(-probabilities) @ self.negatives[which]
-        return told
+        likelihood: Floats = np.log(probabilities) @ self.positives[which]
+        likelihood += np.log1p(-probabilities) @ self.negatives[which]
+        return likelihood
 
     def without_labels(self) -> ScoreBins:
         """The same scores without labels."""

@@ -110,9 +110,9 @@ def projected(design: Floats, probabilities: Floats, shares: Floats, *, towards:
     """
     at = towards
     for _ in range(_NEWTON_STEPS):
-        told = special.expit(design @ at)
-        gradient = design.T @ (shares * (probabilities - told)) - _RIDGE * (at - towards)
-        curvature = design.T @ (design * (shares * told * (1 - told))[:, None]) + _RIDGE * np.eye(len(at))
+        fitted = special.expit(design @ at)
+        gradient = design.T @ (shares * (probabilities - fitted)) - _RIDGE * (at - towards)
+        curvature = design.T @ (design * (shares * fitted * (1 - fitted))[:, None]) + _RIDGE * np.eye(len(at))
         step = np.linalg.solve(curvature, gradient)
         largest = float(np.abs(step).max())
         at = at + step * min(1.0, _LONGEST_STEP / max(largest, _CONVERGED))

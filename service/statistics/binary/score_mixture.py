@@ -94,13 +94,13 @@ def fit_unlabelled(bins: ScoreBins, rng: np.random.Generator, *, draws: int, uni
     refused = (_KS_QUANTILE / max(mixture.distance(found[0].modes[0].at), _LEAST_MASS)) ** 2
     share = min(bins.effective, refused, _MOST_COUNTED) / bins.total
     drawn = _drawn(used, found, share, draws, rng)
-    told = special.expit(_log_odds(fine, drawn[0].pair, drawn[0].draws.parameters))
+    probabilities = special.expit(_log_odds(fine, drawn[0].pair, drawn[0].draws.parameters))
     return UnlabelledFit(
         ranked=ranked,
         drawn=drawn,
         share=share,
-        expected=told.mean(axis=0)[_places(fine, bins)],
-        separation=_separation(told, fine.counts / fine.total),
+        expected=probabilities.mean(axis=0)[_places(fine, bins)],
+        separation=_separation(probabilities, fine.counts / fine.total),
     )
 
 

@@ -97,10 +97,10 @@ class ScoreMixture:
         density += special.log_expit(self._order_slope * (ordered - _ORDER_CENTRE))
         return density
 
-    def _log_likelihood(self, told: Floats) -> Floats:
+    def _log_likelihood(self, probabilities: Floats) -> Floats:
         """Of the labels [P], with fixed lapse shares, by P(positive) of labelled bins without [P, L]."""
         low, high = self._lapsing
-        return self._bins.log_likelihood(low + (1 - low - high) * told, self._labelled)
+        return self._bins.log_likelihood(low + (1 - low - high) * probabilities, self._labelled)
 
     def _order(self, negative: Floats, positive: Floats) -> Floats:
         """Probability that a positive item scores higher than a negative one [P]."""
@@ -153,12 +153,12 @@ class ScoreMixture:
     def lapsed(self, parameters: Floats, rng: np.random.Generator) -> Lapsing:
         """Reweight draws with fixed lapse shares [S, 5] by the lapse shares that the labels support."""
         negative, positive = self.parts(parameters)
-        told = (positive / (negative + positive))[:, self._labelled]
+        probabilities = (positive / (negative + positive))[:, self._labelled]
         prevalence = special.expit(parameters[:, 0])
-        before = self._log_likelihood(told)
+        before = self._log_likelihood(probabilities)
         gains = np.stack(
             [
-                self._bins.log_likelihood(with_lapses(told, lapses, prevalence), self._labelled)
+                self._bins.log_likelihood(with_lapses(probabilities, lapses, prevalence), self._labelled)
                 - before
                 + log_share
                 for lapses, log_share in zip(LAPSES, LOG_PRIOR, strict=True)

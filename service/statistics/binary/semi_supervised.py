@@ -95,8 +95,8 @@ def learn_scores(
         seen[name], evidence[name] = fit.probabilities(transform(bins)), fit.log_label_evidence
     names = list(_WEIGHTS)
     before = [_WEIGHTS[name] * (mixture.separation if name in _OF_MIXTURE else 1.0) for name in names]
-    told = np.array([evidence[name] for name in names])
-    weights = special.softmax(np.log(np.maximum(before, np.finfo(float).tiny)) + told)
+    log_evidence = np.array([evidence[name] for name in names])
+    weights = special.softmax(np.log(np.maximum(before, np.finfo(float).tiny)) + log_evidence)
     chosen = rng.choice(len(names), draws, p=weights)
     probabilities = np.stack([seen[name] for name in names])[chosen, np.arange(draws)]
     return ScorePosterior(
