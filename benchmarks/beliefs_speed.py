@@ -23,7 +23,8 @@ from service.statistics.confusion import assess_confusion
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
 from service.statistics.names import PriorName
 from service.statistics.policies import POLICIES, Situation
-from service.statistics.tasks import TASKS, Question
+from service.statistics.questions import Question
+from service.statistics.tasks import TASKS
 
 BINS = 10
 MASS = 0.95

@@ -9,6 +9,7 @@ import numpy as np
 from service.domain.arrays import Flags, Floats
 from service.replay.digits import VOTERS_TRAINING_IMAGES, digits_voters, logistic_regression, split_digits
 from service.replay.ensemble import VotedItems
+from service.statistics.sample_sharing import SharingPlan
 from service.statistics.vote_patterns import VotePatterns
 
 
@@ -32,6 +33,14 @@ class Items:
         """Variance of the mean of a random sample of a member's positives, without replacement [1 + M]."""
         truth, size = self.precision(), self.votes.sum(axis=0)
         return np.asarray(truth * (1 - truth) / wanted * (size - wanted) / (size - 1), np.float64)
+
+
+def mean_outcomes(plan: SharingPlan, outcomes: Floats) -> Floats:
+    """Mean outcome [N] over the items of every member [1 + M]; NaN for one that calls nothing positive.
+
+    With the outcome 1 where an item is truly positive this is precision.
+    """
+    return np.array([outcomes[used].mean() if used.size else np.nan for used in plan.items])
 
 
 def overlapping(overlap: float, *, positives: int = 400, children: int = 3, seed: int = 0) -> Items:

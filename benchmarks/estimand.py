@@ -29,7 +29,8 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings
 from service.statistics.policies import POLICIES, Situation
-from service.statistics.tasks import TASKS, Question
+from service.statistics.questions import Question
+from service.statistics.tasks import TASKS
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 

@@ -25,9 +25,8 @@ from service.monitoring.model_evidence import grouping_evidence
 from service.monitoring.outcome_aggregates import mixed
 from service.monitoring.outcome_table import LabelSequence
 from service.replay.tables import Cell, Table, print_tables
-from service.statistics.decline import log_e_declined
 from service.statistics.e_detector import log_e_changed
-from service.statistics.e_processes import discoveries, log_arrival_weights, log_e_below
+from service.statistics.e_processes import discoveries, log_arrival_weights, log_e_below, log_e_declined
 from service.statistics.grouped_e_processes import baselines
 from service.statistics.miscalibration import log_gains, log_wealth
 

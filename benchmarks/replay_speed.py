@@ -25,7 +25,8 @@ from service.replay.grouping import Grouper
 from service.replay.pool import Pool
 from service.replay.recording import Recording, load_recording
 from service.replay.study import beliefs_before
-from service.statistics.tasks import TASKS, Question
+from service.statistics.questions import Question
+from service.statistics.tasks import TASKS
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ from typing import get_args
 
 import numpy as np
 
-from benchmarks.ensembles import Items, Stream, digits, majority, overlapping
+from benchmarks.ensembles import Items, Stream, digits, majority, mean_outcomes, overlapping
+from benchmarks.post_stratified import post_stratified
 from service.domain.arrays import Floats
 from service.replay.tables import Table, print_tables
 from service.statistics import beta
-from service.statistics.member_beliefs import member_beliefs, post_stratified
+from service.statistics.member_beliefs import member_beliefs
 from service.statistics.sample_sharing import Mixing, plan_sharing
 from service.statistics.vote_patterns import VotePatterns, allocate
 
@@ -33,7 +34,7 @@ def share_items(items: Items, mixing: Mixing, runs: int) -> tuple[float, Floats]
     plans = [
         plan_sharing(items.votes, WANTED, np.random.default_rng(run), mixing=mixing) for run in range(runs)
     ]
-    errors = np.array([plan.estimates(items.positive) for plan in plans]) - items.precision()
+    errors = np.array([mean_outcomes(plan, items.positive) for plan in plans]) - items.precision()
     return 100 * float(np.mean([plan.saving for plan in plans])), errors
 
 

@@ -26,7 +26,8 @@ from service.replay.tables import Cell, Table, print_tables
 from service.statistics.beliefs import AccuracyBeliefs, Outcomes
 from service.statistics.laplace import Cells
 from service.statistics.policies import Situation, ThompsonPolicy
-from service.statistics.tasks import IdentifyByAccuracy, Question
+from service.statistics.questions import Question
+from service.statistics.tasks import IdentifyByAccuracy
 
 THRESHOLD = 0.92
 PRIOR = (9.0, 1.0)

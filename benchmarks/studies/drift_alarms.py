@@ -18,9 +18,8 @@ from benchmarks.studies.drift_streams import DRIFTING, FIRST, HEALTHY, NO_DRIFT,
 from service.domain.arrays import Flags, Indices
 from service.replay.tables import Cell, Table
 from service.replay.workers import Advanced, Workers
-from service.statistics.decline import log_e_declined
 from service.statistics.e_detector import log_e_changed
-from service.statistics.e_processes import log_e_below
+from service.statistics.e_processes import log_e_below, log_e_declined
 from service.statistics.grouped_e_processes import baselines
 
 RULES: Final = ("posterior", "below", "declined", "change")

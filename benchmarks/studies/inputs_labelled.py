@@ -25,7 +25,8 @@ from service.statistics.drift import aimed_shares
 from service.statistics.e_processes import discoveries, log_e_below
 from service.statistics.laplace import Cells, Modes
 from service.statistics.policies import POLICIES, Situation
-from service.statistics.tasks import TASKS, Question
+from service.statistics.questions import Question
+from service.statistics.tasks import TASKS
 
 _TRAFFIC_HALF_LIFE = 7 * WINDOW
 """Predictions after which one counts half: as many windows as the service's half-life has days."""

@@ -1,4 +1,4 @@
-"""The processes that the demo starts, each with a log, and what is said when one dies."""
+"""The processes that the demo starts, each with a log, and the error if one dies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self, TypeVar
 
 from service.config.loader import ENVIRONMENT_PREFIX
@@ -20,11 +19,7 @@ AnyChild = TypeVar("AnyChild", bound=Child)
 
 
 class ChildDiedError(Exception):
-    """A process of the demo ended, or did not do its work, unexpectedly.
-
-    Attributes:
-        tail: end of its log.
-    """
+    """A process of the demo ended, or did not do its work, unexpectedly; `tail` is the end of its log."""
 
     def __init__(self, message: str, tail: str) -> None:
         """Keep what happened and the log apart."""
@@ -39,9 +34,7 @@ class Stopped(Exception):  # noqa: N818 - no error: it carries a signal to where
 class Children:
     """Starts the demo's processes, watches them, and stops them in the reverse order.
 
-    Args:
-        folder: where logs go.
-        wait: waits so many seconds, and tells whether to stop.
+    Logs go to the folder; `wait` waits this many seconds, and is True if the demo should stop.
     """
 
     def __init__(self, folder: Path, wait: Callable[[float], bool]) -> None:
@@ -53,15 +46,13 @@ class Children:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._stack.close()
 
     def start_broker(self) -> EmbeddedBroker:
         """Start the bundled broker."""
         with self._log("the bundled broker") as log:
-            broker = self._kept(EmbeddedBroker(output=log))
+            broker = self._keep(EmbeddedBroker(output=log))
         # It keeps nothing, and asked politely it would wait seconds for its consumers' sessions to end.
         self._stack.callback(broker.process.kill)
         return broker
@@ -71,19 +62,14 @@ class Children:
         folder = self._folder / "redis"
         folder.mkdir()
         with self._log("Redis") as log:
-            return self._kept(EmbeddedRedis(folder=folder, output=log))
+            return self._keep(EmbeddedRedis(folder=folder, output=log))
 
     def start(self, name: str, module: str, arguments: Sequence[str]) -> Child:
         """Start a Python module."""
-        return self._kept(self._spawn(name, module, arguments))
+        return self._keep(self._spawn(name, module, arguments))
 
     def finish(self, name: str, module: str, arguments: Sequence[str]) -> None:
-        """Run a Python module to its end.
-
-        Raises:
-            ChildDiedError: it failed.
-            Stopped: a signal came meanwhile.
-        """
+        """Run a Python module to its end; `ChildDiedError` if it fails, `Stopped` if a signal comes."""
         with self._spawn(name, module, arguments) as child:
             while child.process.poll() is None:
                 self.pause(_LOOK_SECONDS)
@@ -91,12 +77,7 @@ class Children:
                 raise self._died(child)
 
     def wait_until(self, ready: Callable[[], bool], *, what: str, seconds: float) -> None:
-        """Wait for something, while nothing dies.
-
-        Raises:
-            ChildDiedError: a process died, or the time is over.
-            Stopped: a signal came meanwhile.
-        """
+        """Wait until ready; `ChildDiedError` if a process dies or time is up, `Stopped` at a signal."""
         left = seconds
         while not ready():
             self.check()
@@ -107,27 +88,19 @@ class Children:
                 raise ChildDiedError(f"{what} is not ready after {seconds:g} s", "\n".join(tails))
 
     def check(self) -> None:
-        """Look whether all processes still run.
-
-        Raises:
-            ChildDiedError: one does not.
-        """
+        """Raise `ChildDiedError` if a process has ended."""
         for child in self._running:
             if child.process.poll() is not None:
                 raise self._died(child)
 
     def pause(self, seconds: float) -> None:
-        """Wait.
-
-        Raises:
-            Stopped: a signal came meanwhile.
-        """
+        """Wait; `Stopped` if a signal comes."""
         if self._wait(seconds):
             raise Stopped
 
     def tail(self, name: str) -> str:
         """The end of a process's log."""
-        text = self._log_path(name).read_text(encoding="utf-8", errors="replace")
+        text = (self._folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")
         return "\n".join(text.splitlines()[-_TAIL_LINES:])
 
     def _spawn(self, name: str, module: str, arguments: Sequence[str]) -> Child:
@@ -138,15 +111,12 @@ class Children:
                 name, [sys.executable, "-m", module, *arguments], output=log, environment=environment
             )
 
-    def _kept(self, child: AnyChild) -> AnyChild:
+    def _keep(self, child: AnyChild) -> AnyChild:
         self._running.append(self._stack.enter_context(child))
         return child
 
-    def _log_path(self, name: str) -> Path:
-        return self._folder / f"{name}.log"
-
     def _log(self, name: str) -> IO[bytes]:
-        return self._log_path(name).open("ab")
+        return (self._folder / f"{name}.log").open("ab")
 
     def _died(self, child: Child) -> ChildDiedError:
         return ChildDiedError(

@@ -15,25 +15,17 @@ _DECIMALS = 6
 
 @dataclass(frozen=True)
 class Predictions:
-    """What the classifier says of a batch of images.
+    """Predictions of a batch of images."""
 
-    Attributes:
-        probabilities: [n, classes], as they go on the wire.
-        predicted: index of the most probable class [n].
-        votes: per member, the index of the class that it predicts [n].
-    """
-
-    probabilities: Floats
-    predicted: Indices
-    votes: dict[str, Indices]
+    probabilities: Floats  # [n, classes]: as they go on the wire
+    predicted: Indices  # index of the most probable class [n]
+    votes: dict[str, Indices]  # per member, the index of the class that it predicts [n]
 
 
 class Classifier:
-    """A soft-voting ensemble of scikit-learn classifiers, trained on clean images.
+    """A soft-voting ensemble of scikit-learn classifiers.
 
-    Args:
-        images: [n, 8, 8].
-        classes: index of the true class [n]; every class occurs.
+    It is trained on clean images [n, 8, 8] and the indices of their classes [n]; every class occurs.
     """
 
     def __init__(self, images: Floats, classes: Indices) -> None:

@@ -12,36 +12,27 @@ MIN_ACCURACY = 0.8
 SCORE_BINS = 10
 MIN_SECONDS = 20.0
 
-_LABELS_PER_SECOND = 4
-"""What each assessment may ask for."""
-
+_LABELS_PER_SECOND = 4  # budget of each assessment
 _DEFAULT_TICK_SECONDS = 5.0
 _FEWEST_TICKS = 12
 
 _SECONDS_PER_HOUR = 3_600
 _HALF_LIVES = 18
 
-_REFERENCE_PART = 0.1
-"""Of the run's predictions, the first that recent ones are compared with; the camera degrades later."""
+_REFERENCE_PART = 0.1  # first part of the run's predictions, the reference; the camera degrades later
 
 
 def half_life_seconds(seconds: float) -> float:
-    """After this time traffic counts half, in draws too: the demo asks how accurate the model is *now*."""
+    """Half-life of traffic and of draws: the demo asks how accurate the model is *now*."""
     return seconds / _HALF_LIVES
 
 
 def configuration(
     *, seconds: float, bootstrap_server: str, redis_url: str, http_port: int, monitoring_port: int, seed: int
 ) -> dict[str, Any]:
-    """The configuration for a run.
+    """The configuration of a run of this many seconds, for which budgets and the half-life are sized.
 
-    Args:
-        seconds: length of the run; budgets and the half-life are sized for it.
-        bootstrap_server: of the broker.
-        redis_url: of Redis.
-        http_port: where Credence serves its status page.
-        monitoring_port: where it serves its metrics.
-        seed: of Thompson sampling and of which items are drawn.
+    `seed` is of Thompson sampling and of which items are drawn.
     """
     tick_seconds = min(_DEFAULT_TICK_SECONDS, seconds / _FEWEST_TICKS)
     asking = {

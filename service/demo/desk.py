@@ -1,7 +1,7 @@
 """The labeller's desk: how people answer label requests.
 
 They are prompt or late, answer twice, skip, err and correct themselves. The truth comes from the item's
-number alone; what the model predicted never reaches the desk.
+number alone; what the model predicted is never known here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LATE, _TWICE, _SKIP, _WRONG = 0.04, 0.04, 0.03, 0.04
 
 @dataclass(frozen=True)
 class Intention:
-    """One label that the labeller means to send, so many seconds after it saw the request."""
+    """One label that the labeller will send, this many seconds after it saw the request."""
 
     after_seconds: float
     kind: LabelKind
@@ -34,14 +34,9 @@ class Intention:
 
 
 def intentions(request: LabelRequest, truth: str, rng: np.random.Generator) -> list[Intention]:
-    """What the labeller does with one request, in the order of time.
+    """What the labeller does with one request, in the order of time, given the item's true class.
 
-    Late answers are given to first attempts alone, so that every item is answered in the end.
-
-    Args:
-        request: as it arrived.
-        truth: the item's true class.
-        rng: decides.
+    Only first attempts are answered late, so that every item is answered in the end.
     """
     prompt = float(rng.uniform(*_PROMPT_SECONDS))
     later = prompt + float(rng.uniform(*_SECOND_THOUGHT_SECONDS))
@@ -69,34 +64,31 @@ class _Due:
     intention: Intention = field(compare=False)
 
 
+@dataclass
 class Desk:
     """The requests on the labeller's desk, and when each is to be answered.
 
-    Args:
-        world: knows the truth.
-        seed: of the labeller's moods.
-        journal: is told what arrived and what was sent.
+    Everything that arrives or is sent goes to the journal.
     """
 
-    def __init__(self, world: World, seed: int, journal: Journal) -> None:
-        self._world = world
-        self._seed = seed
-        self._journal = journal
-        self._due: list[_Due] = []
-        self._order = 0
-        self._answered: set[str] = set()
+    world: World
+    seed: int
+    journal: Journal
+    _due: list[_Due] = field(default_factory=list, init=False)
+    _order: int = field(default=0, init=False)
+    _answered: set[str] = field(default_factory=set, init=False)
 
     def take(self, request: LabelRequest, now: float) -> None:
         """Put one request on the desk."""
-        self._journal.write(Asked(now, request.request_id, request.attempt))
+        self.journal.write(Asked(now, request.request_id, request.attempt))
         number = item_number(request.item_id)
-        rng = np.random.default_rng((self._seed, 2, number, request.attempt))
-        for intention in intentions(request, self._world.true_class(number), rng):
+        rng = np.random.default_rng((self.seed, 2, number, request.attempt))
+        for intention in intentions(request, self.world.true_class(number), rng):
             self._order += 1
             heapq.heappush(self._due, _Due(now + intention.after_seconds, self._order, request, intention))
 
     def labels(self, now: float) -> Iterable[Label]:
-        """Labels to be sent by now; each is taken off the desk, and written down."""
+        """Labels that are due; each is taken off the desk, and written to the journal."""
         while self._due and self._due[0].at <= now:
             due = heapq.heappop(self._due)
             is_first = due.intention.kind == "answer" and due.request.request_id not in self._answered
@@ -111,4 +103,4 @@ class Desk:
                 annotator=ANNOTATOR,
                 time=datetime.fromtimestamp(now, UTC),
             )
-            self._journal.write(Answered(now, due.intention.kind, is_first))
+            self.journal.write(Answered(now, due.intention.kind, is_first))

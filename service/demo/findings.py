@@ -1,4 +1,4 @@
-"""When Credence found what: a pure watcher of its readings."""
+"""When Credence found what, from its metrics."""
 
 from __future__ import annotations
 
@@ -6,84 +6,50 @@ from service.demo.configuration import MIN_ACCURACY, WEAKEST_CAMERA
 from service.demo.reading import Reading
 from service.demo.world import CAMERAS, DEGRADED_CAMERA
 
-CERTAIN = 0.9
-"""Probability above which the demo says that Credence has found something."""
+CERTAIN = 0.9  # probability above which the demo says that Credence has found something
 
 
 class Findings:
-    """Remembers when each thing was first found.
-
-    Attributes:
-        drifted_at: when it was known that the degraded camera's traffic has drifted, without labels, seconds
-            since the epoch.
-        weakest_at: when the degraded camera was known to be the weakest, seconds since the epoch.
-        below_at: when it was known to be below the minimum accuracy, seconds since the epoch.
-        confirmed_at: when evidence confirmed that it is, or has declined, seconds since the epoch.
-        lines: what changed, to be shown, with seconds since the epoch.
-    """
+    """Remembers when each thing was first found, in seconds since the epoch, and lines to show."""
 
     def __init__(self) -> None:
-        self.drifted_at: float | None = None
-        self.weakest_at: float | None = None
-        self.below_at: float | None = None
-        self.confirmed_at: float | None = None
+        self.drifted_at: float | None = None  # the degraded camera's traffic has drifted, without labels
+        self.weakest_at: float | None = None  # it is the weakest camera
+        self.below_at: float | None = None  # it is below the minimum accuracy
+        self.confirmed_at: float | None = None  # evidence confirms that, or that it has declined
         self.lines: list[tuple[float, str]] = []
-        self._has_seen: set[str] = set()
+        self._is_answered, self._is_degraded = False, False
 
     def watch(self, reading: Reading, degraded_at: float | None) -> None:
-        """Look at one reading.
-
-        Args:
-            reading: the newest.
-            degraded_at: when the camera got worse, as the demo knows; beliefs from before find nothing.
-        """
-        if reading.events.get("answered"):
-            self._say_once("answered", reading.time, "the first label came back and is in the metrics")
+        """Read the newest metrics; estimates from before the camera degraded find nothing."""
+        now, key = reading.time, ("camera", DEGRADED_CAMERA)
+        if reading.events.get("answered") and not self._is_answered:
+            self._is_answered = True
+            self.lines.append((now, "the first label came back and is in the metrics"))
         if degraded_at is None:
             return
-        self._say_once("degraded", degraded_at, f"{DEGRADED_CAMERA} degraded (the demo knows)")
+        if not self._is_degraded:
+            self._is_degraded = True
+            self.lines.append((degraded_at, f"{DEGRADED_CAMERA} degraded (the demo knows)"))
         if reading.snapshot_time < degraded_at:
             return
-        distance = reading.drifted.get(("camera", DEGRADED_CAMERA))
-        if self.drifted_at is None and distance is not None:
-            self.drifted_at = reading.time
-            self._say_once(
-                "drifted",
-                reading.time,
-                f"{DEGRADED_CAMERA} has drifted from its reference, surely by {distance:.2f} "
-                "(Credence found, without labels)",
-            )
-        probability = weakest_probability(reading)
+        if self.drifted_at is None and (score := reading.drifted.get(key)) is not None:
+            self.drifted_at = now
+            self._find(now, f"{DEGRADED_CAMERA} drifted, without labels (drift score {score:.2f})")
         if self.weakest_at is None and is_weakest(reading):
-            self.weakest_at = reading.time
-            self._say_once(
-                "weakest",
-                reading.time,
-                f"{DEGRADED_CAMERA} is the weakest camera with probability {probability:.2f} "
-                "(Credence found)",
-            )
-        camera = reading.groups.get(("camera", DEGRADED_CAMERA))
-        if self.below_at is None and camera is not None and camera.below > CERTAIN:
-            self.below_at = reading.time
-            self._say_once(
-                "below",
-                reading.time,
-                f"{DEGRADED_CAMERA} fell below {MIN_ACCURACY:.0%} with probability {camera.below:.2f} "
-                "(Credence found)",
-            )
+            self.weakest_at = now
+            probability = weakest_probability(reading)
+            self._find(now, f"{DEGRADED_CAMERA} is the weakest camera with probability {probability:.2f}")
+        below = reading.groups[key].below if key in reading.groups else 0.0
+        if self.below_at is None and below > CERTAIN:
+            self.below_at = now
+            self._find(now, f"{DEGRADED_CAMERA} fell below {MIN_ACCURACY:.0%} with probability {below:.2f}")
+        if self.confirmed_at is None and key in reading.confirmed:
+            self.confirmed_at = now
+            self._find(now, f"evidence confirms that {DEGRADED_CAMERA} got worse")
 
-        if self.confirmed_at is None and ("camera", DEGRADED_CAMERA) in reading.confirmed:
-            self.confirmed_at = reading.time
-            self._say_once(
-                "confirmed",
-                reading.time,
-                f"evidence confirms that {DEGRADED_CAMERA} has got worse (Credence found)",
-            )
-
-    def _say_once(self, what: str, moment: float, line: str) -> None:
-        if what not in self._has_seen:
-            self._has_seen.add(what)
-            self.lines.append((moment, line))
+    def _find(self, moment: float, line: str) -> None:
+        self.lines.append((moment, f"{line} (Credence found)"))
 
 
 def weakest_probability(reading: Reading) -> float:
@@ -92,7 +58,7 @@ def weakest_probability(reading: Reading) -> float:
 
 
 def is_weakest(reading: Reading) -> bool:
-    """Whether the degraded camera is known to be the weakest, and looks weaker than the others."""
+    """Whether the degraded camera is the weakest with certainty, and has a lower mean than the others."""
     means = {camera: reading.groups.get(("camera", camera)) for camera in CAMERAS}
     degraded = means.pop(DEGRADED_CAMERA)
     return (

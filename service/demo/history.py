@@ -1,4 +1,4 @@
-"""What really happened in the demo: the truth and the times that Credence's numbers are held against."""
+"""What really happened in the demo: the truth and the times to compare Credence's numbers with."""
 
 from __future__ import annotations
 
@@ -14,21 +14,13 @@ from service.domain.arrays import Flags, Floats, Indices
 
 @dataclass(frozen=True)
 class Stream:
-    """All predictions so far, as columns [n], in the order of time.
+    """All predictions so far, as columns [n], in the order of time."""
 
-    Attributes:
-        times: seconds since the epoch.
-        cameras: index of the camera.
-        predicted: index of the predicted class.
-        scores: probability of the predicted class.
-        correct: whether the prediction is true.
-    """
-
-    times: Floats
-    cameras: Indices
-    predicted: Indices
-    scores: Floats
-    correct: Flags
+    times: Floats  # seconds since the epoch
+    cameras: Indices  # index of the camera
+    predicted: Indices  # index of the predicted class
+    scores: Floats  # probability of the predicted class
+    correct: Flags  # whether the prediction is true
 
     def __len__(self) -> int:
         return len(self.times)
@@ -47,48 +39,31 @@ class Stream:
     @classmethod
     def joined(cls, parts: Sequence[Stream]) -> Stream:
         """Several streams, one behind the other."""
-        return cls(
-            times=np.concatenate([part.times for part in parts]),
-            cameras=np.concatenate([part.cameras for part in parts]),
-            predicted=np.concatenate([part.predicted for part in parts]),
-            scores=np.concatenate([part.scores for part in parts]),
-            correct=np.concatenate([part.correct for part in parts]),
-        )
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
 
     def before(self, time: float | None) -> Stream:
         """The predictions from before a time, in seconds since the epoch; all of them without one."""
         if time is None:
             return self
         end = int(np.searchsorted(self.times, time))
-        return Stream(
-            times=self.times[:end],
-            cameras=self.cameras[:end],
-            predicted=self.predicted[:end],
-            scores=self.scores[:end],
-            correct=self.correct[:end],
-        )
+        return Stream(**{name: column[:end] for name, column in vars(self).items()})
 
     def members(self, grouping: str, group: str) -> Flags | None:
         """Which predictions are in a group, or None for a grouping that the demo does not follow."""
         if grouping == "all":
             return np.ones(len(self), dtype=np.bool_)
         if grouping == "camera" and group in CAMERAS:
-            return _equal(self.cameras, CAMERAS.index(group))
+            return np.asarray(self.cameras == CAMERAS.index(group))
         if grouping == "class" and group in CLASSES:
-            return _equal(self.predicted, CLASSES.index(group))
+            return np.asarray(self.predicted == CLASSES.index(group))
         return None
 
     def accuracy(self, grouping: str, group: str, *, since: float | None) -> float | None:
-        """The truth: how accurate a group's predictions are now, and stay if nothing changes further.
+        """True accuracy of a group now; None where it has no prediction yet.
 
-        Args:
-            grouping: name.
-            group: name.
-            since: when the world last changed, seconds since the epoch; None if it never did. Predictions
-                from then on are like those that come next.
-
-        Returns:
-            None where the group has no such prediction yet.
+        Predictions count from `since` on, in seconds since the epoch, when the world last changed; None if it
+        never did.
         """
         members = self.members(grouping, group)
         if members is None:
@@ -97,32 +72,15 @@ class Stream:
         return float(self.correct[chosen].mean()) if chosen.any() else None
 
 
-def _equal(codes: Indices, code: int) -> Flags:
-    same: Flags = codes == code
-    return same
-
-
 class History:
-    """Gathers the journals of the producer and the labeller.
-
-    Attributes:
-        is_ready: whether the process of a journal has said so, by the journal's name.
-        streaming_at: when the stream began, seconds since the epoch.
-        degraded_at: when the camera got worse, seconds since the epoch.
-        first_request_at: when the first label request arrived, seconds since the epoch.
-        requests: ids of all label requests that arrived.
-        answer_times: when each request was first answered, seconds since the epoch, ascending.
-        labels_sent: labels of all kinds, repeated ones among them, by kind.
-    """
+    """Gathers the journals of the producer and the labeller; times are in seconds since the epoch."""
 
     def __init__(self) -> None:
-        self.is_ready: dict[str, bool] = {}
+        self.is_ready: dict[str, bool] = {}  # by the name of a process's journal
         self.streaming_at: float | None = None
         self.degraded_at: float | None = None
         self.first_request_at: float | None = None
-        self.requests: set[str] = set()
-        self.answer_times: list[float] = []
-        self.labels_sent: dict[str, int] = {}
+        self.answer_times: list[float] = []  # of the first answer to each request, ascending
         self._parts: list[Stream] = []
 
     @property
@@ -138,12 +96,9 @@ class History:
                 case Produced():
                     self._parts.append(Stream.of(entry))
                 case Asked():
-                    self.requests.add(entry.request_id)
                     self.first_request_at = self.first_request_at or entry.time
-                case Answered():
-                    self.labels_sent[entry.kind] = self.labels_sent.get(entry.kind, 0) + 1
-                    if entry.is_first:
-                        self.answer_times.append(entry.time)
+                case Answered(is_first=True):
+                    self.answer_times.append(entry.time)
                 case Mark():
                     self._mark(journal, entry)
 
@@ -157,7 +112,7 @@ class History:
 
 
 def label_delays(sent: Sequence[float], seen: Sequence[tuple[float, int]]) -> list[float]:
-    """From each label's being sent to the first look at the metrics that counts it, in seconds.
+    """Seconds from sending each label to the first look at the metrics that counts it.
 
     Args:
         sent: when each label was sent, seconds since the epoch, ascending.

@@ -1,13 +1,12 @@
 """What the demo's processes did, as JSON lines in the temporary folder.
 
-The producer and the labeller each append to their own file; the parent reads along. This is how the
-demo knows the truth and the times that it holds Credence's numbers against.
+The producer and the labeller each append to their own file; the parent reads along, and so knows the truth
+and the times to compare Credence's numbers with.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import msgspec
@@ -19,28 +18,20 @@ READY, STREAMING, DEGRADED = "ready", "streaming", "degraded"
 
 
 class Mark(msgspec.Struct, frozen=True, tag="mark"):
-    """A moment in the life of a process: one of the names above, at seconds since the epoch."""
+    """A moment in the life of a process: one of the names above, in seconds since the epoch."""
 
     name: str
     time: float
 
 
 class Produced(msgspec.Struct, frozen=True, tag="produced"):
-    """Predictions that were sent together, as columns.
+    """Predictions that were sent together, as columns."""
 
-    Attributes:
-        time: when they were predicted, seconds since the epoch.
-        cameras: which camera took the image.
-        predicted: class by name.
-        scores: probability of the predicted class.
-        correct: whether the prediction is true.
-    """
-
-    time: float
-    cameras: list[str]
-    predicted: list[str]
-    scores: list[float]
-    correct: list[bool]
+    time: float  # when they were predicted, seconds since the epoch
+    cameras: list[str]  # which camera took the image
+    predicted: list[str]  # class by name
+    scores: list[float]  # probability of the predicted class
+    correct: list[bool]  # whether the prediction is true
 
 
 class Asked(msgspec.Struct, frozen=True, tag="asked"):
@@ -52,17 +43,11 @@ class Asked(msgspec.Struct, frozen=True, tag="asked"):
 
 
 class Answered(msgspec.Struct, frozen=True, tag="answered"):
-    """A label that was sent.
-
-    Attributes:
-        time: when, seconds since the epoch.
-        kind: of the label.
-        is_first: whether it is the first answer to its request, the one that Credence should count.
-    """
+    """A label that was sent."""
 
     time: float
     kind: str
-    is_first: bool
+    is_first: bool  # whether it is the first answer to its request, which Credence should count
 
 
 Entry = Mark | Produced | Asked | Answered
@@ -84,9 +69,7 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._file.close()
 
 
@@ -98,7 +81,7 @@ class JournalReader:
         self._position = 0
 
     def new_entries(self) -> list[Entry]:
-        """Entries since the last call; a line that is half written waits for the next one."""
+        """Entries since the last call; an incomplete line waits for the next one."""
         if not self._path.exists():
             return []
         with self._path.open("rb") as file:

@@ -9,7 +9,9 @@ import os
 import signal
 import time
 import uuid
+from contextlib import ExitStack
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 from service.config.settings import KafkaSettings
@@ -26,51 +28,40 @@ _POLL_MILLISECONDS = 50
 
 
 def main() -> None:
-    """Answer until SIGTERM; told what to do by the demo that brings its own servers."""
+    """Answer until SIGTERM, started by the demo that brings its own servers."""
     arguments = parse_arguments("Answers the demo's label requests.")
-    with Journal(arguments.folder / LABELLER_FILE) as journal:
-        _answer(arguments.settings.kafka, journal, seed=arguments.seed)
+    answer_requests(arguments.settings.kafka, seed=arguments.seed, path=arguments.folder / LABELLER_FILE)
 
 
-def answer_requests(kafka: KafkaSettings, *, seed: int) -> None:
-    """Answer until SIGTERM, without a journal.
-
-    Args:
-        kafka: where requests come from, and labels go to.
-        seed: of the world, the producer's too.
-    """
-    with Journal(Path(os.devnull)) as journal:
-        _answer(kafka, journal, seed=seed)
-
-
-def _answer(kafka: KafkaSettings, journal: Journal, *, seed: int) -> None:
+def answer_requests(kafka: KafkaSettings, *, seed: int, path: Path = Path(os.devnull)) -> None:
+    """Answer until SIGTERM, with a journal at this path; the seed is that of the producer's world."""
     stop = StopFlag(signal.SIGTERM, signal.SIGINT)
-    desk = Desk(World(seed, load_split(seed)), seed, journal)
-    consumer = build_consumer(kafka, group="demo-labeller", without_offset="earliest")
-    producer = build_producer(kafka, name="demo-labeller")
-    send = sender(producer, kafka.topics.labels)
-    is_ready = False
-    try:
+    world = World(seed, load_split(seed))
+    with ExitStack() as stack:
+        journal = stack.enter_context(Journal(path))
+        consumer = build_consumer(kafka, group="demo-labeller", without_offset="earliest")
+        stack.callback(consumer.close, autocommit=False)
+        producer = build_producer(kafka, name="demo-labeller")
+        stack.callback(producer.close, timeout=3)
+        send = sender(producer, kafka.topics.labels)
+        desk, is_ready = Desk(world, seed, journal), False
         join(consumer, kafka.topics.label_requests)
         while not stop.requested:
             polled = consumer.poll(timeout_ms=_POLL_MILLISECONDS)
             if not is_ready and consumer.assignment():
                 is_ready = True
                 journal.write(Mark(READY, time.time()))
-            for record in (record for records in polled.values() for record in records):
+            for record in chain.from_iterable(polled.values()):
                 request = LabelRequest.model_validate_json(record.value)
                 if request.model == MODEL:
                     desk.take(request, time.time())
             if polled:
-                # What was on the desk when a labeller left is asked again; what one that could not commit has
-                # answered is answered twice.
+                # Requests on the desk of a labeller that stops are issued again; one that could not commit
+                # answers twice.
                 consumer.commit_async()
             now = time.time()
             for label in desk.labels(now):
                 send(_record(label, now))
-    finally:
-        producer.close(timeout=3)
-        consumer.close(autocommit=False)
 
 
 def _record(label: Label, now: float) -> Record:

@@ -18,25 +18,13 @@ _RATE_SECONDS = 3.0
 
 
 class Observer:
-    """Gathers what happened and what Credence says of it.
+    """Gathers what happened and what Credence estimates, of a run of this many seconds."""
 
-    Args:
-        folder: where the journals are.
-        monitoring_port: where Credence serves its metrics, on this machine.
-        seconds: length of the run.
-
-    Attributes:
-        history: what really happened.
-        findings: when Credence found what.
-        reading: Credence's newest metrics.
-        answered_seen: looks at the metrics: when, and how many answers they counted.
-    """
-
-    def __init__(self, folder: Path, *, monitoring_port: int, seconds: float) -> None:
+    def __init__(self, folder: Path, monitoring_port: int, seconds: float) -> None:
         self.history = History()
         self.findings = Findings()
         self.reading = Reading(time=time.time())
-        self.answered_seen: list[tuple[float, int]] = []
+        self.answered_seen: list[tuple[float, int]] = []  # answers in the metrics, by time
         self._monitoring_port = monitoring_port
         self._seconds = seconds
         self._journals = {name: JournalReader(folder / name) for name in (PRODUCER_FILE, LABELLER_FILE)}
@@ -45,17 +33,17 @@ class Observer:
         self._truths_at = 0.0
 
     def are_children_ready(self) -> bool:
-        """Whether the producer and the labeller have said so."""
+        """Whether the producer and the labeller are ready."""
         self.read_journals()
         return all(self.history.is_ready.get(name) for name in self._journals)
 
     def is_credence_served(self) -> bool:
-        """Whether the metrics have been served, while the stream runs."""
+        """Whether the metrics have been served while the stream runs."""
         self.look()
         return bool(self.answered_seen) and self.history.streaming_at is not None
 
     def read_journals(self) -> None:
-        """Take in what the processes wrote since the last time."""
+        """Read what the processes wrote since the last time."""
         for name, journal in self._journals.items():
             self.history.add(name, journal.new_entries())
 
@@ -80,7 +68,7 @@ class Observer:
         return group_results(self.reading, self.history.stream, degraded_at=self.history.degraded_at)
 
     def scene(self) -> Scene:
-        """What is to be shown now."""
+        """What to show now."""
         (first, before), (last, after) = self._recent_counts[0], self._recent_counts[-1]
         return Scene(
             now=time.time(),

@@ -12,16 +12,13 @@ from service.domain.errors import ConfigurationError
 from service.telemetry.logs import configure_logs
 
 _SEED = 1
-"""Of the world that both parts see; whoever plays them need not agree on one."""
+"""Of the world that both parts share."""
 
 
 def play_part(part: Literal["producer", "labeller"], settings: Settings, *, seconds: float) -> None:
-    """Play one part until SIGTERM.
+    """Play one part until SIGTERM, with the model `digits` of the configuration.
 
-    Args:
-        part: which one.
-        settings: their model `digits` is what is played.
-        seconds: after a part of these one of the producer's cameras degrades.
+    One of the producer's cameras degrades after a fraction of the seconds.
 
     Raises:
         ConfigurationError: the configuration has no such model, it has other classes, or vendors label it.

@@ -1,8 +1,9 @@
-"""The stream of predictions: what the cameras deliver, predicted anew, as records."""
+"""The stream of predictions: images of the cameras, classified, as records."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from service.demo.classifier import Classifier, Predictions
@@ -16,7 +17,7 @@ _PERIOD_SECONDS = 0.1
 _LONGEST_BURST_SECONDS = 0.5
 _SOURCE = "demo/digits"
 _SIZES = (1, 1, 1, 9, 1, 1, 16)
-"""Predictions per record, over and over: most records hold one, most predictions come in arrays."""
+"""Predictions per record, cyclically: most records hold one, most predictions come in arrays."""
 
 
 def run(
@@ -28,11 +29,8 @@ def run(
 ) -> None:
     """Send what is due, every tenth of a second, until asked to stop.
 
-    Args:
-        stream: makes the records.
-        send: sends one.
-        stop_requested: waits so many seconds, and tells whether to stop.
-        clock: seconds since the epoch.
+    `stop_requested` waits this many seconds, and is True if the stream should stop; `clock` is in seconds
+    since the epoch.
     """
     last = clock()
     stream.start(last)
@@ -43,39 +41,23 @@ def run(
         last = now
 
 
+@dataclass
 class PredictionStream:
-    """Makes the stream's records, and writes down what it made.
+    """Makes the stream's records, and writes to a journal what it made, and whether it is true."""
 
-    Args:
-        world: what the items show.
-        classifier: predicts them.
-        journal: is told what was predicted, and whether it is true.
-        degrade_after_seconds: when one camera gets worse, counted from the start.
-        first: number of the first item.
-    """
-
-    def __init__(
-        self,
-        world: World,
-        classifier: Classifier,
-        journal: Journal,
-        *,
-        degrade_after_seconds: float,
-        first: int = 0,
-    ) -> None:
-        self._world = world
-        self._classifier = classifier
-        self._journal = journal
-        self._degrade_after_seconds = degrade_after_seconds
-        self._degrades_at = float("inf")
-        self._degraded = False
-        self._next = first
-        self._records_made = 0
+    world: World
+    classifier: Classifier
+    journal: Journal
+    degrade_after_seconds: float  # when one camera degrades, counted from the start
+    number: int = 0  # of the next item
+    _degrades_at: float = field(default=float("inf"), init=False)
+    _is_degraded: bool = field(default=False, init=False)
+    _records_made: int = field(default=0, init=False)
 
     def start(self, now: float) -> None:
-        """Begin: the camera degrades so many seconds from now."""
-        self._degrades_at = now + self._degrade_after_seconds
-        self._journal.write(Mark(STREAMING, now))
+        """Begin: the camera degrades this many seconds from now."""
+        self._degrades_at = now + self.degrade_after_seconds
+        self.journal.write(Mark(STREAMING, now))
 
     def records(self, now: float, count: int) -> Iterator[Record]:
         """Records with the next `count` predictions.
@@ -84,26 +66,26 @@ class PredictionStream:
         """
         if count < 1:
             return
-        if not self._degraded and now >= self._degrades_at:
-            self._degraded = True
-            self._journal.write(Mark(DEGRADED, now))
-        numbers = range(self._next, self._next + count)
-        self._next += count
-        pixels = self._world.pixels(numbers, degraded=self._degraded)
-        cameras = self._world.cameras(numbers)
-        predictions = self._classifier.predict(pixels)
-        self._write_down(now, numbers, cameras, predictions)
-        messages = [
-            _message(
-                item=item_id(n),
-                now=now,
-                camera=cameras[row],
-                pixels=pixels[row],
-                predictions=predictions,
-                row=row,
+        if not self._is_degraded and now >= self._degrades_at:
+            self._is_degraded = True
+            self.journal.write(Mark(DEGRADED, now))
+        numbers = range(self.number, self.number + count)
+        self.number += count
+        pixels = self.world.pixels(numbers, degraded=self._is_degraded)
+        cameras = self.world.cameras(numbers)
+        predictions = self.classifier.predict(pixels)
+        predicted = [CLASSES[i] for i in predictions.predicted]
+        truths = map(self.world.true_class, numbers)
+        self.journal.write(
+            Produced(
+                time=now,
+                cameras=cameras,
+                predicted=predicted,
+                scores=predictions.probabilities.max(axis=1).tolist(),
+                correct=[name == truth for name, truth in zip(predicted, truths, strict=True)],
             )
-            for row, n in enumerate(numbers)
-        ]
+        )
+        messages = _messages(now, numbers, cameras, pixels, predictions)
         start = 0
         while start < count:
             size = _SIZES[self._records_made % len(_SIZES)]
@@ -111,39 +93,26 @@ class PredictionStream:
             self._records_made += 1
             start += size
 
-    def _write_down(
-        self, now: float, numbers: Sequence[int], cameras: list[str], predictions: Predictions
-    ) -> None:
-        predicted = [CLASSES[i] for i in predictions.predicted]
-        self._journal.write(
-            Produced(
-                time=now,
-                cameras=cameras,
-                predicted=predicted,
-                scores=predictions.probabilities.max(axis=1).tolist(),
-                correct=[
-                    name == self._world.true_class(n) for name, n in zip(predicted, numbers, strict=True)
-                ],
-            )
+
+def _messages(
+    now: float, numbers: Sequence[int], cameras: Sequence[str], pixels: Floats, predictions: Predictions
+) -> list[bytes]:
+    """The predictions one by one, as they go on the wire."""
+    messages = []
+    for row, probabilities in enumerate(predictions.probabilities.tolist()):
+        prediction = Prediction(
+            model=MODEL,
+            item_id=item_id(numbers[row]),
+            predicted_class=CLASSES[predictions.predicted[row]],
+            score=max(probabilities),
+            probabilities=probabilities,
+            attributes={"camera": cameras[row]},
+            time=datetime.fromtimestamp(now, UTC),
+            payload=pixels[row].astype(int).tolist(),
+            votes={name: CLASSES[votes[row]] for name, votes in predictions.votes.items()},
         )
-
-
-def _message(
-    *, item: str, now: float, camera: str, pixels: Floats, predictions: Predictions, row: int
-) -> bytes:
-    probabilities = predictions.probabilities[row].tolist()
-    prediction = Prediction(
-        model=MODEL,
-        item_id=item,
-        predicted_class=CLASSES[predictions.predicted[row]],
-        score=max(probabilities),
-        probabilities=probabilities,
-        attributes={"camera": camera},
-        time=datetime.fromtimestamp(now, UTC),
-        payload=pixels.astype(int).tolist(),
-        votes={name: CLASSES[votes[row]] for name, votes in predictions.votes.items()},
-    )
-    return prediction.model_dump_json(exclude_none=True).encode()
+        messages.append(prediction.model_dump_json(exclude_none=True).encode())
+    return messages
 
 
 def _record(first: int, messages: list[bytes], now: float) -> Record:

@@ -14,9 +14,7 @@ from typing import Any
 from service.config.loader import load_settings
 from service.config.settings import Settings
 
-GO_FILE = "go"
-"""The producer streams as soon as a file of this name is in the folder."""
-
+GO_FILE = "go"  # the producer streams as soon as a file of this name is in the folder
 _LONGEST_SLEEP_SECONDS = 0.1
 
 Record = tuple[bytes, bytes, list[tuple[str, bytes]]]
@@ -25,39 +23,27 @@ Record = tuple[bytes, bytes, list[tuple[str, bytes]]]
 
 @dataclass(frozen=True)
 class Arguments:
-    """What the demo tells its children.
+    """Arguments of the demo's children."""
 
-    Attributes:
-        settings: the same file that `credence run` reads; the environment has no say.
-        folder: where journals go.
-        seed: of the world.
-        seconds: length of the run.
-    """
-
-    settings: Settings
-    folder: Path
-    seed: int
-    seconds: float
+    settings: Settings  # of the file that `credence run` reads; the environment is ignored
+    folder: Path  # where journals go
+    seed: int  # of the world
+    seconds: float  # length of the run
 
 
 def parse_arguments(description: str) -> Arguments:
     """Read the command line of a child."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--config", type=Path, required=True)
-    parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--seconds", type=float, required=True)
+    for name, kind in {"--config": Path, "--folder": Path, "--seed": int, "--seconds": float}.items():
+        parser.add_argument(name, type=kind, required=True)
     found = parser.parse_args()
     return Arguments(load_settings(found.config, {}), found.folder, found.seed, found.seconds)
 
 
 class StopFlag:
-    """Remembers that a signal asked to stop.
+    """Remembers that one of these signals asked to stop.
 
     An event of `threading` will not do: set in a signal handler, it can deadlock.
-
-    Args:
-        signals: those that ask for it.
     """
 
     def __init__(self, *signals: signal.Signals) -> None:
@@ -68,14 +54,14 @@ class StopFlag:
         self.requested = True
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long, or until a signal came; whether one did."""
+        """Wait this many seconds, or until a signal came; whether one did."""
         deadline = time.monotonic() + seconds
         while not self.requested and (left := deadline - time.monotonic()) > 0:
             time.sleep(min(left, _LONGEST_SLEEP_SECONDS))
         return self.requested
 
     def restore(self) -> None:
-        """Give the signals back to who had them before."""
+        """Reinstate the previous signal handlers."""
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 

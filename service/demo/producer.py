@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from service.config.settings import KafkaSettings
@@ -23,35 +24,29 @@ _LOOK_SECONDS = 0.05
 
 
 def main() -> None:
-    """Train, then stream until SIGTERM; told what to do by the demo that brings its own servers."""
+    """Train, then stream until SIGTERM, started by the demo that brings its own servers."""
     arguments = parse_arguments("Streams the demo's predictions.")
-    with Journal(arguments.folder / PRODUCER_FILE) as journal:
-        _stream(
-            arguments.settings.kafka,
-            journal,
-            seed=arguments.seed,
-            seconds=arguments.seconds,
-            may_begin=(arguments.folder / GO_FILE).exists,
-        )
+    _stream(
+        arguments.settings.kafka,
+        arguments.folder / PRODUCER_FILE,
+        seed=arguments.seed,
+        seconds=arguments.seconds,
+        may_begin=(arguments.folder / GO_FILE).exists,
+    )
 
 
 def produce(kafka: KafkaSettings, *, seed: int, seconds: float) -> None:
-    """Train, then stream until SIGTERM, at once and without a journal.
+    """Train, then stream until SIGTERM, without a journal; the seed is that of the labeller's world.
 
-    Args:
-        kafka: where to.
-        seed: of the world, the labeller's too.
-        seconds: after a part of these the camera degrades, and stays so.
+    After a fraction of the seconds a camera degrades, and stays so.
     """
-    with Journal(Path(os.devnull)) as journal:
-        # No item comes again after a restart: an item is asked for once.
-        first = round(time.time() * RATE)
-        _stream(kafka, journal, seed=seed, seconds=seconds, first=first)
+    # No item comes again after a restart: an item is asked for once.
+    _stream(kafka, Path(os.devnull), seed=seed, seconds=seconds, first=round(time.time() * RATE))
 
 
 def _stream(
     kafka: KafkaSettings,
-    journal: Journal,
+    path: Path,
     *,
     seed: int,
     seconds: float,
@@ -60,19 +55,16 @@ def _stream(
 ) -> None:
     stop = StopFlag(signal.SIGTERM, signal.SIGINT)
     digits = load_split(seed)
-    world = World(seed, digits)
     classifier = Classifier(digits.training_images, digits.training_classes)
-    producer = build_producer(kafka, name="demo-producer")
-    stream = PredictionStream(
-        world, classifier, journal, degrade_after_seconds=DEGRADES_AFTER * seconds, first=first
-    )
-    journal.write(Mark(READY, time.time()))
-    try:
+    with ExitStack() as stack:
+        journal = stack.enter_context(Journal(path))
+        producer = build_producer(kafka, name="demo-producer")
+        stack.callback(producer.close, timeout=3)
+        stream = PredictionStream(World(seed, digits), classifier, journal, DEGRADES_AFTER * seconds, first)
+        journal.write(Mark(READY, time.time()))
         while not may_begin() and not stop.wait(_LOOK_SECONDS):
             pass
         run(stream, sender(producer, kafka.topics.predictions), stop_requested=stop.wait, clock=time.time)
-    finally:
-        producer.close(timeout=3)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What Credence says of itself over HTTP: the one place of the demo that knows its metrics' names."""
+"""Credence's metrics, read over HTTP: the one place of the demo that knows their names."""
 
 from __future__ import annotations
 
@@ -12,89 +12,52 @@ from service.demo.world import MODEL
 
 _TIMEOUT_SECONDS = 2.0
 
-_LOWER = "credence_group_accuracy_lower_ratio"
-_MEAN = "credence_group_accuracy_mean_ratio"
-_UPPER = "credence_group_accuracy_upper_ratio"
-_SHARE = "credence_group_traffic_share_ratio"
-_LABELS = "credence_group_labels"
-_BELOW = "credence_group_accuracy_below_threshold_probability"
-_CONFIRMED = "credence_group_evidence_confirmed"
-_CHANGED = "credence_group_confirmed_change_timestamp_seconds"
-_EXTREME = "credence_assessment_group_extreme_probability"
-_SUSPICION = "credence_group_drift_score"
-_DRIFTED = "credence_group_drifted"
-_CONSUMED = "credence_predictions_consumed_total"
-_EVENTS = "credence_requests_total"
-_OPEN = "credence_requests_open"
-_BUDGET = "credence_assessment_budget_remaining_labels"
-_DEAD_LETTERS = "credence_dead_letters_total"
-_SNAPSHOT = "credence_snapshot_timestamp_seconds"
+_ESTIMATES = {
+    "lower": "credence_group_accuracy_lower_ratio",
+    "mean": "credence_group_accuracy_mean_ratio",
+    "upper": "credence_group_accuracy_upper_ratio",
+    "share": "credence_group_traffic_share_ratio",
+    "labels": "credence_group_labels",
+    "below": "credence_group_accuracy_below_threshold_probability",
+}
+"""Metrics of a group, by the fields of `GroupReading`, in their order."""
 
 
 @dataclass(frozen=True)
 class GroupReading:
-    """What Credence believes of one group's accuracy.
-
-    Attributes:
-        grouping: name.
-        group: name.
-        lower: of the credible interval.
-        mean: of the posterior.
-        upper: of the credible interval.
-        share: of the traffic.
-        labels: in the beliefs.
-        below: probability that the accuracy is below the configured minimum.
-    """
+    """Credence's estimate of one group's accuracy."""
 
     grouping: str
     group: str
-    lower: float
-    mean: float
-    upper: float
-    share: float
-    labels: float
-    below: float
+    lower: float  # of the credible interval
+    mean: float  # of the posterior
+    upper: float  # of the credible interval
+    share: float  # of the traffic
+    labels: float  # behind the estimate
+    below: float  # probability that the accuracy is below the configured minimum
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Credence's metrics at one moment.
+    """Credence's metrics at one moment."""
 
-    Attributes:
-        time: when they were read, seconds since the epoch.
-        snapshot_time: when the beliefs in them were computed, seconds since the epoch; 0 before the first.
-        groups: by (grouping, group).
-        confirmed: groups of which evidence confirms that they are below the minimum, or have declined, as
-            (grouping, group).
-        extremes: probability of being among the extreme groups, by (assessment, group).
-        drifted: how far the groups have drifted that have, by (grouping, group).
-        events: of label requests, over all assessments, by event.
-        open: requests in flight.
-        budgets: labels that remain, by assessment.
-        consumed: predictions.
-        dead_letters: messages that could not be used.
-    """
-
-    time: float
-    snapshot_time: float = 0.0
-    groups: dict[tuple[str, str], GroupReading] = field(default_factory=dict)
+    time: float  # when they were read, seconds since the epoch
+    snapshot_time: float = 0.0  # when they were computed, seconds since the epoch; 0 before the first
+    groups: dict[tuple[str, str], GroupReading] = field(default_factory=dict)  # by (grouping, group)
+    # (grouping, group) that are confirmed to be below the minimum or to have declined
     confirmed: frozenset[tuple[str, str]] = frozenset()
+    # probability of being among the extreme groups, by (assessment, group)
     extremes: dict[tuple[str, str], float] = field(default_factory=dict)
+    # drift scores of the drifted groups, by (grouping, group)
     drifted: dict[tuple[str, str], float] = field(default_factory=dict)
-    events: dict[str, int] = field(default_factory=dict)
-    open: int = 0
-    budgets: dict[str, int] = field(default_factory=dict)
-    consumed: int = 0
-    dead_letters: int = 0
+    events: dict[str, int] = field(default_factory=dict)  # of label requests, over all assessments, by event
+    open: int = 0  # requests in flight
+    budgets: dict[str, int] = field(default_factory=dict)  # labels that remain, by assessment
+    consumed: int = 0  # predictions
 
 
 def parse(text: str, now: float) -> Reading:
-    """Read the text of `/metrics`.
-
-    Args:
-        text: in the Prometheus text format.
-        now: when it was read, seconds since the epoch.
-    """
+    """Read the text of `/metrics`, in the Prometheus text format, at a time in seconds since the epoch."""
     samples: dict[str, list[tuple[dict[str, str], float]]] = defaultdict(list)
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -105,49 +68,47 @@ def parse(text: str, now: float) -> Reading:
         return int(sum(value for _, value in samples[name]))
 
     def by_group(name: str) -> dict[tuple[str, str], float]:
-        told: dict[tuple[str, str], float] = defaultdict(float)
+        values: dict[tuple[str, str], float] = defaultdict(float)
         for labels, value in samples[name]:
-            told[labels["grouping"], labels["group"]] += value
-        return told
+            values[labels["grouping"], labels["group"]] += value
+        return values
 
-    lower, upper, share = by_group(_LOWER), by_group(_UPPER), by_group(_SHARE)
-    labels_known, below, suspicion = by_group(_LABELS), by_group(_BELOW), by_group(_SUSPICION)
+    estimates = {field: by_group(name) for field, name in _ESTIMATES.items()}
+    scores = by_group("credence_group_drift_score")
+    confirmed = ("credence_group_evidence_confirmed", "credence_group_confirmed_change_timestamp_seconds")
     events: dict[str, int] = defaultdict(int)
-    for labels, value in samples[_EVENTS]:
+    for labels, value in samples["credence_requests_total"]:
         events[labels["event"]] += int(value)
     return Reading(
         time=now,
-        snapshot_time=max((value for _, value in samples[_SNAPSHOT]), default=0.0),
+        snapshot_time=max((time for _, time in samples["credence_snapshot_timestamp_seconds"]), default=0.0),
         groups={
-            key: GroupReading(
-                grouping=key[0],
-                group=key[1],
-                lower=lower[key],
-                mean=mean,
-                upper=upper[key],
-                share=share.get(key, 0.0),
-                labels=labels_known.get(key, 0.0),
-                below=below.get(key, 0.0),
-            )
-            for key, mean in by_group(_MEAN).items()
+            key: GroupReading(*key, *(values.get(key, 0.0) for values in estimates.values()))
+            for key in estimates["mean"]
         },
         confirmed=frozenset(
             (labels["grouping"], labels["group"])
-            for labels, value in (*samples[_CONFIRMED], *samples[_CHANGED])
+            for name in confirmed
+            for labels, value in samples[name]
             if labels.get("kind", "below_threshold") == "below_threshold" and value
         ),
-        extremes={(labels["assessment"], labels["group"]): value for labels, value in samples[_EXTREME]},
-        drifted={key: suspicion[key] for key, told in by_group(_DRIFTED).items() if told},
+        extremes={
+            (labels["assessment"], labels["group"]): value
+            for labels, value in samples["credence_assessment_group_extreme_probability"]
+        },
+        drifted={key: scores[key] for key, drifted in by_group("credence_group_drifted").items() if drifted},
         events=dict(events),
-        open=total(_OPEN),
-        budgets={labels["assessment"]: int(value) for labels, value in samples[_BUDGET]},
-        consumed=total(_CONSUMED),
-        dead_letters=total(_DEAD_LETTERS),
+        open=total("credence_requests_open"),
+        budgets={
+            labels["assessment"]: int(value)
+            for labels, value in samples["credence_assessment_budget_remaining_labels"]
+        },
+        consumed=total("credence_predictions_consumed_total"),
     )
 
 
 def fetch(port: int) -> str | None:
-    """The text of `/metrics` on this machine, or None when it is not served now."""
+    """The text of `/metrics` on this machine, or None if it is not served now."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_SECONDS)
     try:
         connection.request("GET", "/metrics", headers={"Accept": "text/plain"})

@@ -1,12 +1,13 @@
 """How many labels random sampling would have needed: a replay of the recorded stream.
 
-Random sampling labels at the moments at which Credence's labels came, so many at each, with the same
-statistics; it is told when the weakest camera got worse, and takes its labels from before for nothing. The
-fewest labels are sought with which the weakest camera's interval is no wider than Credence's.
+Random sampling gets labels at the times at which Credence's labels came, several at each, with the same
+statistics; it is told when the weakest camera degraded, and discards that camera's labels from before. The
+result is the fewest labels with which the weakest camera's interval is no wider than Credence's.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,31 +20,20 @@ from service.domain.arrays import Flags, Floats, Indices
 from service.statistics.balance_heuristic import sums
 from service.statistics.groups import CellTraffic, Labels, assess_grouping
 
-MOST_TIMES_AS_MANY = 20
-"""The search ends at so many times Credence's labels."""
-
+MOST_TIMES_AS_MANY = 20  # the search ends at this multiple of Credence's labels
 _INTERVAL = 0.95
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What is replayed.
+    """What is replayed; times are in seconds since the epoch."""
 
-    Attributes:
-        stream: all predictions.
-        answer_times: when Credence's labels came, seconds since the epoch [n].
-        at: the moment of the last beliefs, seconds since the epoch.
-        width: of Credence's interval for the weakest camera.
-        half_life_seconds: of traffic, and of an item's chance to be drawn.
-        degraded_at: when the weakest camera got worse, seconds since the epoch; None if it did not.
-    """
-
-    stream: Stream
-    answer_times: Floats
-    at: float
-    width: float
-    half_life_seconds: float
-    degraded_at: float | None
+    stream: Stream  # all predictions
+    answer_times: Floats  # when Credence's labels came [n]
+    at: float  # time of the last estimates
+    width: float  # of Credence's interval for the weakest camera
+    half_life_seconds: float  # of traffic, and of an item's probability to be drawn
+    degraded_at: float | None  # when the weakest camera degraded; None if it did not
 
     @property
     def most_labels(self) -> int:
@@ -52,7 +42,7 @@ class Recording:
 
 
 def random_labels_needed(recording: Recording, *, seeds: int) -> Iterator[int | None]:
-    """For every seed, the labels that random sampling needed; None where even the most were too few."""
+    """Labels that random sampling needed, by seed; None where even the most were too few."""
     for seed in range(seeds):
         yield _labels_needed(recording, np.random.default_rng(seed))
 
@@ -91,20 +81,12 @@ def _labels_needed(recording: Recording, rng: np.random.Generator) -> int | None
         weakest = CAMERAS.index(DEGRADED_CAMERA)
         return bool(upper[weakest] - lower[weakest] <= recording.width)
 
-    if not is_enough(most):
-        return None
-    too_few, enough = 0, most
-    while enough - too_few > 1:
-        middle = (too_few + enough) // 2
-        if is_enough(middle):
-            enough = middle
-        else:
-            too_few = middle
-    return enough
+    counts = range(1, most)
+    return bisect_left(counts, True, key=is_enough) + 1 if is_enough(most) else None
 
 
 def _outdated(recording: Recording) -> Flags:
-    """Which predictions tell nothing of now: those of the weakest camera before it got worse [n].
+    """Predictions that say nothing of now: those of the weakest camera before it degraded [n].
 
     Credence has to find out; random sampling is told.
     """
@@ -118,16 +100,9 @@ def _outdated(recording: Recording) -> Flags:
 def draw_recent(
     times: Floats, moments: Floats, *, half_life_seconds: float, rng: np.random.Generator
 ) -> Indices:
-    """Draw an item at each moment from those already there, an item weighing half after each half-life.
+    """Position of an item drawn at each moment [m] from those before; each half-life halves its probability.
 
-    Args:
-        times: of the items [n], ascending, seconds since the epoch.
-        moments: when to draw [m], seconds since the epoch.
-        half_life_seconds: of an item's chance.
-        rng: decides.
-
-    Returns:
-        Position of the drawn items [m].
+    `times` of the items ascend [n]; both are in seconds since the epoch.
     """
     decay = np.log(2) / half_life_seconds
     oldest = np.maximum(moments - times[0], 0.0)

@@ -19,31 +19,22 @@ _WHAT_WIDTH = 46
 
 @dataclass(frozen=True)
 class Measurements:
-    """Numbers of one run.
-
-    Attributes:
-        streaming_at: when the stream began, seconds since the epoch.
-        degraded_at: when the camera got worse, seconds since the epoch.
-        first_request_seconds: from the start of `credence run` to the first label request.
-        label_delays: from each label's being sent to its being in the metrics, seconds.
-        labels: that Credence used.
-        random_labels: that random sampling needed, per seed; None where the most were too few.
-        most_labels: where the search for these ended.
-    """
+    """Measurements of one run; times are in seconds since the epoch."""
 
     streaming_at: float | None
     degraded_at: float | None
-    first_request_seconds: float | None
-    label_delays: Sequence[float]
-    labels: int
+    first_request_seconds: float | None  # from the start of `credence run` to the first label request
+    label_delays: Sequence[float]  # seconds from sending each label to its being in the metrics
+    labels: int  # that Credence used
+    # that random sampling needed, per seed; None where the most were too few
     random_labels: Sequence[int | None]
-    most_labels: int
+    most_labels: int  # where the search for these ended
 
 
 def print_report(
     console: Console, results: Sequence[GroupResult], measured: Measurements, findings: Findings
 ) -> None:
-    """Print intervals beside the truth, and what was measured."""
+    """Print intervals beside the truth, and measurements."""
     console.print(_groups(results))
     console.print()
     for what, number in _numbers(results, measured, findings):
@@ -53,7 +44,7 @@ def print_report(
 def _groups(results: Sequence[GroupResult]) -> Table:
     table = Table(box=None, pad_edge=False, title="Accuracy of the predictions that come now")
     table.add_column("group")
-    for title in ("accuracy", "95 % interval", "labels", "truth", "inside"):
+    for title in ("accuracy", "95% interval", "labels", "truth", "inside"):
         table.add_column(title, justify="right")
     for result in results:
         reading = result.reading
@@ -76,32 +67,27 @@ def _numbers(
             return "not in this run"
         return f"{moment - measured.streaming_at:.1f} s"
 
-    inside = sum(result.is_inside for result in results)
+    inside, delays = sum(result.is_inside for result in results), measured.label_delays
+    sure = f"(above {CERTAIN:.0%} sure)"
     return [
         ("truth inside the intervals", f"{inside} of {len(results)}{_like_it(results)}"),
         ("labels used", str(measured.labels)),
         ("`credence run` started to first label request", _seconds(measured.first_request_seconds)),
         (
             "label sent to label in the metrics, median",
-            _seconds(statistics.median(measured.label_delays) if measured.label_delays else None),
+            _seconds(statistics.median(delays) if delays else None),
         ),
         (f"{DEGRADED_CAMERA} degraded", since_start(measured.degraded_at)),
         ("known to have drifted, without labels", since_start(findings.drifted_at)),
-        (
-            f"known as the weakest camera (above {CERTAIN:.0%} sure)",
-            since_start(findings.weakest_at),
-        ),
-        (
-            f"known to be below {MIN_ACCURACY:.0%} (above {CERTAIN:.0%} sure)",
-            since_start(findings.below_at),
-        ),
+        (f"known as the weakest camera {sure}", since_start(findings.weakest_at)),
+        (f"known to be below {MIN_ACCURACY:.0%} {sure}", since_start(findings.below_at)),
         ("confirmed by evidence to have got worse", since_start(findings.confirmed_at)),
         ("random sampling, told of the change, as sure", random_labels_line(measured)),
     ]
 
 
 def _like_it(results: Sequence[GroupResult]) -> str:
-    """How many of a hundred runs end with as many misses, where there are any."""
+    """How many of a hundred runs have as many misses, if there are any."""
     misses = sum(not result.is_inside for result in results)
     if not misses:
         return ""
@@ -111,13 +97,11 @@ def _like_it(results: Sequence[GroupResult]) -> str:
 
 
 def random_labels_line(measured: Measurements) -> str:
-    """How many labels random sampling needed, and how many times Credence's that is."""
+    """How many labels random sampling needed, and what multiple of Credence's that is."""
     if not measured.random_labels or not measured.labels:
         return "not computed"
     most = measured.most_labels
-    median = statistics.median(
-        float("inf") if needed is None else float(needed) for needed in measured.random_labels
-    )
+    median = statistics.median(float("inf") if each is None else each for each in measured.random_labels)
     if median > most:
         return f"more than {most} labels, {most / measured.labels:.1f} times as many"
     return (

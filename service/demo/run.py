@@ -1,4 +1,4 @@
-"""`credence demo`: starts everything, shows it, judges at the end."""
+"""`credence demo`: starts all processes, shows them, and judges at the end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib.util
 import signal
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,7 @@ from rich.console import Console
 from rich.live import Live
 
 from service.demo.children import ChildDiedError, Children, Stopped
-from service.demo.configuration import (
-    MIN_SECONDS,
-    configuration,
-    half_life_seconds,
-)
+from service.demo.configuration import MIN_SECONDS, configuration, half_life_seconds
 from service.demo.history import label_delays
 from service.demo.observer import Observer
 from service.demo.process import GO_FILE, StopFlag
@@ -39,16 +36,10 @@ _REPLAYS = 50
 
 
 def run_demo(*, seconds: float, console: Console, seed: int = 1) -> int:
-    """Run the demo.
+    """Run the demo, with predictions for this many seconds; the exit code.
 
-    Args:
-        seconds: how long predictions are streamed.
-        console: where it is shown.
-        seed: of the world, and of what Credence draws.
-
-    Returns:
-        The exit code. 0: the loop closed. 1: it did not, or a process died; what failed is printed.
-        2: impossible arguments. 130: a signal stopped it.
+    0: the loop closed. 1: it did not, or a process died; what failed is printed. 2: impossible arguments.
+    130: a signal stopped it.
     """
     if not MIN_SECONDS <= seconds < float("inf"):
         console.print(f"The demo needs at least {MIN_SECONDS:g} seconds, not {seconds:g}.")
@@ -59,7 +50,7 @@ def run_demo(*, seconds: float, console: Console, seed: int = 1) -> int:
     stop = StopFlag(*_stopping_signals())
     try:
         with tempfile.TemporaryDirectory(prefix="credence-demo-") as folder:
-            return Demo(Path(folder), seconds=seconds, seed=seed, console=console, stop=stop).run()
+            return Demo(Path(folder), seconds, seed, console, stop).run()
     except Stopped:
         console.print("Stopped.")
         return INTERRUPTED
@@ -75,65 +66,59 @@ def run_demo(*, seconds: float, console: Console, seed: int = 1) -> int:
 
 
 def _stopping_signals() -> list[signal.Signals]:
-    """Ctrl-C, a polite kill, and a closed terminal unless `nohup` says otherwise."""
+    """Ctrl-C, SIGTERM, and a closed terminal unless `nohup` ignores it."""
     stopping = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         stopping.append(signal.SIGHUP)
     return stopping
 
 
+@dataclass
 class Demo:
-    """One run.
+    """One run, whose configuration, journals, logs and facts are in a folder."""
 
-    Args:
-        folder: for configuration, journals, logs and facts.
-        seconds: length.
-        seed: of everything random.
-        console: where it is shown.
-        stop: remembers a signal.
-    """
+    folder: Path
+    seconds: float
+    seed: int
+    console: Console
+    stop: StopFlag
 
-    def __init__(self, folder: Path, *, seconds: float, seed: int, console: Console, stop: StopFlag) -> None:
-        self._folder = folder
-        self._seconds = seconds
-        self._seed = seed
-        self._console = console
-        self._stop = stop
+    def __post_init__(self) -> None:
         self._http_port, self._monitoring_port = free_port(), free_port()
         self._credence_started = 0.0
-        self._observer = Observer(folder, monitoring_port=self._monitoring_port, seconds=seconds)
+        self._observer = Observer(self.folder, self._monitoring_port, self.seconds)
 
     def run(self) -> int:
         """Start, watch, stop, judge; the exit code."""
         self._print(
-            f"Credence demo: {self._seconds:g} s of a digit classifier behind two cameras. After "
-            f"{DEGRADES_AFTER * self._seconds:g} s {DEGRADED_CAMERA} degrades; Credence is not told."
+            f"Credence demo: {self.seconds:g} s of a digit classifier behind two cameras. After "
+            f"{DEGRADES_AFTER * self.seconds:g} s {DEGRADED_CAMERA} degrades; Credence is not told."
         )
-        with Children(self._folder, self._stop.wait) as children:
-            with self._console.status("Starting broker, Redis, labeller, producer and Credence"):
+        with Children(self.folder, self.stop.wait) as children:
+            with self.console.status("Starting broker, Redis, labeller, producer and Credence"):
                 self._start(children)
             self._print(f"Look at http://127.0.0.1:{self._http_port}/ while this runs.")
-            if self._console.is_terminal:
+            if self.console.is_terminal:
                 self._watch_live(children)
             else:
                 self._watch_in_lines(children)
         return self._judge()
 
     def _start(self, children: Children) -> None:
-        config = self._folder / "credence.yaml"
+        config = self.folder / "credence.yaml"
         document = configuration(
-            seconds=self._seconds,
+            seconds=self.seconds,
             bootstrap_server=children.start_broker().bootstrap_server,
             redis_url=children.start_redis().url,
             http_port=self._http_port,
             monitoring_port=self._monitoring_port,
-            seed=self._seed,
+            seed=self.seed,
         )
         config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
         with_config = ["--config", str(config)]
         children.finish("credence topics create", "service.app.cli", ["topics", "create", *with_config])
-        arguments = [*with_config, "--folder", str(self._folder)]
-        arguments += ["--seed", str(self._seed), "--seconds", str(self._seconds)]
+        arguments = [*with_config, "--folder", str(self.folder)]
+        arguments += ["--seed", str(self.seed), "--seconds", str(self.seconds)]
         children.start("the labeller", "service.demo.labeller", arguments)
         children.start("the producer", "service.demo.producer", arguments)
         children.wait_until(
@@ -141,12 +126,12 @@ class Demo:
         )
         self._credence_started = time.time()
         children.start("credence run", "service.app.cli", ["run", *with_config])
-        (self._folder / GO_FILE).touch()
+        (self.folder / GO_FILE).touch()
         children.wait_until(self._observer.is_credence_served, what="credence run", seconds=_READY_SECONDS)
 
     @property
     def _ends_at(self) -> float:
-        return (self._observer.history.streaming_at or time.time()) + self._seconds
+        return (self._observer.history.streaming_at or time.time()) + self.seconds
 
     def _step(self, children: Children) -> None:
         children.pause(_POLL_SECONDS)
@@ -154,7 +139,7 @@ class Demo:
         self._observer.look()
 
     def _watch_live(self, children: Children) -> None:
-        with Live(console=self._console, auto_refresh=False) as live:
+        with Live(console=self.console, auto_refresh=False) as live:
             while time.time() < self._ends_at:
                 self._step(children)
                 live.update(render(self._observer.scene()), refresh=True)
@@ -172,21 +157,21 @@ class Demo:
                 next_line += _LINE_SECONDS
 
     def _print(self, line: str) -> None:
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def _judge(self) -> int:
         observer = self._observer
         observer.read_journals()
         results = observer.results()
-        with self._console.status("Replaying the recorded stream with random sampling"):
+        with self.console.status("Replaying the recorded stream with random sampling"):
             measured = self._measure()
-        print_report(self._console, results, measured, observer.findings)
+        print_report(self.console, results, measured, observer.findings)
         problems = failures(observer.reading, results, observer.findings)
         for problem in problems:
-            self._console.print(f"Failed: {problem}", style="bold red", markup=False)
+            self.console.print(f"Failed: {problem}", style="bold red", markup=False)
         if problems:
             return FAILED
-        self._console.print("The loop closed.", style="bold green")
+        self.console.print("The loop closed.", style="bold green")
         return SUCCEEDED
 
     def _measure(self) -> Measurements:
@@ -197,12 +182,12 @@ class Demo:
             answer_times=np.array(history.answer_times),
             at=reading.snapshot_time or reading.time,
             width=camera.upper - camera.lower if camera else 0.0,
-            half_life_seconds=half_life_seconds(self._seconds),
+            half_life_seconds=half_life_seconds(self.seconds),
             degraded_at=history.degraded_at,
         )
         needed: list[int | None] = []
         for labels in random_labels_needed(recording, seeds=_REPLAYS):
-            if self._stop.requested:
+            if self.stop.requested:
                 raise Stopped
             needed.append(labels)
         first_request = history.first_request_at

@@ -1,7 +1,7 @@
 """A broker and a Redis as child processes, for the demo and the tests.
 
-Both speak their real wire protocols on free ports of 127.0.0.1; the service's code is the same as
-in production. A child dies with its parent, even when the parent is killed.
+Both speak their real wire protocols on free ports of 127.0.0.1; the service's code is the same as in
+production. A child is killed with its parent, even if the parent is killed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 import redis
@@ -31,16 +30,13 @@ _START_SECONDS = 60.0
 _STOP_SECONDS = 5.0
 _PR_SET_PDEATHSIG = 1
 SERVER_PORTS = range(16_000, 32_000)
-"""That servers are given. Of processes that start and stop servers at once each needs some of its own."""
+"""Ports of servers. Of processes that start and stop servers at once each needs some of its own."""
 _GIVEN_OUT: set[int] = set()
-"""Ports that were given out: between then and its start a server does not listen on its own yet."""
+"""Ports already returned: a server does not listen on its own yet before it starts."""
 
 
 def die_with_parent() -> Callable[[], None] | None:
-    """What a child runs before it becomes another program, so that it is killed when its parent dies.
-
-    None where the system has no such thing (it is Linux's).
-    """
+    """A `preexec_fn` that has the child killed when its parent dies; None on systems other than Linux."""
     if not sys.platform.startswith("linux"):
         return None
     libc = ctypes.CDLL(None)
@@ -55,11 +51,11 @@ def die_with_parent() -> Callable[[], None] | None:
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nothing listens on now, and that was not given out before.
+    """A TCP port of 127.0.0.1 that nothing listens on now, and that was not returned before.
 
-    Not one that a system gives to outgoing connections, so that a server which is away for a while finds
-    its port free when it comes back: else a client that tries in vain to reach it may be given just this
-    port, and be connected to itself.
+    It is outside of the range of outgoing connections, so that a server that is down for a while finds its
+    port free when it comes back: else a client that tries to reach it may be given just this port, and be
+    connected to itself.
     """
     while True:
         port = secrets.choice(SERVER_PORTS)
@@ -76,13 +72,9 @@ def free_port() -> int:
 
 
 class Child:
-    """A child process that is stopped for certain: asked first, killed after that.
+    """A child process that is terminated, and killed if it does not end.
 
-    Args:
-        name: for error messages.
-        command: program and arguments.
-        output: where its output goes; nowhere if absent.
-        environment: its environment; this process's if absent.
+    Its output is dropped, and its environment is that of this process, unless given.
     """
 
     def __init__(
@@ -107,7 +99,7 @@ class Child:
         )
 
     def stop(self, *, seconds: float = _STOP_SECONDS) -> int:
-        """Ask the process to stop, kill it if it does not in this time; its exit code."""
+        """Terminate the process, kill it after this many seconds; its exit code."""
         if self.process.poll() is None:
             self.process.terminate()
         try:
@@ -117,21 +109,21 @@ class Child:
             return self.process.wait()
 
     def kill(self) -> None:
-        """End the process at once; it can do nothing about it."""
+        """Kill the process."""
         self.process.kill()
         self.process.wait()
 
     def pause(self) -> None:
-        """Have the process do nothing from now on, as if its machine had stopped."""
+        """Stop the process with SIGSTOP, as if its machine had stopped."""
         self.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
-        """Have a paused process go on."""
+        """Let a paused process continue."""
         self.process.send_signal(signal.SIGCONT)
 
     def wait_until(self, ready: Callable[[], bool], *, seconds: float = _START_SECONDS) -> None:
-        """Wait for the process to be ready, no longer than so many seconds.
+        """Wait for the process to be ready, for this many seconds at most.
 
         Raises:
             EmbeddedServerError: it exited, or is not ready in time.
@@ -148,9 +140,7 @@ class Child:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.stop()
 
 
@@ -188,13 +178,10 @@ class EmbeddedBroker(Child):
 
 
 class EmbeddedRedis(Child):
-    """A redis-server or valkey-server from the PATH, else the bundled one; facts live in a folder.
+    """A redis-server or valkey-server from the PATH, else the bundled one.
 
-    Args:
-        folder: where the append-only file is kept; a temporary one, removed at the end, if absent.
-        port: a free one if absent.
-        output: where its output goes.
-        options: more of its configuration, by the names that Redis gives them.
+    The append-only file is in a folder; without one, in a temporary folder that is removed at the end.
+    Options go by the names in Redis's configuration.
 
     Raises:
         EmbeddedServerError: none is installed, or it does not start.
@@ -217,12 +204,8 @@ class EmbeddedRedis(Child):
             "Redis",
             [
                 binary,
-                *("--port", str(self.port)),
-                *("--bind", "127.0.0.1"),
-                *("--dir", str(self.folder)),
-                *("--appendonly", "yes", "--appendfsync", "everysec"),
-                *("--save", ""),
-                *("--daemonize", "no"),
+                *("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)),
+                *("--appendonly", "yes", "--appendfsync", "everysec", "--save", "", "--daemonize", "no"),
                 *(part for name, value in (options or {}).items() for part in (f"--{name}", str(value))),
             ],
             output=output,
@@ -260,10 +243,10 @@ def _broker_binary() -> str:
 
 @contextmanager
 def _alone_at_home() -> Iterator[None]:
-    """Keep others who start the bundled broker waiting; not without a home folder, as of users of images.
+    """Hold a lock on the home folder, if there is one, while the path of the bundled broker is resolved.
 
     At its first use the package copies the binary below that folder, and only then makes it executable: of
-    processes that do so at once, one would put a copy that cannot be run yet in place of another's.
+    processes that do so at once, one would replace another's copy by one that is not executable yet.
     """
     try:
         home = os.open(Path.home(), os.O_RDONLY)

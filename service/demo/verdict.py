@@ -1,4 +1,4 @@
-"""Whether the loop truly closed: what decides the demo's exit code."""
+"""Whether the loop really closed: what decides the demo's exit code."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from service.demo.history import Stream
 from service.demo.reading import GroupReading, Reading
 from service.demo.world import DEGRADED_CAMERA
 
-NOMINAL_MISS = 0.05
-"""How often the truth may lie outside a 95 % interval."""
-
+NOMINAL_MISS = 0.05  # probability that the truth is outside of a 95% interval
 _IMPROBABLE = 0.001
 
 
@@ -29,17 +27,14 @@ class GroupResult:
 
     @property
     def is_inside(self) -> bool:
-        """Whether the truth lies in the interval."""
+        """Whether the truth is in the interval."""
         return self.reading.lower <= self.truth <= self.reading.upper
 
 
 def group_results(reading: Reading, stream: Stream, *, degraded_at: float | None) -> list[GroupResult]:
-    """The groups that the demo knows the truth of, each beside the accuracy at the moment of its estimate.
+    """The groups whose truth the demo knows, each with its accuracy at the time of its estimate.
 
-    Args:
-        reading: the estimates.
-        stream: all predictions so far.
-        degraded_at: when the camera got worse, seconds since the epoch; None if it did not yet.
+    `degraded_at` is when the camera degraded, in seconds since the epoch; None if it did not yet.
     """
     results: list[GroupResult] = []
     read_at = reading.snapshot_time or reading.time
@@ -52,13 +47,7 @@ def group_results(reading: Reading, stream: Stream, *, degraded_at: float | None
 
 
 def failures(reading: Reading, results: Sequence[GroupResult], found_at: Findings) -> list[str]:
-    """What failed, in sentences; nothing if the loop closed.
-
-    Args:
-        reading: the last one.
-        results: of all groups that the demo knows the truth of.
-        found_at: when what was found.
-    """
+    """What failed, in sentences; nothing if the loop closed."""
     found: list[str] = []
     if not reading.events.get("answered"):
         found.append("no label came back")
@@ -68,7 +57,7 @@ def failures(reading: Reading, results: Sequence[GroupResult], found_at: Finding
     probability = chance_of_misses(results)
     if misses and probability < _IMPROBABLE:
         found.append(
-            f"the truth lies outside {misses} of {len(results)} intervals of 95 %; "
+            f"the truth is outside {misses} of {len(results)} intervals of 95%; "
             f"so many or more would happen by chance with probability {probability:.1e}"
         )
     if not is_weakest(reading):

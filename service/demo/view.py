@@ -19,25 +19,15 @@ _BAR_WIDTH = 41
 
 @dataclass(frozen=True)
 class Scene:
-    """Everything that one frame shows.
+    """Everything that one frame shows."""
 
-    Attributes:
-        now: seconds since the epoch.
-        seconds: length of the run.
-        reading: the newest.
-        history: what really happened.
-        findings: when what was found.
-        rate: predictions per second, lately.
-        truths: the accuracy that the demo knows, by (grouping, group).
-    """
-
-    now: float
-    seconds: float
+    now: float  # seconds since the epoch
+    seconds: float  # length of the run
     reading: Reading
     history: History
     findings: Findings
-    rate: float
-    truths: dict[tuple[str, str], float]
+    rate: float  # recent predictions per second
+    truths: dict[tuple[str, str], float]  # the accuracy that the demo knows, by (grouping, group)
 
     @property
     def elapsed(self) -> float:
@@ -67,7 +57,7 @@ def compact_line(scene: Scene) -> str:
 
 
 def change_line(moment: float, line: str, streaming_at: float | None) -> str:
-    """One thing that changed, with the time since the stream began."""
+    """One change, with the time since the stream began."""
     return f"{moment - (streaming_at or moment):5.1f} s  {line}"
 
 
@@ -92,9 +82,8 @@ def _headline(scene: Scene) -> Text:
 def _forest(scene: Scene) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("group")
-    axis = f"{_LOWEST_SHOWN:.0%}".ljust(_BAR_WIDTH - 5) + "100 %"
-    table.add_column(axis.replace("%", " %", 1).replace("  100", " 100"), no_wrap=True)
-    for title in ("accuracy", "95 % interval", "truth", "traffic", "labels"):
+    table.add_column(f"{_LOWEST_SHOWN:.0%}".ljust(_BAR_WIDTH - 4) + "100%", no_wrap=True)
+    for title in ("accuracy", "95% interval", "truth", "traffic", "labels"):
         table.add_column(title, justify="right")
     for (grouping, group), believed in scene.reading.groups.items():
         truth = scene.truths.get((grouping, group))

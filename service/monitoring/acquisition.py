@@ -17,7 +17,8 @@ from service.config.assessments import (
 from service.domain.arrays import Flags, Floats
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.statistics.policies import NONE, POLICIES, Policy, Situation
-from service.statistics.tasks import TASKS, Question, Task
+from service.statistics.questions import Question, Task
+from service.statistics.tasks import TASKS
 
 _MOST_DECISIONS = 100
 """Decisions behind the probability of being asked next: standard errors of 0.05 at most."""

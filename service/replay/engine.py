@@ -17,7 +17,7 @@ from service.domain.arrays import Indices, Ints
 from service.replay.pool import Pool, Shuffled
 from service.statistics.beliefs import Beliefs
 from service.statistics.policies import NONE, POLICIES, Policy, Situation
-from service.statistics.tasks import Task
+from service.statistics.questions import Task
 
 
 @dataclass(frozen=True)

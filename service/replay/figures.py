@@ -19,8 +19,9 @@ from service.replay.summary import Results
 from service.statistics import beta as betas
 from service.statistics.balance_heuristic import sums
 from service.statistics.calibration import calibration_error
-from service.statistics.comparison import difference_density, rope_probabilities
+from service.statistics.comparison import rope_probabilities
 from service.statistics.curves import LearnedCurve
+from service.statistics.difference import difference_density
 from service.statistics.mixture import BetaMixture
 from service.statistics.prior_posterior import single
 from service.statistics.ranking import mean_rank, ranks

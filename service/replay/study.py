@@ -29,7 +29,8 @@ from service.statistics.bin_beliefs import BinBeliefs, LearnedBins
 from service.statistics.confusion_beliefs import ConfusionBeliefs, LearnedConfusion
 from service.statistics.curves import LearnedCurve
 from service.statistics.priors import FIXED_PRIORS
-from service.statistics.tasks import TASKS, Kind, Question, Task
+from service.statistics.questions import Kind, Question, Task
+from service.statistics.tasks import TASKS
 
 RUNS_AT_ONCE = 100
 """Runs of one batch: enough that numpy's overhead is shared, few enough that arrays stay in the cache."""

@@ -1,12 +1,12 @@
-"""Beliefs that grow label by label, about all groups of any number of independent runs at once.
+"""Posteriors that are updated label by label, of all groups of any number of independent runs at once.
 
-The service holds one run, an offline replay thousands. Tasks read beliefs; policies never look inside.
+The service has one run, an offline replay thousands. Tasks read posteriors; policies never look inside.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -16,47 +16,34 @@ from service.statistics.curves import LearnedCurve
 from service.statistics.laplace import Cells
 from service.statistics.mixture import BetaMixture
 
-_REFIT_GROWTH = 1.25
-"""The learned prior is fitted anew whenever there are so many times more labels; until then, what it says of
-a group is updated as a Beta is."""
+_REFIT_GROWTH = 1.25  # growth of labels that refits the learned prior; until then groups are Betas
 
 
 class Outcomes(NamedTuple):
-    """What labels said, one label for each of some runs [n]."""
+    """Labels, at most one for each run [n]."""
 
-    correct: Floats
-    """1.0 where the predicted class is the true one, else 0.0."""
-    bins: Indices
-    """Score bin of the prediction."""
-    classes: Indices
-    """True class."""
+    correct: Floats  # 1.0 where the predicted class is the true one, else 0.0
+    bins: Indices  # score bin of the prediction
+    classes: Indices  # true class
 
 
-class Beliefs(Protocol):
-    """What every kind of beliefs can do."""
+class Beliefs:
+    """What every kind of posterior can do."""
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
-        """Take in one label of each of some runs, every run at most once.
-
-        Args:
-            runs: which runs [n].
-            groups: group of the label [n].
-            outcomes: what the labels said.
-        """
+        """Update by one label, of this group, in each of some runs [n]; no run comes twice."""
+        raise NotImplementedError
 
     def expect(self, groups: Indices) -> None:
-        """Count a label of a group as having said what is expected, in every run [R]."""
+        """Count a label of a group in every run [R] as if it had its expected outcome."""
+        raise NotImplementedError
 
     def refresh(self) -> None:
-        """Make the beliefs as good as the labels allow, before they are looked at closely."""
+        """Refit to all labels so far, before the posterior is read closely; conjugate ones need not."""
 
 
-class AccuracyBeliefs:
-    """About the accuracy of every group.
-
-    Args:
-        mixture: weights [R, J], alpha and beta [R, J, G]; owned, and updated in place.
-    """
+class AccuracyBeliefs(Beliefs):
+    """Of the accuracy of every group, by a mixture [R, J, G] that is updated in place."""
 
     def __init__(self, mixture: BetaMixture) -> None:
         self.mixture = mixture
@@ -64,7 +51,7 @@ class AccuracyBeliefs:
 
     @classmethod
     def fixed(cls, alpha: Floats, beta: Floats, runs: int) -> Self:
-        """Under a fixed prior: parameters [G], the same in every run."""
+        """Under a fixed prior with parameters [G], the same in every run."""
         shape = (runs, 1, len(alpha))
         return cls(
             BetaMixture(
@@ -78,9 +65,6 @@ class AccuracyBeliefs:
         return cls(
             BetaMixture(mixture.weights[None].copy(), mixture.alpha[None].copy(), mixture.beta[None].copy())
         )
-
-    def refresh(self) -> None:
-        """Make the beliefs as good as the labels allow, before they are looked at closely."""
 
     def draw(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Parameters alpha and beta of every group [R, G] under hyperparameters drawn by their weights."""
@@ -97,7 +81,7 @@ class AccuracyBeliefs:
         return betas.matching(self.mixture.mean(), self.mixture.variance())
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
-        """Take in one label of each of some runs."""
+        """See `Beliefs`."""
         weights, alpha, beta = self.mixture.weights, self.mixture.alpha, self.mixture.beta
         correct = outcomes.correct[:, None]
         if weights.shape[1] > 1:
@@ -108,7 +92,7 @@ class AccuracyBeliefs:
         beta[runs, :, groups] += 1 - correct
 
     def expect(self, groups: Indices) -> None:
-        """Count a label of a group as having said what is expected."""
+        """See `Beliefs`."""
         alpha, beta = self.mixture.alpha, self.mixture.beta
         mean = betas.mean(alpha[self._every, :, groups], beta[self._every, :, groups])
         alpha[self._every, :, groups] += mean
@@ -116,39 +100,33 @@ class AccuracyBeliefs:
 
 
 class LearnedAccuracy(AccuracyBeliefs):
-    """About the accuracy of every group, under the learned prior.
-
-    Args:
-        prior: the learned prior.
-        cells: what traffic tells.
-        runs: how many runs R.
-    """
+    """Of the accuracy of every group, under the learned prior, in `runs` runs."""
 
     def __init__(self, prior: LearnedCurve, cells: Cells, runs: int) -> None:
         self._curve = GrowingCurve(prior, cells, runs)
         super().__init__(self._curve.fit.groups())
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
-        """Take in one label of each of some runs."""
+        """See `Beliefs`."""
         if self._curve.observe(runs, groups, outcomes):
             self.mixture = self._curve.fit.groups()
         else:
             super().observe(runs, groups, outcomes)
 
     def refresh(self) -> None:
-        """Fit the curve to all labels that have come."""
+        """See `Beliefs`."""
         if self._curve.refit():
             self.mixture = self._curve.fit.groups()
 
     def overall(self) -> BetaMixture:
-        """Beliefs about the accuracy over all traffic [R, J, 1]."""
+        """Posterior of the accuracy over all traffic [R, J, 1]."""
         self.refresh()
         return self._curve.fit.overall()
 
 
 @dataclass
 class GrowingCurve:
-    """The learned prior's fit, and the labels that came since."""
+    """The learned prior's fit, and the labels that arrived since."""
 
     prior: LearnedCurve
     cells: Cells
@@ -161,7 +139,7 @@ class GrowingCurve:
         self.fit = self.prior.fit(self.cells, self.labels.copy(), self.correct.copy())
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> bool:
-        """Count one label of each of some runs; whether the curve was fitted anew."""
+        """Count one label of each of some runs; True if that led to a refit."""
         self.labels[runs, groups, outcomes.bins] += 1
         self.correct[runs, groups, outcomes.bins] += outcomes.correct
         self._seen += 1
@@ -170,7 +148,7 @@ class GrowingCurve:
         return self.refit()
 
     def refit(self) -> bool:
-        """Fit to all labels that have come; whether there were new ones."""
+        """Refit to all labels so far; False if there were no new ones."""
         if self._fitted == self._seen:
             return False
         self.fit = self.prior.fit(self.cells, self.labels.copy(), self.correct.copy(), self.fit.modes)

@@ -1,4 +1,4 @@
-"""Beta beliefs about a probability: moments, intervals, distance from a score, what a label tells."""
+"""Beta distributions of a probability: moments, intervals, distance from a score, value of a label."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ from scipy import special
 
 from service.domain.arrays import Floats
 
-_DENSITY_STEPS = 80
-"""Newton finds a highest-density interval in about ten steps; bisection, where it strays, in so many."""
-
-_DENSITY_TOLERANCE = 1e-12
-"""By how much the logarithms of the densities at both ends may differ, per unit of alpha + beta."""
+_DENSITY_STEPS = 80  # bisection needs as many; Newton's method finds an interval in about ten
+_DENSITY_TOLERANCE = 1e-12  # largest difference of the log densities at both ends, per unit of alpha + beta
 
 
 def require_positive(*parameters: Floats) -> None:
-    """Refuses parameters of which no proper belief is made, such as Beta(2, 0) of a score of 1.
+    """Refuses parameters of an improper distribution, such as Beta(2, 0) from a score of 1.
 
     Raises:
-        ValueError: one of them is 0, negative or NaN.
+        ValueError: a parameter is 0, negative or NaN.
     """
-    # The least of an array is NaN if any is; one pass over it, as this stands in front of every formula.
+    # The least of an array is NaN if any is; one pass over it, as every formula calls this.
     if not all(np.min(parameter, initial=np.inf) > 0 for parameter in parameters):
         raise ValueError("the parameters of a belief must be positive")
 
@@ -37,26 +34,17 @@ def variance(alpha: Floats, beta: Floats) -> Floats:
 
 
 def interval(alpha: Floats, beta: Floats, mass: float) -> tuple[Floats, Floats]:
-    """Equal-tailed interval that holds `mass` of Beta(alpha, beta)."""
+    """Equal-tailed interval with probability `mass` under Beta(alpha, beta)."""
     tail = (1 - mass) / 2
     lower, upper = special.betaincinv(alpha, beta, tail), special.betainccinv(alpha, beta, tail)
     return np.asarray(lower, np.float64), np.asarray(upper, np.float64)
 
 
 def highest_density(alpha: Floats, beta: Floats, mass: float) -> tuple[Floats, Floats]:
-    """Shortest interval that holds `mass` of Beta(alpha, beta), whose ends are equally dense.
+    """Shortest interval with probability `mass` under Beta(alpha, beta), strictly within 0 and 1.
 
-    It starts at 0 where the density falls throughout, and ends at 1 where it rises throughout. Where it does
-    neither and has no peak (both parameters below 1, or both 1), the densest part is no interval, or any is:
-    there it is the equal-tailed interval.
-
-    Args:
-        alpha: of any shape.
-        beta: of a shape that broadcasts with it.
-        mass: above 0, below 1.
-
-    Returns:
-        Lower and upper end, in the shape of the parameters.
+    It starts at 0 where the density only falls, and ends at 1 where it only rises. Where there is no single
+    peak (both parameters below 1, or both 1) it is the equal-tailed interval. The parameters broadcast.
 
     Raises:
         ValueError: a parameter is not positive.
@@ -76,8 +64,8 @@ def highest_density(alpha: Floats, beta: Floats, mass: float) -> tuple[Floats, F
 def _mass_below_densest(alpha: Floats, beta: Floats, mass: float) -> Floats:
     """Mass below the highest-density interval, for parameters above 1 [N].
 
-    Newton's method, kept within bisection's bracket, on the difference of the logarithms of the densities at
-    both ends, which grows with the mass below.
+    Newton's method within a bisection bracket, on the difference of the log densities at both ends, which
+    grows with the mass below.
     """
     low, high = np.zeros(alpha.shape), np.full(alpha.shape, 1 - mass)
     below: Floats = (low + high) / 2
@@ -104,13 +92,12 @@ def _mass_below_densest(alpha: Floats, beta: Floats, mass: float) -> Floats:
 
 
 def expected_variance_drop(alpha: Floats, beta: Floats, probability: Floats) -> Floats:
-    """Var(theta) less its expectation after one more label, which is right with `probability`.
+    """Var(theta) minus its expectation after one more label, which is right with `probability`.
 
-    The reward for estimating (Ji et al. 2021, table 1), but for the group's share of the traffic. Over one
-    denominator, with n = a + b, so that nothing cancels where the probability is near a / n:
-    (a b (3 n + 2) - n^2 (a + p (b - a))) / (n^2 (n + 1)^2 (n + 2)). At p = a / n it is Var(theta) / (n + 1).
-
-    All arguments broadcast.
+    The reward for estimation (Ji et al. 2021, table 1), without the group's share of the traffic. With n = a
+    + b, over one denominator, so that nothing cancels where the probability is near a / n: (a b (3 n + 2) -
+    n^2 (a + p (b - a))) / (n^2 (n + 1)^2 (n + 2)). At p = a / n it is Var(theta) / (n + 1). All arguments
+    broadcast.
 
     Raises:
         ValueError: a parameter is not positive.
@@ -127,10 +114,10 @@ def expected_variance_drop(alpha: Floats, beta: Floats, probability: Floats) -> 
 
 
 def matching(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """Parameters (alpha, beta) of the Beta with given moments.
+    """Parameters (alpha, beta) of the Beta with these moments.
 
-    The variance is kept within what a Beta of that mean can have, so that rounding cannot
-    make a parameter negative.
+    The variance is clipped to what a Beta of that mean can have, so that rounding cannot make a parameter
+    negative.
     """
     centre = np.clip(mean, 1e-12, 1 - 1e-12)
     spread = centre * (1 - centre)
@@ -141,10 +128,10 @@ def matching(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
 def distance_moments(alpha: Floats, beta: Floats, score: Floats) -> tuple[Floats, Floats]:
     """Mean and variance of |theta - s| for theta ~ Beta(alpha, beta).
 
-    E|theta - s| = s (2 F(s; a, b) - 1) + mu (1 - 2 F(s; a + 1, b)), with F the regularised incomplete
-    beta function and mu = a / (a + b): split the integral at s, and use
-    integral of t f(t; a, b) over [0, s] = mu F(s; a + 1, b). Of the two F only one is evaluated:
-    F(s; a + 1, b) = F(s; a, b) - s^a (1 - s)^b / (a B(a, b)).
+    E|theta - s| = s (2 F(s; a, b) - 1) + mu (1 - 2 F(s; a + 1, b)), with F the regularised incomplete beta
+    function and mu = a / (a + b): split the integral at s, and use that the integral of t f(t; a, b) over [0,
+    s] is mu F(s; a + 1, b). Only one F is evaluated: F(s; a + 1, b) = F(s; a, b) - s^a (1 - s)^b / (a B(a,
+    b)).
     """
     mu = mean(alpha, beta)
     below = special.betainc(alpha, beta, score)

@@ -1,4 +1,4 @@
-"""Beliefs about the accuracy in every score bin of every group, that grow label by label."""
+"""Posteriors of the accuracy in every score bin of every group, updated label by label."""
 
 from __future__ import annotations
 
@@ -7,25 +7,16 @@ from scipy import special
 
 from service.domain.arrays import Floats, Indices
 from service.statistics import beta as betas
-from service.statistics.beliefs import GrowingCurve, Outcomes, components
+from service.statistics.beliefs import Beliefs, GrowingCurve, Outcomes, components
 from service.statistics.curve_fit import CENTRE_MARGIN, CurveFit
 from service.statistics.curves import LearnedCurve
 from service.statistics.laplace import Cells
 
 
-class BinBeliefs:
-    """About the accuracy in every score bin of every group.
+class BinBeliefs(Beliefs):
+    """Of the accuracy in every score bin of every group, with parameters [R, G, B].
 
-    Args:
-        cells: what traffic tells.
-        alpha: parameters [G, B], the same in every run.
-        beta: [G, B].
-        runs: how many runs R.
-
-    Attributes:
-        cells: what traffic tells.
-        alpha: [R, G, B].
-        beta: [R, G, B].
+    They begin as alpha and beta [G, B] in every run.
     """
 
     def __init__(self, cells: Cells, alpha: Floats, beta: Floats, runs: int) -> None:
@@ -34,29 +25,26 @@ class BinBeliefs:
         self._every = np.arange(runs)
         self._distances: Floats | None = None
 
-    def refresh(self) -> None:
-        """Make the beliefs as good as the labels allow, before they are looked at closely."""
-
     def draw(self, rng: np.random.Generator) -> Floats:
-        """Accuracy of every cell [R, G, B]."""
+        """Drawn accuracies [R, G, B]."""
         return rng.beta(self.alpha, self.beta)
 
     def mean(self) -> Floats:
-        """Mean accuracy of every cell [R, G, B]."""
+        """Mean accuracies [R, G, B]."""
         return betas.mean(self.alpha, self.beta)
 
     def distances(self) -> Floats:
-        """E |theta - s| of every cell [R, G, B]."""
+        """E |theta - s| [R, G, B]."""
         if self._distances is None:
             self._distances = betas.distance_moments(self.alpha, self.beta, self.cells.scores)[0]
         return self._distances
 
     def distance_variances(self) -> Floats:
-        """Var |theta - s| of every cell [R, G, B]."""
+        """Var |theta - s| [R, G, B]."""
         return betas.distance_moments(self.alpha, self.beta, self.cells.scores)[1]
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
-        """Take in one label of each of some runs."""
+        """See `Beliefs`."""
         cell = runs, groups, outcomes.bins
         self.alpha[cell] += outcomes.correct
         self.beta[cell] += 1 - outcomes.correct
@@ -65,7 +53,7 @@ class BinBeliefs:
             self._distances[cell] = betas.distance_moments(self.alpha[cell], self.beta[cell], scores)[0]
 
     def expect(self, groups: Indices) -> None:
-        """Count a label of a group as having said what is expected, in every bin by its traffic."""
+        """See `Beliefs`; the label counts in every bin by its traffic."""
         cell, share = (self._every, groups), self.cells.shares[groups]
         mean = betas.mean(self.alpha[cell], self.beta[cell])
         self.alpha[cell] += share * mean
@@ -74,13 +62,10 @@ class BinBeliefs:
 
 
 class FittedBins(BinBeliefs):
-    """About the accuracy in every score bin of every group, by a fit of the learned prior.
+    """Of the accuracy in every score bin of every group, by a fit of the learned prior.
 
     Every cell's parameters are those of the Beta with the mean and variance of the mixture; draws are from
-    the mixture itself, in which a group's cells hang together.
-
-    Args:
-        fit: to the labels so far.
+    the mixture itself, in which the cells of a group are dependent.
     """
 
     def __init__(self, fit: CurveFit) -> None:
@@ -89,7 +74,7 @@ class FittedBins(BinBeliefs):
         self._follow(fit)
 
     def draw(self, rng: np.random.Generator) -> Floats:
-        """Accuracy of every cell [R, G, B]."""
+        """Drawn accuracies [R, G, B]."""
         fit = self._fit
         drawn = self._every, components(fit.weights, rng)
         centres = fit.centres[drawn]
@@ -100,14 +85,14 @@ class FittedBins(BinBeliefs):
         return rng.beta(alpha, strengths + self._labels - alpha)
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
-        """Take in one label of each of some runs, the fit left as it is."""
+        """See `Beliefs`; the fit stays as it is."""
         super().observe(runs, groups, outcomes)
         cell = runs, groups, outcomes.bins
         self._labels[cell] += 1
         self._correct[cell] += outcomes.correct
 
     def expect(self, groups: Indices) -> None:
-        """Count a label of a group as having said what is expected, in every bin by its traffic."""
+        """See `Beliefs`; the label counts in every bin by its traffic."""
         cell, share = (self._every, groups), self.cells.shares[groups]
         mean = betas.mean(self.alpha[cell], self.beta[cell])
         super().expect(groups)
@@ -115,7 +100,7 @@ class FittedBins(BinBeliefs):
         self._correct[cell] += share * mean
 
     def _follow(self, fit: CurveFit) -> None:
-        """Believe what a fit says."""
+        """Take the posterior from a fit."""
         self._fit = fit
         self.alpha, self.beta = fit.cells_matched()
         self._labels, self._correct = fit.labels.copy(), fit.correct.copy()
@@ -123,25 +108,19 @@ class FittedBins(BinBeliefs):
 
 
 class LearnedBins(FittedBins):
-    """About the accuracy in every score bin of every group, under the learned prior, fitted as labels come.
-
-    Args:
-        prior: the learned prior.
-        cells: what traffic tells.
-        runs: how many runs R.
-    """
+    """Of the accuracy in every score bin of every group, under the learned prior, refitted as labels come."""
 
     def __init__(self, prior: LearnedCurve, cells: Cells, runs: int) -> None:
         self._curve = GrowingCurve(prior, cells, runs)
         super().__init__(self._curve.fit)
 
     def refresh(self) -> None:
-        """Fit the curve to all labels that have come."""
+        """See `Beliefs`."""
         if self._curve.refit():
             self._follow(self._curve.fit)
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
-        """Take in one label of each of some runs."""
+        """See `Beliefs`."""
         if self._curve.observe(runs, groups, outcomes):
             self._follow(self._curve.fit)
         else:

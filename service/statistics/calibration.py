@@ -1,7 +1,7 @@
-"""Expected calibration error, overall and per group, with its uncertainty.
+"""Expected calibration error (ECE) per group, with its uncertainty.
 
-ECE_g = sum_b p_gb |theta_gb - s_gb| (Guo et al. 2017, as in Ji et al. 2021). Given the hyperparameters,
-bins are independent, so its mean and variance are sums of closed forms.
+ECE_g = sum_b p_gb |theta_gb - s_gb| (Guo et al. 2017, as in Ji et al. 2021). Given the hyperparameters, bins
+are independent, so its mean and variance are sums of closed forms.
 """
 
 from __future__ import annotations
@@ -18,17 +18,13 @@ from service.statistics.mixture import BetaMixture
 
 @dataclass(frozen=True)
 class CalibrationError:
-    """Beliefs about the ECE of every group; arrays are [G].
+    """Posterior of the ECE of every group; arrays are [G]."""
 
-    Attributes:
-        beliefs: about the ECE; every component is the Beta with its mean and variance.
-        proven_mean: mean of sum_b p_gb sign_gb (theta_gb - s_gb), each sign that of the bin's mean distance.
-        proven_deviation: its standard deviation.
-    """
-
-    beliefs: BetaMixture
-    proven_mean: Floats
-    proven_deviation: Floats
+    beliefs: BetaMixture  # of the ECE; every component is the Beta with its mean and variance
+    proven_mean: (
+        Floats  # of sum_b p_gb sign_gb (theta_gb - s_gb), each sign that of the bin's mean difference
+    )
+    proven_deviation: Floats  # standard deviation of the same
 
     @property
     def mean(self) -> Floats:
@@ -36,11 +32,11 @@ class CalibrationError:
         return self.beliefs.mean()
 
     def interval(self, mass: float) -> tuple[Floats, Floats]:
-        """Interval that holds at least `mass`.
+        """Interval with probability `mass` or more.
 
-        A sum of absolute values is never believed to be 0, however well calibrated the model: every bin that
-        is not known exactly adds to it, and an equal-tailed interval would not hold the truth. So the lower
-        end is that of the sum with signs, which the ECE is never less than; it is 0 until labels show more.
+        A sum of absolute values never has posterior mass near 0: every bin with some uncertainty adds to it,
+        so an equal-tailed interval would not cover an ECE of 0. So the lower end is that of the signed sum,
+        which the ECE is never less than; it is 0 until labels show a miscalibration.
         """
         tail = (1 - mass) / 2
         lower = self.proven_mean + special.ndtri(tail) * self.proven_deviation
@@ -52,12 +48,10 @@ class CalibrationError:
 
 
 def calibration_error(*, beliefs: BetaMixture, scores: Floats, shares: Floats) -> CalibrationError:
-    """ECE of every group.
+    """ECE of every group, from the posterior of every (group, bin) [G * B], group by group.
 
-    Args:
-        beliefs: about the accuracy of every (group, bin) [G * B], group by group.
-        scores: mean score of every (group, bin) [G, B].
-        shares: traffic of every bin within its group [G, B], rows summing to 1 (or 0: no traffic).
+    Scores are means of every (group, bin) [G, B], shares the traffic of every bin within its group [G, B],
+    rows summing to 1 (or 0: no traffic).
     """
     shape = (len(beliefs.weights), *scores.shape)
     used = (shares > 0).ravel()

@@ -1,20 +1,19 @@
 """Whether a challenger is better than the champion, from the items on which the two disagree.
 
-Both predict the same items, so one label tells of both. Where they agree they are right or wrong together,
-and the difference of their accuracies has no part in it:
+Both predict the same items, so one label informs about both. Where they agree they are right or wrong
+together, and cancel in the difference of their accuracies:
 
     difference = d (q - p),
 
-with d the share of traffic on which they disagree, known from unlabelled traffic all but exactly; and on a
+with d the share of traffic on which they disagree, known almost exactly from unlabelled traffic; and on a
 disagreement, q the probability that the challenger is right, p that the champion is, 1 - q - p that neither
-is. So labels of disagreements alone tell who is better, and (q, p, 1 - q - p) is Dirichlet (the paired
-comparison of McNemar, Psychometrika 1947, as a posterior). What is the same for either is the prior,
-Jeffreys' for three outcomes.
+is. So only labels of disagreements matter, and (q, p, 1 - q - p) is Dirichlet (the paired comparison of
+McNemar, Psychometrika 1947, as a posterior). The prior is symmetric in both: Jeffreys' for three outcomes.
 
-Evidence that may be looked at any time: a label pays x = 1 where the challenger alone is right, -1 where the
-champion alone is, 0 where neither is. While the challenger is better by t d at the most, E[x] <= t, and
-betting a part of one's capital on x > t wins nothing on average (Waudby-Smith and Ramdas, JRSS B 2024,
-section 4); the mean over several parts is such a bet too.
+Anytime-valid evidence: a label pays x = 1 where the challenger alone is right, -1 where the champion alone
+is, 0 where neither is. If the challenger is better by t d at most, E[x] <= t, and betting a part of the
+capital on x > t does not gain on average (Waudby-Smith and Ramdas, JRSS B 2024, section 4); the mean over
+several parts is such a bet too.
 """
 
 from __future__ import annotations
@@ -31,22 +30,13 @@ from service.statistics import beta as betas
 _JEFFREYS: Final = 0.5
 _OUTCOMES: Final = 3
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
-_REACH: Final = 6.0
-"""So many standard deviations about the mean are integrated over; what lies beyond is below 1e-8."""
-
-_BETS: Final = np.arange(1, 33) / 33
-"""Parts of the capital that may be lost at the most, each as likely."""
+_REACH: Final = 6.0  # standard deviations around the mean that are integrated over; less than 1e-8 is beyond
+_BETS: Final = np.arange(1, 33) / 33  # largest parts of the capital that a bet may lose, equally weighted
 
 
 @dataclass(frozen=True)
 class PairedLabels:
-    """Labels of items on which champion and challenger disagree; arrays are [G].
-
-    Attributes:
-        challenger: effective number of those where the challenger is right.
-        champion: of those where the champion is.
-        neither: of those where neither is.
-    """
+    """Effective numbers of labels of items on which champion and challenger disagree [G], by who is right."""
 
     challenger: Floats
     champion: Floats
@@ -54,23 +44,19 @@ class PairedLabels:
 
     @property
     def total(self) -> Floats:
-        """All of them."""
+        """All labels of disagreements."""
         return self.challenger + self.champion + self.neither
 
 
 @dataclass(frozen=True)
 class ChallengeBeliefs:
-    """What is believed of challenger less champion, in accuracy over all traffic of a group; arrays are [G].
-
-    Attributes:
-        disagreement: share of the traffic on which they disagree.
-        labels: of disagreements.
+    """Posterior of the accuracy of challenger minus champion over all traffic of a group; arrays are [G].
 
     Raises:
         ValueError: a share is not in [0, 1], or a count is below 0.
     """
 
-    disagreement: Floats
+    disagreement: Floats  # share of the traffic on which they disagree
     labels: PairedLabels
 
     def __post_init__(self) -> None:
@@ -94,11 +80,7 @@ class ChallengeBeliefs:
         return self.disagreement**2 * squares / (total + 1)
 
     def interval(self, mass: float) -> tuple[Floats, Floats]:
-        """Equal-tailed interval of the difference: of the Beta on (-d, d) with its mean and variance.
-
-        Args:
-            mass: probability inside, strictly within 0 and 1.
-        """
+        """Equal-tailed interval with probability `mass` under the Beta on (-d, d) of these moments."""
         d = np.where(self.disagreement > 0, self.disagreement, 1.0)
         alpha, beta = betas.matching((self.mean / d + 1) / 2, self.variance / (4 * d**2))
         lower, upper = betas.interval(alpha, beta, mass)
@@ -115,15 +97,11 @@ class ChallengeBeliefs:
         return self._exceeds(p, q, margin)
 
     def log_e_better(self, margin: float) -> Floats:
-        """Logarithm of the evidence that the challenger is better by more than the margin.
-
-        Args:
-            margin: difference of accuracies, 0 or more.
-        """
+        """Log e-value that the challenger is better by more than the margin, a difference of 0 or more."""
         return self._log_capital(self.labels.challenger, self.labels.champion, margin)
 
     def log_e_worse(self, margin: float) -> Floats:
-        """Logarithm of the evidence that the challenger is worse by more than the margin, likewise."""
+        """Log e-value that the challenger is worse by more than the margin."""
         return self._log_capital(self.labels.champion, self.labels.challenger, margin)
 
     def _parameters(self) -> tuple[Floats, Floats, Floats]:
@@ -131,19 +109,18 @@ class ChallengeBeliefs:
         return q, p, self.labels.total + _OUTCOMES * _JEFFREYS
 
     def _needed(self, margin: float) -> Floats:
-        """By how much q must exceed p for that margin, 1 or more where it cannot."""
+        """By how much q must exceed p for that margin; 1 or more where it cannot."""
         if margin < 0:
             raise ValueError("a margin is 0 or more")
         none = np.ones(self.disagreement.shape)
-        needed: Floats = np.divide(margin, self.disagreement, out=none, where=self.disagreement > margin)
-        return needed
+        return np.divide(margin, self.disagreement, out=none, where=self.disagreement > margin)
 
     def _exceeds(self, more: Floats, less: Floats, margin: float) -> Floats:
-        """P(theta_more - theta_less > t): by quadrature over their sum, given which they divide it as a Beta.
+        """P(theta_more - theta_less > t): by quadrature over their sum, which they divide as a Beta.
 
-        s = theta_more + theta_less ~ Beta(a, b), a = more + less, b = neither, must exceed t, and u =
-        theta_more / s ~ Beta(more, less) then (1 + t / s) / 2. With s = sin^2 x the density of x is 2
-        sin^(2a-1) x cos^(2b-1) x / B(a, b), which is smooth as a and b are 1/2 at the least.
+        s = theta_more + theta_less ~ Beta(more + less, neither) must exceed t, and theta_more / s ~
+        Beta(more, less) must then exceed (1 + t / s) / 2. With s = sin^2 x the density of x is 2 sin^(2a-1) x
+        cos^(2b-1) x / B(a, b), which is smooth as a and b are at least 1/2.
         """
         needed = self._needed(margin)
         possible = np.minimum(needed, 1.0)

@@ -1,15 +1,14 @@
 """Weights of labels under the posterior over change points.
 
 The labels since the last change of a group estimate its accuracy now, and the change point is unknown. So
-every place in the order of labels has a posterior probability of being the last change point. A change has
+every position in the order of labels has a posterior probability of being the last change point. A change has
 the prior probability 1 / `run_length` at each label. The accuracy between changes has a Beta prior, worth
 `_LEVEL_LABELS` labels, around the group's mean over all of its labels: most changes are moderate (Fearnhead
 and Liu, JRSS B 2007, recursion 2; Adams and MacKay, *Bayesian online changepoint detection*, 2007). The
-posterior of the accuracy is a mixture of Betas, one for each place.
+posterior of the accuracy is a mixture of Betas, one for each position.
 
-Estimates are made from weighted labels, so the result is a set of weights: weighted labels have the mean of
-the mixture, and their number gives its variance. While an old and a new accuracy are both plausible the
-number is small; after a clear change it is the number of labels since. No change point is selected, so
+The result is a set of weights: weighted labels have the mean of the mixture, and their number gives its
+variance. It is small while an old and a new accuracy are both plausible. No change point is selected, so
 intervals are not biased by a selection from the same labels.
 """
 
@@ -22,65 +21,40 @@ import numpy as np
 from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices
+from service.statistics.ratios import ratio
 
-SUSPECTED: Final = 0.2
-"""Probability from which a change holds for all labels of its group, whoever asked for them."""
-
-DETECTED: Final = 0.5
-"""Probability from which a change is reported."""
-
+SUSPECTED: Final = 0.2  # probability from which a change applies to all labels of its group, by any request
+DETECTED: Final = 0.5  # probability from which a change is reported
 _RARER: Final = 10.0
-"""A report takes changes for as many times rarer than an interval does.
+"""Reports assume changes this many times rarer than intervals do, so that fewer are false."""
 
-So it is less often false, while intervals still allow for a change that is not reported.
-"""
-
-FEWEST: Final = 5
-"""Labels since a change without which it is not looked for."""
-
-_PRIOR: Final = 0.5
-"""Of Jeffreys, for the group's mean over all of its labels."""
-
-_LEVEL_LABELS: Final = 20.0
-"""Labels that the prior of the accuracy between changes is worth; docs/forgetting.md compares values."""
-
-_SINGLE: Final = 64
-"""So many of the latest labels are places of their own; among older ones, half as many for every doubling."""
-
+FEWEST: Final = 5  # labels since a change, without which it is not considered
+_PRIOR: Final = 0.5  # Jeffreys' prior of a group's mean over all of its labels
+_LEVEL_LABELS: Final = 20.0  # labels that the prior between changes is worth; compared in docs/forgetting.md
+_SINGLE: Final = 64  # latest labels with a position each; of older ones, half as many for every doubling
 _LEAST_KEPT: Final = 11.0
-"""Labels that are left of a group whose accuracy could be much: a few more than alerts want by default.
+"""Labels that are left of a group with many: a few more than alerts need by default.
 
-With fewer, a group that is known to be too inaccurate would be taken for unknown as it gets worse still, and
-its alert would end. Coverage after a change hardly knows the difference. Of few labels, a quarter.
+With fewer, a group that is known to be too inaccurate would become uncertain when it gets even worse, and its
+alert would end. Coverage after a change hardly differs. Of few labels, a quarter is left.
 """
 
-_AT_ONCE: Final = 100_000
-"""Groups times places, so that arrays fit a processor's cache."""
+_AT_ONCE: Final = 100_000  # groups times positions, so that arrays fit a processor's cache
 
 
 @dataclass(frozen=True)
 class Remains:
-    """What is left of labels.
+    """Weights of labels after changes."""
 
-    Attributes:
-        factors: of every label, in (0, 1]; older ones of a group have no more than newer ones [n].
-        changed: probability that the accuracy changed since the first label, were changes `_RARER` times
-            rarer than the run length says [G].
-        before: labels before the likeliest last change; 0 where none is detected [G].
-    """
-
-    factors: Floats
-    changed: Floats
-    before: Indices
+    factors: Floats  # of every label, in (0, 1]; within a group not more for an older label [n]
+    changed: Floats  # probability that the accuracy has changed, if changes were `_RARER` times rarer [G]
+    before: Indices  # labels before the most probable last change; 0 where none is detected [G]
 
 
 def what_remains(*, correct: Flags, sizes: Indices, run_length: float) -> Remains:
-    """How much of every label is kept.
+    """Weights of all labels, given outcomes group by group, oldest first [n], and labels per group [G].
 
-    Args:
-        correct: what labels said, group by group, those of one group oldest first [n].
-        sizes: labels of every group [G]; they sum to n.
-        run_length: labels of a group from one change to the next, on average; more than 1.
+    `run_length` is the average number of a group's labels from one change to the next.
 
     Raises:
         ValueError: the run length is not more than 1.
@@ -105,7 +79,7 @@ def what_remains(*, correct: Flags, sizes: Indices, run_length: float) -> Remain
 
 
 def _were_changes_rarer(unchanged: Floats, sizes: Indices, run_length: float) -> Floats:
-    """Probability of a change, if the run length were longer: Bayes' rule on the probability of none [G]."""
+    """Probability of a change if the run length were longer: Bayes' rule on the probability of none [G]."""
     ahead = np.expm1(-sizes * np.log1p(-1 / run_length))
     ahead_if_rarer = np.expm1(-sizes * np.log1p(-1 / (_RARER * run_length)))
     odds = (1 - unchanged) * ahead_if_rarer / ahead
@@ -114,7 +88,7 @@ def _were_changes_rarer(unchanged: Floats, sizes: Indices, run_length: float) ->
 
 
 def _batches(ascending: Indices, sizes: Indices) -> list[Indices]:
-    """Groups in the order of their sizes, such as are much alike together."""
+    """Groups in the order of their sizes, split into batches of similar sizes."""
     batches = []
     while len(ascending):
         smallest = int(sizes[ascending[0]])
@@ -126,7 +100,7 @@ def _batches(ascending: Indices, sizes: Indices) -> list[Indices]:
 
 
 def _ages(size: int) -> Indices:
-    """Places as numbers of labels since, rising from 0 to `size` or beyond."""
+    """Positions as numbers of labels since, ascending from 0 to `size` or beyond."""
     ages = [np.arange(_SINGLE + 1)]
     step = 1
     while ages[-1][-1] < size:
@@ -138,42 +112,35 @@ def _ages(size: int) -> Indices:
 
 @dataclass(frozen=True)
 class _Places:
-    """Places where accuracies may have changed, of groups in the order of their sizes.
+    """Positions where accuracies may have changed, of groups in the order of their sizes."""
 
-    Attributes:
-        ages: of every place, the number of labels since, where a group has as many [P + 1].
-        since: labels since every place [G, P + 1].
-        right: those of them that say so [G, P + 1].
-        first: of every group, the place before its first label [G].
-    """
-
-    ages: Indices
-    since: Indices
-    right: Indices
-    first: Indices
+    ages: Indices  # labels since every position, in groups that have as many [P + 1]
+    since: Indices  # labels since every position [G, P + 1]
+    right: Indices  # correct ones of these [G, P + 1]
+    first: Indices  # position before the first label of every group [G]
 
     @classmethod
     def of(cls, right: Indices, begins: Indices, sizes: Indices) -> _Places:
-        """From cumulated outcomes of all labels [n + 1], and where those of every group stand."""
+        """From cumulated outcomes of all labels [n + 1], and where every group's labels begin."""
         ages = _ages(int(sizes[-1]))
         since = np.minimum(ages, sizes[:, None])
         ends = (begins + sizes)[:, None]
         return cls(ages, since, right[ends] - right[ends - since], np.searchsorted(ages, sizes))
 
     def last_change(self, run_length: float) -> Floats:
-        """Probability of every place to be that of the last change, or the first one [G, P + 1].
+        """Probability of every position to be that of the last change, or the first one [G, P + 1].
 
-        Filtering: the probability of all labels before a place sums over the last change before it.
+        Filtering: the probability of all labels before a position sums over the last change before it.
         """
         groups, count = self.since.shape
         level = _LogMarginals.of(self.right[:, -1], self.since[:, -1])
         lasts = np.log1p(-1 / run_length)
-        # A place stands for all labels up to the next one.
+        # A place represents all labels up to the next one.
         chance = np.log(np.diff(self.ages) / run_length)
         begun = np.full((groups, count), -np.inf)
         begun[np.arange(groups), self.first] = 0.0
 
-        def told(place: int, rows: slice) -> Floats:
+        def continued(place: int, rows: slice) -> Floats:
             """Of every older place: it began a run, which lasted until this one."""
             length = self.since[rows, place + 1 :] - self.since[rows, place, None]
             hits = self.right[rows, place + 1 :] - self.right[rows, place, None]
@@ -183,19 +150,18 @@ class _Places:
 
         for place in range(count - 2, 0, -1):
             rows = slice(int(np.searchsorted(self.first, place, "right")), None)
-            begun[rows, place] = _log_sum(told(place, rows)) + chance[place]
+            begun[rows, place] = _log_sum(continued(place, rows)) + chance[place]
         places = np.full((groups, count), -np.inf)
-        places[:, 1:] = told(0, slice(None))
+        places[:, 1:] = continued(0, slice(None))
         # So few labels since would say little, and say it loudly.
         few = (self.ages < FEWEST) & (np.arange(count) != self.first[:, None])
         places[few] = -np.inf
-        shares: Floats = special.softmax(places, axis=1)
-        return shares
+        return special.softmax(places, axis=1)
 
     def kept(self, last: Floats) -> tuple[Indices, Indices, Floats]:
-        """Of every label: its group, its number in it, and what is kept [n].
+        """Group, number within the group, and weight of every label [n].
 
-        Each place would have the labels since it count alike; a label counts by the mean over places.
+        Each position would weight the labels since it equally; a label's weight is the mean over positions.
         """
         prior, _ = _level_prior(self.right[:, -1], self.since[:, -1])
         mean = (prior[:, None] + self.right) / (_LEVEL_LABELS + self.since)
@@ -205,7 +171,7 @@ class _Places:
         # As many labels as a Beta of this mean and variance has beside its prior.
         left = middle * (1 - middle) / spread - 1 - _LEVEL_LABELS
         left = np.maximum(left, np.minimum(_LEAST_KEPT, self.since[:, -1] / 4))
-        each = np.divide(last, self.since, out=np.zeros(last.shape), where=last > 0)
+        each = ratio(last, self.since, 0.0)
         weights = left[:, None] * np.cumsum(each[:, ::-1], axis=1)[:, ::-1]
         sizes = self.since[:, -1]
         groups = np.repeat(np.arange(len(sizes)), sizes)
@@ -214,7 +180,7 @@ class _Places:
         return groups, labels, np.minimum(weights[groups, place], 1.0)
 
     def likeliest(self, last: Floats) -> Indices:
-        """Labels before the likeliest last change, the first place left aside [G]."""
+        """Labels before the most probable last change, the first position excluded [G]."""
         changes = last.copy()
         rows = np.arange(len(last))
         changes[rows, self.first] = 0.0
@@ -224,35 +190,29 @@ class _Places:
 
 @dataclass(frozen=True)
 class _LogMarginals:
-    """Log marginal likelihoods of runs of labels under each group's prior, from cumulated logarithms.
+    """Log marginal likelihoods of runs of labels under each group's prior, from cumulated logarithms."""
 
-    Attributes:
-        right: log of the rising factorial of the prior's right labels [G, n + 1].
-        wrong: the same of its wrong ones [G, n + 1].
-        both: the same of all [n + 1].
-    """
-
-    right: Floats
-    wrong: Floats
-    both: Floats
+    right: Floats  # log rising factorial of the prior's correct labels [G, n + 1]
+    wrong: Floats  # the same of its wrong ones [G, n + 1]
+    both: Floats  # the same of all [n + 1]
 
     @classmethod
     def of(cls, right: Indices, sizes: Indices) -> _LogMarginals:
-        """Of groups by their right labels and all their labels [G]."""
+        """Of groups by their correct labels and all their labels [G]."""
         counts = np.arange(int(sizes.max()))
         one, other = _level_prior(right, sizes)
         starts = (one[:, None], other[:, None], np.array(_LEVEL_LABELS))
         return cls(*(_cumulated(np.log(start + counts)) for start in starts))
 
     def of_runs(self, rows: slice, hits: Indices, lengths: Indices) -> Floats:
-        """Of runs of some groups, by their right labels and their lengths [g, r]."""
+        """Of runs of some groups, by their correct labels and their lengths [g, r]."""
         groups = np.arange(len(self.right))[rows, None]
         marginals: Floats = self.right[groups, hits] + self.wrong[groups, lengths - hits] - self.both[lengths]
         return marginals
 
 
 def _level_prior(right: Indices, sizes: Indices) -> tuple[Floats, Floats]:
-    """Parameters of the Beta prior of accuracies between changes, by the right labels and all labels [G]."""
+    """Parameters of the Beta prior of accuracies between changes, by correct labels and all labels [G]."""
     mean = (right + _PRIOR) / (sizes + 2 * _PRIOR)
     return _LEVEL_LABELS * mean, _LEVEL_LABELS * (1 - mean)
 
@@ -264,7 +224,7 @@ def _cumulated(logarithms: Floats) -> Floats:
 
 
 def _log_sum(logarithms: Floats) -> Floats:
-    """Logarithm of the sum of every row; in each something is more than nothing."""
+    """Log of the sum of every row's exponentials; no row is all -inf."""
     highest = logarithms.max(axis=1, keepdims=True)
     total: Floats = np.log(np.exp(logarithms - highest).sum(axis=1)) + highest[:, 0]
     return total

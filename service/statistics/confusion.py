@@ -1,12 +1,11 @@
-"""What the true class is, given the predicted one: beliefs from labels, and what mistakes cost.
+"""Posterior of the true class given the predicted one, and of the cost of mistakes.
 
-Under the learned prior a tree of two levels: whether the prediction is right is believed as groupwise
-accuracy is, and the true class of a wrong one is Dirichlet(N1 ((1 - e) q_k + e / (K - 1))), with q_k what
-the model's own probabilities say of the other classes. N1 and e are the pair of highest marginal likelihood
-on a grid. Under a fixed prior all classes are Dirichlet, as in Ji, Logan, Smyth, Steyvers (AAAI 2021).
+Under the learned prior it is a tree of two levels: that the prediction is right has the posterior of
+groupwise accuracy, and the true class of a wrong one is Dirichlet(N1 ((1 - e) q_k + e / (K - 1))), with q_k
+the model's own probabilities of the other classes. N1 and e are the pair of highest marginal likelihood on a
+grid. Under a fixed prior all classes are Dirichlet, as in Ji, Logan, Smyth, Steyvers (AAAI 2021).
 
-Arrays of groups by classes are dense, so this is for up to about a thousand classes; nothing is ever by
-pairs of pairs.
+Arrays of groups by classes are dense, which limits this to about a thousand classes.
 """
 
 from __future__ import annotations
@@ -23,37 +22,27 @@ from service.statistics import beta as betas
 from service.statistics import dirichlet
 from service.statistics.balance_heuristic import sums
 from service.statistics.beliefs import AccuracyBeliefs, Outcomes
-from service.statistics.confusion_beliefs import DOUBTS, STRENGTHS, ConfusionBeliefs, joined
+from service.statistics.confusion_beliefs import DOUBTS, LEAST, STRENGTHS, ConfusionBeliefs, TwoLevelConfusion
 from service.statistics.estimate import Estimate
 from service.statistics.groups import GroupingBeliefs, Labels
 from service.statistics.mixture import BetaMixture
 from service.statistics.names import PriorName
 from service.statistics.priors import FIXED_PRIORS
+from service.statistics.ratios import ratio
 
 IntervalKind = Literal["equal_tailed", "highest_density"]
-
-_LEAST = 1e-9
-"""Least parameter of a Dirichlet; a class that cannot be has it."""
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """Beliefs about the true class of every group, groups being predicted classes.
+    """Posterior of the true class of every group, where groups are predicted classes."""
 
-    Attributes:
-        predicted: class of every group [G].
-        shares: traffic share of every group [G].
-        labels: effective number of labels of every group [G].
-        alpha: Dirichlet parameters [G, K]; where `accuracy` is given, of the true class of a wrong
-            prediction.
-        accuracy: beliefs about a prediction's being right [J, G]; None where `alpha` says that too.
-    """
-
-    predicted: Indices
-    shares: Floats
-    labels: Floats
+    predicted: Indices  # class of every group [G]
+    shares: Floats  # traffic share of every group [G]
+    labels: Floats  # effective number of labels of every group [G]
+    # Dirichlet parameters [G, K]; if `accuracy` is given, of the true class of a wrong prediction
     alpha: Floats
-    accuracy: BetaMixture | None
+    accuracy: BetaMixture | None  # posterior of being right [J, G]; None where `alpha` includes it
 
     def mean(self) -> Floats:
         """Mean probability of every true class [G, K]; rows sum to 1."""
@@ -65,10 +54,9 @@ class Confusion:
         return mean
 
     def cost_beliefs(self, costs: Floats) -> CostBeliefs:
-        """Beliefs about the expected cost of a prediction of every group.
+        """Posterior of the expected cost of a prediction of every group.
 
-        Args:
-            costs: of every true class [G, K], 0 for the predicted one.
+        `costs` are of every true class [G, K], 0 for the predicted one.
         """
         mean, variance = dirichlet.cost_moments(self.alpha, costs)
         if self.accuracy is not None:
@@ -83,7 +71,7 @@ class Confusion:
         return CostBeliefs(alpha, beta, least, most)
 
     def most_frequent(self, count: int) -> tuple[Indices, Indices]:
-        """The confusions that are met most: groups and true classes [count], the most frequent first."""
+        """The most frequent confusions, descending: groups and true classes [count]."""
         frequency = self.mean() * self.shares[:, None]
         frequency[np.arange(len(self.predicted)), self.predicted] = -1.0
         count = min(count, frequency.size - len(self.predicted))
@@ -93,14 +81,14 @@ class Confusion:
         return groups, classes
 
     def entries(self, groups: Indices, classes: Indices, *, mass: float, kind: IntervalKind) -> Estimate:
-        """Probability that the true class of a group is this one, for pairs of them [n].
+        """Probability that the true class of a group is this one, for pairs of both [n].
 
         Intervals are those of the Beta with the mean and variance.
         """
         alpha = self.alpha[groups, classes]
         rest = self.alpha.sum(axis=1)[groups] - alpha
         if self.accuracy is None:
-            return estimate(alpha, np.maximum(rest, _LEAST), mass=mass, kind=kind)
+            return estimate(alpha, np.maximum(rest, LEAST), mass=mass, kind=kind)
         right, spread = self.accuracy.mean()[groups], self.accuracy.variance()[groups]
         other, other_spread = betas.mean(alpha, rest), betas.variance(alpha, rest)
         mean = (1 - right) * other
@@ -110,7 +98,7 @@ class Confusion:
         return estimate(*matched, mass=mass, kind=kind)
 
     def standing(self) -> ConfusionBeliefs:
-        """The same for a task to read, as the one run; a copy."""
+        """The same for a task to read, as its only run; a copy."""
         if self.accuracy is None:
             return ConfusionBeliefs(self.alpha, 1)
         return FittedConfusion(self.accuracy, self.alpha, self.predicted)
@@ -118,7 +106,7 @@ class Confusion:
 
 @dataclass(frozen=True)
 class CostBeliefs:
-    """Beliefs about the cost of every group [G]: a Beta between the least and the highest cost of a label."""
+    """Posterior of the cost of every group [G]: a Beta between the smallest and the largest cost."""
 
     alpha: Floats
     beta: Floats
@@ -138,46 +126,31 @@ class CostBeliefs:
         return self.least + shares * (self.most - self.least)
 
 
-class FittedConfusion(ConfusionBeliefs):
-    """About the true class, given the predicted one, of one run under the learned prior.
+class FittedConfusion(TwoLevelConfusion):
+    """Of the true class given the predicted one, of one run under the learned prior.
 
-    Args:
-        accuracy: whether predictions are right [J, G].
-        alpha: Dirichlet parameters of the true class of a wrong prediction [G, K].
-        predicted: class of every group [G].
+    `accuracy` is of being right [J, G], `alpha` of the true class of a wrong prediction [G, K].
     """
 
     def __init__(self, accuracy: BetaMixture, alpha: Floats, predicted: Indices) -> None:
-        self._right = AccuracyBeliefs.of_one(accuracy)
-        self._wrong = alpha[None].copy()
-        self._predicted = predicted
+        super().__init__(AccuracyBeliefs.of_one(accuracy), predicted)
+        self._alpha = alpha[None].copy()
 
-    def parameters(self) -> Floats:
-        """Parameters of the Dirichlet of the same means, as sure of a class as of its accuracy [1, G, K]."""
-        alpha, beta = self._right.matched()
-        means = joined(betas.mean(alpha, beta), dirichlet.mean(self._wrong), self._predicted)
-        return np.maximum(means, _LEAST) * (alpha + beta)[..., None]
-
-    def mean(self) -> Floats:
-        """Mean probability of every true class [1, G, K]."""
-        return joined(self._right.mixture.mean(), dirichlet.mean(self._wrong), self._predicted)
-
-    def draw(self, rng: np.random.Generator) -> Floats:
-        """Probability of every true class [1, G, K]."""
-        return joined(rng.beta(*self._right.draw(rng)), dirichlet.sample(self._wrong, rng), self._predicted)
+    def _wrong(self) -> Floats:
+        return self._alpha
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
-        """Take in a label."""
-        self._right.observe(runs, groups, outcomes)
+        """See `Beliefs`."""
+        self.accuracy.observe(runs, groups, outcomes)
         wrong = outcomes.classes != self._predicted[groups]
-        self._wrong[runs[wrong], groups[wrong], outcomes.classes[wrong]] += 1
+        self._alpha[runs[wrong], groups[wrong], outcomes.classes[wrong]] += 1
 
     def expect(self, groups: Indices) -> None:
-        """Count a label of a group as having said what is expected."""
-        right = self._right.mixture.mean()[0, groups]
-        expected = self._wrong[0, groups] * ((1 - right) / self._wrong[0, groups].sum(axis=1))[:, None]
-        self._right.expect(groups)
-        self._wrong[0, groups] += expected
+        """See `Beliefs`."""
+        right = self.accuracy.mixture.mean()[0, groups]
+        expected = self._alpha[0, groups] * ((1 - right) / self._alpha[0, groups].sum(axis=1))[:, None]
+        self.accuracy.expect(groups)
+        self._alpha[0, groups] += expected
 
 
 def assess_confusion(
@@ -190,17 +163,11 @@ def assess_confusion(
     class_count: int,
     prior: PriorName,
 ) -> Confusion:
-    """Beliefs about the true class, from labels.
+    """Posterior of the true class of every group, from all labels of the model.
 
-    Args:
-        beliefs: about the accuracy of the same groups.
-        cell_groups: group of every cell [cells].
-        labels: all labels of the model.
-        predicted: class of every group [G].
-        probability_sums: the model's probabilities, summed over each group's traffic, None where it gave
-            none.
-        class_count: number of classes K.
-        prior: name of the prior.
+    `beliefs` is of the accuracy of the same groups, `cell_groups` the group of every cell [cells],
+    `predicted` the class of every group [G]. The model's probabilities are summed over each group's traffic;
+    None if it gave none.
     """
     counts = _effective(beliefs.labels, cell_groups[labels.cells], labels, class_count)
     shape, every = counts.shape, np.arange(len(predicted))
@@ -213,17 +180,17 @@ def assess_confusion(
             probabilities[g, predicted[g]] = beliefs.scores[g]
     if prior != "learned":
         alpha = FIXED_PRIORS[prior].dirichlet(probabilities) + counts
-        return Confusion(predicted, beliefs.shares, beliefs.labels, np.maximum(alpha, _LEAST), None)
+        return Confusion(predicted, beliefs.shares, beliefs.labels, np.maximum(alpha, LEAST), None)
     probabilities[every, predicted] = 0.0
     rest = probabilities.sum(axis=1, keepdims=True)
-    others = np.divide(probabilities, rest, out=np.full(shape, 1 / (class_count - 1)), where=rest > 0)
+    others = ratio(probabilities, rest, 1 / (class_count - 1))
     counts[every, predicted] = 0.0
     strength, doubt = _likeliest(others, counts)
     others *= (1 - doubt) * strength
     others += doubt * strength / (class_count - 1)
     others[every, predicted] = 0.0
     others += counts
-    np.maximum(others, _LEAST, out=others)
+    np.maximum(others, LEAST, out=others)
     return Confusion(predicted, beliefs.shares, beliefs.labels, others, beliefs.accuracy)
 
 
@@ -235,19 +202,18 @@ def estimate(alpha: Floats, beta: Floats, *, mass: float, kind: IntervalKind) ->
 
 
 def _effective(sizes: Floats, groups: Indices, labels: Labels, class_count: int) -> Floats:
-    """Effective labels of every true class [G, K]: a group's effective labels, shared as its weights are."""
+    """Effective labels of every true class [G, K]: a group's effective labels, divided by weight."""
     known = labels.true_classes >= 0
     worth = (labels.weights * labels.freshness)[known]
     slots = groups[known] * class_count + labels.true_classes[known]
     fine = sums(slots, worth, len(sizes) * class_count)
     counts: Floats = fine.reshape(len(sizes), class_count)
-    total = counts.sum(axis=1)
-    counts *= np.divide(sizes, total, out=np.zeros(len(sizes)), where=total > 0)[:, None]
+    counts *= ratio(sizes, counts.sum(axis=1), 0.0)[:, None]
     return counts
 
 
 def _likeliest(others: Floats, counts: Floats) -> tuple[float, float]:
-    """N1 and e of the highest marginal likelihood, by the classes that wrong predictions really had."""
+    """N1 and e of the highest marginal likelihood, by the true classes of wrong predictions."""
     rows, columns = np.nonzero(counts)
     found, centre, sizes = counts[rows, columns], others[rows, columns], counts.sum(axis=1)
     gammaln = special.gammaln

@@ -1,4 +1,4 @@
-"""Beliefs about the true class, given the predicted one, that grow label by label."""
+"""Posteriors of the true class given the predicted one, updated label by label."""
 
 from __future__ import annotations
 
@@ -7,31 +7,26 @@ import numpy as np
 from service.domain.arrays import Floats, Indices
 from service.statistics import beta as betas
 from service.statistics import dirichlet
-from service.statistics.beliefs import LearnedAccuracy, Outcomes
+from service.statistics.beliefs import AccuracyBeliefs, Beliefs, LearnedAccuracy, Outcomes
 from service.statistics.curves import LearnedCurve
 from service.statistics.laplace import Cells
 
 STRENGTHS = (0.5, 2.0, 8.0, 32.0, 128.0)
-"""Grid of N1: in how many wrong predictions the model's own probabilities are worth."""
+"""Grid of N1: how many wrong predictions the model's own probabilities are worth."""
 
 DOUBTS = (0.02, 0.1, 0.3, 0.7)
-"""Grid of e: the part of the wrong predictions that may fall on any class."""
+"""Grid of e: the part of the wrong predictions that may be of any class."""
 
 
-class ConfusionBeliefs:
-    """About the true class, given the predicted one.
+LEAST = 1e-9  # smallest parameter of a Dirichlet, that of an impossible class
 
-    Args:
-        alpha: Dirichlet parameters of every predicted class [G, K], the same in every run.
-        runs: how many runs R.
-    """
+
+class ConfusionBeliefs(Beliefs):
+    """Of the true class given the predicted one, with Dirichlet parameters [G, K], the same in all R runs."""
 
     def __init__(self, alpha: Floats, runs: int) -> None:
         self._alpha = np.tile(alpha, (runs, 1, 1))
         self._every = np.arange(runs)
-
-    def refresh(self) -> None:
-        """Make the beliefs as good as the labels allow, before they are looked at closely."""
 
     def parameters(self) -> Floats:
         """Dirichlet parameters [R, G, K]."""
@@ -42,72 +37,77 @@ class ConfusionBeliefs:
         return dirichlet.mean(self._alpha)
 
     def draw(self, rng: np.random.Generator) -> Floats:
-        """Probability of every true class [R, G, K]."""
+        """Drawn probabilities of every true class [R, G, K]."""
         return dirichlet.sample(self._alpha, rng)
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
-        """Take in one label of each of some runs."""
+        """See `Beliefs`."""
         self._alpha[runs, groups, outcomes.classes] += 1
 
     def expect(self, groups: Indices) -> None:
-        """Count a label of a group as having said what is expected."""
+        """See `Beliefs`."""
         self._alpha[self._every, groups] += dirichlet.mean(self._alpha[self._every, groups])
 
 
-class LearnedConfusion(ConfusionBeliefs):
-    """About the true class, given the predicted one, under the learned prior.
+class TwoLevelConfusion(ConfusionBeliefs):
+    """Of the true class given the predicted one, as a tree of two levels: as in `confusion`.
 
-    A tree of two levels: whether the prediction is right is believed as groupwise accuracy is, and, if it is
-    wrong, the true class is Dirichlet(N1 ((1 - e) q_k + e / (K - 1))), with q_k what the model's own
-    probabilities say of the other classes. How far they can be trusted, N1 and e, is the pair of the highest
-    marginal likelihood on a grid.
-
-    Args:
-        prior: the learned prior.
-        cells: what traffic tells.
-        others: the model's mean probability of every class but the predicted one [G, K], 0 at that one;
-            rows sum to 1.
-        predicted: class of every group [G].
-        runs: how many runs R.
+    `accuracy` is of being right, `predicted` the class of every group [G].
     """
 
-    def __init__(
-        self, prior: LearnedCurve, cells: Cells, others: Floats, predicted: Indices, runs: int
-    ) -> None:
-        self.accuracy = LearnedAccuracy(prior, cells, runs)
+    def __init__(self, accuracy: AccuracyBeliefs, predicted: Indices) -> None:
+        self.accuracy = accuracy
         self._predicted = predicted
-        even = np.where(np.arange(others.shape[1]) == predicted[:, None], 0.0, 1 / (others.shape[1] - 1))
-        self._priors = np.stack(
-            [strength * ((1 - doubt) * others + doubt * even) for strength in STRENGTHS for doubt in DOUBTS]
-        )
-        self._log_weights = np.zeros((runs, len(self._priors)))
-        self._counts = np.zeros((runs, *others.shape))
-        self._every = np.arange(runs)
 
     def refresh(self) -> None:
-        """Fit the accuracy's curve to all labels that have come."""
+        """See `Beliefs`."""
         self.accuracy.refresh()
 
     def parameters(self) -> Floats:
-        """Parameters [R, G, K] of Dirichlets with the same means, as sure as of the accuracy."""
+        """Parameters [R, G, K] of Dirichlets with the same means, as certain as the accuracy."""
         alpha, beta = self.accuracy.matched()
-        return (
-            np.maximum(joined(betas.mean(alpha, beta), self._others(), self._predicted), 1e-9)
-            * (alpha + beta)[..., None]
-        )
+        means = joined(betas.mean(alpha, beta), self._others(), self._predicted)
+        return np.maximum(means, LEAST) * (alpha + beta)[..., None]
 
     def mean(self) -> Floats:
         """Mean probability of every true class [R, G, K]."""
         return joined(self.accuracy.mixture.mean(), self._others(), self._predicted)
 
     def draw(self, rng: np.random.Generator) -> Floats:
-        """Probability of every true class [R, G, K]."""
+        """Drawn probabilities of every true class [R, G, K]."""
         accuracy = rng.beta(*self.accuracy.draw(rng))
-        parameters = np.maximum(self._priors[self._log_weights.argmax(axis=1)] + self._counts, 1e-9)
-        return joined(accuracy, dirichlet.sample(parameters, rng), self._predicted)
+        return joined(accuracy, dirichlet.sample(np.maximum(self._wrong(), LEAST), rng), self._predicted)
+
+    def _wrong(self) -> Floats:
+        """Dirichlet parameters of the true class of a wrong prediction [R, G, K], 0 for impossible ones."""
+        raise NotImplementedError
+
+    def _others(self) -> Floats:
+        """Mean probability of every true class given that the prediction is wrong [R, G, K]."""
+        alpha = self._wrong()
+        return np.asarray(alpha / alpha.sum(axis=2, keepdims=True), np.float64)
+
+
+class LearnedConfusion(TwoLevelConfusion):
+    """Of the true class given the predicted one, under the learned prior.
+
+    `others` is the model's mean probability of every class but the predicted one [G, K], 0 for that one; rows
+    sum to 1. `predicted` is the class of every group [G].
+    """
+
+    def __init__(
+        self, prior: LearnedCurve, cells: Cells, others: Floats, predicted: Indices, runs: int
+    ) -> None:
+        super().__init__(LearnedAccuracy(prior, cells, runs), predicted)
+        even = np.where(np.arange(others.shape[1]) == predicted[:, None], 0.0, 1 / (others.shape[1] - 1))
+        self._priors = np.stack(
+            [strength * ((1 - doubt) * others + doubt * even) for strength in STRENGTHS for doubt in DOUBTS]
+        )
+        self._log_weights = np.zeros((runs, len(self._priors)))
+        self._counts = np.zeros((runs, *others.shape))
 
     def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
-        """Take in one label of each of some runs."""
+        """See `Beliefs`."""
         self.accuracy.observe(runs, groups, outcomes)
         wrong = outcomes.classes != self._predicted[groups]
         runs, groups, classes = runs[wrong], groups[wrong], outcomes.classes[wrong]
@@ -118,23 +118,16 @@ class LearnedConfusion(ConfusionBeliefs):
         self._counts[runs, groups, classes] += 1
 
     def expect(self, groups: Indices) -> None:
-        """Count a label of a group as having said what is expected."""
+        """See `Beliefs`."""
         self.accuracy.expect(groups)
 
-    def _others(self) -> Floats:
-        """Mean probability of every true class given that the prediction is wrong [R, G, K]."""
-        alpha = self._priors[self._log_weights.argmax(axis=1)] + self._counts
-        return np.asarray(alpha / alpha.sum(axis=2, keepdims=True), np.float64)
+    def _wrong(self) -> Floats:
+        likeliest: Floats = self._priors[self._log_weights.argmax(axis=1)]
+        return likeliest + self._counts
 
 
 def joined(accuracy: Floats, others: Floats, predicted: Indices) -> Floats:
-    """Probability of every true class [R, G, K], from that of being right, and of the others if wrong.
-
-    Args:
-        accuracy: of every group [R, G].
-        others: of every class, if the prediction is wrong [R, G, K].
-        predicted: class of every group [G].
-    """
+    """Probability of every true class [R, G, K], from that of being right and of the others if not."""
     probabilities: Floats = others * (1 - accuracy)[:, :, None]
     probabilities[:, np.arange(len(predicted)), predicted] = accuracy
     return probabilities

@@ -1,4 +1,4 @@
-"""What a fit of the learned prior says of groups, of all traffic and of cells."""
+"""A fit of the learned prior: its posterior of groups, of all traffic and of cells."""
 
 from __future__ import annotations
 
@@ -11,83 +11,52 @@ from service.statistics import beta as betas
 from service.statistics.laplace import Cells, Curvature, Modes, expit
 from service.statistics.mixture import BetaMixture
 
-CENTRE_MARGIN = 1e-7
-"""Centres m are kept this far from 0 and 1, where Beta(N0 m, N0 (1 - m)) would not exist."""
-
-
+CENTRE_MARGIN = 1e-7  # centres m are clipped to be this far from 0 and 1, where Beta is improper
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
 POINTS = tuple(zip(_NODES.tolist(), (_WEIGHTS / _WEIGHTS.sum()).tolist(), strict=True))
-"""Points that stand for a normal distribution, in standard deviations, with their weights."""
+"""Gauss-Hermite points of a standard normal, with their weights."""
 
 
 @dataclass(frozen=True)
 class CurveFit:
-    """Beliefs about the cells of one grouping, for R runs and J grid points.
+    """Posterior of the cells of one grouping, for R runs and J grid points."""
 
-    Attributes:
-        cells: what traffic says.
-        weights: of the grid points [R, J].
-        strengths: N0 of the grid points [J].
-        centres: posterior mean of eta [R, J, G, B].
-        deviations: its standard deviation [R, J, G, B].
-        labels: effective numbers of labels [R, G, B].
-        correct: effective numbers of correct ones [R, G, B].
-        modes: for a warm start of the next fit.
-        curvature: of the posterior at the modes.
-    """
-
-    cells: Cells
-    weights: Floats
-    strengths: Floats
-    centres: Floats
-    deviations: Floats
-    labels: Floats
-    correct: Floats
-    modes: Modes
-    curvature: Curvature
+    cells: Cells  # scores and traffic
+    weights: Floats  # of the grid points [R, J]
+    strengths: Floats  # N0 of the grid points [J]
+    centres: Floats  # posterior mean of eta [R, J, G, B]
+    deviations: Floats  # its standard deviation [R, J, G, B]
+    labels: Floats  # effective numbers of labels [R, G, B]
+    correct: Floats  # effective numbers of correct ones [R, G, B]
+    modes: Modes  # where the next fit may start
+    curvature: Curvature  # of the log posterior at the modes
 
     def groups(self) -> BetaMixture:
-        """Beliefs about the accuracy of every group, sum_b p_gb theta_gb [R, J, G]: Betas of its moments.
+        """Posterior of the accuracy of every group, sum_b p_gb theta_gb [R, J, G], as Betas of its moments.
 
-        Within a group, eta of all cells is taken to go up and down together.
+        Within a group, eta of all cells is taken to be perfectly correlated.
         """
-        first, second, within = (np.zeros(self.modes.offsets.shape) for _ in range(3))
-        shares, squares = self.cells.shares, self.cells.shares**2
-        for point, weight in POINTS:
-            theta = self._cell_means(point)
-            accuracy = np.einsum("rjgb,gb->rjg", theta, shares)
-            first += weight * accuracy
-            second += weight * accuracy**2
-            theta *= 1 - theta
-            theta /= self._sizes + 1
-            within += weight * np.einsum("rjgb,gb->rjg", theta, squares)
-        return BetaMixture(self.weights, *betas.matching(first, np.maximum(second - first**2, 0.0) + within))
+        mean, together, within = self._moments("rjgb,gb->rjg", self.cells.shares)
+        return BetaMixture(self.weights, *betas.matching(mean, together + within))
 
     def overall(self) -> BetaMixture:
-        """Beliefs about the accuracy over all traffic [R, J, 1]: Betas of its moments.
+        """Posterior of the accuracy over all traffic [R, J, 1], as Betas of its moments.
 
-        Groups go up and down together with the coefficients, but not wholly: their covariance is that of the
-        delta method, stretched by as much as the delta method misses of cells that all move together.
+        Groups are correlated through the coefficients, but not perfectly: their covariance is that of the
+        delta method, scaled by as much as the delta method underestimates that of perfectly correlated cells.
         """
         shares = self.cells.group_shares[:, None] * self.cells.shares
-        first, second, within = (np.zeros(self.weights.shape) for _ in range(3))
-        for point, weight in POINTS:
-            theta = self._cell_means(point)
-            accuracy = np.einsum("rjgb,gb->rj", theta, shares)
-            first += weight * accuracy
-            second += weight * accuracy**2
-            within += weight * np.einsum("rjgb,gb->rj", theta * (1 - theta) / (self._sizes + 1), shares**2)
+        mean, together, within = self._moments("rjgb,gb->rj", shares)
         centre = expit(self.centres)
         slopes = shares * self._strengths / self._sizes * centre * (1 - centre)
-        together = np.maximum(second - first**2, 0.0)
         by_delta = np.einsum("rjgb,rjgb->rj", slopes, self.deviations) ** 2
         stretch = np.maximum(together / np.maximum(by_delta, np.finfo(float).tiny), 1.0)
         of_curve = self.curvature.variance_of(slopes.reshape(*slopes.shape[:2], -1))
-        alpha, beta = betas.matching(first, stretch * of_curve + within)
+        alpha, beta = betas.matching(mean, stretch * of_curve + within)
         return BetaMixture(self.weights, alpha[:, :, None], beta[:, :, None])
 
     def bins(self) -> BetaMixture:
-        """Beliefs about every cell [R, J * Q, G * B]: for every grid point, Q points of eta.
+        """Posterior of every cell [R, J * Q, G * B]: for every grid point, Q points of eta.
 
         Given the component, cells are independent Betas.
         """
@@ -113,6 +82,19 @@ class CurveFit:
             within += np.einsum("rj,rjgb->rgb", mixed, theta * (1 - theta) / (self._sizes + 1))
         return betas.matching(first, np.maximum(second - first**2, 0.0) + within)
 
+    def _moments(self, sums: str, shares: Floats) -> tuple[Floats, Floats, Floats]:
+        """Mean of sums of cells by shares, variance by eta, and variance given eta; `sums` is of einsum."""
+        first = second = within = np.zeros(1)
+        for point, weight in POINTS:
+            theta = self._cell_means(point)
+            accuracy = np.einsum(sums, theta, shares)
+            first = first + weight * accuracy
+            second = second + weight * accuracy**2
+            theta *= 1 - theta
+            theta /= self._sizes + 1
+            within = within + weight * np.einsum(sums, theta, shares**2)
+        return first, np.maximum(second - first**2, 0.0), within
+
     @property
     def _strengths(self) -> Floats:
         return self.strengths[:, None, None]
@@ -123,7 +105,7 @@ class CurveFit:
         return self._strengths + self.labels[:, None]
 
     def _prior_means(self, point: float) -> Floats:
-        """M of every cell, with eta so many deviations from its mean."""
+        """The centre m of every cell, with eta this many deviations from its mean."""
         means = expit(self.centres + point * self.deviations)
         return np.clip(means, CENTRE_MARGIN, 1 - CENTRE_MARGIN, out=means)
 

@@ -1,17 +1,17 @@
-"""The learned prior: labels tell how far the scores are off, and how much groups and bins differ.
+"""The learned prior: a calibration curve with random effects of groups, fitted to the labels.
 
-Groups share one calibration curve, differ from it a little, and cells (score bins of a group) scatter around
-their group's curve:
+Groups share one calibration curve, each deviates from it a little, and cells (score bins of a group) scatter
+around their group's curve:
 
     eta_gb = c + a + b (logit s_gb - c) + k (logit s_g - d) + u_g,
     theta_gb ~ Beta(N0 m_gb, N0 (1 - m_gb)),  m_gb = expit(eta_gb),
 
 with s_gb the mean score of a cell, s_g that of its group, c the logit of the mean score of all traffic, and d
 the mean of logit s_g. Given the spread sigma of the group offsets u_g ~ t4(0, sigma) and the strength N0, the
-posterior of offset a, slope b, context k and all u_g is taken as normal; sigma and N0 are integrated out on a
-grid by their marginal likelihood (an integrated nested Laplace approximation: Rue, Martino, Chopin, JRSS B
-2009). The tails of t let one group be unlike the others, as when one camera breaks. Given eta, cells are
-conjugate, so labels always overrule the curve.
+posterior of offset a, slope b, context k and all u_g is approximated as normal; sigma and N0 are integrated
+out on a grid by their marginal likelihood (an integrated nested Laplace approximation: Rue, Martino, Chopin,
+JRSS B 2009). The tails of t let one group differ from the others, as when one camera breaks. Given eta, cells
+are conjugate, so labels always override the curve.
 
 Everything works on any number of independent runs at once, on the first axis [R].
 """
@@ -29,69 +29,40 @@ from service.domain.arrays import Floats, Indices
 from service.statistics.curve_fit import CENTRE_MARGIN, POINTS, CurveFit
 from service.statistics.laplace import COEFFICIENT_MEANS, Cells, Curvature, Modes, Regressors, expit
 
-_LONGEST_STEP = 2.0
-"""Newton steps are cut so that eta of no cell moves farther: from far away a full one would overshoot."""
-
-_CLOSE_ENOUGH = 0.01
-"""Steps shorter than this, in logits, end the search; posterior deviations are ten times as wide."""
-
-_OFFSET_TAIL = 3.0
-"""Degrees of freedom of the offset's prior: models are mostly nearly calibrated, and now and then far off."""
-
-_CHANGED_SPREAD = 1.0
-"""Scale that a change adds to a group's offset, in logits: others tell little of one that has changed."""
-
-_GROUP_TAIL = 4.0
-"""Degrees of freedom of the group offsets' prior."""
+_LONGEST_STEP = 2.0  # Newton steps move eta of no cell farther: from far away a full step would overshoot
+_CLOSE_ENOUGH = 0.01  # logits of a step that ends the search; posterior deviations are ten times as wide
+_OFFSET_TAIL = 3.0  # degrees of freedom of the offset's prior: most models are calibrated, a few far off
+_CHANGED_SPREAD = 1.0  # logits added to the scale of a changed group's offset: others tell little of it
+_GROUP_TAIL = 4.0  # degrees of freedom of the group offsets' prior
 
 
 @dataclass(frozen=True)
 class LearnedCurve:
-    """The learned prior.
+    """The hyperparameters of the learned prior."""
 
-    Attributes:
-        offset_scale: a ~ t3(0, offset_scale).
-        slope_deviation: b ~ Normal(1, slope_deviation).
-        context_deviation: k ~ Normal(0, context_deviation).
-        spreads: grid of sigma, each as likely.
-        strengths: grid of N0, each as likely.
-        steps: Newton steps to the mode, at most.
-        refinements: steps from the mode to the mean.
-    """
-
-    offset_scale: float = 1.0
-    slope_deviation: float = 0.5
-    context_deviation: float = 0.5
-    spreads: tuple[float, ...] = (0.2, 0.45, 1.0)
-    strengths: tuple[float, ...] = (3.0, 12.0, 50.0, 200.0, 1000.0)
-    steps: int = 15
-    refinements: int = 3
+    offset_scale: float = 1.0  # a ~ t3(0, offset_scale)
+    slope_deviation: float = 0.5  # b ~ Normal(1, slope_deviation)
+    context_deviation: float = 0.5  # k ~ Normal(0, context_deviation)
+    spreads: tuple[float, ...] = (0.2, 0.45, 1.0)  # grid of sigma, equally probable
+    strengths: tuple[float, ...] = (3.0, 12.0, 50.0, 200.0, 1000.0)  # grid of N0, equally probable
+    steps: int = 15  # Newton steps to the mode, at most
+    refinements: int = 3  # steps from the mode to the mean
 
     def fit(self, cells: Cells, labels: Floats, correct: Floats, start: Modes | None = None) -> CurveFit:
-        """Beliefs about all cells, given what labels say.
+        """Posterior of all cells, given effective numbers of labels, and of correct ones [R, G, B].
 
-        Args:
-            cells: what traffic says.
-            labels: effective numbers of labels [R, G, B].
-            correct: effective numbers of correct ones [R, G, B].
-            start: modes of an earlier fit to similar labels; saves most of the work.
+        With `start`, the modes of a fit to similar labels, most of the work is saved.
         """
         search = Search.of(self, cells, labels, correct)
         return search.fit(search.found(start))
 
 
 class Found(NamedTuple):
-    """The modes that a search has found.
+    """The modes that a search has found."""
 
-    Attributes:
-        modes: where the posterior is highest.
-        curvature: of the posterior there, which knows labelled cells alone.
-        weights: of the grid points [R, J], by their marginal likelihood.
-    """
-
-    modes: Modes
-    curvature: Curvature
-    weights: Floats
+    modes: Modes  # posterior modes
+    curvature: Curvature  # of the log posterior there, of labelled cells alone
+    weights: Floats  # of the grid points [R, J], by their marginal likelihood
 
     def part(self, points: Indices) -> Self:
         """Of some of the grid points."""
@@ -103,39 +74,22 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Search:
-    """The search for the posterior of one set of labels, for all runs and some grid points at once.
+    """The search for the posterior given one set of labels, for all runs and some grid points at once.
 
-    Only cells that have labels in some run say where it is: within, these stand in a row, and arrays are
-    [R, J, N].
-
-    Attributes:
-        prior: the learned prior.
-        spreads: sigma of the grid points [J].
-        strengths: N0 of the grid points [J].
-        cells: what traffic says.
-        labels: effective numbers of labels [R, G, B].
-        correct: effective numbers of correct ones [R, G, B].
-        regressors: of all cells.
+    Only cells with labels in some run matter to the mode: internally, these form the last axis [R, J, N].
     """
 
-    prior: LearnedCurve
-    spreads: Floats
-    strengths: Floats
-    cells: Cells
-    labels: Floats
-    correct: Floats
-    regressors: Regressors
+    prior: LearnedCurve  # the hyperparameters
+    spreads: Floats  # sigma of the grid points [J]
+    strengths: Floats  # N0 of the grid points [J]
+    cells: Cells  # scores and traffic
+    labels: Floats  # effective numbers of labels [R, G, B]
+    correct: Floats  # effective numbers of correct ones [R, G, B]
+    regressors: Regressors  # of all cells
 
     @classmethod
     def of(cls, prior: LearnedCurve, cells: Cells, labels: Floats, correct: Floats) -> Self:
-        """Over the whole grid.
-
-        Args:
-            prior: the learned prior.
-            cells: what traffic says.
-            labels: effective numbers of labels [R, G, B].
-            correct: effective numbers of correct ones [R, G, B].
-        """
+        """Over the whole grid, given effective numbers of labels, and of correct ones [R, G, B]."""
         spreads, strengths = np.meshgrid(prior.spreads, prior.strengths, indexing="ij")
         return cls(prior, spreads.ravel(), strengths.ravel(), cells, labels, correct, Regressors.of(cells))
 
@@ -144,11 +98,7 @@ class Search:
         return replace(self, spreads=self.spreads[points], strengths=self.strengths[points])
 
     def found(self, start: Modes | None = None) -> Found:
-        """The modes, by Newton's method.
-
-        Args:
-            start: from where.
-        """
+        """The modes by Newton's method, starting from given ones, or from a calibrated curve."""
         if start is None:
             runs, points, groups = len(self.labels), len(self.spreads), len(self.cells.group_shares)
             start = Modes(np.tile(COEFFICIENT_MEANS, (runs, points, 1)), np.zeros((runs, points, groups)))
@@ -156,11 +106,7 @@ class Search:
         return Found(modes, curvature, self._weights(modes, curvature))
 
     def fit(self, found: Found) -> CurveFit:
-        """Beliefs about all cells.
-
-        Args:
-            found: the modes.
-        """
+        """Posterior of all cells, given the modes."""
         means, curvature = found.modes, found.curvature
         for _ in range(self.prior.refinements):
             means, curvature = self._refined(means, curvature)
@@ -180,7 +126,7 @@ class Search:
 
     @cached_property
     def _where(self) -> Indices:
-        """Which cells have labels [N]."""
+        """Cells that have labels [N]."""
         return np.flatnonzero(self.labels.any(axis=0))
 
     @cached_property
@@ -188,18 +134,18 @@ class Search:
         return self.regressors.part(self._where)
 
     def _counts(self, counts: Floats) -> Floats:
-        """Of labels [R, G, B], those of cells that have some [R, 1, N]."""
+        """Labels [R, G, B] of the cells that have some [R, 1, N]."""
         return counts.reshape(len(counts), 1, -1)[..., self._where]
 
     @cached_property
     def _informing(self) -> tuple[Floats, Floats]:
-        """Independent labels that tell as much as a beta-binomial count does; the correct ones of them."""
+        """Numbers of independent labels as informative as beta-binomial counts; of them, the correct ones."""
         sizes, labels = self.strengths[:, None], self._counts(self.labels)
         each = (sizes + 1) / (sizes + labels)
         return each * labels, each * self._counts(self.correct)
 
     def _mode(self, modes: Modes) -> tuple[Modes, Curvature]:
-        """Where the posterior is highest, by Newton's method."""
+        """Posterior mode by Newton's method."""
         worth, right = self._informing
         for _ in range(self.prior.steps):
             centres = expit(self._regressors.eta(modes))
@@ -218,7 +164,7 @@ class Search:
         """A step towards the normal distribution nearest to the posterior (Opper, Archambeau 2009).
 
         Where most labels are correct the posterior leans towards 1, and the normal distribution around its
-        mode would say too little of every accuracy.
+        mode would underestimate every accuracy.
         """
         worth, right = self._informing
         eta, deviations = self._regressors.eta(means), np.sqrt(curvature.eta_variances())
@@ -237,7 +183,7 @@ class Search:
         return self._step(means, refined, right - worth * centres, precisions)[0], refined
 
     def _precisions(self, offset_squares: Floats, group_squares: Floats) -> tuple[Floats, Floats]:
-        """Of the normal distributions that touch the priors there: of the coefficients, of group offsets."""
+        """Precisions of the normals tangent to the priors there: of the coefficients, of group offsets."""
         prior = self.prior
         of_coefficients = np.empty((*offset_squares.shape, 3))
         of_coefficients[..., 0] = (_OFFSET_TAIL + 1) / (_OFFSET_TAIL * prior.offset_scale**2 + offset_squares)
@@ -247,7 +193,7 @@ class Search:
 
     @cached_property
     def _group_variances(self) -> Floats:
-        """Squared scales of the group offsets' prior [J, G or 1]: more where a group has changed."""
+        """Squared scales of the group offsets' prior [J, G or 1], larger where a group has changed."""
         variances: Floats = self.spreads[:, None] ** 2
         if self.cells.changed is not None:
             # Of a change that is less probable than not, other groups still tell.
@@ -294,18 +240,16 @@ class Search:
 
 
 def log_rising(start: Floats, count: Floats) -> Floats:
-    """Logarithm of start (start + 1) ... (start + count - 1), of any count: that of a ratio of gammas.
+    """Logarithm of start (start + 1) ... (start + count - 1), for real counts: of a ratio of gammas.
 
     The log marginal likelihood of effective counts under Beta(alpha, beta), without the binomial coefficient,
-    is that of the correct ones from alpha on and of the wrong ones from beta on, less that of all from
-    alpha + beta on: seven times faster than by beta functions, and nothing where there are no labels.
+    is that of the correct ones from alpha and of the wrong ones from beta, minus that of all from alpha +
+    beta: seven times faster than with beta functions, and 0 without labels.
     """
-    rising: Floats = special.gammaln(start + count) - special.gammaln(start)
-    return rising
+    return special.gammaln(start + count) - special.gammaln(start)
 
 
 def _log_t(values: Floats, scale: Floats | float, freedom: float) -> Floats:
-    """Log density of a t distribution, but for a constant."""
+    """Log density of Student's t, up to a constant."""
     scaled = values / scale
-    density: Floats = -(freedom + 1) / 2 * np.log1p(scaled**2 / freedom) - np.log(scale)
-    return density
+    return -(freedom + 1) / 2 * np.log1p(scaled**2 / freedom) - np.log(scale)

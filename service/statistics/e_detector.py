@@ -1,14 +1,13 @@
 """When did a group become less accurate? An e-process against "it never did", whatever the label.
 
 At every label a bet begins on "from here on the accuracy is less than p", with a share of the stake that was
-set aside for that label before: the share of label j is F(j - 1) - F(j), with F(j) = (1 + j / 100)^(-1/2).
-The shares sum to 1, so the stakes that are not placed yet and the wealth of all bets together are an
-e-process: it ever reaches 1 / alpha with a probability of alpha at the most, as long as the accuracy is p
-or more (Ville's inequality). A bet on label j costs ln(1 / share): the shares shrink slowly, so a late
-decline is found nearly as soon as an early one. Each bet is mixed over several declines, as the size of one
-is not known. (With a whole stake for every label the sum would be the e-detector of Shin, Ramdas and
-Rinaldo, New England Journal of Statistics in Data Science 2023. It is quicker, but a healthy group alarms
-again and again: only the time between its alarms is bounded.)
+reserved for that label: the share of label j is F(j - 1) - F(j), with F(j) = (1 + j / 100)^(-1/2). The shares
+sum to 1, so the unplaced stakes and the wealth of all bets together are an e-process: it ever reaches 1 /
+alpha with probability at most alpha, as long as the accuracy is p or more (Ville's inequality). A bet on
+label j costs ln(1 / share): the shares decrease slowly, so a late decline is detected nearly as soon as an
+early one. Each bet is mixed over several declines, as the size of one is not known. (With a whole stake for
+every label it would be the e-detector of Shin, Ramdas and Rinaldo, New England Journal of Statistics in Data
+Science 2023: quicker, but a healthy group alarms again and again.)
 """
 
 from __future__ import annotations
@@ -21,25 +20,15 @@ from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices
 
+# factors by which the odds of an error may have grown, equally probable
 _MORE_ERRORS: Final[Floats] = np.array([1.6, 2.5, 4.0, 8.0])
-"""By so much the odds of an error may have grown; equally probable."""
-
-_EVEN_LABELS: Final = 100.0
-"""The first so many labels have nearly the same share of the stake; of later ones it shrinks slowly."""
-
-_DECAY: Final = 0.5
-"""After n labels the share that is not staked yet falls as n to the power of minus this."""
+_EVEN_LABELS: Final = 100.0  # about this many first labels have nearly the same share of the stake
+_DECAY: Final = 0.5  # after n labels the unplaced share is of the order of n to minus this power
 
 
 @dataclass(frozen=True)
 class ChangePoint:
-    """After which label a decline is likeliest to have begun.
-
-    Attributes:
-        after: number of labels before it.
-        earliest: lower end of the interval of this number.
-        latest: upper end.
-    """
+    """The number of labels before the most probable begin of a decline, and an interval of this number."""
 
     after: int
     earliest: int
@@ -47,11 +36,9 @@ class ChangePoint:
 
 
 def log_e_changed(correct: Flags, accuracy: float) -> Floats:
-    """Logarithm of the evidence of a decline, after every label [n].
+    """Log e-value of a decline after every label, by outcomes in their order [n].
 
-    Args:
-        correct: what labels said, in their order [n].
-        accuracy: p, which is reached or exceeded before a decline; strictly within 0 and 1.
+    The accuracy p is reached or exceeded before a decline.
 
     Raises:
         ValueError: the accuracy is not strictly within 0 and 1.
@@ -65,24 +52,19 @@ def log_e_changed(correct: Flags, accuracy: float) -> Floats:
 
 
 def no_bets(group_count: int) -> Floats:
-    """Wealth of the bets of groups without a label yet, as logarithms, one per decline [G, K]."""
+    """Log wealth of the bets of groups without a label yet, by decline [G, K]."""
     return np.full((group_count, len(_MORE_ERRORS)), -np.inf)
 
 
 def advance_bets(
     log_sums: Floats, correct: Flags, groups: Indices, accuracy: Floats, labels: Indices
 ) -> Floats:
-    """Wealth of the bets of many groups after further labels, as logarithms, one per decline [G, K].
+    """Log wealth of the bets of many groups after further labels, by decline [G, K].
 
-    The recursion W' = (W + stake) L, of n labels at once: with S the product of their ratios it is
-    S_n (W + the sum over j of stake_j / S_(j - 1)).
-
-    Args:
-        log_sums: before these labels [G, K], such as `no_bets`.
-        correct: what the labels said, in their order within each group [n].
-        groups: of every label, ascending [n].
-        accuracy: that is reached or exceeded before a decline, strictly within 0 and 1 [G].
-        labels: how many labels of every group came before these [G].
+    The recursion W' = (W + stake) L, for n labels at once: with S the product of their likelihood ratios it
+    is S_n (W + the sum over j of stake_j / S_(j - 1)). `log_sums` is the wealth before [G, K], such as
+    `no_bets`, after so many `labels` [G]. Outcomes are in their order within each group [n], groups ascend
+    [n], and accuracies are reached or exceeded before a decline [G].
 
     Raises:
         ValueError: the accuracy of a group with labels is not strictly within 0 and 1.
@@ -107,11 +89,9 @@ def advance_bets(
 
 
 def log_wealth_of_bets(log_sums: Floats, labels: Floats) -> Floats:
-    """Logarithm of the evidence of a decline [G]: all bets, mixed over declines, and what is not staked yet.
+    """Log e-value of a decline [G]: all bets, mixed over declines [G, K], and the unplaced stake.
 
-    Args:
-        log_sums: as `advance_bets` returns them [G, K].
-        labels: how many labels of every group these bets have seen [G].
+    `labels` is how many labels of every group the bets have seen [G].
     """
     mixed = special.logsumexp(log_sums, axis=1) - np.log(len(_MORE_ERRORS))
     found: Floats = np.logaddexp(mixed, _log_unstaked(labels))
@@ -119,25 +99,21 @@ def log_wealth_of_bets(log_sums: Floats, labels: Floats) -> Floats:
 
 
 def _log_unstaked(labels: Floats) -> Floats:
-    """Logarithm of the share of the stake that is left after so many labels, of any shape."""
-    left: Floats = -_DECAY * np.log1p(labels / _EVEN_LABELS)
-    return left
+    """Log share of the stake that is unplaced after this many labels, of any shape."""
+    return -_DECAY * np.log1p(labels / _EVEN_LABELS)
 
 
 def _log_stakes(labels: Floats) -> Floats:
-    """Logarithm of the share that is staked on the next label, after so many labels, of any shape."""
+    """Log share that is staked on the next label, after this many labels, of any shape."""
     left = _log_unstaked(labels)
-    staked: Floats = left + np.log(-np.expm1(_log_unstaked(labels + 1) - left))
-    return staked
+    return left + np.log(-np.expm1(_log_unstaked(labels + 1) - left))
 
 
 def change_point(correct: Flags, accuracy: float, mass: float) -> ChangePoint:
-    """When a decline began, if there was one: by the likelihood of each beginning, all as probable before.
+    """When a decline began, if there was one: by the likelihood of each begin, all equally probable a priori.
 
-    Args:
-        correct: what labels said, in their order [n], at least one.
-        accuracy: that is reached or exceeded before a decline; strictly within 0 and 1.
-        mass: probability inside the interval.
+    Outcomes of labels are in their order [n]; the accuracy is reached or exceeded before a decline; the
+    interval has probability `mass`.
 
     Raises:
         ValueError: there is no label, or the accuracy is not strictly within 0 and 1.
@@ -158,14 +134,13 @@ def change_point(correct: Flags, accuracy: float, mass: float) -> ChangePoint:
 
 
 def _log_ratios(correct: Flags, accuracy: float) -> Floats:
-    """Of every label, of every decline against none [n, K]."""
+    """Log likelihood ratio of every label, of every decline against none [n, K]."""
     right, wrong = _log_ratios_of_groups(np.array([accuracy]))
-    ratios: Floats = np.where(correct[:, None], right, wrong)
-    return ratios
+    return np.where(correct[:, None], right, wrong)
 
 
 def _log_ratios_of_groups(accuracy: Floats) -> tuple[Floats, Floats]:
-    """Of a label that is right and of one that is wrong, of every decline against none [G, K]."""
+    """Log likelihood ratios of a correct and of a wrong label, of every decline against none [G, K]."""
     if not np.all((accuracy > 0) & (accuracy < 1)):
         raise ValueError(f"an accuracy of {accuracy} is not strictly within 0 and 1")
     p = accuracy[:, None]

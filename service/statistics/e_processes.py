@@ -1,13 +1,12 @@
-"""Evidence that stays honest however often one looks: e-processes, and what is concluded from many of them.
+"""E-processes of an accuracy, confidence sequences, and multiple testing with e-values.
 
-An e-process is 1 on average at the most, at whatever moment one stops to look, as long as what it speaks
-against is true. So with a probability of 1 - alpha it never reaches 1 / alpha, in all the time there is
-(Ville's inequality; Howard, Ramdas, McAuliffe and Sekhon, Annals of Statistics 2021; Ramdas, Gruenwald, Vovk
-and Shafer, Statistical Science 2023). Evidence is told as a logarithm, as it soon is huge.
+An e-process has expectation at most 1 at every stopping time, as long as its null hypothesis is true. So with
+probability 1 - alpha it never reaches 1 / alpha (Ville's inequality; Howard, Ramdas, McAuliffe and Sekhon,
+Annals of Statistics 2021; Ramdas, Gruenwald, Vovk and Shafer, Statistical Science 2023). E-values are kept as
+logarithms.
 
-Labels may be asked adaptively: which group is asked next may depend on everything that is known, as long as
-the items of one group are drawn evenly, and their labels taken in any order that does not depend on what the
-labels say.
+Labels may be requested adaptively: which group is asked next may depend on all data, as long as the items of
+one group are drawn evenly, and their labels processed in an order that does not depend on their outcomes.
 """
 
 from __future__ import annotations
@@ -18,19 +17,12 @@ import numpy as np
 from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices
+from service.statistics.ratios import ratio
 
-_STRENGTH: Final = 36.0
-"""As many labels the accuracy that is expected after a decline counts."""
-
-_MORE_ERRORS: Final = 2.8
-"""By so much the odds of an error are expected to grow in a decline: from 0.92 to 0.80."""
-
-_MOST_FALLEN: Final = 0.12
-"""And by no more the accuracy is expected to fall, where few points are many times the odds of an error."""
-
-_EVEN_ARRIVALS: Final = 2.0
-"""About so many of the first hypotheses have nearly the same weight."""
-
+_STRENGTH: Final = 36.0  # pseudo-labels of the accuracy that is expected after a decline
+_MORE_ERRORS: Final = 2.8  # expected factor of the odds of an error in a decline: from 0.92 to 0.80
+_MOST_FALLEN: Final = 0.12  # largest expected fall, where few points are many times the odds of an error
+_EVEN_ARRIVALS: Final = 2.0  # about this many first hypotheses have nearly the same weight
 _ARRIVAL_DECAY: Final = 0.5
 
 _JEFFREYS: Final = 0.5
@@ -38,24 +30,20 @@ _UNDERFLOWS: Final = 1e-200
 _CONVERGED: Final = 1e-16
 _MOST_TERMS: Final = 100_000
 _BISECTIONS: Final = 40
+_OF_REFERENCE: Final = 0.2  # weight of the evidence against r
+_NEAR_END: Final = 1e-9
 
 
 def log_e_below(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
-    """Logarithm of the evidence that a group is less accurate than it should be.
+    """Log e-value against "the accuracy is p or more", from s correct and f wrong labels of any shape.
 
-    The likelihood ratio of a mixture of all lower accuracies, Beta(a, b) below the one in question, in closed
-    form:
+    The likelihood ratio of a mixture of all lower accuracies, Beta(a, b) truncated to below p:
 
         E = B(a + s, b + f) I_p(a + s, b + f) / (B(a, b) I_p(a, b)) / (p^s (1 - p)^f)
 
-    An e-process for "the accuracy is p or more": of each lower accuracy the likelihood ratio grows with the
-    wrong ones, so it is 1 on average at p and less above (Waudby-Smith and Ramdas, JRSS B 2024, on mixtures;
-    Robbins, Annals of Mathematical Statistics 1970).
-
-    Args:
-        correct: s, labels that say so, of any shape.
-        wrong: f, those that say otherwise.
-        accuracy: p, strictly within 0 and 1.
+    It is an e-process: the likelihood ratio of each lower accuracy grows with wrong labels, so its mean is 1
+    at p and less above (Waudby-Smith and Ramdas, JRSS B 2024, on mixtures; Robbins, Annals of Mathematical
+    Statistics 1970).
 
     Raises:
         ValueError: a count is negative, or an accuracy is not strictly within 0 and 1.
@@ -65,41 +53,65 @@ def log_e_below(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
     tried = np.asarray(accuracy, np.float64)
     centre = np.maximum(special.expit(special.logit(tried) - np.log(_MORE_ERRORS)), tried - _MOST_FALLEN)
     a, b = _STRENGTH * centre, _STRENGTH * (1 - centre)
-    evidence: Floats = _log_integral(a + s, b + f, p) - _log_integral(a, b, tried) - _log_power(s, f, p)
-    return evidence
+    return _log_integral(a + s, b + f, p) - _log_integral(a, b, tried) - _log_power(s, f, p)
 
 
 def log_e_is_not(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
-    """Logarithm of the evidence that the accuracy is another one, higher or lower.
+    """Log e-value against "the accuracy is p", from correct and wrong labels of any shape.
 
     The likelihood ratio of Jeffreys' mixture of all accuracies (Robbins 1970).
-
-    Args:
-        correct: labels that say so, of any shape.
-        wrong: those that say otherwise.
-        accuracy: strictly within 0 and 1.
 
     Raises:
         ValueError: a count is negative, or an accuracy is not strictly within 0 and 1.
     """
     s, f, p = _checked(correct, wrong, accuracy)
     mixture = special.betaln(_JEFFREYS + s, _JEFFREYS + f) - special.betaln(_JEFFREYS, _JEFFREYS)
-    evidence: Floats = mixture - _log_power(s, f, p)
-    return evidence
+    return mixture - _log_power(s, f, p)
+
+
+def log_e_declined(
+    correct: Floats, wrong: Floats, reference_correct: Floats, reference_wrong: Floats
+) -> Floats:
+    """Log e-value against "the accuracy is no lower than in the reference", itself known only by labels.
+
+    Let r be the reference's true accuracy: one e-process tests r by the reference's labels, another tests
+    "the accuracy now is r or more". A weighted mean of both is an e-process too, and the minimum of these
+    means over all r is no more than the one at the true r: an e-process for "it is as accurate as the
+    reference", whatever that is. It is valid while either sample grows; with a long reference it is nearly
+    that against a known accuracy. Counts of correct and wrong labels, now and in the reference, may be of any
+    shape.
+
+    Raises:
+        ValueError: a count is negative.
+    """
+    now = np.asarray(correct, np.float64), np.asarray(wrong, np.float64)
+    then = np.asarray(reference_correct, np.float64), np.asarray(reference_wrong, np.float64)
+    s, f, s0, f0 = np.broadcast_arrays(*now, *then)
+    likeliest = ratio(s0, s0 + f0, _NEAR_END)
+    # Below the likeliest reference, the lower it is the more speaks against it, and the less for a decline.
+    low, high = np.full(s.shape, _NEAR_END), np.clip(likeliest, _NEAR_END, 1 - _NEAR_END)
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        against, decline = _weighted(s, f, s0, f0, middle)
+        too_low = against > decline
+        low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
+    # Where the two cross, neither is more than the least mean, and their sum is no less: take the greater.
+    return np.maximum(*_weighted(s, f, s0, f0, low))
+
+
+def _weighted(s: Floats, f: Floats, s0: Floats, f0: Floats, reference: Floats) -> tuple[Floats, Floats]:
+    """Weighted log e-values against a reference accuracy, and against "the accuracy now is that or more"."""
+    return (
+        np.log(_OF_REFERENCE) + log_e_is_not(s0, f0, reference),
+        np.log1p(-_OF_REFERENCE) + log_e_below(s, f, reference),
+    )
 
 
 def confidence_sequence(correct: Floats, wrong: Floats, mass: Floats | float) -> tuple[Floats, Floats]:
-    """Bounds that hold the accuracy at all times at once with a probability of `mass`.
+    """Lower and upper bounds that cover the accuracy at all times at once with probability `mass`.
 
-    All accuracies against which there is less evidence than 1 / (1 - mass) (Howard et al. 2021).
-
-    Args:
-        correct: labels that say so, of any shape.
-        wrong: those that say otherwise, of the same one.
-        mass: strictly within 0 and 1, of that shape too or one for all.
-
-    Returns:
-        Lower and upper bound, in that shape.
+    All accuracies whose e-value is less than 1 / (1 - mass) (Howard et al. 2021). Counts of correct and wrong
+    labels have one shape, that of the bounds; the mass has it too, or is one number.
 
     Raises:
         ValueError: a count is negative, or the mass is not strictly within 0 and 1.
@@ -108,7 +120,7 @@ def confidence_sequence(correct: Floats, wrong: Floats, mass: Floats | float) ->
         raise ValueError(f"a mass of {mass} is not strictly within 0 and 1")
     s, f = np.broadcast_arrays(np.asarray(correct, np.float64), np.asarray(wrong, np.float64))
     limit = -np.log1p(-np.asarray(mass))
-    likeliest = np.divide(s, s + f, out=np.full(s.shape, 0.5), where=s + f > 0)
+    likeliest = ratio(s, s + f, 0.5)
     # Both ends at once: it is the number of calls that takes time, where groups are few.
     kept = np.stack((likeliest, likeliest))
     refused = np.zeros(kept.shape)
@@ -123,19 +135,14 @@ def confidence_sequence(correct: Floats, wrong: Floats, mass: Floats | float) ->
 
 
 def discoveries(log_evidence: Floats, false_share: float, log_weights: Floats | None = None) -> Flags:
-    """Which of many e-values are taken for true, so that few of them are false: weighted e-BH.
+    """Null hypotheses that weighted e-BH rejects, which controls the false discovery rate.
 
-    The expected share of false ones among those taken is `false_share` at the most, however the e-values
-    depend on one another, and whenever one looks (Wang and Ramdas, JRSS B 2022, equation 3; the proof needs
-    no more than that weight times e-value, summed over the hypotheses that are true, is 1 on average at the
-    most). While nothing is there to be found, the probability that anything is ever taken is `false_share`
-    at the most. That holds with hypotheses that come later too, if the weight of each is fixed when it
-    comes, and all weights ever given sum to 1 at the most.
-
-    Args:
-        log_evidence: logarithms of the e-values [G]; NaN of what has none.
-        false_share: alpha, strictly within 0 and 1.
-        log_weights: logarithms of the weights, which sum to 1 at the most [G]; all equal if not given.
+    The rate is at most `false_share`, for any dependence of the e-values and at any time (Wang and Ramdas,
+    JRSS B 2022, equation 3; the proof needs only that weight times e-value, summed over the true nulls, has
+    expectation at most 1). If all nulls are true, it bounds the probability of ever rejecting any. That holds
+    with hypotheses that arrive later too, if the weight of each is fixed on arrival, and all weights ever
+    given sum to at most 1. Log e-values [G] are NaN where there is none; log weights [G] are equal if not
+    given.
 
     Raises:
         ValueError: the share is not strictly within 0 and 1.
@@ -150,24 +157,18 @@ def discoveries(log_evidence: Floats, false_share: float, log_weights: Floats | 
     ranks = np.arange(1, len(weighted) + 1)
     enough = np.flatnonzero(descending >= -np.log(false_share * ranks))
     least = descending[enough[-1]] if len(enough) else np.inf
-    taken: Flags = weighted >= least
-    return taken
+    return weighted >= least
 
 
 def log_arrival_weights(numbers: Indices) -> Floats:
-    """Logarithms of the weights of hypotheses that come one by one, in the order of their coming.
+    """Log weights of hypotheses that arrive one by one, by their numbers from 1 [G].
 
-    The n-th has F(n - 1) - F(n), with F(n) = (1 + n / 2)^(-1/2). So however many come, all weights sum to 1
-    at the most, and the n-th of G has nearly the share 1 / G that it would have if all were there from the
-    start: 0.18, 0.018, 0.0019 and 0.00025 of the 1st, 10th, 50th and 200th.
-
-    Args:
-        numbers: counted from 1 [G].
+    The n-th has F(n - 1) - F(n), with F(n) = (1 + n / 2)^(-1/2), so all weights sum to at most 1. It is 0.18,
+    0.018, 0.0019 and 0.00025 for the 1st, 10th, 50th and 200th: nearly the share 1 / G of G hypotheses.
     """
     before = -_ARRIVAL_DECAY * np.log1p((numbers - 1) / _EVEN_ARRIVALS)
     after = -_ARRIVAL_DECAY * np.log1p(numbers / _EVEN_ARRIVALS)
-    weights: Floats = before + np.log(-np.expm1(after - before))
-    return weights
+    return before + np.log(-np.expm1(after - before))
 
 
 def _checked(correct: Floats, wrong: Floats, accuracy: Floats) -> tuple[Floats, Floats, Floats]:
@@ -180,12 +181,11 @@ def _checked(correct: Floats, wrong: Floats, accuracy: Floats) -> tuple[Floats, 
 
 
 def _log_power(correct: Floats, wrong: Floats, accuracy: Floats) -> Floats:
-    power: Floats = correct * np.log(accuracy) + wrong * np.log1p(-accuracy)
-    return power
+    return correct * np.log(accuracy) + wrong * np.log1p(-accuracy)
 
 
 def _log_integral(alpha: Floats, beta: Floats, end: Floats) -> Floats:
-    """Logarithm of the integral of x^(alpha - 1) (1 - x)^(beta - 1) from 0 to `end`."""
+    """Log integral of x^(alpha - 1) (1 - x)^(beta - 1) from 0 to `end`."""
     a, b, x = np.atleast_1d(alpha, beta, end)
     part = special.betainc(a, b, x)
     tiny = part < _UNDERFLOWS
@@ -203,5 +203,4 @@ def _log_tail(alpha: Floats, beta: Floats, end: Floats) -> Floats:
         total = total + term
         if np.all(term < _CONVERGED * total):
             break
-    tail: Floats = alpha * np.log(end) + beta * np.log1p(-end) - np.log(alpha) + np.log(total)
-    return tail
+    return alpha * np.log(end) + beta * np.log1p(-end) - np.log(alpha) + np.log(total)

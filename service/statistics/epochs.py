@@ -1,4 +1,4 @@
-"""Traffic by epochs: what comes now, and how densely labels were drawn from the traffic of their time.
+"""Traffic by epochs: current shares, and how densely labels were drawn from the traffic of their time.
 
 Epochs are stretches of time, the newest first. An interval is about the predictions that come now, so shares
 are those of the newest traffic. A label that was drawn for a group is an even sample of the group's traffic
@@ -6,11 +6,11 @@ are those of the newest traffic. A label that was drawn for a group is an even s
 
     D(c) = sum over groupings a that asked, and epochs e, of  n_ae f_e(c) r_e(c) / s_ae,
 
-with n_ae the labels of the epoch that were asked for the group of c in a, s_ae that group's share of the
-epoch's traffic, f_e(c) what forgetting leaves of the epoch's labels in c, and r_e(c) the ratio of c's share
-of the traffic then and now. Labels weigh 1 / D(c): the balance heuristic (Veach and Guibas, SIGGRAPH 1995)
-over all askers and epochs. While traffic moves only between the groups of the grouping that asks, this is
-n / (share now).
+with n_ae the labels of the epoch that were requested for the group of c in a, s_ae that group's share of the
+epoch's traffic, f_e(c) the factor that forgetting leaves of the epoch's labels in c, and r_e(c) the ratio of
+c's share of the traffic then and now. Labels have weight 1 / D(c): the balance heuristic (Veach and Guibas,
+SIGGRAPH 1995) over all groupings and epochs. While traffic moves only between the groups of the grouping that
+asks, this is n / (share now).
 
 Traffic is counted by group and score bin of every grouping, not by cell; so r_e is the ratio of least
 relative entropy that has these counts: iterative proportional fitting (Deming and Stephan, 1940).
@@ -24,29 +24,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices
+from service.statistics.ratios import ratio
 
-ENOUGH = 1_000.0
-"""Predictions of a group from which its score bins are known."""
-
-_ROUNDS = 4
-"""Of proportional fitting: what is left then is less than what labels can tell."""
-
-_MOST = 50.0
-"""A cell's share is not taken to have changed by more, as few predictions may say anything."""
-
-_PSEUDO = 20.0
-"""Predictions of an epoch that are taken to be as at all times, so that rare groups have a share."""
+ENOUGH = 1_000.0  # predictions of a group that determine its score bins
+_ROUNDS = 4  # of proportional fitting; the remaining error is below what labels can show
+_MOST = 50.0  # largest factor by which a cell's share may have changed, as small counts are noisy
+_PSEUDO = 20.0  # predictions per epoch with the overall shares, so that rare groups have a positive share
 
 
 def recent_weights(epochs: Floats, enough: float = ENOUGH) -> Floats:
-    """Traffic now, in predictions of the newest epochs that tell it [G, B].
+    """Current traffic, in predictions of the newest epochs that determine it [G, B].
 
     A group's score bins come from the newest epochs that have `enough` of its predictions, the shares of
-    groups from those that have as many for every group.
-
-    Args:
-        epochs: predictions by epoch, group and score bin, newest first [E, G, B].
-        enough: predictions.
+    groups from those that have as many for every group. `epochs` are predictions by epoch, group and score
+    bin, newest first [E, G, B].
     """
     counts = np.cumsum(epochs, axis=0, dtype=np.float64)
     of_groups = counts.sum(axis=2)
@@ -57,7 +48,7 @@ def recent_weights(epochs: Floats, enough: float = ENOUGH) -> Floats:
     sizes = own.sum(axis=1)
     # A group without recent predictions may still get some.
     shares = np.where((shares == 0) & (sizes > 0), 0.5, shares)
-    return np.asarray(own * np.divide(shares, sizes, out=np.zeros(len(groups)), where=sizes > 0)[:, None])
+    return own * ratio(shares, sizes, 0.0)[:, None]
 
 
 def _first(found: Flags) -> Indices:
@@ -66,11 +57,10 @@ def _first(found: Flags) -> Indices:
 
 
 def epoch_shares(counts: Floats, now: Floats) -> Floats:
-    """Shares of the traffic of every epoch, none of them 0 [E, M].
+    """Shares of the traffic of every epoch, all positive [E, M].
 
-    Args:
-        counts: predictions of every epoch [E, M].
-        now: shares now, which are those of the newest epoch [M].
+    `counts` are predictions by epoch [E, M], `now` the current shares, which become those of the newest epoch
+    [M].
     """
     whole = counts.sum(axis=0) + 1e-9
     smooth = counts + _PSEUDO * whole / whole.sum()
@@ -81,33 +71,25 @@ def epoch_shares(counts: Floats, now: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Margin:
-    """A table of traffic.
+    """A table of traffic."""
 
-    Attributes:
-        entries: entry of the table that every cell is in; their number of a cell in none [cells].
-        shares: of every epoch's traffic, those of every entry [E, M].
-    """
-
-    entries: Indices
-    shares: Floats
+    entries: Indices  # entry of the table for every cell; their number for a cell in none [cells]
+    shares: Floats  # of every epoch's traffic, by entry [E, M]
 
 
 def share_ratios(mass: Floats, margins: Sequence[Margin]) -> Floats:
-    """How much more of the traffic lay in every cell, of every epoch, than does now [E, cells].
+    """Each cell's share of every epoch's traffic over its share now [E, cells].
 
-    Args:
-        mass: share of traffic now of every cell, as labels tell it; any scale [cells].
-        margins: of all tables.
+    `mass` is each cell's share of traffic now, by the labels, on any scale [cells]; `margins` are all tables.
     """
     epochs = len(margins[0].shares)
     now = _raked(np.repeat(mass[None] / max(mass.sum(), 1e-300), 1, axis=0), margins, slice(0, 1))
     then = _raked(np.repeat(now, epochs, axis=0), margins, slice(None))
-    ratio = np.divide(then, now, out=np.ones(then.shape), where=now > 0)
-    return np.clip(ratio, 1 / _MOST, _MOST)
+    return np.clip(ratio(then, now, 1.0), 1 / _MOST, _MOST)
 
 
 def _raked(mass: Floats, margins: Sequence[Margin], which: slice) -> Floats:
-    """Shares of cells, with the margins of some epochs [E, cells]."""
+    """Shares of cells with the margins of some epochs [E, cells]."""
     for _ in range(_ROUNDS):
         for margin in margins:
             shares = margin.shares[which]
@@ -122,29 +104,19 @@ def _raked(mass: Floats, margins: Sequence[Margin], which: slice) -> Floats:
 
 @dataclass(frozen=True)
 class Draws:
-    """What was drawn for one grouping.
+    """Labels drawn for one grouping."""
 
-    Attributes:
-        groups: group of every cell; the number of groups of a cell in none [cells].
-        labels: drawn for every group and epoch, whatever forgetting leaves [G + 1, E].
-        shares: of every epoch's traffic, of every group [E, G].
-    """
-
-    groups: Indices
-    labels: Floats
-    shares: Floats
+    groups: Indices  # group of every cell; the number of groups for a cell in none [cells]
+    labels: Floats  # drawn by group and epoch, before forgetting [G + 1, E]
+    shares: Floats  # of every epoch's traffic, by group [E, G]
 
 
 def drawn_densities(draws: Sequence[Draws], left: Floats, ratios: Floats) -> Floats:
-    """How densely every cell was labelled, in labels over the share of traffic [cells].
+    """Labels per share of traffic, of every cell [cells].
 
-    A group that has any labels counts one at least: else a few stale ones would stand for their group's whole
-    traffic, at enormous weights.
-
-    Args:
-        draws: of all groupings that asked.
-        left: what forgetting leaves of an epoch's labels in every cell [cells, E].
-        ratios: from `share_ratios` [E, cells].
+    A group that has any labels counts at least one: else a few stale ones would represent their group's whole
+    traffic, with enormous weights. `left` is the factor that forgetting leaves of an epoch's labels in every
+    cell [cells, E], `ratios` comes from `share_ratios` [E, cells].
     """
     density = np.zeros(len(left))
     then = left * ratios.T
@@ -160,20 +132,16 @@ def drawn_densities(draws: Sequence[Draws], left: Floats, ratios: Floats) -> Flo
 
 
 def left_by_region(regions: Indices, whole: Floats, left: Floats) -> Floats:
-    """What forgetting leaves of an epoch's labels, of cells that changed alike together [cells, E].
+    """Factor that forgetting leaves of an epoch's labels, over cells that changed together [cells, E].
 
-    Where an epoch has none, as much as of the next newer one that has.
-
-    Args:
-        regions: of every cell, the number that cells share which changed alike [cells].
-        whole: labels of every cell and epoch [cells, E].
-        left: what forgetting leaves of them [cells, E].
+    `whole` are the labels of every cell and epoch, `left` what forgetting leaves of them [cells, E]. Where an
+    epoch has no labels, the factor is that of the next newer one that has.
     """
     count = int(regions.max(initial=-1)) + 1
-    sums = [np.zeros((count, whole.shape[1])) for _ in range(2)]
-    for into, values in zip(sums, (whole, left), strict=True):
-        np.add.at(into, regions, values)
-    share = np.divide(sums[1], sums[0], out=np.full(sums[0].shape, np.nan), where=sums[0] > 0)
+    labels, remaining = (np.zeros((count, whole.shape[1])) for _ in range(2))
+    np.add.at(labels, regions, whole)
+    np.add.at(remaining, regions, left)
+    share = ratio(remaining, labels)
     before = np.ones(count)
     for epoch in range(share.shape[1]):
         share[:, epoch] = before = np.where(np.isnan(share[:, epoch]), before, share[:, epoch])

@@ -12,30 +12,19 @@ from service.domain.arrays import Flags, Floats, Indices
 
 @dataclass(frozen=True)
 class Estimate:
-    """Mean and interval of several numbers, arrays of one shape.
-
-    Attributes:
-        lower: lower end of the interval.
-        mean: of what is believed; NaN of what cannot exist.
-        upper: upper end of the interval.
-    """
+    """Means and intervals of several quantities, arrays of one shape; NaN where one does not exist."""
 
     lower: Floats
     mean: Floats
     upper: Floats
 
     def part(self, which: Indices) -> Estimate:
-        """Some of the numbers."""
+        """The estimates of some of the quantities."""
         return Estimate(self.lower[which], self.mean[which], self.upper[which])
 
     @classmethod
     def of(cls, draws: Floats, mass: float) -> Estimate:
-        """Sum up draws [S, ...] of the numbers by equal-tailed intervals; draws that are NaN say nothing.
-
-        Args:
-            draws: of the numbers.
-            mass: of the intervals, below 1.
-        """
+        """Mean and equal-tailed interval from draws [S, ...], of which NaN are ignored."""
         kept, some = _kept(draws)
         tail = (1 - mass) / 2
         lower, upper = _quantiles(kept, [tail, 1 - tail])
@@ -45,14 +34,9 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Band:
-    """A curve and the band around it, arrays of one shape; NaN where the curve cannot exist.
+    """A curve and the band around it, arrays of one shape; NaN where the curve does not exist.
 
-    The curve is that of medians, of which the area to the true curve is expected to be least.
-
-    Attributes:
-        lower: lower edge of the band.
-        median: the curve.
-        upper: upper edge of the band.
+    The curve is that of medians, which minimises the expected area to the true curve.
     """
 
     lower: Floats
@@ -61,19 +45,14 @@ class Band:
 
     @classmethod
     def of(cls, draws: Floats, mass: float) -> Band:
-        """Sum up draws [S, ...] of a curve point by point; draws that are NaN say nothing.
-
-        Args:
-            draws: of the curve.
-            mass: of the band at each point, below 1.
-        """
+        """Pointwise median and interval from draws [S, ...], of which NaN are ignored."""
         kept, some = _kept(draws)
         tail = (1 - mass) / 2
         return cls(*(np.where(some, each, np.nan) for each in _quantiles(kept, [tail, 0.5, 1 - tail])))
 
 
 def _kept(draws: Floats) -> tuple[Floats, Flags]:
-    """Draws [S, ...] with a number where none exists, and where some do [...]."""
+    """Draws [S, ...], with 0 for columns that are all NaN, and which columns are not [...]."""
     some = np.asarray(~np.isnan(draws).all(axis=0))
     return np.where(some, draws, 0.0), some
 

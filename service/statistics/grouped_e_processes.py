@@ -1,8 +1,8 @@
-"""Evidence about many groups at once, kept current as labels come: what each further label adds is little.
+"""E-processes of many groups at once, updated as labels arrive at little cost per label.
 
 Labels are sorted by group, and in each group by the order of their requests. Some are of a reference, the
-others of "now". What is known of a group is recomputed only where it has got labels, or has lost some. It
-can also be continued from a checkpoint: evidence from labels that are not there any more.
+others of "now". A group's e-values are recomputed only where it has got labels, or has lost some. They can
+also be continued from a checkpoint: evidence from labels that are gone.
 """
 
 from __future__ import annotations
@@ -15,29 +15,22 @@ import numpy as np
 from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices
-from service.statistics.decline import log_e_declined
 from service.statistics.e_detector import advance_bets, log_wealth_of_bets, no_bets
-from service.statistics.e_processes import confidence_sequence, log_e_below
+from service.statistics.e_processes import confidence_sequence, log_e_below, log_e_declined
 from service.statistics.miscalibration import log_gains, log_wealth
 
+# derived from sums of a group with labels, and NaN of others
 _CONCLUDED: Final = ("below", "declined", "miscalibrated", "lower", "upper", "changed")
-"""What follows from sums of a group that has labels, and is not known of others."""
-
 STATE: Final = (
     *("labels", "correct", "reference_labels", "reference_correct", "now_labels", "now_correct"),
     *("baseline", "gains", "bets"),
-)
-"""What evidence is continued from when the labels that it was made from are gone."""
-
-_AT_ONCE: Final = 1 << 16
-"""Labels, of which the last group may add some."""
-
-_NEAR_END: Final = 1e-6
-"""A reference's bound nearer to 0 or 1 is taken for this."""
+)  # columns of a checkpoint, from which evidence is continued when its labels are gone
+_AT_ONCE: Final = 1 << 16  # labels per portion; the last group may exceed it
+_NEAR_END: Final = 1e-6  # a reference's bound is clipped to be this far from 0 and 1
 
 
 class Tally(NamedTuple):
-    """Labels of every group [G], and those of them that say that predictions are right.
+    """Labels by group [G], and the correct ones of them.
 
     Those that count for the group itself, those of the reference, and those of "now".
     """
@@ -56,34 +49,20 @@ class Tally(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupedLabels:
-    """Labels group by group, as columns [n].
+    """Labels group by group, as columns [n]."""
 
-    Attributes:
-        groups: of each, ascending.
-        scores: of the predicted class.
-        correct: whether that is the true one.
-        then: whether it is of the reference.
-        counted: whether it counts for what is asked of the group itself, whatever the reference.
-    """
-
-    groups: Indices
-    scores: Floats
-    correct: Flags
-    then: Flags
-    counted: Flags
+    groups: Indices  # of each, ascending
+    scores: Floats  # of the predicted class
+    correct: Flags  # whether that is the true one
+    then: Flags  # whether it is of the reference
+    counted: Flags  # whether it counts for the group itself, whatever the reference
 
     def part(self, which: Flags | slice) -> GroupedLabels:
         """Some of them."""
-        return GroupedLabels(
-            self.groups[which],
-            self.scores[which],
-            self.correct[which],
-            self.then[which],
-            self.counted[which],
-        )
+        return GroupedLabels(**{name: column[which] for name, column in vars(self).items()})
 
     def portions(self) -> Iterator[GroupedLabels]:
-        """All of them, whole groups at a time and not very many at once, as much is computed of each."""
+        """All of them in portions of whole groups, which bound the memory of intermediate arrays."""
         begin = 0
         while begin < len(self.groups):
             last = self.groups[min(begin + _AT_ONCE, len(self.groups)) - 1]
@@ -92,7 +71,7 @@ class GroupedLabels:
             begin = end
 
     def tally(self, group_count: int) -> Tally:
-        """How many there are of each sort."""
+        """Their numbers by group."""
         sorts = 8 * self.groups + 4 * self.then + 2 * self.counted + self.correct
         found = np.bincount(sorts, minlength=8 * group_count).reshape(-1, 2, 2, 2).astype(np.float64)
         by_time, by_count = found.sum(axis=2), found.sum(axis=1)
@@ -108,25 +87,9 @@ class GroupedLabels:
 
 @dataclass(frozen=True)
 class GroupEvidence:
-    """What labels say against every group; logarithms are natural, and NaN where nothing is known [G].
+    """Log e-values against every group, with the sums that they derive from; NaN where undefined [G].
 
-    Attributes:
-        labels: that count for what is asked of the group itself.
-        correct: of these, those that say so.
-        reference_labels: of the reference.
-        reference_correct: of these, those that say so.
-        now_labels: those that are compared with the reference.
-        now_correct: of these, those that say so.
-        below: against "the accuracy is the threshold or more".
-        declined: against "the accuracy is that of the reference, or more".
-        miscalibrated: against "scores are right as probabilities".
-        changed: against "the accuracy has been the baseline or more at every label of now".
-        lower: bound of the accuracy that holds at all times at once.
-        upper: likewise.
-        baseline: of accuracy, from which a change is looked for: a lower bound of the reference's, or the
-            threshold, if that is higher and was reached in the reference.
-        gains: of all bets against the scores [G, K], as `log_gains` returns them.
-        bets: of all bets on declines [G, K], as `advance_bets` returns them.
+    The first six columns are those of `Tally`.
     """
 
     labels: Floats
@@ -135,15 +98,15 @@ class GroupEvidence:
     reference_correct: Floats
     now_labels: Floats
     now_correct: Floats
-    below: Floats
-    declined: Floats
-    miscalibrated: Floats
-    changed: Floats
-    lower: Floats
-    upper: Floats
-    baseline: Floats
-    gains: Floats
-    bets: Floats
+    below: Floats  # against "the accuracy is the threshold or more"
+    declined: Floats  # against "the accuracy is that of the reference, or more"
+    miscalibrated: Floats  # against "scores are calibrated probabilities"
+    changed: Floats  # against "the accuracy was the baseline or more at every label of now"
+    lower: Floats  # end of the accuracy's confidence sequence
+    upper: Floats  # likewise
+    baseline: Floats  # lower bound of the reference's accuracy; the threshold, if reached and higher
+    gains: Floats  # log gains of all bets against the scores [G, K], from `log_gains`
+    bets: Floats  # log wealth of all bets on declines [G, K], from `advance_bets`
 
     @classmethod
     def none(cls, group_count: int) -> Self:
@@ -158,7 +121,7 @@ class GroupEvidence:
         return GroupEvidence(**{name: column[which] for name, column in vars(self).items()})
 
     def with_part(self, which: Indices, found: GroupEvidence) -> GroupEvidence:
-        """With what was found of some groups."""
+        """With some groups replaced."""
         columns = {name: column.copy() for name, column in vars(self).items()}
         for name, column in vars(found).items():
             columns[name][which] = column
@@ -167,8 +130,7 @@ class GroupEvidence:
     @property
     def is_closed(self) -> Flags:
         """Whether the reference is complete, as labels have been compared with it [G]."""
-        closed: Flags = (self.now_labels > 0) & ~np.isnan(self.baseline)
-        return closed
+        return (self.now_labels > 0) & ~np.isnan(self.baseline)
 
 
 def assess_evidence(
@@ -182,20 +144,18 @@ def assess_evidence(
     fixed: bool,
     base: GroupEvidence | None = None,
 ) -> GroupEvidence:
-    """What labels say against every group.
+    """Evidence against every group, from labels that are newer than the checkpoint, if there is one.
 
     Args:
-        labels: all of them that are behind the checkpoint, if there is one.
-        seen: how many of the first labels of every group `before` knows [G]; 0 of a group of which some are
-            gone, or say something else.
-        before: what was known by these.
-        threshold: that accuracy has to reach; None without one.
-        alpha: probability with which the bounds of a group's accuracy fail.
-        baseline_alpha: probability with which each baseline is above the accuracy of its reference [G].
-        fixed: whether it was fixed before how many labels the reference of a group has, and those of "now"
-            are later ones.
-        base: the checkpoint: what is known by labels that are not among these. A reference that is complete
-            there keeps its baseline.
+        labels: all of these.
+        seen: how many of the first labels of every group `before` includes [G]; 0 where some of these are
+            gone, or were corrected.
+        before: evidence from these.
+        threshold: required accuracy; None without one.
+        alpha: error probability of a group's confidence sequence.
+        baseline_alpha: probability that a baseline exceeds the accuracy of its reference [G].
+        fixed: whether the number of a reference's labels was fixed in advance, and those of "now" are later.
+        base: the checkpoint; a reference that is complete there keeps its baseline.
     """
     count = len(seen)
     if base is None:
@@ -203,17 +163,17 @@ def assess_evidence(
     first = np.searchsorted(labels.groups, np.arange(count))
     lengths = np.diff(first, append=len(labels.groups))
     changed = lengths != seen
-    anew = seen == 0
+    restarted = seen == 0
     tally = Tally(*(getattr(base, name) + more for name, more in labels.tally(count)._asdict().items()))
     columns = {name: column.copy() for name, column in vars(before).items()} | tally._asdict()
 
     rank = np.arange(len(labels.groups)) - first[labels.groups]
     fresh = labels.part(labels.counted & (rank >= seen[labels.groups]))
-    columns["gains"][anew] = base.gains[anew]
+    columns["gains"][restarted] = base.gains[restarted]
     for some in fresh.portions():
         columns["gains"] += log_gains(some.scores, some.correct, some.groups, count)
 
-    moved = (anew & ~base.is_closed) | (tally.reference_labels != before.reference_labels)
+    moved = (restarted & ~base.is_closed) | (tally.reference_labels != before.reference_labels)
     moved |= tally.reference_correct != before.reference_correct
     columns["baseline"][moved] = baselines(
         tally.reference_correct[moved],
@@ -223,7 +183,7 @@ def assess_evidence(
         threshold=threshold,
     )
     columns["baseline"][base.is_closed] = base.baseline[base.is_closed]
-    again = moved | anew
+    again = moved | restarted
     columns["bets"][again] = base.bets[again]
     followed = ~labels.then & (again[labels.groups] | (rank >= seen[labels.groups]))
     followed &= ~np.isnan(columns["baseline"])[labels.groups]
@@ -234,9 +194,9 @@ def assess_evidence(
         )
 
     for name in _CONCLUDED:
-        columns[name][anew] = np.nan
+        columns[name][restarted] = np.nan
     _conclude(
-        columns, tally, (changed | anew) & (tally.labels + tally.reference_labels > 0), threshold, alpha
+        columns, tally, (changed | restarted) & (tally.labels + tally.reference_labels > 0), threshold, alpha
     )
     return GroupEvidence(**columns)
 
@@ -244,7 +204,7 @@ def assess_evidence(
 def _conclude(
     columns: dict[str, Floats], tally: Tally, which: Flags, threshold: float | None, alpha: float
 ) -> None:
-    """What follows from sums, of some groups."""
+    """E-values and bounds from the sums of some groups."""
     some = tally.part(which)
     correct, wrong = some.correct, some.labels - some.correct
     labelled, compared = some.labels > 0, (some.now_labels > 0) & (some.reference_labels > 0)
@@ -269,11 +229,11 @@ def _conclude(
 def baselines(
     correct: Floats, wrong: Floats, *, alpha: Floats, fixed: bool, threshold: float | None
 ) -> Floats:
-    """Accuracies that groups had in the reference, or more; NaN of those without a label in it.
+    """Lower bounds of accuracies in the reference; NaN for groups without a label in it.
 
-    Of a number of labels that was fixed before, by Clopper and Pearson (1934); else by a confidence sequence.
-    A group that reached the threshold there is held to it as well: what is not as accurate as it is less
-    accurate than one of both. Counts are [G], and each bound fails with the probability in `alpha` [G].
+    If the number of labels was fixed in advance, by Clopper and Pearson (1934); else by a confidence
+    sequence. A group that reached the threshold there is also held to it. Counts are [G], and each bound
+    fails with the probability `alpha` [G].
     """
     if fixed:
         lower = np.where(correct > 0, special.betaincinv(np.maximum(correct, 1), wrong + 1, alpha), 0.0)
@@ -281,5 +241,4 @@ def baselines(
         lower, _ = confidence_sequence(correct, wrong, 1 - alpha)
     if threshold is not None:
         lower = np.where(correct >= threshold * (correct + wrong), np.maximum(lower, threshold), lower)
-    told: Floats = np.where(correct + wrong > 0, np.clip(lower, _NEAR_END, 1 - _NEAR_END), np.nan)
-    return told
+    return np.where(correct + wrong > 0, np.clip(lower, _NEAR_END, 1 - _NEAR_END), np.nan)

@@ -1,4 +1,4 @@
-"""Beliefs about all groups of one grouping, from facts: the one function behind service and replay."""
+"""Posteriors of all groups of one grouping, computed from facts, for service and replay alike."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from service.statistics.mixture import BetaMixture
 from service.statistics.names import PriorName
 from service.statistics.prior_posterior import binwise, plausible_fit, single
 from service.statistics.priors import FIXED_PRIORS, FixedPrior
+from service.statistics.ratios import ratio
 
 
 @dataclass(frozen=True)
@@ -31,49 +32,31 @@ class CellTraffic:
 
 @dataclass(frozen=True)
 class Labels:
-    """Labelled predictions as columns [n]; a row stands for one, or for several that are alike.
+    """Labelled predictions as columns [n]; a row is one, or several identical ones.
 
-    Beliefs need sums over labels alone, to which labels of one row add up: all have its weight.
-
-    Attributes:
-        cells: cell of each.
-        correct: 1.0 where the predicted class is the true one, else 0.0.
-        weights: of the balance heuristic, any scale.
-        freshness: what forgetting leaves of each, in (0, 1]; of several, the sum.
-        true_classes: true class of each, -1 for one that the model does not have.
-        counts: labels that each row stands for; one, if absent.
-        challenger: 1.0 where a challenger's class is the true one, else 0.0; absent without one.
+    Posteriors need sums over labels alone, and all labels of a row have its weight.
     """
 
-    cells: Indices
-    correct: Floats
-    weights: Floats
-    freshness: Floats
-    true_classes: Indices
-    counts: Indices | None = None
+    cells: Indices  # cell of each
+    correct: Floats  # 1.0 where the predicted class is the true one, else 0.0
+    weights: Floats  # of the balance heuristic, any scale
+    freshness: Floats  # factor that forgetting leaves of each, in (0, 1]; the sum over a row's labels
+    true_classes: Indices  # true class of each, -1 for one that the model does not have
+    counts: Indices | None = None  # labels of each row; one if None
+    # 1.0 where a challenger's class is the true one, else 0.0; None without one
     challenger: Floats | None = None
 
     def counted(self, groups: Indices, group_count: int) -> Ints:
-        """How many labels every group has [group_count].
-
-        Args:
-            groups: group of every row [n].
-            group_count: number of groups.
-        """
+        """Number of labels by group [group_count], given the group of every row [n]."""
         return np.bincount(groups, weights=self.counts, minlength=group_count).astype(np.int64)
 
     def counted_correct(self, groups: Indices, group_count: int) -> Ints:
-        """How many of them say that the prediction is right, likewise."""
+        """Number of correct ones among them."""
         right = self.correct if self.counts is None else self.correct * self.counts
         return np.bincount(groups, weights=right, minlength=group_count).astype(np.int64)
 
     def part(self, which: Flags, weights: Floats) -> Labels:
-        """Some of them, weighted otherwise.
-
-        Args:
-            which: of the rows [n].
-            weights: of every row [n].
-        """
+        """Some of the rows, with other weights; arguments are of all rows [n]."""
         return Labels(
             self.cells[which],
             self.correct[which],
@@ -87,43 +70,28 @@ class Labels:
 
 @dataclass(frozen=True)
 class GroupingBeliefs:
-    """What is believed about the groups of one grouping; arrays are [G].
+    """Posteriors of the groups of one grouping; arrays are [G]."""
 
-    Attributes:
-        cells: what traffic says of the groups and their score bins.
-        shares: traffic share of every group.
-        scores: mean score of every group.
-        labels: effective number of labels.
-        correct: effective number of those that say that the prediction is right.
-        labels_counted: how many labels there are, forgotten ones included.
-        labels_correct: how many of them say that the prediction is right.
-        accuracy: beliefs about accuracy [J, G].
-        overall: beliefs about the accuracy over all traffic [J, 1].
-        bins: beliefs about the accuracy of every group's score bins [Q, G * B], group by group.
-        ece: beliefs about calibration error.
-        fit: where the prior is learned, the fit behind all of these.
-    """
-
-    cells: Cells
-    shares: Floats
-    scores: Floats
-    labels: Floats
-    correct: Floats
-    labels_counted: Ints
-    labels_correct: Ints
-    accuracy: BetaMixture
-    overall: BetaMixture
-    bins: BetaMixture
-    ece: CalibrationError
-    fit: CurveFit | None
+    cells: Cells  # scores and traffic of the groups and their score bins
+    shares: Floats  # traffic share
+    scores: Floats  # mean score
+    labels: Floats  # effective number of labels
+    correct: Floats  # effective number of correct ones
+    labels_counted: Ints  # how many labels there are, forgotten ones included
+    labels_correct: Ints  # how many of them are correct
+    accuracy: BetaMixture  # posterior of the accuracy [J, G]
+    overall: BetaMixture  # posterior of the accuracy over all traffic [J, 1]
+    bins: BetaMixture  # posterior of the accuracy of every group's score bins [Q, G * B], group by group
+    ece: CalibrationError  # posterior of the calibration error
+    fit: CurveFit | None  # where the prior is learned, the fit behind all of these
 
     @property
     def labels_incorrect(self) -> Ints:
-        """How many labels say that the prediction is wrong [G]."""
+        """How many labels are incorrect [G]."""
         return self.labels_counted - self.labels_correct
 
     def accuracy_beliefs(self) -> AccuracyBeliefs:
-        """The same for a task to read, as the one run; a copy, so that what is in flight can be counted."""
+        """The same for a task to read, as its only run; a copy, so that labels in flight can be counted."""
         return AccuracyBeliefs.of_one(self.accuracy)
 
     def bin_beliefs(self) -> BinBeliefs:
@@ -145,27 +113,19 @@ def assess_grouping(
     prior: PriorName,
     changed: Floats | None = None,
 ) -> GroupingBeliefs:
-    """Beliefs about every group of a grouping.
+    """Posteriors of every group of a grouping.
 
     A single group is all traffic: its accuracy is the sum over score bins of traffic share times the bin's
-    accuracy, so that it is as narrow as its labels allow where they were asked unevenly. With the learned
-    prior the same holds for every group; with a fixed one several groups have the posterior of their own
-    labels.
+    accuracy, so that it is as precise as its labels allow if they were drawn unevenly. With the learned prior
+    the same holds for every group; with a fixed one several groups have the posterior of their own labels.
 
-    Args:
-        cell_groups: group of every cell [cells].
-        cell_bins: score bin of every cell [cells].
-        group_count: number of groups G.
-        bin_count: number of score bins B.
-        traffic: of every cell.
-        labels: all labels of the model, whoever asked for them.
-        prior: name of the prior.
-        changed: probability that every group has changed, if it was looked for [G].
+    Groups, score bins and traffic are of every cell [cells]; labels are all of the model, whoever requested
+    them; `changed` is the probability that a group has changed, if estimated [G].
     """
     weights = sums(cell_groups, traffic.weights, group_count)
     total = float(weights.sum())
     overall = float(traffic.score_sums.sum()) / total if total > 0 else 0.5
-    scores = _ratio(sums(cell_groups, traffic.score_sums, group_count), weights, overall)
+    scores = ratio(sums(cell_groups, traffic.score_sums, group_count), weights, overall)
     groups = cell_groups[labels.cells]
     counts = {"weights": labels.weights, "freshness": labels.freshness, "correct": labels.correct}
     effective = effective_counts(groups=groups, group_count=group_count, **counts)
@@ -175,10 +135,10 @@ def assess_grouping(
     shape = (group_count, bin_count)
     fine_weights = sums(fine_cells, traffic.weights, fine_count)
     middles = np.tile((np.arange(bin_count) + 0.5) / bin_count, group_count)
-    fine_scores = _ratio(sums(fine_cells, traffic.score_sums, fine_count), fine_weights, middles)
+    fine_scores = ratio(sums(fine_cells, traffic.score_sums, fine_count), fine_weights, middles)
     cells = Cells(
         # A group without traffic is taken to be spread evenly, to have an accuracy to speak of.
-        shares=_ratio(fine_weights.reshape(shape), weights[:, None], 1 / bin_count),
+        shares=ratio(fine_weights.reshape(shape), weights[:, None], 1 / bin_count),
         scores=fine_scores.reshape(shape),
         group_shares=weights / total if total > 0 else np.zeros(group_count),
         changed=changed,
@@ -213,7 +173,7 @@ def _conjugate(
     counts: tuple[Floats, Floats],
     binned: tuple[Floats, Floats],
 ) -> tuple[BetaMixture, BetaMixture, BetaMixture]:
-    """Beliefs about cells, groups and all traffic under a fixed prior; counts: labels, correct ones."""
+    """Posteriors of cells, groups and all traffic under a fixed prior; counts: labels, correct ones."""
     alpha, beta = _updated(prior.parameters(cells.scores), binned)
     shares = cells.group_shares[:, None] * cells.shares
     mean = (shares * betas.mean(alpha, beta)).sum()
@@ -230,10 +190,3 @@ def _updated(parameters: tuple[Floats, Floats], counts: tuple[Floats, Floats]) -
 
 def _plain(alpha: Floats, beta: Floats) -> BetaMixture:
     return BetaMixture(np.ones(1), alpha[None], beta[None])
-
-
-def _ratio(numerator: Floats, denominator: Floats, otherwise: Floats | float) -> Floats:
-    """The quotient, or `otherwise` where there is nothing to divide by."""
-    ratio: Floats = np.array(np.broadcast_to(otherwise, numerator.shape), dtype=np.float64)
-    np.divide(numerator, denominator, out=ratio, where=denominator > 0)
-    return ratio

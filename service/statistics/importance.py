@@ -1,11 +1,11 @@
-"""Draws of a posterior whose density is known up to a factor: importance sampling around its modes.
+"""Draws from a posterior whose density is known up to a factor: importance sampling around its modes.
 
-Modes are found by L-BFGS-B from several starts, and around each a multivariate t distribution is laid, of
-which draws are made and weighted (Welinder, Welling and Perona, CVPR 2013, section 3.1, equation 8; they take
-one mode, a normal distribution and a diagonal covariance; heavier tails and the whole covariance leave fewer
-draws with nearly all of the weight). Where the draws are worth too few, the proposal is laid anew around what
-they told (adaptive importance sampling; Cappe, Guillin, Marin and Robert, JCGS 2004), and at last walkers go
-through the posterior (affine-invariant stretch moves; Goodman and Weare, CAMCoS 2010).
+Modes are found by L-BFGS-B from several starts. The proposal is a mixture of multivariate t distributions
+around them (Welinder, Welling and Perona, CVPR 2013, section 3.1, equation 8, use one mode, a normal
+distribution and a diagonal covariance; heavier tails and the full covariance prevent a few draws from having
+nearly all of the weight). If the effective sample size is too small, the proposal is adapted to the weighted
+draws (adaptive importance sampling; Cappe, Guillin, Marin and Robert, JCGS 2004), and finally an ensemble
+sampler is run (affine-invariant stretch moves; Goodman and Weare, CAMCoS 2010).
 """
 
 from __future__ import annotations
@@ -21,55 +21,30 @@ from service.domain.arrays import Floats
 
 LogDensity = Callable[[Floats], Floats]
 
-_FREEDOM = 5.0
-"""Degrees of freedom of the proposals: their tails are heavier than any posterior's here."""
-
-_WIDER = 1.2
-"""By how much proposals are wider than the curvature says."""
-
-_MUCH_WIDER = 1.5
-"""By how much they are wider than the draws before say, which may have missed a part."""
-
+_FREEDOM = 5.0  # degrees of freedom of the proposals: tails heavier than those of any posterior here
+_WIDER = 1.2  # factor by which proposals are wider than the curvature suggests
+_MUCH_WIDER = 1.5  # the same of adapted proposals, over the draws before, which may have missed a part
 _LAYINGS = 3
-"""So often the proposal is laid anew at the most, and once at least.
+"""Adaptations of the proposal, at most; there is always one.
 
-Many effective draws are no proof: of what a proposal does not reach, its draws tell nothing. What it missed
-shows in the evidence, which grows with a wider one.
+A large effective sample size proves little: draws say nothing of what their proposal does not reach. What it
+missed shows in the evidence, which grows with a wider one.
 """
 
-_ENOUGH_SHARE = 0.3
-"""Share of the draws that their effective number must be, so that none are made anew."""
-
-_SETTLED = 0.1
-"""By how much the log evidence may differ from the one before, likewise."""
-
-_LEAST_SHARE = 0.2
-"""Below that share walkers are sent."""
-
-_WITHIN = 8.0
-"""Modes whose log density is further below the highest are of no account."""
-
+_ENOUGH_SHARE = 0.3  # effective share of the draws that ends adaptation
+_SETTLED = 0.1  # and so does a smaller change of the log evidence; both are needed
+_LEAST_SHARE = 0.2  # below this effective share the ensemble sampler is run
+_WITHIN = 8.0  # modes whose log density is further below the highest are dropped
 _MOST_MODES = 4
-_NEAR = 0.1
-"""Modes whose every parameter is nearer than this are one."""
-
-_STEP = 1e-3
-"""Of finite differences, for second derivatives."""
-
-_LEAST_CURVATURE = 0.1
-"""Along no direction is a proposal wider than about three units."""
-
+_NEAR = 0.1  # modes that are nearer than this in every parameter are one
+_STEP = 1e-3  # of finite differences, for second derivatives
+_LEAST_CURVATURE = 0.1  # no proposal is wider than about three units in any direction
 _WALKERS, _WALKER_STEPS = 80, 100
 
 
 @dataclass(frozen=True)
 class Mode:
-    """Where a density is locally highest.
-
-    Attributes:
-        at: parameters [D].
-        log_density: there.
-    """
+    """A local maximum of a density, at parameters [D]."""
 
     at: Floats
     log_density: float
@@ -77,21 +52,12 @@ class Mode:
 
 @dataclass(frozen=True)
 class Draws:
-    """Draws of a posterior, all of the same weight.
+    """Equally weighted draws of a posterior."""
 
-    Attributes:
-        parameters: [S, D].
-        log_evidence: logarithm of the density's integral.
-        effective: as how many independent draws the weighted ones count (Kish's effective sample size) of
-            those that were proposed; of walkers, how many there were.
-        proposed: how many draws that was of.
-        method: how they were made.
-    """
-
-    parameters: Floats
-    log_evidence: float
+    parameters: Floats  # shape [S, D]
+    log_evidence: float  # log integral of the density
+    # Kish's effective sample size of those proposed; the number of walkers for the ensemble sampler
     effective: float
-    proposed: int
     method: Literal["importance sampling", "walkers"]
 
 
@@ -103,14 +69,9 @@ def find_modes(
     highest: Floats,
     steps: int = 60,
 ) -> list[Mode]:
-    """Local modes, the highest first, found by L-BFGS-B.
+    """Local modes within bounds of the parameters [D] by L-BFGS-B, the highest first.
 
-    Args:
-        objective: negative log density of parameters [D], and its gradient [D].
-        starts: where to start, each [D].
-        lowest: bounds of the parameters [D].
-        highest: bounds of the parameters [D].
-        steps: to go from each start at the most.
+    `objective` gives the negative log density of parameters [D], and its gradient [D].
     """
     modes: list[Mode] = []
     for start in starts:
@@ -130,12 +91,7 @@ def find_modes(
 
 
 def laplace_evidence(density: LogDensity, mode: Mode) -> float:
-    """Logarithm of the density's integral around one mode, as if it were normal there.
-
-    Args:
-        density: log densities [P] of parameters [P, D].
-        mode: around which.
-    """
+    """Laplace approximation of the log integral of a density around a mode."""
     return _Bump.at(density, mode).log_mass
 
 
@@ -148,22 +104,16 @@ def draw(
     lowest: Floats,
     highest: Floats,
 ) -> Draws:
-    """Make draws around the modes.
+    """Draws around the modes, of which there is at least one, within bounds of the parameters [D].
 
-    Args:
-        density: log densities [P] of parameters [P, D]; beyond the bounds it is taken for 0.
-        modes: as `find_modes` returns them; one at least.
-        count: draws to make.
-        rng: random numbers.
-        lowest: bounds of the parameters [D].
-        highest: bounds of the parameters [D].
+    `density` gives log densities [P] of parameters [P, D].
     """
     bounded = _bounded(density, lowest, highest)
     best = _proposed(bounded, density, modes, count, rng)
     chosen = best.parameters[rng.choice(count, count, p=best.weights)]
     if best.effective >= _LEAST_SHARE * count:
-        return Draws(chosen, best.log_evidence, best.effective, count, "importance sampling")
-    return Draws(_walk(bounded, chosen, rng), best.log_evidence, float(_WALKERS), count, "walkers")
+        return Draws(chosen, best.log_evidence, best.effective, "importance sampling")
+    return Draws(_walk(bounded, chosen, rng), best.log_evidence, float(_WALKERS), "walkers")
 
 
 def _bounded(density: LogDensity, lowest: Floats, highest: Floats) -> LogDensity:
@@ -179,14 +129,14 @@ def _bounded(density: LogDensity, lowest: Floats, highest: Floats) -> LogDensity
 def _proposed(
     bounded: LogDensity, density: LogDensity, modes: Sequence[Mode], count: int, rng: np.random.Generator
 ) -> _Weighted:
-    """Weighted draws of the last proposal that was laid."""
+    """Weighted draws of the last proposal."""
     found = [_Bump.at(density, mode) for mode in modes]
     masses = np.array([bump.log_mass for bump in found])
     shares = 0.9 * special.softmax(masses) + 0.1 / len(found)
     best = _weighted(bounded, found, shares, count, rng)
     for _ in range(_LAYINGS):
-        told = [*found, best.summed_up()]
-        before, best = best, _weighted(bounded, told, np.append(0.4 * shares, 0.6), count, rng)
+        components = [*found, best.summed_up()]
+        before, best = best, _weighted(bounded, components, np.append(0.4 * shares, 0.6), count, rng)
         settled = abs(best.log_evidence - before.log_evidence) < _SETTLED
         if settled and best.effective >= _ENOUGH_SHARE * count:
             break
@@ -195,17 +145,11 @@ def _proposed(
 
 @dataclass(frozen=True)
 class _Bump:
-    """One part of a proposal.
-
-    Attributes:
-        centre: [D].
-        root: lower triangular root of its scale matrix [D, D].
-        log_mass: of the density around it.
-    """
+    """One component of a proposal."""
 
     centre: Floats
-    root: Floats
-    log_mass: float
+    root: Floats  # lower triangular root of its scale matrix [D, D]
+    log_mass: float  # of the density around its centre [D]
 
     @classmethod
     def at(cls, density: LogDensity, mode: Mode) -> _Bump:
@@ -275,7 +219,7 @@ def _weighted(
 
 
 def _walk(density: LogDensity, starts: Floats, rng: np.random.Generator) -> Floats:
-    """Where walkers from some of the starts [S, D] have come; as many places, of their later steps."""
+    """Later steps of walkers that begin at some of the starts [S, D]; as many as there are starts."""
     count, size = starts.shape
     # Two walkers at one place never part, so each starts a little aside.
     spread = 0.1 * np.maximum(starts.std(axis=0), 1e-3)
@@ -299,5 +243,4 @@ def _walk(density: LogDensity, starts: Floats, rng: np.random.Generator) -> Floa
             values[moved] = np.where(accepted, new, values[moved])
         if step >= _WALKER_STEPS // 2:
             places.append(walkers.copy())
-    kept: Floats = rng.permutation(np.concatenate(places))[:count]
-    return kept
+    return rng.permutation(np.concatenate(places))[:count]

@@ -1,4 +1,4 @@
-"""How many more labels until it is known on which side of a threshold an accuracy lies."""
+"""How many more labels until it is decided on which side of a threshold an accuracy is."""
 
 from __future__ import annotations
 
@@ -8,27 +8,20 @@ from scipy import special
 from service.domain.arrays import Floats
 
 _NODES = special.ndtri((np.arange(31) + 0.5) / 31)
-_MARGIN = 1e-4
-"""Accuracies are taken to be so far from 0 and 1 at least, where a normal approximation says nothing."""
+_MARGIN = 1e-4  # accuracies are clipped to be this far from 0 and 1, where the normal approximation fails
 
 
 def labels_to_verdict(
     *, mean: Floats, variance: Floats, below: Floats, threshold: float, confidence: float
 ) -> Floats:
-    """Labels that every group still needs [G], in the median of what is believed; 0 once it is known.
+    """Labels that every group still needs [G], in the median over its posterior; 0 once it is decided.
 
-    A posterior of mean m and variance v is as good as n0 = m (1 - m) / v - 1 labels. Were theta true, then
-    after n more its mean would be expected at (n0 m + n theta) / (n0 + n), with a standard deviation of
-    about s / sqrt(n0 + n), s^2 = theta (1 - theta). It is known when the mean is z_c of these away from the
-    threshold t: with d = |theta - t| and a = (m - t) sign(theta - t), the larger root x of
-    d x^2 - z_c s x + n0 (a - d) = 0 gives n = x^2 - n0. The median is over the normal quantiles of theta.
-
-    Args:
-        mean: of accuracy [G].
-        variance: of accuracy [G].
-        below: probability that the accuracy is below the threshold [G].
-        threshold: t.
-        confidence: c, the probability that is asked for, over 1/2.
+    It is decided when the threshold t has probability c or more on one side; `below` is that below it [G]. A
+    posterior of mean m and variance v [G] is worth n0 = m (1 - m) / v - 1 labels. If theta were true, its
+    mean after n more would be expected at (n0 m + n theta) / (n0 + n), with a standard deviation of about s /
+    sqrt(n0 + n), s^2 = theta (1 - theta). It is decided when the mean is z_c of these away from t: with d =
+    |theta - t| and a = (m - t) sign(theta - t), the larger root x of d x^2 - z_c s x + n0 (a - d) = 0 gives n
+    = x^2 - n0. The median is over the normal quantiles of theta.
     """
     size = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-12) - 1, 0.0)
     theta = np.clip(mean + _NODES[:, None] * np.sqrt(variance), _MARGIN, 1 - _MARGIN)
@@ -39,5 +32,4 @@ def labels_to_verdict(
     root = (needed + np.sqrt(np.maximum(discriminant, 0.0))) / (2 * distance)
     more = np.where(discriminant > 0, np.maximum(root**2 - size, 0.0), 0.0)
     known = (below >= confidence) | (below <= 1 - confidence)
-    wanted: Floats = np.where(known, 0.0, np.maximum(np.median(more, axis=0), 1.0))
-    return wanted
+    return np.where(known, 0.0, np.maximum(np.median(more, axis=0), 1.0))

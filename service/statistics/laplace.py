@@ -1,7 +1,7 @@
-"""Under the learned prior: its regression on the logit scale, and the curvature of its posterior.
+"""The learned prior's regression on the logit scale, and the curvature of its log posterior.
 
-Coefficients are shared by all groups, offsets belong to one group each, so the matrix of second derivatives
-is an arrow: offsets are eliminated one by one, and what is left is three by three.
+All groups share the coefficients, and each has an offset of its own, so the Hessian is an arrow matrix:
+offsets are eliminated one by one, and three by three remain.
 """
 
 from __future__ import annotations
@@ -15,28 +15,19 @@ from scipy import special
 
 from service.domain.arrays import Floats, Indices
 
-_SCORE_MARGIN = 1e-4
-"""Scores are kept this far from 0 and 1, where their logits would not exist."""
-
+_SCORE_MARGIN = 1e-4  # scores are clipped to be this far from 0 and 1, where logits are infinite
 COEFFICIENT_MEANS = np.array([0.0, 1.0, 0.0])
-"""Prior means of offset, slope and context: the scores are right."""
+"""Prior means of offset, slope and context: calibrated scores."""
 
 
 @dataclass(frozen=True)
 class Cells:
-    """What unlabelled traffic tells about the cells of one grouping; arrays are [G, B].
+    """Scores and traffic of the cells of one grouping; arrays are [G, B]."""
 
-    Attributes:
-        shares: traffic of every cell within its group; rows sum to 1, or to 0 without traffic.
-        scores: mean score.
-        group_shares: traffic of every group [G], summing to 1 (or 0: no traffic at all).
-        changed: probability that the accuracy of every group has changed, so that it need not be like the
-            others'; absent where no change was looked for [G].
-    """
-
-    shares: Floats
-    scores: Floats
-    group_shares: Floats
+    shares: Floats  # traffic of every cell within its group; rows sum to 1, or to 0 without traffic
+    scores: Floats  # mean score
+    group_shares: Floats  # traffic of every group [G], summing to 1 (or 0: no traffic at all)
+    # probability that a group's accuracy has changed, and is unlike the others [G]; None if not estimated
     changed: Floats | None = None
 
     @property
@@ -48,15 +39,10 @@ class Cells:
 
 @dataclass(frozen=True)
 class Modes:
-    """Where a posterior is highest.
+    """Posterior modes."""
 
-    Attributes:
-        coefficients: offset, slope and context [R, J, 3].
-        offsets: of the groups [R, J, G].
-    """
-
-    coefficients: Floats
-    offsets: Floats
+    coefficients: Floats  # offset, slope and context [R, J, 3]
+    offsets: Floats  # of the groups [R, J, G]
 
     def part(self, points: Indices) -> Self:
         """Of some of the grid points."""
@@ -65,22 +51,16 @@ class Modes:
 
 @dataclass(frozen=True)
 class Regressors:
-    """What eta is made of, but for the coefficients: eta = pivot + a + b x + k z + u.
-
-    Cells stand in a row [N], group after group: all of them, or those that matter for what is asked.
-    """
+    """The regressors of eta = pivot + a + b x + k z + u, for all cells or some [N], ordered by group."""
 
     pivot: float
-    scores: Floats
-    """x [N]"""
-    context: Floats
-    """z [G]"""
-    groups: Indices
-    """Group of every cell, ascending [N]"""
+    scores: Floats  # x [N]
+    context: Floats  # z [G]
+    groups: Indices  # group of every cell, ascending [N]
 
     @classmethod
     def of(cls, cells: Cells) -> Self:
-        """From what traffic says, about all cells."""
+        """Of all cells."""
         group_scores = cells.group_scores
         pivot = float(special.logit(_inside(np.asarray(cells.group_shares @ group_scores or 0.5))))
         context = special.logit(_inside(group_scores))
@@ -93,33 +73,33 @@ class Regressors:
         )
 
     def part(self, which: Indices) -> Self:
-        """About some of the cells, which are named in their order."""
+        """Of some of the cells, in their order."""
         return replace(self, scores=self.scores[which], groups=self.groups[which])
 
     def eta(self, modes: Modes) -> Floats:
-        """Of every cell [R, J, N]."""
+        """Eta of every cell [R, J, N]."""
         eta: Floats = self.spread(self.pivot + self._of_groups(modes))
         eta += modes.coefficients[..., 1, None] * self.scores
         return eta
 
     def farthest(self, change: Modes) -> Floats:
-        """How far a change moves eta of any cell [R, J]: no farther than at a group's extreme scores."""
+        """Largest change of eta of any cell [R, J], which is at a group's lowest or highest score."""
         of_groups, slope = self._of_groups(change), change.coefficients[..., 1, None]
         ends = (np.abs(of_groups + slope * end).max(axis=-1) for end in self._extremes)
         return np.asarray(np.maximum(*ends), np.float64)
 
     def _of_groups(self, modes: Modes) -> Floats:
-        """What all cells of a group have in common [R, J, G], but for the pivot."""
+        """The part of eta that a group's cells share [R, J, G], without the pivot."""
         common: Floats = modes.coefficients[..., 2, None] * self.context
         common += modes.coefficients[..., 0, None] + modes.offsets
         return common
 
     def spread(self, values: Floats) -> Floats:
-        """What is told of groups [..., G], cell by cell [..., N]."""
+        """Values of groups [..., G], repeated for their cells [..., N]."""
         return np.take(values, self.groups, axis=-1)
 
     def by_group(self, values: Floats) -> Floats:
-        """Sums over every group's cells [..., G] of what is told of cells [..., N]."""
+        """Values of cells [..., N], summed by group [..., G]."""
         first, present = self._first
         sums = np.add.reduceat(values, first, axis=-1) if first.size else values
         if first.size == self.context.size:
@@ -136,7 +116,7 @@ class Regressors:
 
     @cached_property
     def _first(self) -> tuple[Indices, Indices]:
-        """Where a group's cells begin, and the group, of those that have any."""
+        """First cells of the groups that have any, and these groups."""
         first = np.flatnonzero(np.diff(self.groups, prepend=-1))
         return first, self.groups[first]
 
@@ -147,19 +127,12 @@ class Regressors:
 
 @dataclass(frozen=True)
 class Curvature:
-    """Minus the second derivatives of the log posterior, group offsets eliminated.
-
-    Attributes:
-        regressors: what eta is made of.
-        offsets: by a group's offset [R, J, G].
-        crossed: by a group's offset and the coefficients [R, J, 3, G].
-        coefficients: by the coefficients, group offsets maximised out [R, J, 3, 3].
-    """
+    """The negative Hessian of the log posterior, with group offsets eliminated."""
 
     regressors: Regressors
-    offsets: Floats
-    crossed: Floats
-    coefficients: Floats
+    offsets: Floats  # by a group's offset [R, J, G]
+    crossed: Floats  # by a group's offset and the coefficients [R, J, 3, G]
+    coefficients: Floats  # by the coefficients, group offsets maximised out [R, J, 3, 3]
 
     @classmethod
     def at(cls, regressors: Regressors, information: Floats, precisions: tuple[Floats, Floats]) -> Self:
@@ -238,7 +211,7 @@ class Curvature:
 
 
 def expit(values: Floats) -> Floats:
-    """The logistic function: as scipy's, several times as fast for many."""
+    """The logistic function: scipy's, several times as fast for large arrays."""
     found = np.negative(values)
     # 1 / infinity is as near to 0 as can be.
     with np.errstate(over="ignore"):

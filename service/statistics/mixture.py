@@ -1,4 +1,4 @@
-"""Beliefs about many probabilities at once: a mixture, over hyperparameters, of independent Betas."""
+"""Posteriors of many probabilities at once: a mixture, over hyperparameters, of independent Betas."""
 
 from __future__ import annotations
 
@@ -18,19 +18,14 @@ from service.statistics.quantiles import mixture_quantile
 class BetaMixture:
     """theta_g | j ~ Beta(alpha_jg, beta_jg), independent over g given the component j.
 
-    A fixed prior has one component. With a learned prior the components are the hyperparameters
-    that the labels leave plausible; they make groups dependent: what one group teaches, others learn.
-    Any number of independent runs can be held at once, on leading axes.
-
-    Attributes:
-        weights: of the components [..., J], summing to 1.
-        alpha: [..., J, G].
-        beta: [..., J, G].
+    A fixed prior has one component. With the learned prior, components are the hyperparameters that remain
+    plausible given the labels; they make groups dependent, so a label of one group informs the others.
+    Leading axes hold independent runs.
     """
 
-    weights: Floats
-    alpha: Floats
-    beta: Floats
+    weights: Floats  # of the components [..., J], summing to 1
+    alpha: Floats  # shape [..., J, G]
+    beta: Floats  # shape [..., J, G]
 
     @property
     def size(self) -> int:
@@ -38,30 +33,30 @@ class BetaMixture:
         return int(self.alpha.shape[-1])
 
     def mean(self) -> Floats:
-        """Posterior mean of every group [..., G]."""
+        """Posterior means [..., G]."""
         return self._mixed(betas.mean(self.alpha, self.beta))
 
     def variance(self) -> Floats:
-        """Posterior variance of every group [..., G], by the law of total variance."""
+        """Posterior variances [..., G], by the law of total variance."""
         means = betas.mean(self.alpha, self.beta)
         between = (means - self._mixed(means)[..., None, :]) ** 2
         return self._mixed(betas.variance(self.alpha, self.beta) + between)
 
     def interval(self, mass: float) -> tuple[Floats, Floats]:
-        """Equal-tailed interval of every group [..., G], exact."""
+        """Exact equal-tailed intervals with probability `mass` [..., G]."""
         tail = (1 - mass) / 2
         upper = self.quantile(1 - tail)
         # Both are found but for rounding.
         return np.minimum(self.quantile(tail), upper), upper
 
     def quantile(self, probability: float) -> Floats:
-        """The value of every group [..., G] below which it lies with this probability, to a millionth."""
+        """Quantiles of every group [..., G], to 1e-6 of probability."""
         mean = self.mean()
         start = betas.matching(mean.ravel(), self.variance().ravel())
         return mixture_quantile(*self._columns(), start, probability).reshape(mean.shape)
 
     def probability_below(self, threshold: float | Floats) -> Floats:
-        """P(theta_g < threshold) of every group [..., G], exact; one threshold, or one a group [G]."""
+        """P(theta_g < threshold) [..., G], exact; one threshold, or one per group [G]."""
         return self._mixed(np.asarray(special.betainc(self.alpha, self.beta, threshold), np.float64))
 
     def sample(self, rng: np.random.Generator, size: int) -> Floats:
@@ -70,11 +65,11 @@ class BetaMixture:
         return rng.beta(self.alpha[components], self.beta[components])
 
     def part(self, groups: Indices) -> Self:
-        """Beliefs about some of the groups."""
+        """The posterior of some of the groups."""
         return type(self)(self.weights, self.alpha[..., groups], self.beta[..., groups])
 
     def extreme_probabilities(self, rng: np.random.Generator, *, top_m: int, draws: int) -> Floats:
-        """P(group is among the `top_m` lowest) of every group [G], by joint draws.
+        """P(group is among the `top_m` lowest) [G], from joint draws.
 
         Its standard error is at most 1 / (2 sqrt(draws)).
         """
@@ -84,11 +79,10 @@ class BetaMixture:
 
     def _mixed(self, values: Floats) -> Floats:
         """Weighted mean over the components."""
-        mixed: Floats = (self.weights[..., None, :] @ values)[..., 0, :]
-        return mixed
+        return (self.weights[..., None, :] @ values)[..., 0, :]
 
     def _columns(self) -> tuple[Floats, Floats, Floats]:
-        """Weights, alpha and beta, a column for every group of every run [J, ... * G]."""
+        """Weights, alpha and beta with a column for every group of every run [J, ... * G]."""
         weights = np.broadcast_to(self.weights[..., None], self.alpha.shape)
         weights, alpha, beta = (
             np.moveaxis(values, -2, 0).reshape(self.alpha.shape[-2], -1)

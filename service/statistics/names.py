@@ -1,4 +1,4 @@
-"""Names of priors: light, for command lines. `service.statistics.priors` has the code behind them."""
+"""Names of priors, importable without scipy, for command lines."""
 
 from __future__ import annotations
 

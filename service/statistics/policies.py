@@ -1,8 +1,8 @@
 """Policies: which groups are labelled next.
 
-A policy is a class here and a line in `POLICIES`. At every step it names the groups of the next labels in
-every run: one, or for multiple plays as many as the task looks for. Groups without an item to label are never
-named, so the next best group is.
+A policy is a class here and a line in `POLICIES`. At every step it selects the groups of the next labels in
+every run: one, or for multiple plays as many as the task looks for. Groups without an item to label are
+skipped.
 """
 
 from __future__ import annotations
@@ -13,53 +13,34 @@ from typing import Any, Protocol
 import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices
-from service.statistics.tasks import Task
+from service.statistics.questions import Task
 
 NONE = -1
-"""Stands where a run has no group left to name."""
+"""Stands for a group in a run that has none left."""
 
 
 @dataclass(frozen=True)
 class Situation:
-    """What a policy decides on, in R runs.
+    """What a policy decides on, in R runs."""
 
-    Attributes:
-        beliefs: of the kind that the task reads.
-        weights: what is there to label of every group [R, G]: traffic, or the rest of a pool.
-        available: whether a group has anything to label [R, G].
-    """
-
-    beliefs: Any
-    weights: Floats
-    available: Flags
+    beliefs: Any  # of the kind that the task reads
+    weights: Floats  # what can be labelled of every group [R, G]: traffic, or the rest of a pool
+    available: Flags  # whether a group has anything to label [R, G]
 
 
 class Policy(Protocol):
-    """Names the groups of the next labels."""
+    """Selects the groups of the next labels."""
 
     def choose(self, task: Task[Any], situation: Situation, rng: np.random.Generator) -> Indices:
-        """Groups of the next labels [R, m], different ones within a run; `NONE` where none is left."""
+        """Groups of the next labels [R, m], distinct within a run; `NONE` where none is left."""
 
 
 class RandomPolicy:
-    """In proportion to traffic, whatever is believed."""
+    """In proportion to traffic."""
 
     def choose(self, task: Task[Any], situation: Situation, rng: np.random.Generator) -> Indices:  # noqa: ARG002 - one signature for all policies
         """One group of every run."""
         return proportional(np.where(situation.available, situation.weights, 0.0), rng)[:, None]
-
-
-class ThompsonPolicy:
-    """Thompson sampling: draw from the beliefs, ask where the task's reward is highest.
-
-    Source: Ji, Logan, Smyth, Steyvers (AAAI 2021), Algorithm 1. Where several groups are looked for, one of
-    the highest is asked, each as likely: the very highest alone would leave the others unknown.
-    """
-
-    def choose(self, task: Task[Any], situation: Situation, rng: np.random.Generator) -> Indices:
-        """One group of every run."""
-        best = highest(task.sampled(situation.beliefs, rng), situation.available, task.question.top_m, rng)
-        return one_of(best, rng)
 
 
 class MultiplePlayPolicy:
@@ -73,19 +54,27 @@ class MultiplePlayPolicy:
         return highest(task.sampled(situation.beliefs, rng), situation.available, task.question.top_m, rng)
 
 
-@dataclass(frozen=True)
-class TopTwoPolicy:
-    """Top-two Thompson sampling: now and then ask the strongest rival of the groups that seem highest.
+class ThompsonPolicy(MultiplePlayPolicy):
+    """Thompson sampling: draw from the posterior, ask where the task's reward is highest.
 
-    Source: Russo (COLT 2016); the supplement of Ji et al., Algorithm 2.
-
-    Attributes:
-        resample: probability that a rival is asked.
-        attempts: draws in search of a rival; then the one that came second in the first draw is taken.
+    Source: Ji, Logan, Smyth, Steyvers (AAAI 2021), Algorithm 1. If several groups are looked for, one of the
+    highest is asked at random: the very highest alone would leave the others unknown.
     """
 
-    resample: float = 0.5
-    attempts: int = 20
+    def choose(self, task: Task[Any], situation: Situation, rng: np.random.Generator) -> Indices:
+        """One group of every run."""
+        return one_of(super().choose(task, situation, rng), rng)
+
+
+@dataclass(frozen=True)
+class TopTwoPolicy:
+    """Top-two Thompson sampling: sometimes ask the strongest rival of the groups that seem highest.
+
+    Source: Russo (COLT 2016); the supplement of Ji et al., Algorithm 2.
+    """
+
+    resample: float = 0.5  # probability that a rival is asked
+    attempts: int = 20  # draws in search of a rival; after that the second of the first draw is taken
 
     def choose(self, task: Task[Any], situation: Situation, rng: np.random.Generator) -> Indices:
         """One group of every run."""
@@ -110,11 +99,7 @@ class TopTwoPolicy:
 
 @dataclass(frozen=True)
 class EpsilonGreedyPolicy:
-    """Ask where the expected reward is highest, and now and then any group.
-
-    Attributes:
-        epsilon: probability of any group, each as likely.
-    """
+    """Ask where the expected reward is highest, and a group at random with probability `epsilon`."""
 
     epsilon: float = 0.1
 
@@ -128,12 +113,9 @@ class EpsilonGreedyPolicy:
 
 @dataclass(frozen=True)
 class BayesUcbPolicy:
-    """Ask where an upper quantile of the reward is highest.
+    """Ask where an upper quantile of the reward, at `probability`, is highest.
 
     Source: Kaufmann, Cappe, Garivier (AISTATS 2012), with the fixed quantile of Ji et al.'s supplement.
-
-    Attributes:
-        probability: of the quantile.
     """
 
     probability: float = 0.975
@@ -156,7 +138,7 @@ POLICIES: dict[str, type[Policy]] = {
 
 
 def highest(reward: Floats, available: Flags, count: int, rng: np.random.Generator) -> Indices:
-    """The `count` available groups of highest reward in every run [R, count], highest first; ties by chance.
+    """The `count` available groups of highest reward in every run [R, count], highest first; ties at random.
 
     `NONE` where fewer are available; fewer columns where there are fewer groups.
     """
@@ -175,7 +157,7 @@ def highest(reward: Floats, available: Flags, count: int, rng: np.random.Generat
 
 
 def one_of(groups: Indices, rng: np.random.Generator) -> Indices:
-    """One of the groups of every run [R, 1], each as likely; those named come first."""
+    """One of the groups of every run at random [R, 1]; any `NONE` are at the end."""
     if groups.shape[1] == 1:
         return groups
     named = np.count_nonzero(groups != NONE, axis=1)
@@ -185,7 +167,7 @@ def one_of(groups: Indices, rng: np.random.Generator) -> Indices:
 
 
 def proportional(weights: Floats, rng: np.random.Generator) -> Indices:
-    """A group of every run [R] in proportion to its weight [R, G]; `NONE` where all weigh nothing."""
+    """A group of every run [R] in proportion to its weight [R, G]; `NONE` where all weights are 0."""
     cumulative = np.cumsum(weights, axis=1)
     total = cumulative[:, -1]
     drawn = (cumulative <= (rng.random(len(weights)) * total)[:, None]).sum(axis=1)

@@ -1,6 +1,6 @@
-"""Fixed priors: what is believed of a group before its labels, from the model's scores or from nothing.
+"""Fixed priors of a group's accuracy, from the model's scores or uninformative.
 
-Sources: Ji, Logan, Smyth, Steyvers (AAAI 2021), "Priors"; the floor is that of Jeffreys' prior.
+Sources: Ji, Logan, Smyth, Steyvers (AAAI 2021), "Priors"; the floor is Jeffreys' prior.
 """
 
 from __future__ import annotations
@@ -11,11 +11,8 @@ import numpy as np
 
 from service.domain.arrays import Floats
 
-_SCORE_MARGIN = 1e-3
-"""Mean scores are kept this far from 0 and 1, where Beta(N0 s, N0 (1 - s)) would not exist."""
-
-_PROBABILITY_MARGIN = 1e-6
-"""Mean probabilities are kept this far from 0, where a Dirichlet would not exist."""
+_SCORE_MARGIN = 1e-3  # mean scores are clipped to be this far from 0 and 1, where a Beta is improper
+_PROBABILITY_MARGIN = 1e-6  # mean probabilities are at least this, as a Dirichlet needs positive parameters
 
 
 @dataclass(frozen=True)
@@ -23,26 +20,20 @@ class FixedPrior:
     """Beta(strength * s + floor, strength * (1 - s) + floor), with s = 1/2 if not informed.
 
     Of K true classes: Dirichlet(dirichlet_strength * s_k + 2 floor / K), with s_k = 1/K if not informed.
-
-    Attributes:
-        strength: pseudo-labels N0 of a Beta.
-        dirichlet_strength: pseudo-labels N0 of a Dirichlet.
-        informed: whether s is what the model's scores say.
-        floor: keeps intervals wide where scores are near 1: 1/2 is Jeffreys'.
     """
 
-    strength: float = 2.0
-    dirichlet_strength: float = 1.0
-    informed: bool = True
-    floor: float = 0.0
+    strength: float = 2.0  # pseudo-labels N0 of a Beta
+    dirichlet_strength: float = 1.0  # pseudo-labels N0 of a Dirichlet
+    informed: bool = True  # whether s is the model's mean score
+    floor: float = 0.0  # keeps intervals wide where scores are near 1: 1/2 is Jeffreys'
 
     def parameters(self, scores: Floats) -> tuple[Floats, Floats]:
-        """Alpha and beta of every mean score [...]."""
+        """Alpha and beta for every mean score [...]."""
         centre = inside(scores) if self.informed else np.full(scores.shape, 0.5)
         return self.strength * centre + self.floor, self.strength * (1 - centre) + self.floor
 
     def dirichlet(self, probabilities: Floats) -> Floats:
-        """Parameters of every class, from the model's mean probabilities [..., K]."""
+        """Dirichlet parameters from the model's mean probabilities [..., K]."""
         classes = probabilities.shape[-1]
         centre: Floats = np.full(probabilities.shape, 1 / classes)
         if self.informed:
@@ -58,9 +49,9 @@ FIXED_PRIORS: dict[str, FixedPrior] = {
     # The tables of the paper were made with it, though its text says Beta(1, 1).
     "vague": FixedPrior(informed=False, strength=1e-6, dirichlet_strength=1e-6),
 }
-"""Fixed priors by their names in the configuration; `learned` is `assessment.curves.LearnedCurve`."""
+"""Fixed priors by their names in the configuration; `learned` is `curves.LearnedCurve`."""
 
 
 def inside(scores: Floats) -> Floats:
-    """Scores kept within (0, 1)."""
+    """Scores clipped to be within (0, 1)."""
     return np.clip(scores, _SCORE_MARGIN, 1 - _SCORE_MARGIN)

@@ -9,42 +9,24 @@ from scipy import special
 
 from service.domain.arrays import Floats
 
-_MASS = 1e-6
-"""Probability by which a quantile may miss its mass."""
-
-_LOGIT_RANGE = 37.0
-"""Quantiles are sought within expit(+-37): as near to 0, and nearer to 1, than doubles can tell."""
-
-_BISECTED = 4
-"""Every so many steps the bracket is halved, however Newton's method goes."""
-
-_LOGIT_STEP = 1e-9
-"""Where the mass jumps, as it does for tiny parameters, a quantile is known to so much on the logit scale."""
-
-_APART = 0.25
-"""Components are apart where so much of the variance is between them."""
-
-_HALVINGS = 12
-"""Of the bracket of a start, which need not be exact."""
+_MASS = 1e-6  # tolerance of the probability below a quantile
+_LOGIT_RANGE = 37.0  # quantiles are within expit(+-37): as close to 0, and closer to 1, than doubles can tell
+_BISECTED = 4  # every so many steps the bracket is halved, whatever Newton's method does
+_LOGIT_STEP = 1e-9  # tolerance on the logit scale where the mass jumps, as it does for tiny parameters
+_APART = 0.25  # components are separate if at least this share of the variance is between them
+_HALVINGS = 12  # bisection steps for a starting point, which need not be exact
 
 
 def mixture_quantile(
     weights: Floats, alpha: Floats, beta: Floats, matched: tuple[Floats, Floats], probability: float
 ) -> Floats:
-    """The value of every mixture [n] below which it lies with this probability.
+    """Quantile of every mixture [n], whose components are Beta(alpha, beta) with these weights, all [J, n].
 
     Newton's method on probit(P(theta < expit(t))), which is nearly linear in t, within a bracket. It starts
-    at the quantile of the Beta with the mixture's moments where components agree. That Beta alone would not
-    do: at few labels, where they disagree, its 95 % interval holds as little as 75 % of the mixture. Where
-    they are apart, hardly any mass lies between them, and from there Newton's steps lead anywhere: so it
-    starts where a mixture of normal distributions has its quantile.
-
-    Args:
-        weights: of the components [J, n].
-        alpha: of every component of every mixture [J, n].
-        beta: likewise.
-        matched: parameters of the Beta with the moments of each mixture [n].
-        probability: above 0, below 1.
+    at the quantile of the Beta with the mixture's moments (`matched` [n]) where components agree. That Beta
+    alone is not enough: with few labels, where components disagree, its 95% interval holds as little as 75%
+    of the mixture. Where components are separate there is hardly any mass between them, and Newton's steps
+    from there lead anywhere: it starts at the quantile of a mixture of normals instead.
     """
     t, reach = _start(weights, alpha, beta, matched, probability)
     low, high = np.full(t.size, -_LOGIT_RANGE), np.full(t.size, _LOGIT_RANGE)
@@ -82,7 +64,7 @@ def mixture_quantile(
 def _start(
     weights: Floats, alpha: Floats, beta: Floats, matched: tuple[Floats, Floats], probability: float
 ) -> tuple[Floats, Floats]:
-    """Where to begin on the logit scale, and how far a first step may lead [n]."""
+    """Where to begin on the logit scale, and how far a first step may go [n]."""
     total = matched[0] + matched[1]
     mean = matched[0] / total
     variance = mean * (1 - mean) / (total + 1)
@@ -97,10 +79,10 @@ def _start(
 
 
 def _quantile_of_normals(weights: Floats, alpha: Floats, beta: Floats, probability: float) -> Floats:
-    """The quantile [n], every component being normal on the logit scale.
+    """Quantiles [n] if every component were normal on the logit scale.
 
-    With nearly its mean and variance there, psi(a) - psi(b) and psi'(a) + psi'(b), by the first terms of
-    their series.
+    With approximately its mean and variance there, psi(a) - psi(b) and psi'(a) + psi'(b), by the first terms
+    of their series.
     """
     centres = np.log(alpha / beta) - 0.5 / alpha + 0.5 / beta
     deviations = np.sqrt(1 / alpha + 1 / beta + 0.5 / alpha**2 + 0.5 / beta**2)

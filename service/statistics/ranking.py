@@ -1,8 +1,8 @@
-"""Which groups are lowest or highest, and who comes where, from joint draws.
+"""Probabilities of being among the lowest groups, and ranks, from joint draws.
 
 Draws are [S, ..., G]: S joint draws of G groups, of any number of independent runs. Ranks count from 0, the
-lowest; from the highest they are those of the draws' negatives. Groups that draw the same number, as tiny
-parameters do that draw 0 or 1, come in their own order.
+lowest; for ranks from the highest, negate the draws. Ties, as among draws of exactly 0 or 1, are broken by
+the order of the groups.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Ranks = npt.NDArray[np.unsignedinteger[Any]]
 
 
 def ranks(draws: Floats) -> Ranks:
-    """Rank of every group in every draw [S, ..., G], in as few bytes as ranks of G groups need."""
+    """Rank of every group in every draw [S, ..., G], in the smallest unsigned type that holds G ranks."""
     groups = draws.shape[-1]
     order = np.argsort(draws, axis=-1).reshape(-1, groups)
     of_kind = np.min_scalar_type(max(groups - 1, 0))
@@ -30,13 +30,9 @@ def ranks(draws: Floats) -> Ranks:
 
 
 def mean_rank(ranks: Ranks, mass: float) -> tuple[Floats, Floats, Floats]:
-    """Mean rank of every group, and the lower and upper end of an interval of ranks [..., G].
+    """Mean rank of every group, and the lower and upper end of its interval [..., G], from ranks [S, ..., G].
 
-    The interval leaves a tail of (1 - mass) / 2 of the draws at most on either side; its ends are ranks.
-
-    Args:
-        ranks: of the groups in every draw [S, ..., G].
-        mass: probability inside the interval.
+    The ends are ranks, and at most (1 - mass) / 2 of the draws are beyond either.
     """
     size, tail = len(ranks), (1 - mass) / 2
     # Whole numbers of few bytes are sorted in a fraction of the time that quantiles of floats take.
@@ -46,13 +42,9 @@ def mean_rank(ranks: Ranks, mass: float) -> tuple[Floats, Floats, Floats]:
 
 
 def extreme_probabilities(ranks: Ranks, top_m: int) -> Floats:
-    """P(group is among the `top_m` lowest) [..., G].
+    """P(group is among the `top_m` lowest) [..., G], from ranks [S, ..., G].
 
-    A standard error is at most 1 / (2 sqrt(S)).
-
-    Args:
-        ranks: of the groups in every draw [S, ..., G].
-        top_m: how many are extreme.
+    Its standard error is at most 1 / (2 sqrt(S)).
 
     Raises:
         ValueError: `top_m` is less than 1.

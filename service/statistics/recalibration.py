@@ -1,8 +1,8 @@
-"""Maps from scores to probabilities, with what is not known about them.
+"""Maps from scores to probabilities, with their uncertainty.
 
-Each draw of the posterior is a map of its own. For a map of a given form the nearest one of that form is
-taken to every draw: Platt's logistic curve (Advances in Large Margin Classifiers, 1999), beta calibration
-(Kull, Silva Filho and Flach, AISTATS 2017), or an isotonic map (Zadrozny and Elkan, KDD 2002).
+Each draw of the posterior is a map. A map of a given form is the nearest one of that form to every draw:
+Platt's logistic curve (Advances in Large Margin Classifiers, 1999), beta calibration (Kull, Silva Filho and
+Flach, AISTATS 2017), or an isotonic map (Zadrozny and Elkan, KDD 2002).
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ Form = Literal["platt", "beta", "isotonic"]
 FORMS: tuple[Form, ...] = get_args(Form)
 
 _NEAR_END = 1e-6
-_DRAWS = 200
-"""Of the posterior, to make maps of."""
-
+_DRAWS = 200  # of the posterior that maps are made of
 _TERMS: Mapping[Form, tuple[str, ...]] = {
     "platt": ("offset", "slope"),
     "beta": ("offset", "slope of log s", "slope of -log(1 - s)"),
@@ -35,35 +33,19 @@ _TERMS: Mapping[Form, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class RecalibrationMap:
-    """P(positive | score) at the mean score of every bin.
-
-    Attributes:
-        form: of the map.
-        scores: ascending [B].
-        probability: mean and interval [B]; rising with the score, but for a slope that may be negative.
-        coefficients: of the curve's log odds, by name, each of one number; none of an isotonic map.
-    """
+    """P(positive | score) at the mean score of every bin."""
 
     form: Form
-    scores: Floats
-    probability: Estimate
-    coefficients: Mapping[str, Estimate]
-
-    def apply(self, scores: Floats) -> Floats:
-        """Probabilities of any scores [N], along straight lines between those of the map."""
-        return np.interp(scores, self.scores, self.probability.mean)
+    scores: Floats  # ascending [B]
+    probability: Estimate  # mean and interval [B]; increasing, except with a negative slope
+    coefficients: Mapping[str, Estimate]  # of the curve's log odds, by name; none of an isotonic map
 
 
 def recalibrate(posterior: ScorePosterior, form: Form, *, mass: float = 0.95) -> RecalibrationMap:
-    """Make a map of a form.
-
-    Args:
-        posterior: what is believed about every bin.
-        form: of the map; beta calibration is for probabilities alone.
-        mass: of the intervals.
+    """Recalibration map of a form, with intervals of probability `mass`.
 
     Raises:
-        ValueError: beta calibration of scores that are no probabilities.
+        ValueError: beta calibration of scores that are not probabilities.
     """
     bins = posterior.bins
     unit = (bins.low, bins.high) == (0.0, 1.0)
@@ -86,7 +68,7 @@ def recalibrate(posterior: ScorePosterior, form: Form, *, mass: float = 0.95) ->
 
 
 def _design(scores: Floats, form: Form, *, unit: bool) -> tuple[Floats, Floats]:
-    """What the coefficients multiply [B, D], and which are those of a map that changes nothing [D]."""
+    """Regressors of the coefficients [B, D], and the coefficients of the identity map [D]."""
     ones = np.ones_like(scores)
     if not unit:
         return np.column_stack((ones, scores)), np.array([0.0, 1.0])

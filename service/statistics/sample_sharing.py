@@ -1,33 +1,26 @@
-"""Sample sharing: an ensemble and its members evaluated with the same labels, as far as that is no bias.
+"""Sample sharing: an ensemble and its members evaluated with the same labels, without bias.
 
-Every member of an ensemble is judged by a sample of its own: of the items that it calls positive. Sampled
-one by one, M children and their parent (the ensemble's own decision) take M + 1 times as many labels as one
-of them. Most of what one calls positive the others do too, so most labels can serve several.
+Every member is judged by a sample of the items that it calls positive. Most of what one calls positive the
+others do too, so most labels can serve several.
 
-Source: "How to reduce annotation when evaluating AI systems", on the sampling of ensembles presented at the
-European Conference on Machine Learning: a sample S_P of the parent's positives A_P first, then child by child
-with the positives A_C
+Source: "How to reduce annotation when evaluating AI systems", presented at the European Conference on Machine
+Learning. A sample S_P of the positives A_P of the parent (the ensemble's own decision) comes first, then
+child by child with the positives A_C
 
-- S+, what S_P and A_C share;
+- S+, the intersection of S_P and A_C;
 - S-, drawn from A_C without A_P, with |S-| / |S+| = |A_C without A_P| / |A_C and A_P|;
 - S_remain, drawn from the rest of A_C until there are n;
 - all of it mixed: `reshuffle` permutes it, `resample` draws from it with replacement.
 
-It leaves open what children share with one another. A sample made for one child is no random sample of the
-next one's positives, and taking its items with preference would be biased. Here one random order of all
-items decides every draw: a draw "at random from a set" takes the first of the set in this order. Restricted
-to A_P and to its complement the order is uniform, and both restrictions are independent of one another; a
-child's sample is a function of these two and of random numbers apart, which are the same for all children.
-So each child's sample by itself is distributed as if no other child existed, while children take the same
-items wherever they draw from the same places. What sharing changes is only how the estimates of different
-members vary together.
+The source leaves open what children share with one another. Here one random order of all items decides every
+draw: a draw "at random from a set" takes the first of the set in this order. Its restrictions to A_P and to
+the complement are uniform and independent; a child's sample is a function of these and of separate random
+numbers, which are the same for all children. So each child's sample is distributed as if no other child
+existed, but children take the same items wherever they draw from the same places.
 
-The third mixing, `patterns`, uses the order further. An item's vote pattern is the set of members that call
-it positive; a member takes from every pattern the first n times the pattern's share of its positives,
-rounded at random. The parent then has no special place. But for rounding this takes the fewest labels that
-any scheme can take that uses n different items of each member, all of its positives as likely: an item is
-labelled no more rarely than a member uses it, and so with a probability of n / (the positives of the member
-that has the fewest among those that call it positive), at least.
+The third mixing, `patterns`, takes from every vote pattern (the set of members that call an item positive)
+the first n times the pattern's share of a member's positives, rounded at random: the fewest labels of any
+such scheme, except for rounding (docs/ensembles.md).
 """
 
 from __future__ import annotations
@@ -37,29 +30,21 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from service.domain.arrays import Flags, Floats, Indices, Ints
+from service.domain.arrays import Flags, Indices, Ints
 
 Mixing = Literal["reshuffle", "resample", "patterns"]
 
-MOST_MEMBERS = 63
-"""As many bits as a mask has beside its sign."""
+MOST_MEMBERS = 63  # bits of a mask beside its sign
 
 
 @dataclass(frozen=True)
 class SharingPlan:
-    """Which items every member's estimate uses, and which of them are to be labelled.
+    """Which items every member's estimate uses, and which of them are to be labelled."""
 
-    Attributes:
-        items: of every member, the parent first: positions of items, in mixed order; some repeatedly where
-            they were resampled. Empty for a member that calls nothing positive.
-        to_label: positions of the items that are used and have no label yet, ascending.
-        separate: labels that it would take to sample every member by itself, none of which were there:
-            the sum over members of n, or of all positives where they are fewer.
-    """
-
+    # positions by member, parent first, in mixed order, resampled ones repeated; empty without positives
     items: tuple[Indices, ...]
-    to_label: Indices
-    separate: int
+    to_label: Indices  # positions of the items that are used, ascending
+    separate: int  # labels for separate samples: the sum over members of n, or of all positives where fewer
 
     @property
     def cost(self) -> int:
@@ -71,23 +56,9 @@ class SharingPlan:
         """1 - cost / separate; 0 where nothing is called positive."""
         return 1 - self.cost / self.separate if self.separate else 0.0
 
-    def estimates(self, outcomes: Floats) -> Floats:
-        """Mean outcome over the items of every member [1 + M]; NaN for one that calls nothing positive.
-
-        With the outcome 1 where an item is truly positive this is precision; any quantity of 0 or 1 (or any
-        number) per item does.
-
-        Args:
-            outcomes: of every item [N]; only those of items that are used are read.
-        """
-        return np.array([outcomes[used].mean() if used.size else np.nan for used in self.items])
-
 
 def pattern_masks(votes: Flags) -> Ints:
-    """Vote pattern of every item [N]: bit m is set where member m calls it positive.
-
-    Args:
-        votes: whether a member calls an item positive [N, members].
+    """Vote pattern of every item [N]: bit m is set where member m calls it positive, by votes [N, members].
 
     Raises:
         ValueError: votes are not a table of booleans, or have more than `MOST_MEMBERS` columns or none.
@@ -105,73 +76,36 @@ def plan_sharing(
     rng: np.random.Generator,
     *,
     mixing: Mixing = "reshuffle",
-    labelled: Flags | None = None,
 ) -> SharingPlan:
-    """Choose the items by which an ensemble and its members are judged.
+    """Choose the items by which an ensemble and its members are judged, n for every member.
 
-    The mean outcome over a member's items is an unbiased estimate of the mean over all its positives,
-    whatever the mixing: exactly, as each of its positives is as likely used as any other. A member with n
-    positives or fewer uses all of them, and its estimate is exact.
-
-    - `reshuffle`: the source's scheme; n items without repeats.
-    - `resample`: the source's scheme; what the child has is drawn n times with replacement, and only what was
-      drawn is labelled. Fewer labels, more error. The parent's own sample is not drawn again.
-    - `patterns`: the same shares of every vote pattern as among the member's positives; n items without
-      repeats. The fewest labels for n different items, and mostly the least error.
-
-    Labels that are there already come first within their vote pattern. This is unbiased if within each
-    pattern they are a random sample, as the labels of earlier plans are, and if how many there are has
-    nothing to do with their outcomes.
-
-    Args:
-        votes: whether a member calls an item positive [N, 1 + M], the parent first. More generally: whether
-            the item is in the set over which the member's metric is taken.
-        n: items that every member's estimate is to have.
-        rng: draws everything.
-        mixing: how a child's sample is made.
-        labelled: whether an item has a label, or a request in flight [N]; none, if absent.
+    The mean outcome over a member's items is an unbiased estimate of the mean over all its positives, with
+    any mixing: each of them is equally likely to be used. A member with n positives or fewer uses all of
+    them. `votes` say whether a member calls an item positive [N, 1 + M], the parent first. More generally:
+    whether the item is in the set over which the member's metric is taken.
 
     Raises:
-        ValueError: votes are not a table of booleans or have too many columns; n is below 1; the mixing
-            is none of the three; labelled is not a boolean for every row of votes.
+        ValueError: votes are not a table of booleans or have too many columns; n is below 1; the mixing is
+            none of the three.
     """
     if n < 1:
         raise ValueError("a sample has one item at least")
     if mixing not in get_args(Mixing):
         raise ValueError(f"mixing must be one of {', '.join(get_args(Mixing))}")
     patterns = pattern_masks(votes)
-    known = np.zeros(len(votes), np.bool_) if labelled is None else labelled
-    if known.shape != patterns.shape or known.dtype != np.bool_:
-        raise ValueError("labelled must be a boolean for every row of votes")
-    order = _random_order(patterns, known, rng)
+    order = rng.permutation(len(patterns))
     called = votes[order]
     if mixing == "patterns":
         samples = _by_patterns(called, patterns[order], n, rng)
     else:
         samples = _by_parent(called, n, rng, resample=mixing == "resample")
     items = tuple(order[places] for places in samples)
-    used = np.zeros(len(votes), np.bool_)
-    used[np.concatenate(items)] = True
     separate = int(np.minimum(called.sum(axis=0), n).sum())
-    return SharingPlan(items, np.flatnonzero(used & ~known), separate)
-
-
-def _random_order(patterns: Ints, known: Flags, rng: np.random.Generator) -> Indices:
-    """All items in one random order [N], labelled ones ahead of the others of their pattern.
-
-    Which pattern stands where stays as it was drawn: so the order of all items is uniform, if those labelled
-    are a random sample of their pattern.
-    """
-    order = rng.permutation(len(patterns))
-    if known.any():
-        shuffled = patterns[order]
-        places = np.argsort(shuffled, kind="stable")
-        order[places] = order[np.lexsort((~known[order], shuffled))]
-    return order
+    return SharingPlan(items, np.unique(np.concatenate(items)), separate)
 
 
 def _by_parent(called: Flags, n: int, rng: np.random.Generator, *, resample: bool) -> list[Indices]:
-    """Places in the random order of every member's sample: the parent's, then each child's from it."""
+    """Positions in the random order of every member's sample: the parent's, then each child's from it."""
     parent = called[:, 0]
     sample = np.flatnonzero(parent)[:n]
     shared = np.zeros(len(called), np.bool_)
@@ -192,22 +126,16 @@ def _by_parent(called: Flags, n: int, rng: np.random.Generator, *, resample: boo
 
 
 def _from_both(shared: int, both: int, alone: int, n: int, rng: np.random.Generator) -> int:
-    """How many of a child's n items are positives of the parent too; the rest are the child's alone.
+    """How many of a child's n items, below both + alone, are positives of the parent too.
 
-    If S+ is more than a proportional sample of n would have of these, some of it is left out: so many are
-    taken in proportion, rounded at random. Else S- follows, and S_remain from what is left of both parts.
+    `shared` is |S+|; child and parent call `both` items positive, the child alone `alone`. If S+ is more than
+    a proportional sample of n would have of these, some of it is left out: the number is proportional,
+    rounded at random. Else S- follows, and S_remain from the rest of both parts.
 
     |S-| = |S+| alone / both is rounded to s or s + 1. Rounded so that it is right on average, S_remain would
-    not be: how many it has depends on s. With d the fraction that is rounded off and L = both + alone - |S+|
-    - s, every positive of the child is as likely used as any other if s + 1 has the probability
-    d (L - 1) / (d (L - 1) + (1 - d) L): it solves the equality of both parts' chances to be left out.
-
-    Args:
-        shared: |S+|.
-        both: items that child and parent call positive.
-        alone: items that the child alone calls positive.
-        n: below both + alone.
-        rng: rounds and draws.
+    not be: its size depends on s. With d the fraction that is rounded off and L = both + alone - |S+| - s,
+    every positive of the child is equally likely to be used if s + 1 has the probability d (L - 1) / (d (L -
+    1) + (1 - d) L): it equates both parts' chances to be left out.
     """
     whole, rest = divmod(n * both, both + alone)
     fair = whole + int(rng.random() * (both + alone) < rest)
@@ -222,13 +150,13 @@ def _from_both(shared: int, both: int, alone: int, n: int, rng: np.random.Genera
 
 
 def _by_patterns(called: Flags, patterns: Ints, n: int, rng: np.random.Generator) -> list[Indices]:
-    """Places in the random order of every member's sample: its share of every pattern.
+    """Positions in the random order of every member's sample: its share of every pattern.
 
-    Rounded by systematic sampling, with one start for all members: each pattern gives as many as is fair on
-    average, up or down to the next integer, and members with the same positives take the same items.
+    Rounded by systematic sampling, with one start for all members: each pattern gives its expected number,
+    rounded up or down, and members with the same positives take the same items.
 
-    Patterns of which no member needs a whole item are one stratum, of which a member takes the first that are
-    its own. Each rounded by itself, they would be rounded up for different members at different places.
+    Patterns of which no member needs a whole item are one stratum, of which a member takes the first of its
+    own. Rounded one by one, they would be rounded up for different members in different places.
     """
     _, first, numbered, sizes = np.unique(
         patterns, return_index=True, return_inverse=True, return_counts=True

@@ -1,15 +1,12 @@
-"""How far the belief about a group rests on its own labels, and how far on what all others tell.
+"""How much of a group's posterior comes from its own labels, and how much from the prior.
 
-A group of few labels is drawn from the rate of its own labels towards what its scores and the other groups
-say of it: it is shrunken (Efron and Morris, JASA 1975; Gelman et al., Bayesian Data Analysis, 3rd edition,
-chapter 5). In a Beta-binomial model of strength N0, the mean of n labels that are right at a rate r is
-
-    lambda r + (1 - lambda) m,    lambda = n / (n + N0),
-
-so lambda is the share that its own labels have. Other beliefs are no Beta, but are worth as many labels as
-the Beta with their mean and variance (Morita, Thall and Mueller, Biometrics 2008, on effective sample sizes);
-n over that number is the share then. It is also how far the mean moves where the own rate moves, about:
-`tests/simulation/test_pooling.py` moves it.
+The posterior of a group with few labels is shrunk from the rate of its own labels towards what its scores and
+the other groups predict (Efron and Morris, JASA 1975; Gelman et al., Bayesian Data Analysis, 3rd edition,
+chapter 5). In a Beta-binomial model of strength N0, the mean given n labels with success rate r is lambda r +
+(1 - lambda) m with lambda = n / (n + N0), the weight of its own labels. Other posteriors are worth as many
+labels as the Beta with their mean and variance (effective sample size: Morita, Thall and Mueller, Biometrics
+2008); the weight is then n over that number, and approximately how far the mean moves with the group's own
+rate (`tests/simulation/test_pooling.py`).
 """
 
 from __future__ import annotations
@@ -18,28 +15,15 @@ import numpy as np
 
 from service.domain.arrays import Floats
 from service.statistics import beta as betas
+from service.statistics.ratios import ratio
 
 
 def own_share(*, labels: Floats, mean: Floats, variance: Floats) -> Floats:
-    """Share of a belief that comes from a group's own labels, in [0, 1].
-
-    Args:
-        labels: effective number of the group's own [G].
-        mean: of what is believed of its accuracy [G].
-        variance: of the same [G].
-    """
+    """Weight of a group's own labels in its posterior [G], from their effective number and its moments."""
     alpha, beta = betas.matching(mean, variance)
-    share: Floats = labels / np.maximum(labels, alpha + beta)
-    return share
+    return labels / np.maximum(labels, alpha + beta)
 
 
 def own_rate(*, labels: Floats, correct: Floats) -> Floats:
-    """How many of a group's own labels say that it is right, by themselves [G]; NaN without any.
-
-    Args:
-        labels: effective number of the group's own [G].
-        correct: of these, those that say so [G].
-    """
-    rate: Floats = np.full(labels.shape, np.nan)
-    np.divide(correct, labels, out=rate, where=labels > 0)
-    return rate
+    """Success rate of a group's own labels alone [G], from effective numbers; NaN without any."""
+    return ratio(correct, labels)

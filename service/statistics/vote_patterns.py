@@ -1,31 +1,21 @@
 """Sample sharing where items are known by counts alone: how many labels every vote pattern needs.
 
-An item's vote pattern says which members call it positive. A member's positives are a union of patterns, and
-within a pattern all items are alike to all members. Three facts follow.
+An item's vote pattern is the set of members that call it positive. A member's positives are a union of
+patterns, and within a pattern all items are alike to all members. A random sample of n of the positives of
+member m has n s_p / s_m labels of a pattern p, with s_p the pattern's share of traffic and s_m that of the
+member's positives. If every pattern has at least
 
-- **What is needed.** A random sample of n of the positives of member m holds n s_p / s_m labels of a pattern
-  p, with s_p the pattern's share of traffic and s_m that of the member's positives. If every pattern p has
-  n_p at least of these for each member that calls it positive,
+    n_p = n s_p / (the least s_m of the members m that call p positive)
 
-      n_p >= n s_p / (the least s_m of the members m that call p positive),
+labels, then each member's post-stratified estimate varies no more than the mean of n random labels, whatever
+the precisions theta_p: with w_p = s_p / s_m, sum of w_p^2 theta_p (1 - theta_p) / n_p <= sum of w_p theta_p
+(1 - theta_p) / n <= theta (1 - theta) / n (Cochran, Sampling Techniques, 1977, chapter 5, of proportional
+allocation). For one child this takes as many labels as the source's scheme (`sample_sharing`); for several,
+fewer. docs/ensembles.md explains why not even fewer.
 
-  then each member's post-stratified estimate varies no more than the mean of n random labels, whatever the
-  precisions theta_p: with w_p = s_p / s_m, sum of w_p^2 theta_p (1 - theta_p) / n_p <= sum of w_p theta_p (1
-  - theta_p) / n <= theta (1 - theta) / n (Cochran, Sampling Techniques, 1977, chapter 5, of proportional
-  allocation).
-- **In which groups to draw.** How densely a pattern is labelled depends only on the smallest member that
-  calls it positive. So members may be taken from the smallest to the largest, each labelling what no smaller
-  one covers. For one child this takes as many labels as the source's scheme (`sample_sharing`); for several,
-  fewer.
-- **What is not done.** Fewer labels do for the same variance if all theta_p (1 - theta_p) are equal: more of
-  the patterns that many members share, fewer of the others. But shared patterns are where members are right
-  and the others are where they err, and there that plan is worse than n random labels, by a third in
-  plausible cases.
-
-Exact: the needs, and that estimates (`member_beliefs.post_stratified`) are unbiased. Approximate: the bound
-on their variance where patterns need less than one label each and are pooled (`Allocation`), and posteriors
-(`member_beliefs.member_beliefs`). Traffic is a stream: no correction is made for a finite number of items, so
-that intervals are on the wide side where most of a member's positives are labelled.
+Exact: the needs, and that post-stratified estimates are unbiased (`benchmarks/post_stratified.py`).
+Approximate: the bound on their variance where patterns need less than one label each and are pooled
+(`Allocation`), and posteriors (`member_beliefs`). There is no finite population correction.
 """
 
 from __future__ import annotations
@@ -35,31 +25,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices, Ints
+from service.statistics.ratios import ratio
 from service.statistics.sample_sharing import MOST_MEMBERS, pattern_masks
 
-_ROUNDING = 1e-9
-"""A need that is so little above an integer is the integer: it stems from floating point."""
+_ROUNDING = 1e-9  # tolerance by which a need may exceed an integer, from floating point
 
 
 @dataclass(frozen=True)
 class VotePatterns:
-    """What traffic tells of an ensemble's vote patterns.
-
-    Attributes:
-        masks: the patterns [P], each once: bit m is set where member m calls its items positive. Bit 0 is the
-            ensemble's own decision, the parent. Any set of items over which a metric is taken may
-            stand for "positive".
-        traffic: weight of each [P]; any scale.
-        members: how many there are, the parent included.
+    """Traffic of an ensemble's vote patterns.
 
     Raises:
-        ValueError: masks and traffic differ in length; a pattern stands twice, or names a member that is not
-            there; traffic is negative or not finite; there are no members, or more than `MOST_MEMBERS`.
+        ValueError: masks and traffic differ in length; a pattern comes twice, or names a member that does not
+            exist; traffic is negative or not finite; there are no members, or more than `MOST_MEMBERS`.
     """
 
-    masks: Ints
-    traffic: Floats
-    members: int
+    masks: Ints  # patterns [P], each once: bit m is set where member m calls it positive; bit 0 is the parent
+    traffic: Floats  # weight of each [P]; any scale
+    members: int  # how many there are, the parent included
 
     def __post_init__(self) -> None:
         if self.masks.shape != self.traffic.shape or self.masks.ndim != 1:
@@ -75,10 +58,7 @@ class VotePatterns:
 
     @classmethod
     def of_items(cls, votes: Flags) -> VotePatterns:
-        """Of single items, as many as there are.
-
-        Args:
-            votes: whether a member calls an item positive [N, members], the parent first.
+        """Of single items, by whether a member calls an item positive [N, members], the parent first.
 
         Raises:
             ValueError: votes are not a table of booleans, or have too many columns.
@@ -98,21 +78,15 @@ class VotePatterns:
         """Share of every pattern in a member's positives [members, P]; all 0 where there are none."""
         sizes = self.sizes()[:, None]
         held = np.where(self.called(), self.traffic, 0.0)
-        return np.divide(held, sizes, out=np.zeros(held.shape), where=sizes > 0)
+        return ratio(held, sizes, 0.0)
 
 
 @dataclass(frozen=True)
 class PatternPlan:
-    """How many more labels every vote pattern should get.
+    """How many more labels every vote pattern should get."""
 
-    Attributes:
-        more: labels to ask for [P].
-        separate: labels that it would take to sample every member by itself: those wanted, times the members
-            that call anything positive.
-    """
-
-    more: Indices
-    separate: int
+    more: Indices  # labels to ask for [P]
+    separate: int  # labels for separate samples: those wanted, times the members that call anything positive
 
     @property
     def cost(self) -> int:
@@ -123,10 +97,8 @@ class PatternPlan:
     def saving(self) -> float:
         """1 - cost / separate; 0 where nothing is called positive.
 
-        Below 0 it is the truth: the plan then costs more labels than separate samples would. These need no
-        rounding, while every stratum is rounded up to whole labels, or it would have fewer than some member
-        needs. So the plan may cost more, by less than a label for each stratum, where few labels are wanted
-        and members hardly overlap; some member has more labels than are wanted then.
+        It is negative where a plan costs more than separate samples: strata are rounded up to whole labels.
+        The excess is less than a label per stratum, where few labels are wanted and members hardly overlap.
         """
         return 1 - self.cost / self.separate if self.separate else 0.0
 
@@ -135,39 +107,26 @@ class PatternPlan:
 class Allocation:
     """What every vote pattern needs, so that all members have as many labels as are wanted.
 
-    A pattern that needs one label or more is a stratum of its own. Thin ones, which need less, would each be
-    rounded up to a label, and there may be hundreds; so thin patterns of the same density, that is of the
-    same smallest member, are one stratum together. Its labels are drawn in proportion to traffic and so are
-    a random sample of it, and of every member's part of it. Labels that came otherwise, or under other
-    traffic, tell of a thick pattern as well as any; a thin stratum they bias, by as much as they favour some
-    of it.
-
-    Attributes:
-        patterns: what traffic tells.
-        wanted: labels that every member is to have.
-        needed: labels that every pattern needs [P], before rounding up; 0 where nobody calls it positive.
-        strata: stratum of every pattern [P], from 0; -1 where nothing is needed.
+    A pattern that needs one label or more is a stratum. Thin patterns, which need less, would each be rounded
+    up to a label, and there may be hundreds; so those of the same smallest member form one stratum. Its
+    labels are drawn in proportion to traffic and so are a random sample of it, and of every member's part of
+    it. Labels drawn otherwise, or under other traffic, bias a thin stratum, but not a thick pattern.
     """
 
     patterns: VotePatterns
-    wanted: int
-    needed: Floats
-    strata: Indices
+    wanted: int  # labels that every member should have
+    needed: Floats  # by pattern [P], before rounding up; 0 where nobody calls it positive
+    strata: Indices  # stratum of every pattern [P], from 0; -1 where nothing is needed
 
     def plan(self, labelled: Floats, rng: np.random.Generator) -> PatternPlan:
-        """How many more labels every pattern should get.
+        """How many more labels every pattern should get, given those it has, with requests in flight [P].
 
-        Every stratum gets as many as it needs, rounded up, less those that it has. Within a stratum of thin
-        patterns they are drawn in proportion to traffic; planned again when they are there, nothing more is
-        asked.
-
-        Args:
-            labelled: labels that each pattern has, requests in flight counted as labels [P]; not whole
-                numbers where old ones are forgotten.
-            rng: draws among thin patterns.
+        Every stratum gets as many as it needs, rounded up, minus those that it has. Within a stratum of thin
+        patterns they are drawn in proportion to traffic; once they are there, nothing more is requested.
+        Counts may be fractional where old labels are forgotten.
 
         Raises:
-            ValueError: labelled has another length than the patterns, or holds what is not 0 or more.
+            ValueError: labelled has another length than the patterns, or a count is not 0 or more.
         """
         if labelled.shape != self.needed.shape:
             raise ValueError("there must be as many counts of labels as patterns")
@@ -185,15 +144,11 @@ class Allocation:
 
     @property
     def count(self) -> int:
-        """How many strata there are."""
+        """Number of strata."""
         return int(self.strata.max(initial=-1)) + 1
 
     def sums(self, values: Floats) -> Floats:
-        """Sums over the patterns of every stratum [..., count].
-
-        Args:
-            values: of every pattern [..., P].
-        """
+        """Sums over the patterns of every stratum [..., count], of values by pattern [..., P]."""
         if not self.count:
             return np.zeros((*values.shape[:-1], 0))
         grouped = np.argsort(self.strata, kind="stable")
@@ -202,14 +157,9 @@ class Allocation:
 
 
 def allocate(patterns: VotePatterns, wanted: int) -> Allocation:
-    """What every vote pattern needs, so that all members have as many labels as are wanted.
+    """What every vote pattern needs, so that every member has `wanted` labels, as a random sample would.
 
-    The formula stands at the top of this module. Labels that are there elsewhere never make up for those
-    that a pattern lacks: the more of one pattern, the surer that one only.
-
-    Args:
-        patterns: what traffic tells.
-        wanted: labels that every member is to have, as a random sample of its positives would be.
+    Labels elsewhere never replace those that a pattern lacks: they only make their own pattern more precise.
 
     Raises:
         ValueError: wanted is below 1.
@@ -222,7 +172,7 @@ def allocate(patterns: VotePatterns, wanted: int) -> Allocation:
     some = called.any(axis=0) & (patterns.traffic > 0)
     needed = np.divide(wanted * patterns.traffic, size, out=np.zeros(len(size)), where=some)
     thin = needed < 1 - _ROUNDING
-    # Thick patterns are told apart by their own numbers, thin ones by their smallest member's.
+    # Thick patterns are identified by their own numbers, thin ones by their smallest member's.
     keys = np.where(thin, -1 - smallest, np.arange(len(size)))
     strata = np.full(len(size), -1, np.intp)
     strata[some] = np.unique(keys[some], return_inverse=True)[1]

@@ -21,8 +21,7 @@ from benchmarks.alarms import (
     least_labels,
     suspected,
 )
-from service.statistics.decline import log_e_declined
-from service.statistics.e_processes import confidence_sequence
+from service.statistics.e_processes import confidence_sequence, log_e_declined
 from service.statistics.miscalibration import log_gains, log_wealth
 
 GROUPS = 1_000

@@ -14,7 +14,8 @@ from service.statistics import beta
 from service.statistics.balance_heuristic import Asked, balance_weights
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
 from service.statistics.policies import Situation, ThompsonPolicy
-from service.statistics.tasks import TASKS, Question
+from service.statistics.questions import Question
+from service.statistics.tasks import TASKS
 
 BUDGETS = (50, 100, 200, 500)
 BINS = 10

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.ensembles import Stream, majority
-from service.statistics.member_beliefs import member_beliefs, post_stratified
+from benchmarks.post_stratified import post_stratified
+from service.statistics.member_beliefs import member_beliefs
 from service.statistics.vote_patterns import allocate
 
 STREAMS = 40

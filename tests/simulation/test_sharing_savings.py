@@ -8,8 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from benchmarks.ensembles import Items, digits, overlapping
-from service.statistics.member_beliefs import member_beliefs, post_stratified
+from benchmarks.ensembles import Items, digits, mean_outcomes, overlapping
+from benchmarks.post_stratified import post_stratified
+from service.statistics.member_beliefs import member_beliefs
 from service.statistics.sample_sharing import Mixing, plan_sharing
 from service.statistics.vote_patterns import VotePatterns, allocate
 
@@ -68,14 +69,11 @@ def test_a_real_majority_vote_known_by_counts_saves_over_three_fifths_too() -> N
 @pytest.mark.parametrize("mixing", MIXINGS)
 def test_the_precisions_of_real_classifiers_are_found(mixing: Mixing) -> None:
     for items in real():
-        found = np.array(
-            [
-                plan_sharing(items.votes, WANTED, np.random.default_rng(run), mixing=mixing).estimates(
-                    items.positive
-                )
-                for run in range(RUNS)
-            ]
-        )
+        plans = [
+            plan_sharing(items.votes, WANTED, np.random.default_rng(run), mixing=mixing)
+            for run in range(RUNS)
+        ]
+        found = np.array([mean_outcomes(plan, items.positive) for plan in plans])
         # Four standard errors of the mean over the runs; resampled means vary up to half as much again.
         allowed = 4 * 1.5 * np.sqrt(items.random_sampling(WANTED) / RUNS)
         assert (np.abs(found.mean(axis=0) - items.precision()) <= allowed + 1e-12).all()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
 from service.statistics import comparison
+from service.statistics.difference import difference_density
 
 sizes = st.floats(-3, 8.5).map(np.exp).map(float)
 tiny = st.floats(-14.5, 8.5).map(np.exp).map(float)
@@ -204,7 +205,7 @@ def reference_density(first: Pair, second: Pair, point: float) -> float:
     ("first", "second"), [((2.0, 3.0), (4.0, 2.0)), ((1.0, 1.5), (3.0, 1.0)), ((200.0, 100.0), (90.0, 80.0))]
 )
 def test_a_density_is_that_of_quadrature(first: Pair, second: Pair, point: float) -> None:
-    found = comparison.difference_density(belief(first), belief(second), np.array(point))
+    found = difference_density(belief(first), belief(second), np.array(point))
     assert found == pytest.approx(reference_density(first, second, point), rel=1e-7, abs=1e-9)
 
 
@@ -216,25 +217,25 @@ def test_a_density_is_the_slope_of_the_probability(first: Pair, second: Pair, po
     slope = (
         probabilities(first, second, size - step)[side] - probabilities(first, second, size + step)[side]
     ) / (2 * step)
-    found = comparison.difference_density(belief(first), belief(second), np.array(point))
+    found = difference_density(belief(first), belief(second), np.array(point))
     # A central difference leaves out the third derivative of a peak, whose width is a hundred steps.
     assert found == pytest.approx(slope, rel=1e-3, abs=1e-5)
 
 
 def test_a_density_without_difference_is_exact() -> None:
-    found = comparison.difference_density(belief((2.0, 3.0)), belief((4.0, 1.5)), np.zeros(1))
+    found = difference_density(belief((2.0, 3.0)), belief((4.0, 1.5)), np.zeros(1))
     low = integrate.quad(lambda x: stats.beta.pdf(x, 2, 3) * stats.beta.pdf(x, 4, 1.5), 0, 1)[0]
     assert found[0] == pytest.approx(low, rel=1e-9)
 
 
 def test_two_infinite_densities_at_one_end_meet_in_an_infinite_one() -> None:
-    found = comparison.difference_density(belief((0.4, 3.0)), belief((0.5, 3.0)), np.zeros(1))
+    found = difference_density(belief((0.4, 3.0)), belief((0.5, 3.0)), np.zeros(1))
     assert found[0] == np.inf
 
 
 def test_a_density_holds_all_mass_and_none_beyond_one() -> None:
     points = np.linspace(-1.2, 1.2, 4801)
-    density = comparison.difference_density(belief((6.0, 3.0)), belief((3.0, 4.0)), points)
+    density = difference_density(belief((6.0, 3.0)), belief((3.0, 4.0)), points)
     assert density.shape == points.shape
     assert integrate.simpson(density, x=points) == pytest.approx(1, abs=1e-8)
     assert (density[np.abs(points) >= 1] == 0).all()
@@ -245,7 +246,7 @@ def test_parameters_that_are_not_positive_are_refused(bad: float) -> None:
     with pytest.raises(ValueError, match="positive"):
         probabilities((2.0, bad), (1.0, 1.0), 0.05)
     with pytest.raises(ValueError, match="positive"):
-        comparison.difference_density(belief((1.0, 1.0)), belief((bad, 1.0)), np.zeros(1))
+        difference_density(belief((1.0, 1.0)), belief((bad, 1.0)), np.zeros(1))
 
 
 @pytest.mark.parametrize("region", [-0.1, 0.0, 1.0, np.nan])

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.statistics.decline import log_e_declined
-from service.statistics.e_processes import log_e_below, log_e_is_not
+from service.statistics.e_processes import log_e_below, log_e_declined, log_e_is_not
 
 COUNTS = st.integers(0, 300)
 

@@ -40,7 +40,7 @@ def test_a_stream_may_begin_with_any_item_so_that_none_comes_again(tmp_path: Pat
     first = 538_000_000_000
     with Journal(tmp_path / "journal") as journal:
         stream = PredictionStream(
-            World(1, digits), classifier, journal, degrade_after_seconds=1.0, first=first
+            World(1, digits), classifier, journal, degrade_after_seconds=1.0, number=first
         )
         stream.start(0.0)
         records = [msgspec.json.decode(value) for _, value, _ in stream.records(0.1, 30)]

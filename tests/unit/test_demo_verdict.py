@@ -165,14 +165,13 @@ def test_groups_whose_truth_the_demo_does_not_know_are_not_judged() -> None:
     assert group_results(odd, stream(), degraded_at=None) == []
 
 
-def test_history_counts_requests_once_and_first_answers_alone() -> None:
+def test_history_keeps_the_first_request_and_first_answers_alone() -> None:
     history = History()
     history.add("labeller", [Asked(5.0, "a", 1), Asked(6.0, "b", 1), Asked(9.0, "a", 2)])
     history.add(
         "labeller", [Answered(7.0, "answer", True), Answered(8.0, "answer", False), Mark("ready", 1.0)]
     )
     assert history.first_request_at == 5.0
-    assert history.requests == {"a", "b"}
     assert history.answer_times == [7.0]
     assert history.is_ready == {"labeller": True}
     assert len(history.stream) == 0
@@ -213,7 +212,7 @@ def test_a_camera_that_has_drifted_is_found_once_it_degraded_and_no_other() -> N
     assert findings.drifted_at is None
     findings.watch(replace(reading(), time=41.0, snapshot_time=40.0, drifted=drifted), 36.0)
     assert findings.drifted_at == 41.0
-    assert "surely by 0.25" in findings.lines[-1][1]
+    assert "drift score 0.25" in findings.lines[-1][1]
 
 
 def test_findings_name_the_moments_after_the_camera_degraded() -> None:

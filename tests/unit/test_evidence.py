@@ -18,13 +18,13 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.model_evidence import grouping_evidence, model_evidence
 from service.monitoring.outcome_aggregates import mixed
 from service.monitoring.outcome_table import LabelSequence
-from service.statistics.decline import log_e_declined
 from service.statistics.e_detector import change_point, log_e_changed
 from service.statistics.e_processes import (
     confidence_sequence,
     discoveries,
     log_arrival_weights,
     log_e_below,
+    log_e_declined,
 )
 from service.statistics.miscalibration import log_gains, log_wealth
 from service.store.references import ReferenceWindow

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.ensembles import majority
+from benchmarks.post_stratified import post_stratified
 from service.statistics import beta
-from service.statistics.member_beliefs import member_beliefs, post_stratified
+from service.statistics.member_beliefs import member_beliefs
 from service.statistics.vote_patterns import Allocation, VotePatterns, allocate
 
 """A law holds on a busy machine too."""

@@ -29,7 +29,8 @@ from service.statistics.policies import (
     TopTwoPolicy,
     highest,
 )
-from service.statistics.tasks import TASKS, Question, Task
+from service.statistics.questions import Question, Task
+from service.statistics.tasks import TASKS
 
 GROUPS, BINS, CLASSES = 4, 3, 4
 SHARES = np.array([0.4, 0.3, 0.2, 0.1])

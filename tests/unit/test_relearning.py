@@ -26,7 +26,8 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import WeightedLabels, assess_groups, weigh_labels
 from service.statistics.change_points import what_remains
 from service.statistics.policies import Situation, ThompsonPolicy
-from service.statistics.tasks import EstimateAccuracy, Question
+from service.statistics.questions import Question
+from service.statistics.tasks import EstimateAccuracy
 from service.store.facts import OutcomeEntry
 from service.store.records import Fact, Given
 

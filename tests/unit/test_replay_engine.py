@@ -14,7 +14,8 @@ from service.replay.pool import Pool, Shuffled
 from service.replay.recording import Recording
 from service.statistics.policies import POLICIES
 from service.statistics.priors import FIXED_PRIORS
-from service.statistics.tasks import TASKS, Question
+from service.statistics.questions import Question
+from service.statistics.tasks import TASKS
 
 LEAST = 1e-4
 """A test by chi-square fails so rarely where all is well; with these seeds it does not."""

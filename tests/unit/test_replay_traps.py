@@ -19,10 +19,12 @@ from service.replay.recording import Recording, load_recording
 from service.replay.study import beliefs_before
 from service.statistics.comparison import rope_probabilities
 from service.statistics.confusion_beliefs import ConfusionBeliefs
+from service.statistics.confusion_tasks import EstimateConfusion
 from service.statistics.curves import LearnedCurve
 from service.statistics.policies import BayesUcbPolicy, Situation
 from service.statistics.priors import FIXED_PRIORS
-from service.statistics.tasks import TASKS, EstimateConfusion, IdentifyByAccuracy, Question
+from service.statistics.questions import Question
+from service.statistics.tasks import TASKS, IdentifyByAccuracy
 
 PRIORS = ("learned", *FIXED_PRIORS)
 
@@ -47,7 +49,7 @@ def test_the_reward_of_confusion_adds_the_label_to_every_class_in_turn() -> None
     expected = variance(alpha) - sum(theta[j] * variance(alpha + np.eye(3)[j]) for j in range(3))
     task = EstimateConfusion(Question(pool_of([5, 15]).cells))
     beliefs = ConfusionBeliefs(np.stack([alpha, alpha]), 1)
-    found = task._reward(beliefs.parameters(), np.tile(theta, (1, 2, 1)))
+    found = task._reward(beliefs, np.tile(theta, (1, 2, 1)))
     np.testing.assert_allclose(found, [[0.25 * expected, 0.75 * expected]])
 
 
@@ -55,7 +57,7 @@ def test_the_posterior_mean_is_the_probability_of_the_next_class() -> None:
     alpha = np.array([[2.0, 0.5, 1.5], [1.0, 1.0, 1.0]])
     task = EstimateConfusion(Question(pool_of([5, 15]).cells))
     beliefs = ConfusionBeliefs(alpha, 1)
-    np.testing.assert_allclose(task.expected(beliefs), task._reward(beliefs.parameters(), beliefs.mean()))
+    np.testing.assert_allclose(task.expected(beliefs), task._reward(beliefs, beliefs.mean()))
 
 
 def test_what_is_recorded_at_some_labels_is_after_exactly_so_many() -> None:

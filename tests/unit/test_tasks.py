@@ -12,7 +12,8 @@ from service.statistics.bin_beliefs import BinBeliefs
 from service.statistics.confusion_beliefs import ConfusionBeliefs, LearnedConfusion
 from service.statistics.curves import LearnedCurve
 from service.statistics.laplace import Cells
-from service.statistics.tasks import TASKS, Question
+from service.statistics.questions import Question
+from service.statistics.tasks import TASKS
 
 SHARES = np.array([0.5, 0.3, 0.2])
 WITHIN = np.array([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]])

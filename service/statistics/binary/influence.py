@@ -1,4 +1,4 @@
-"""How far precision and recall move with what is believed of the items of one score."""
+"""How precision and recall depend on the probability of the positive class in each group of scores."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ import numpy as np
 
 from service.domain.arrays import Floats
 
-_LEAST_PREVALENCE = 1e-6
-"""Where next to nothing is positive, there is no recall to know."""
+_LEAST_PREVALENCE = 1e-6  # with fewer positive items, recall is undefined
 
 
 def curve_influence(shares: Floats, positive: Floats) -> Floats:
-    """By how much the variance of precision and recall grows with that of P(positive) in every group [G].
+    """Factor of the variance of P(positive) in every group [G], in the variance of precision and recall.
 
-    With p_g the share of group g, q_g its probability of the positive class, c_t the share of the items
-    that are called positive at threshold t, and r_t the recall there, to first order
+    With p_g the share of group g, q_g its probability of the positive class, c_t the share of the items that
+    are called positive at threshold t, and r_t the recall there, to first order
 
         d precision_t / d q_g = p_g [g >= t] / c_t,   d recall_t / d q_g = p_g ([g >= t] - r_t) / sum p q,
 
-    and the influence is the mean over the thresholds of the sum of both, squared each.
-
-    Args:
-        shares: of the items, of every group [G], the group of the lowest scores first.
-        positive: probability of the positive class in every group [G].
+    and the influence is the mean over the thresholds of the sum of both squares. Shares p and probabilities q
+    are by group [G], the group of the lowest scores first.
     """
     tiny = np.finfo(float).tiny
     called = np.maximum(np.cumsum(shares[::-1])[::-1], tiny)

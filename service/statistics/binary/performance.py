@@ -1,8 +1,8 @@
 """Performance of a binary classifier at every threshold, from draws of P(positive | score).
 
-Of the *sample*: the items at hand, of which labelled ones are known and the others' labels are drawn, so
-that nothing is uncertain once all are labelled. Of the *population* that the items come from: the scores,
-too, might have been others (Welinder, Welling and Perona, CVPR 2013, section 3, equations 5 to 7).
+Of the *sample*: the items at hand, where labelled ones are known and the others' labels are drawn, so that
+nothing is uncertain once all are labelled. Of the *population* that the items come from: the scores, too, are
+a random sample (Welinder, Welling and Perona, CVPR 2013, section 3, equations 5 to 7).
 """
 
 from __future__ import annotations
@@ -15,50 +15,44 @@ import numpy as np
 
 from service.domain.arrays import Floats
 from service.statistics.binary.semi_supervised import ScorePosterior
+from service.statistics.ratios import ratio
 
 Scope = Literal["sample", "population"]
 
 
 @dataclass(frozen=True)
 class Performance:
-    """Draws of what happens at every threshold; an item is called positive from the threshold on.
+    """Draws of the performance at every threshold; an item is called positive from the threshold on.
 
-    Threshold t of T = B + 1 is the lower edge of bin t; the last one calls nothing positive. Arrays are
-    [S, T].
-
-    Attributes:
-        thresholds: [T]; the first is the lowest score, the last is infinite.
-        called: items that are called positive.
-        right: of these, the positive ones.
-        positives: all positive items [S].
-        items: all items [S].
+    Threshold t of T = B + 1 is the lower edge of bin t; the last one calls nothing positive. Arrays are [S,
+    T].
     """
 
-    thresholds: Floats
-    called: Floats
-    right: Floats
-    positives: Floats
-    items: Floats
+    thresholds: Floats  # [T]: the first is the lowest score, the last is infinite
+    called: Floats  # items that are called positive
+    right: Floats  # of these, the positive ones
+    positives: Floats  # all positive items [S]
+    items: Floats  # all items [S]
 
     @cached_property
     def precision(self) -> Floats:
-        """Share of positive items among those called so [S, T]; 1 where none are."""
-        return np.divide(self.right, self.called, out=np.ones_like(self.right), where=self.called > 0)
+        """Positive share of the items called positive [S, T]; 1 where none are."""
+        return ratio(self.right, self.called, 1.0)
 
     @cached_property
     def recall(self) -> Floats:
-        """Share of the positive items that are called so [S, T]; NaN where there are none."""
-        return _ratio(self.right, self.positives[:, None])
+        """Share of the positive items that are called positive [S, T]; NaN where there are none."""
+        return ratio(self.right, self.positives[:, None])
 
     @cached_property
     def false_positive_rate(self) -> Floats:
         """Share of the negative items that are called positive [S, T]; NaN where there are none."""
-        return _ratio(self.called - self.right, (self.items - self.positives)[:, None])
+        return ratio(self.called - self.right, (self.items - self.positives)[:, None])
 
     @cached_property
     def f1(self) -> Floats:
-        """Harmonic mean of precision and recall [S, T]; NaN where nothing is positive, nor called so."""
-        return _ratio(2 * self.right, self.called + self.positives[:, None])
+        """Harmonic mean of precision and recall [S, T]; NaN where nothing is positive or called positive."""
+        return ratio(2 * self.right, self.called + self.positives[:, None])
 
     @cached_property
     def prevalence(self) -> Floats:
@@ -66,17 +60,14 @@ class Performance:
         return self.positives / self.items
 
     def nearest(self, threshold: float) -> int:
-        """Position of the lowest threshold that calls no item positive which the given one does not."""
+        """Position of the lowest threshold that is not below the given one."""
         return int(np.searchsorted(self.thresholds, threshold, side="left"))
 
     def precision_at_recall(self, recalls: Floats) -> Floats:
-        """Precision where these recalls are reached [S, R]; NaN in draws without positive items.
+        """Precision where these recalls, in (0, 1], are reached [S, R]; NaN in draws without positive items.
 
-        Between two thresholds both kinds of items are taken for evenly mixed, so right and called ones grow
-        in proportion (Davis and Goadrich, ICML 2006, interpolate so).
-
-        Args:
-            recalls: in (0, 1].
+        Between two thresholds, positive and negative items are taken to be evenly mixed, so right and called
+        ones grow in proportion (Davis and Goadrich, ICML 2006, interpolate like this).
         """
         found = np.full((len(self.positives), len(recalls)), np.nan)
         for row in np.flatnonzero(self.positives > 0):
@@ -88,11 +79,7 @@ class Performance:
         return found
 
     def recall_at_false_positive_rate(self, rates: Floats) -> Floats:
-        """Recall where these false positive rates are reached, along straight lines [S, R].
-
-        Args:
-            rates: in [0, 1].
-        """
+        """Recall where these false positive rates, in [0, 1], are reached, by linear interpolation [S, R]."""
         found = np.full((len(self.positives), len(rates)), np.nan)
         for row in np.flatnonzero((self.positives > 0) & (self.positives < self.items)):
             found[row] = np.interp(rates, self.false_positive_rate[row, ::-1], self.recall[row, ::-1])
@@ -102,13 +89,7 @@ class Performance:
 def performance(
     posterior: ScorePosterior, rng: np.random.Generator, *, scope: Scope = "sample"
 ) -> Performance:
-    """Draws of the performance at every threshold.
-
-    Args:
-        posterior: what is believed about every bin.
-        rng: random numbers.
-        scope: of the items at hand, or of where they come from.
-    """
+    """Draws of the performance at every threshold, of the items at hand or of their population."""
     bins, probabilities = posterior.bins, posterior.probabilities
     if scope == "sample":
         # Weighted items are no whole number; what is left of one is as likely positive as any.
@@ -134,9 +115,3 @@ def _from_the_top(values: Floats) -> Floats:
     """Sum of every bin and those above it, and 0 above them all [S, T]."""
     sums = np.cumsum(values[:, ::-1], axis=1)[:, ::-1]
     return np.hstack((sums, np.zeros((len(values), 1))))
-
-
-def _ratio(part: Floats, whole: Floats) -> Floats:
-    whole = np.broadcast_to(whole, part.shape)
-    ratio: Floats = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
-    return ratio

@@ -1,13 +1,13 @@
-"""Scores of a binary classifier in bins, so that a million of them are as quick to evaluate as two thousand.
+"""Scores of a binary classifier in bins: a million of them are evaluated as fast as two thousand.
 
-A score here is that of the *positive* class, whichever class was predicted. Bins follow the ranks: fine
-among the highest scores, where a single item moves the precision, and of equal size further down.
+A score here is that of the *positive* class, whichever class was predicted. Bins follow the ranks: fine among
+the highest scores, where a single item changes the precision, and of equal size further down.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,39 +16,26 @@ from service.domain.arrays import Floats, Indices, Ints
 
 UNLABELLED, NEGATIVE, POSITIVE = -1, 0, 1
 
-_TOP = 24
-"""So many of the highest ranks have bins of their own."""
+_TOP = 24  # this many of the highest ranks have bins of their own
 
 
 @dataclass(frozen=True)
 class ScoreBins:
-    """Bins of scores, the lowest first; arrays are [B] but for the edges.
+    """Bins of scores, the lowest first; arrays are [B] except for the edges."""
 
-    Attributes:
-        edges: lowest score of every bin but the first [B - 1], ascending.
-        scores: mean score of every bin.
-        counts: items of every bin, labelled ones included; weighted ones count their weight.
-        positives: labels that say so, of every bin.
-        negatives: likewise.
-        low: lowest score that there can be.
-        high: highest.
-        lowest: lowest score that there is; `low`, if that is not told.
-        independent: as how many scores of one weight they count (Kish); all of them, if that is not told.
-    """
-
-    edges: Floats
-    scores: Floats
-    counts: Floats
-    positives: Floats
-    negatives: Floats
-    low: float = 0.0
-    high: float = 1.0
-    lowest: float | None = None
-    independent: float | None = None
+    edges: Floats  # lowest score of every bin but the first [B - 1], ascending
+    scores: Floats  # mean score
+    counts: Floats  # items, labelled ones included; weighted ones count their weight
+    positives: Floats  # positive labels
+    negatives: Floats  # negative labels
+    low: float = 0.0  # lowest possible score
+    high: float = 1.0  # highest possible score
+    lowest: float | None = None  # lowest observed score; `low` if None
+    independent: float | None = None  # effective number of scores (Kish); all of them if None
 
     @cached_property
     def unlabelled(self) -> Floats:
-        """Items without a label, of every bin."""
+        """Items without a label, by bin."""
         return np.maximum(self.counts - self.positives - self.negatives, 0.0)
 
     @property
@@ -63,12 +50,12 @@ class ScoreBins:
 
     @cached_property
     def positions(self) -> Floats:
-        """Mean scores between the lowest and the highest that there can be, in [0, 1]."""
+        """Mean scores, scaled from the range of possible scores to [0, 1]."""
         return (self.scores - self.low) / (self.high - self.low)
 
     @cached_property
     def edge_positions(self) -> Floats:
-        """Edges between the lowest and the highest score that there can be [B - 1], in [0, 1]."""
+        """Edges on the same scale [B - 1]."""
         return (self.edges - self.low) / (self.high - self.low)
 
     @cached_property
@@ -78,37 +65,22 @@ class ScoreBins:
 
     @property
     def effective(self) -> float:
-        """As how many scores of the same weight all count."""
+        """Effective number of scores."""
         return self.total if self.independent is None else min(self.independent, self.total)
 
     def log_likelihood(self, probabilities: Floats, which: Indices) -> Floats:
-        """Logarithm of the probability of the labels of some bins [...].
-
-        Args:
-            probabilities: P(positive) of an item of each of them [..., L], within (0, 1).
-            which: bins [L].
-        """
-        told: Floats = np.log(probabilities) @ self.positives[which]
-        told += np.log1p(-probabilities) @ self.negatives[which]
-        return told
-
-    @property
-    def _of_all(self) -> tuple[float | None, float | None]:
-        return self.lowest, self.independent
+        """Log likelihood [...] of the labels of some bins [L], by their P(positive) in (0, 1) [..., L]."""
+        likelihood: Floats = np.log(probabilities) @ self.positives[which]
+        likelihood += np.log1p(-probabilities) @ self.negatives[which]
+        return likelihood
 
     def without_labels(self) -> ScoreBins:
-        """The same scores, of which nothing is known."""
+        """The same scores without labels."""
         nothing = np.zeros_like(self.counts)
-        return ScoreBins(
-            self.edges, self.scores, self.counts, nothing, nothing, self.low, self.high, *self._of_all
-        )
+        return replace(self, positives=nothing, negatives=nothing)
 
     def merged(self, most: int) -> ScoreBins:
-        """The same in fewer bins: half of them of equal size, half finer and finer towards the top.
-
-        Args:
-            most: bins to have at the most.
-        """
+        """The same in at most this many bins: half of equal size, half finer and finer towards the top."""
         if len(self.counts) <= most:
             return self
         half = most // 2
@@ -119,32 +91,23 @@ class ScoreBins:
         return self._joined(np.unique(np.append(starts[starts < len(self.counts)], 0)))
 
     def resolved(self, least: float) -> ScoreBins:
-        """The same without bins whose edges are too close to one another, or to the ends.
-
-        Args:
-            least: distance of positions that can be told apart.
-        """
+        """The same without bins whose edge positions are nearer than this to each other or the ends."""
         edges = np.clip(self.edge_positions, least, 1 - least)
         kept = (edges > least) & (edges < 1 - least) & (np.diff(edges, prepend=0.0) > 0)
         return self._joined(np.append(0, np.flatnonzero(kept) + 1))
 
     def _joined(self, starts: Ints) -> ScoreBins:
         def sums(values: Floats) -> Floats:
-            joined: Floats = np.add.reduceat(values, starts)
-            return joined
+            return np.add.reduceat(values, starts)
 
         counts = sums(self.counts)
-        scores = sums(self.counts * self.scores) / counts
-        edges = self.edges[starts[1:] - 1]
-        return ScoreBins(
-            edges,
-            scores,
-            counts,
-            sums(self.positives),
-            sums(self.negatives),
-            self.low,
-            self.high,
-            *self._of_all,
+        return replace(
+            self,
+            edges=self.edges[starts[1:] - 1],
+            scores=sums(self.counts * self.scores) / counts,
+            counts=counts,
+            positives=sums(self.positives),
+            negatives=sums(self.negatives),
         )
 
 
@@ -158,23 +121,22 @@ def bin_scores(
     most: int = 256,
     unit: bool = True,
 ) -> ScoreBins:
-    """Put scores into bins. Equal scores share a bin, and so may near ones.
+    """Put scores of the positive class in bins, so that precision and recall at each edge are exact.
 
-    Precision and recall at a bin's edge are as exact as without bins; between two edges they are
-    interpolated, so no curve is further off than what one bin holds.
+    Between two edges they are interpolated, so no curve is off by more than what one bin holds.
 
     Args:
-        scores: of the positive class [N].
-        labels: `POSITIVE`, `NEGATIVE` or `UNLABELLED` of every item [N]; none if absent.
-        weights: how many items of the traffic every item stands for [N]; 1 if absent.
-        label_weights: as how many labels that of an item counts [N]; 1 if absent.
+        scores: of every item [N].
+        labels: `POSITIVE`, `NEGATIVE` or `UNLABELLED` of every item [N]; none if None.
+        weights: how many items of the traffic every item represents [N]; 1 if None.
+        label_weights: how many labels that of an item counts as [N]; 1 if None.
         thresholds: scores that get an edge of their own, if any item is on either side.
-        most: bins to make at the most, the thresholds' aside.
-        unit: whether scores are probabilities; else any real number, such as the margin of a linear machine.
+        most: bins at most, the thresholds' excepted.
+        unit: whether scores are probabilities; else any real numbers, such as the margin of a linear machine.
 
     Raises:
-        ValueError: there are no scores, one is not finite or not in [0, 1]; a label is none of the three; a
-            weight is not positive, that of a label is negative, or one of either is not finite.
+        ValueError: there are no scores, or one is out of range; a label is none of the three; a weight is not
+            positive, that of a label is negative, or one of either is not finite.
     """
     if not len(scores) or not np.all(np.isfinite(scores)):
         raise ValueError("scores must be finite, and there must be some")
@@ -235,7 +197,7 @@ def _starts(ordered: Floats, mass: Floats, thresholds: Sequence[float], most: in
 
 
 def _range(ordered: Floats) -> tuple[float, float]:
-    """A little more than the scores span, so that none is at an end."""
+    """A little more than the range of the scores, so that none is at an end."""
     high, low = float(ordered[0]), float(ordered[-1])
     margin = max((high - low) / 20, np.finfo(float).eps * max(abs(low), abs(high), 1.0))
     return low - margin, high + margin

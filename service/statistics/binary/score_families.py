@@ -4,8 +4,8 @@ Every family has a location and a scale. Following Welinder, Welling and Perona 
 prior of a location is normal, where the location is a mean, and that of a scale is a gamma distribution. All
 are weak, and all are proper, so that families can be compared by their marginal likelihoods.
 
-Parameters are unbounded: they come as [P, 2], P of them at once, the location (or a function of it) first and
-the logarithm of the scale second, and priors are densities of these.
+Parameters are unbounded, P of them at once [P, 2]: the location (or a function of it) and the logarithm of
+the scale; priors are densities of these.
 """
 
 from __future__ import annotations
@@ -24,13 +24,7 @@ _NEAR_END = 1e-9
 
 
 class Family(Protocol):
-    """One family of distributions.
-
-    Attributes:
-        name: as snapshots and documentation tell it.
-        lowest: of the parameters [2].
-        highest: of the parameters [2].
-    """
+    """One family of distributions, with bounds of its parameters [2]."""
 
     name: str
     lowest: tuple[float, float]
@@ -43,7 +37,7 @@ class Family(Protocol):
         """Log density of the prior [P]."""
 
     def matching(self, positions: Floats, shares: Floats) -> Floats:
-        """Parameters [2] about which the likelihood of positions [B] with these shares [B] may be high."""
+        """Parameters [2] near which the likelihood of positions [B] with these shares [B] may be high."""
 
 
 def _log_normal_density(x: Floats, mean: float, deviation: float) -> Floats:
@@ -64,7 +58,7 @@ def _moments(values: Floats, shares: Floats) -> tuple[float, float]:
 
 
 class Normal:
-    """Normal; what is beyond an end of the interval counts at the end."""
+    """Normal; mass beyond an end of the interval is at the end."""
 
     name = "normal"
     lowest = (-1.0, -7.0)
@@ -86,7 +80,7 @@ class Normal:
 
 
 class TruncatedNormal(Normal):
-    """Normal, given that it is within the interval."""
+    """Normal, truncated to the interval."""
 
     name = "truncated normal"
 
@@ -98,7 +92,7 @@ class TruncatedNormal(Normal):
 
 
 class Gamma:
-    """Gamma, of a mean and a ratio of deviation to mean; what is beyond the upper end counts there."""
+    """Gamma, by its mean and the ratio of deviation to mean; mass beyond the upper end is at the end."""
 
     name = "gamma"
     lowest = (-14.0, -4.0)
@@ -123,7 +117,7 @@ class Gamma:
 
 
 class Beta:
-    """Beta, of a mean and one over the root of the sum of its parameters."""
+    """Beta, by its mean and 1 / sqrt(alpha + beta)."""
 
     name = "beta"
     lowest = (-12.0, -3.2)
@@ -149,7 +143,7 @@ class Beta:
         return np.array([special.logit(min(mean, 1 - _LEAST)), -0.5 * np.log(strength)])
 
 
-class LogitNormal:
+class LogitNormal(Normal):
     """Normal on the logit scale."""
 
     name = "logit-normal"
@@ -158,8 +152,7 @@ class LogitNormal:
 
     def below(self, parameters: Floats, positions: Floats) -> Floats:
         """See `Family`."""
-        location, scale = parameters[:, :1], np.exp(parameters[:, 1:])
-        return np.asarray(special.ndtr((special.logit(positions) - location) / scale))
+        return super().below(parameters, special.logit(positions))
 
     def log_prior(self, parameters: Floats) -> Floats:
         """See `Family`."""
@@ -167,10 +160,9 @@ class LogitNormal:
 
     def matching(self, positions: Floats, shares: Floats) -> Floats:
         """See `Family`."""
-        mean, deviation = _moments(special.logit(np.clip(positions, _NEAR_END, 1 - _NEAR_END)), shares)
-        return np.array([mean, np.log(deviation)])
+        return super().matching(special.logit(np.clip(positions, _NEAR_END, 1 - _NEAR_END)), shares)
 
 
 OF_PROBABILITIES: Final[tuple[Family, ...]] = (TruncatedNormal(), Gamma(), Normal(), Beta(), LogitNormal())
 OF_REAL_SCORES: Final[tuple[Family, ...]] = (TruncatedNormal(), Gamma(), Normal(), Beta())
-"""Families to choose from, for scores that are probabilities and for others."""
+"""Candidate families, for scores that are probabilities and for others."""

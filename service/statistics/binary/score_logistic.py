@@ -1,8 +1,8 @@
 """P(positive | score) as a logistic curve, learned from labels alone and applied to all scores.
 
-P(y = 1 | s) = expit(a + b g(s)) but for lapses (`service/statistics/binary/lapses.py`), with weak priors of
-a and log b, on a grid: so few parameters need no importance sampling, and the evidence of the labels comes
-with it. Student's t priors with three degrees of freedom let labels overrule them.
+P(y = 1 | s) = expit(a + b g(s)), with lapses (`service/statistics/binary/lapses.py`) and weak priors of a and
+log b, on a grid: with so few parameters the grid also gives the evidence of the labels. Student's t priors
+with three degrees of freedom let labels override them.
 """
 
 from __future__ import annotations
@@ -18,19 +18,13 @@ from service.statistics.binary.lapses import LAPSES, LOG_PRIOR, with_lapses
 from service.statistics.binary.score_bins import ScoreBins
 
 Transform = Callable[[ScoreBins], Floats]
-"""g: from the scores of bins to what the slope multiplies [B]."""
+"""g: from the scores of bins to the regressor of the slope [B]."""
 
 _FREEDOM = 3.0
-_REACH = 12.0
-"""The grid spans so many of a prior's scales to either side of its centre."""
-
+_REACH = 12.0  # the grid extends this many prior scales to either side of the centre
 _OFFSETS, _SLOPES = 97, 65
-_BINS = 72
-"""Of more the grid would take too long."""
-
-_STEEPNESS_POWER = 3
-"""Grid points are denser near the centre: for the most part they are this power of evenly spaced ones."""
-
+_BINS = 72  # with more the grid would take too long
+_STEEPNESS_POWER = 3  # grid points are denser near the centre: mostly this power of evenly spaced ones
 _NEWTON_STEPS = 100
 _LONGEST_STEP = 2.0
 _CONVERGED = 1e-9
@@ -39,14 +33,7 @@ _RIDGE = 1e-6
 
 @dataclass(frozen=True)
 class LogisticPrior:
-    """Prior of a logistic curve: Student's t, with three degrees of freedom, of offset and log slope.
-
-    Attributes:
-        offset: centre of a.
-        offset_scale: of a.
-        log_slope: centre of log b.
-        log_slope_scale: of log b.
-    """
+    """Student's t with three degrees of freedom: centres and scales of offset a and log slope log b."""
 
     offset: float
     offset_scale: float
@@ -56,28 +43,16 @@ class LogisticPrior:
 
 @dataclass(frozen=True)
 class LogisticFit:
-    """What a logistic curve tells.
+    """Posterior of a logistic curve."""
 
-    Attributes:
-        offset: draws of a [S].
-        slope: draws of b [S], positive.
-        lapses: draws of the shares that lapse [S, 2].
-        prevalence: of the positive class, by each draw [S].
-        log_label_evidence: logarithm of the probability that the prior gave to the labels.
-    """
-
-    offset: Floats
-    slope: Floats
-    lapses: Floats
-    prevalence: Floats
-    log_label_evidence: float
+    offset: Floats  # draws of a [S]
+    slope: Floats  # draws of b [S], positive
+    lapses: Floats  # draws of the lapse shares [S, 2]
+    prevalence: Floats  # of the positive class, by draw [S]
+    log_label_evidence: float  # log prior probability of the labels
 
     def probabilities(self, values: Floats) -> Floats:
-        """P(positive) of an item of a bin [S, B].
-
-        Args:
-            values: g of the score of every bin [B].
-        """
+        """P(positive) of an item of a bin [S, B], from g of every bin's score [B]."""
         curves = special.expit(self.offset[:, None] + self.slope[:, None] * values)
         return with_lapses(curves, self.lapses, self.prevalence)
 
@@ -85,15 +60,7 @@ class LogisticFit:
 def fit_logistic(
     bins: ScoreBins, transform: Transform, prior: LogisticPrior, rng: np.random.Generator, *, draws: int
 ) -> LogisticFit:
-    """Learn a logistic curve from the labels.
-
-    Args:
-        bins: with the labels.
-        transform: g.
-        prior: of its parameters.
-        rng: random numbers.
-        draws: of the posterior to make.
-    """
+    """Posterior of a logistic curve of g, given the labels."""
     offsets, offset_widths = _grid(prior.offset, prior.offset_scale, _OFFSETS)
     log_slopes, slope_widths = _grid(prior.log_slope, prior.log_slope_scale, _SLOPES)
     log_prior = _log_t(offsets, prior.offset, prior.offset_scale)[:, None] + np.log(offset_widths)[:, None]
@@ -122,7 +89,7 @@ def fit_logistic(
 
 
 def _grid(centre: float, scale: float, count: int) -> tuple[Floats, Floats]:
-    """Points, and how wide the cell of each is."""
+    """Points, and the width of each one's cell."""
     even = np.linspace(-1, 1, count)
     stretched = 0.25 * even + 0.75 * even**_STEEPNESS_POWER
     points = centre + _REACH * scale * stretched
@@ -135,22 +102,17 @@ def _log_t(points: Floats, centre: float, scale: float) -> Floats:
 
 
 def projected(design: Floats, probabilities: Floats, shares: Floats, *, towards: Floats) -> Floats:
-    """Coefficients [D] of the logistic curve that is nearest to given probabilities.
+    """Coefficients [D] of the logistic curve of a design [B, D] that is nearest to given probabilities [B].
 
-    That is the one of the highest expected likelihood of labels drawn of the probabilities; by Newton's
-    method. A faint ridge keeps coefficients finite where any large ones would do.
-
-    Args:
-        design: what the coefficients multiply [B, D].
-        probabilities: of the positive class in every bin [B].
-        shares: of the items, of every bin [B]; they sum to 1.
-        towards: where the ridge draws the coefficients to [D].
+    It maximises the expected likelihood of labels drawn from the probabilities, with shares of items that sum
+    to 1 [B], by Newton's method. A small ridge towards given coefficients [D] keeps them finite where the
+    classes are separable.
     """
     at = towards
     for _ in range(_NEWTON_STEPS):
-        told = special.expit(design @ at)
-        gradient = design.T @ (shares * (probabilities - told)) - _RIDGE * (at - towards)
-        curvature = design.T @ (design * (shares * told * (1 - told))[:, None]) + _RIDGE * np.eye(len(at))
+        fitted = special.expit(design @ at)
+        gradient = design.T @ (shares * (probabilities - fitted)) - _RIDGE * (at - towards)
+        curvature = design.T @ (design * (shares * fitted * (1 - fitted))[:, None]) + _RIDGE * np.eye(len(at))
         step = np.linalg.solve(curvature, gradient)
         largest = float(np.abs(step).max())
         at = at + step * min(1.0, _LONGEST_STEP / max(largest, _CONVERGED))

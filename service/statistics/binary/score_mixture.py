@@ -1,14 +1,14 @@
 """A mixture of two distributions of scores, one of each class, learned from scores with few labels.
 
 Semi-supervised performance evaluation: Welinder, Welling and Perona, CVPR 2013, equations 2 to 4 and 8 to 10.
-Scores come in bins, of which the families give the masses, so that equal scores, and scores that a classifier
-cuts off at 0 or 1, are what they are. Three things differ from the paper:
+Scores are binned, and the families give the bins' masses, so that equal scores, and scores that a classifier
+clips at 0 or 1, are handled exactly. Three things differ from the paper:
 
-- Labels need not be of random items. All scores tell of the mixture, and a label tells of its item's class
-  given the score; so whoever chooses items by their scores biases nothing.
-- No family is exact, and a million scores would make a wrong one certain. So the scores count as so many
-  that a Kolmogorov-Smirnov test would just not refuse the fit (in the spirit of Miller and Dunson's
-  coarsened posteriors, JASA 2019).
+- Labels need not be of random items. All scores inform the mixture, and a label informs about its item's
+  class given the score; so choosing items by their scores causes no bias.
+- No family is exact, and a million scores would make a wrong one certain. So the likelihood of the scores is
+  tempered to the sample size at which a Kolmogorov-Smirnov test would just not reject the fit (in the spirit
+  of Miller and Dunson's coarsened posteriors, JASA 2019).
 - Some items lapse (`service/statistics/binary/lapses.py`), so that a single label can not refute a mixture.
 """
 
@@ -33,22 +33,11 @@ _BINS, _SCREENING_BINS = 72, 36
 _RESOLUTION = 1e-12
 _LEAST_MASS = 1e-12
 _SPLITS = (0.3, 0.5, 0.8, 0.92, 0.98, 0.995)
-_SCREENING_SPLITS = (0.6, 0.96)
-"""Shares of the scores that are taken for negative, to start from."""
-
-_SCREENED, _KEPT = 2, 8
-"""Pairs that are looked at closely; and that are looked at again with labels."""
-
-_LEAST_KEPT = 0.2
-"""Share of the draws that must be left when items lapse as labels tell, so that none are made anew."""
-
-_MOST_COUNTED = 10_000.0
-"""Of more scores a mixture is not believed, however well it fits: families are not exact to that degree."""
-
-_KS_QUANTILE = 1.36
-"""Of the root of n times the Kolmogorov-Smirnov distance: 95 % (Smirnov 1948)."""
-
-
+_SCREENING_SPLITS = (0.6, 0.96)  # shares of the scores that are taken to be negative in a starting point
+_SCREENED, _KEPT = 2, 8  # pairs that are refined; and that are screened again with labels
+_LEAST_KEPT = 0.2  # effective share after reweighting by lapses, below which draws are repeated
+_MOST_COUNTED = 10_000.0  # largest sample size of the tempered likelihood: families are no more exact
+_KS_QUANTILE = 1.36  # 95% quantile of sqrt(n) times the Kolmogorov-Smirnov distance (Smirnov 1948)
 _Pair = tuple[Family, Family]
 
 
@@ -69,64 +58,33 @@ class _Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class UnlabelledFit:
-    """What scores tell of the families by themselves: the same for whatever labels.
+    """What the scores say of the families without labels, reusable with any labels."""
 
-    Attributes:
-        ranked: pairs of families by their marginal likelihoods, the highest first.
-        drawn: the best of them with draws of their posteriors, likewise.
-        share: as which share of their number the scores count.
-        expected: P(positive) of an item of a bin [B], where nothing lapses.
-        separation: which share of the uncertainty about an item's class its score takes away, in [0, 1].
-    """
-
-    ranked: Sequence[_Pair]
-    drawn: Sequence[_Drawn]
-    share: float
-    expected: Floats
-    separation: float
+    ranked: Sequence[_Pair]  # pairs of families by their marginal likelihoods, the highest first
+    drawn: Sequence[_Drawn]  # the best of them with draws of their posteriors, likewise
+    share: float  # weight of each score in the tempered likelihood
+    expected: Floats  # P(positive) of an item of a bin [B], without lapses
+    separation: float  # share of the uncertainty about an item's class that its score removes, in [0, 1]
 
 
 @dataclass(frozen=True)
 class MixtureFit:
-    """What a mixture tells.
+    """Posterior of a mixture."""
 
-    Attributes:
-        negative: family of the negative class.
-        positive: family of the positive class.
-        log_odds: that an item of a bin is positive [S, B], one row for each draw of the posterior; where
-            nothing lapses.
-        probabilities: the same where items lapse.
-        draws: how they were made, before lapses.
-        log_label_evidence: logarithm of the probability that the mixture gave to the labels, when it knew
-            the scores alone.
-        distance: Kolmogorov-Smirnov distance of the scores from the mixture at its mode.
-        misfit_p_value: of the posterior predictive check: how often scores that the mixture makes are as far
-            off.
-        counted_scores: as how many the scores count.
-        separation: of `UnlabelledFit`.
-    """
-
-    negative: str
-    positive: str
-    log_odds: Floats
-    probabilities: Floats
-    draws: Draws
-    log_label_evidence: float
-    distance: float
-    misfit_p_value: float
-    counted_scores: float
-    separation: float
+    negative: str  # family of the negative class
+    positive: str  # family of the positive class
+    log_odds: Floats  # that an item of a bin is positive [S, B], one row per draw, without lapses
+    probabilities: Floats  # the same with lapses
+    draws: Draws  # how they were made, before lapses
+    log_label_evidence: float  # log probability of the labels, given the scores alone
+    distance: float  # Kolmogorov-Smirnov distance of the scores from the mixture at its mode
+    misfit_p_value: float  # posterior predictive: how often scores from the mixture are as far off
+    counted_scores: float  # sample size of the tempered likelihood
+    separation: float  # of `UnlabelledFit`
 
 
 def fit_unlabelled(bins: ScoreBins, rng: np.random.Generator, *, draws: int, unit: bool) -> UnlabelledFit:
-    """Learn a mixture from scores alone, which takes most of the time that labels take too.
-
-    Args:
-        bins: scores; labels are left out.
-        rng: random numbers.
-        draws: of the posterior to make.
-        unit: whether the scores are probabilities.
-    """
+    """Fit a mixture to the scores alone, which takes most of the time."""
     families = OF_PROBABILITIES if unit else OF_REAL_SCORES
     fine = bins.resolved(_RESOLUTION)
     used = fine.merged(_BINS).without_labels()
@@ -136,26 +94,22 @@ def fit_unlabelled(bins: ScoreBins, rng: np.random.Generator, *, draws: int, uni
     refused = (_KS_QUANTILE / max(mixture.distance(found[0].modes[0].at), _LEAST_MASS)) ** 2
     share = min(bins.effective, refused, _MOST_COUNTED) / bins.total
     drawn = _drawn(used, found, share, draws, rng)
-    told = special.expit(_log_odds(fine, drawn[0].pair, drawn[0].draws.parameters))
+    probabilities = special.expit(_log_odds(fine, drawn[0].pair, drawn[0].draws.parameters))
     return UnlabelledFit(
         ranked=ranked,
         drawn=drawn,
         share=share,
-        expected=told.mean(axis=0)[_places(fine, bins)],
-        separation=_separation(told, fine.counts / fine.total),
+        expected=probabilities.mean(axis=0)[_places(fine, bins)],
+        separation=_separation(probabilities, fine.counts / fine.total),
     )
 
 
 def fit_mixture(
     bins: ScoreBins, unlabelled: UnlabelledFit, rng: np.random.Generator, *, draws: int
 ) -> MixtureFit:
-    """Choose the pair of families with the highest marginal likelihood, and learn its parameters.
+    """Choose the pair of families with the highest marginal likelihood, and draw from its posterior.
 
-    Args:
-        bins: scores with their labels.
-        unlabelled: of the same scores.
-        rng: random numbers.
-        draws: of the posterior to make.
+    `unlabelled` is the fit to the same scores.
     """
     fine = bins.resolved(_RESOLUTION)
     used = fine.merged(_BINS)
@@ -194,9 +148,10 @@ def fit_mixture(
 def _label_evidence(
     bins: ScoreBins, best: _Drawn, evidence: float, unlabelled: UnlabelledFit, rng: np.random.Generator
 ) -> float:
-    """Logarithm of the probability of the labels, given the scores.
+    """Log probability of the labels, given the scores.
 
-    The likeliest pair's with both, over that with scores alone, of which another pair may be the likeliest.
+    The evidence of both, of the most probable pair, over that of scores alone, of which another pair may be
+    the most probable.
     """
     if not bins.label_count:
         return 0.0
@@ -211,7 +166,12 @@ def _label_evidence(
 
 def _ranked(bins: ScoreBins, pairs: Sequence[_Pair]) -> list[_Pair]:
     """Pairs by their marginal likelihoods, the highest first."""
-    return sorted(pairs, key=lambda pair: -_evidence(ScoreMixture(bins, *pair), _SCREENING_SPLITS))
+
+    def evidence(pair: _Pair) -> float:
+        mixture = ScoreMixture(bins, *pair)
+        return _highest(mixture, mixture.modes(mixture.starts(_SCREENING_SPLITS)))
+
+    return sorted(pairs, key=evidence, reverse=True)
 
 
 def _found(bins: ScoreBins, pair: _Pair) -> _Found:
@@ -220,7 +180,7 @@ def _found(bins: ScoreBins, pair: _Pair) -> _Found:
 
 
 def _closely(bins: ScoreBins, ranked: Sequence[_Pair]) -> list[_Found]:
-    """The best pairs of those ranked in coarse bins, the likeliest first."""
+    """The best pairs of those ranked in coarse bins, refitted, the most probable first."""
     found = [_found(bins, pair) for pair in ranked[:_SCREENED]]
     return sorted(found, key=lambda each: -_highest(ScoreMixture(bins, *each.pair), each.modes))
 
@@ -228,7 +188,7 @@ def _closely(bins: ScoreBins, ranked: Sequence[_Pair]) -> list[_Found]:
 def _drawn(
     bins: ScoreBins, found: Sequence[_Found], share: float, draws: int, rng: np.random.Generator
 ) -> list[_Drawn]:
-    """Draws of the posteriors of some pairs, the likeliest first."""
+    """Draws of the posteriors of some pairs, the most probable first."""
     drawn = [
         _Drawn(pair, modes, ScoreMixture(bins, *pair, share=share).draw(draws, rng, modes))
         for pair, modes in found
@@ -237,14 +197,9 @@ def _drawn(
 
 
 def _log_odds(bins: ScoreBins, pair: _Pair, parameters: Floats) -> Floats:
-    """That an item of a bin is positive [S, B]."""
+    """Log odds that an item of a bin is positive [S, B]."""
     negative, positive = ScoreMixture(bins, *pair).parts(parameters)
-    odds: Floats = np.log(positive) - np.log(negative)
-    return odds
-
-
-def _evidence(mixture: ScoreMixture, splits: Sequence[float]) -> float:
-    return _highest(mixture, mixture.modes(mixture.starts(splits)))
+    return np.log(positive) - np.log(negative)
 
 
 def _highest(mixture: ScoreMixture, modes: Sequence[Mode]) -> float:
@@ -253,7 +208,7 @@ def _highest(mixture: ScoreMixture, modes: Sequence[Mode]) -> float:
 
 
 def _places(coarse: ScoreBins, fine: ScoreBins) -> Indices:
-    """Which bin of the coarse ones every fine one is part of [B]."""
+    """Which of the coarse bins every fine one is in [B]."""
     return np.searchsorted(coarse.edges, np.append(-np.inf, fine.edges), side="right")
 
 

@@ -1,13 +1,12 @@
 """The posterior of a mixture of two distributions of scores, of given families.
 
-Welinder, Welling and Perona, CVPR 2013, equations 2 to 4; what differs, and how families are chosen, is
-told in `service/statistics/binary/score_mixture.py`.
+Welinder, Welling and Perona, CVPR 2013, equations 2 to 4; `service/statistics/binary/score_mixture.py`
+explains the differences, and how families are chosen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +18,7 @@ from service.statistics.binary.score_bins import ScoreBins
 from service.statistics.binary.score_families import Family
 from service.statistics.importance import Draws, Mode, draw, find_modes
 
-_LAPSE = 0.01
-"""Share of the items of either kind that lapse, while draws are made that are then weighed anew."""
-
+_LAPSE = 0.01  # lapse share of either class for the draws, which are then reweighted
 _LEAST_LAPSE = 1e-6
 _LEAST_MASS = 1e-12
 _SHARE_LIMIT = 14.0
@@ -35,40 +32,26 @@ _NEGATIVE_MOVES, _POSITIVE_MOVES = np.array([0, 2, 3]), np.array([0, 4, 5])
 
 _OF_NEGATIVE, _OF_POSITIVE = np.array([0, 0, 1, 2, 0, 0]), np.array([0, 0, 0, 0, 1, 2])
 
+# the prior demands that a positive item scores higher than a negative one with this probability
 _ORDER_CENTRE, _ORDER_SLOPE = 0.6, 500.0
-"""A positive item scores higher than a negative one with a probability above this, whatever scores say."""
 
 
 class Lapsing(NamedTuple):
-    """Draws of a posterior in which as many items lapse as the labels tell.
+    """Draws of a posterior with the lapse shares that the labels support."""
 
-    Attributes:
-        parameters: [S, 5].
-        lapses: shares as in `LAPSES` [S, 2].
-        log_gain: logarithm of how much more probable the labels are than with fixed shares.
-        kept: as which share of the draws with fixed shares these count (Kish).
-        likeliest: shares that lapse of the items with scores of negative ones, and of positive ones.
-    """
-
-    parameters: Floats
-    lapses: Floats
-    log_gain: float
-    kept: float
-    likeliest: tuple[float, float]
+    parameters: Floats  # shape [S, 5]
+    lapses: Floats  # shares as in `LAPSES` [S, 2]
+    log_gain: float  # log of how much more probable the labels are than with fixed shares
+    kept: float  # effective share of the draws with fixed shares (Kish)
+    likeliest: tuple[float, float]  # lapse shares of items with scores of negative ones, and of positive ones
 
 
 class ScoreMixture:
-    """The posterior of one pair of families.
+    """The posterior of one pair of families, in which each score has this share of its weight.
 
     Parameters [P, 5]: log odds of the share of the positive class; two of the family of the negative class;
-    two of the positive one's.
-
-    Args:
-        bins: scores with their labels.
-        negative: family of the negative class.
-        positive: family of the positive class.
-        share: as which share of their number the scores count.
-        lapsing: fixed shares that lapse, of the items with scores of negative ones, and of positive ones.
+    two of the positive one's. `lapsing` are fixed lapse shares, of the items with scores of negative ones,
+    and of positive ones.
     """
 
     def __init__(
@@ -83,13 +66,10 @@ class ScoreMixture:
         self._bins, self._negative, self._positive, self._share = bins, negative, positive, share
         self._lapsing = lapsing
         self._order_slope = max(_ORDER_SLOPE, share * bins.total)
+        self._edges = bins.edge_positions
         self._labelled = np.flatnonzero(bins.positives + bins.negatives)
         self.lowest = np.array([-_SHARE_LIMIT, *negative.lowest, *positive.lowest])
         self.highest = np.array([_SHARE_LIMIT, *negative.highest, *positive.highest])
-
-    @cached_property
-    def _edges(self) -> Floats:
-        return self._bins.edge_positions
 
     def _masses(self, family: Family, parameters: Floats) -> Floats:
         edges = self._edges
@@ -98,7 +78,7 @@ class ScoreMixture:
         return np.maximum(below[:, 1:] - below[:, :-1], _LEAST_MASS)
 
     def parts(self, parameters: Floats) -> tuple[Floats, Floats]:
-        """Probability of every bin together with the negative class, and with the positive one [P, B]."""
+        """Joint probability of every bin with the negative class, and with the positive one [P, B]."""
         log_odds = parameters[:, :1]
         return (
             special.expit(-log_odds) * self._masses(self._negative, parameters[:, 1:3]),
@@ -126,10 +106,10 @@ class ScoreMixture:
         density += special.log_expit(self._order_slope * (ordered - _ORDER_CENTRE))
         return density
 
-    def _log_likelihood(self, told: Floats) -> Floats:
-        """Of the labels [P], where fixed shares lapse and P(positive) of labelled bins is [P, L] if not."""
+    def _log_likelihood(self, probabilities: Floats) -> Floats:
+        """Of the labels [P], with fixed lapse shares, by P(positive) of labelled bins without [P, L]."""
         low, high = self._lapsing
-        return self._bins.log_likelihood(low + (1 - low - high) * told, self._labelled)
+        return self._bins.log_likelihood(low + (1 - low - high) * probabilities, self._labelled)
 
     def _order(self, negative: Floats, positive: Floats) -> Floats:
         """Probability that a positive item scores higher than a negative one [P]."""
@@ -138,7 +118,10 @@ class ScoreMixture:
         return ordered
 
     def _objective(self, at: Floats) -> tuple[float, Floats]:
-        """Negative log density and its gradient [5], by differences; each part moves alone."""
+        """Negative log density and its gradient [5] by finite differences.
+
+        Each family is evaluated only where its parameters move.
+        """
         moved = at + _MOVES
         negative = self._masses(self._negative, moved[_NEGATIVE_MOVES, 1:3])[_OF_NEGATIVE]
         positive = self._masses(self._positive, moved[_POSITIVE_MOVES, 3:5])[_OF_POSITIVE]
@@ -151,11 +134,11 @@ class ScoreMixture:
         return -float(values[0]), -(values[1:] - values[0]) / _DIFFERENCE
 
     def modes(self, starts: Sequence[Floats]) -> list[Mode]:
-        """Modes that are found from some starts."""
+        """Modes found from these starts."""
         return find_modes(self._objective, starts, lowest=self.lowest, highest=self.highest)
 
     def starts(self, splits: Sequence[float]) -> list[Floats]:
-        """Parameters by which the lower part of the scores is negative, one start for each share."""
+        """For each split, parameters by which this lower share of the scores is negative."""
         starts = []
         for split in splits:
             upper = np.clip(50 * (self._bins.ranks - split) + 0.5, 0.02, 0.98)
@@ -172,24 +155,18 @@ class ScoreMixture:
 
     def draw(self, count: int, rng: np.random.Generator, near: Sequence[Mode]) -> Draws:
         """Draws of the posterior, whose modes are near those of a similar one."""
-        return draw(
-            self.log_densities, self._moved(near), count, rng, lowest=self.lowest, highest=self.highest
-        )
+        modes = self.modes([mode.at for mode in near])
+        return draw(self.log_densities, modes, count, rng, lowest=self.lowest, highest=self.highest)
 
     def lapsed(self, parameters: Floats, rng: np.random.Generator) -> Lapsing:
-        """Weigh draws anew, with as many items lapsing as the labels tell.
-
-        Args:
-            parameters: draws of the posterior with fixed shares [S, 5].
-            rng: random numbers.
-        """
+        """Reweight draws with fixed lapse shares [S, 5] by the lapse shares that the labels support."""
         negative, positive = self.parts(parameters)
-        told = (positive / (negative + positive))[:, self._labelled]
+        probabilities = (positive / (negative + positive))[:, self._labelled]
         prevalence = special.expit(parameters[:, 0])
-        before = self._log_likelihood(told)
+        before = self._log_likelihood(probabilities)
         gains = np.stack(
             [
-                self._bins.log_likelihood(with_lapses(told, lapses, prevalence), self._labelled)
+                self._bins.log_likelihood(with_lapses(probabilities, lapses, prevalence), self._labelled)
                 - before
                 + log_share
                 for lapses, log_share in zip(LAPSES, LOG_PRIOR, strict=True)
@@ -209,9 +186,6 @@ class ScoreMixture:
             likeliest=(max(low, _LEAST_LAPSE), float(most[1])),
         )
 
-    def _moved(self, near: Sequence[Mode]) -> list[Mode]:
-        return self.modes([mode.at for mode in near])
-
     def distance(self, at: Floats) -> float:
         """Kolmogorov-Smirnov distance of the scores from the mixture, at the bins' edges."""
         negative, positive = self.parts(at[None])
@@ -219,7 +193,7 @@ class ScoreMixture:
         return float(np.abs(np.cumsum(negative[0] + positive[0]) - observed).max())
 
     def misfit_p_value(self, parameters: Floats, rng: np.random.Generator) -> float:
-        """Share of draws [S, 5] of which scores, drawn anew, are as far off as the real ones (Rubin 1984)."""
+        """Posterior predictive p-value of the distance from the mixture, by draws [S, 5] (Rubin 1984)."""
         negative, positive = self.parts(parameters)
         together = negative + positive
         together /= together.sum(axis=1, keepdims=True)

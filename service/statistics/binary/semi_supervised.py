@@ -1,16 +1,17 @@
-"""Which scores belong to positive items, learned from few labels and many scores.
+"""P(positive | score), learned from few labels and many scores.
 
-Four ways to see the scores are averaged, weighted by how probable each held the labels before it knew them
+Four models of the scores are averaged, weighted by the probability that each gave to the labels in advance
 (Bayesian model averaging; Hoeting, Madigan, Raftery and Volinsky, Statistical Science 1999):
 
-- `calibrated`: the score is about right as a probability; a logistic curve of its logit corrects it.
-- `mixture`: each class has a distribution of scores, and the scores of all items are the mixture of both
+- `calibrated`: the score is nearly calibrated; a logistic curve of its logit corrects it.
+- `mixture`: each class has a distribution of scores, and the scores of all items are a mixture of both
   (`service/statistics/binary/score_mixture.py`).
-- `informed`: a logistic curve again, expected to be like what the mixture tells by the scores alone.
-- `ranked`: a logistic curve of the score's normal quantile among all scores; it trusts nothing but the order.
+- `informed`: a logistic curve again, with a prior from the mixture that is fitted to the scores alone.
+- `ranked`: a logistic curve of the score's normal quantile among all scores; it assumes nothing but the
+  order.
 
-A mixture of classes that overlap is a guess about labels, however well it fits the scores. So what the
-mixture says counts by the separation of its classes before any label is seen.
+A mixture of overlapping classes predicts labels poorly, however well it fits the scores. So the prior weight
+of the models that use it is multiplied by the separation of its classes before any label.
 """
 
 from __future__ import annotations
@@ -26,50 +27,36 @@ from service.statistics.binary.score_bins import ScoreBins
 from service.statistics.binary.score_logistic import LogisticPrior, Transform, fit_logistic, projected
 from service.statistics.binary.score_mixture import MixtureFit, UnlabelledFit, fit_mixture, fit_unlabelled
 
+# prior, for separated classes; `ranked` keeps intervals honest if all else fails
 _WEIGHTS: Mapping[str, float] = {"calibrated": 0.35, "informed": 0.35, "mixture": 0.15, "ranked": 0.15}
-"""Before any label, for classes that are separated; `ranked` keeps intervals honest where all else errs."""
-
 _OF_MIXTURE = frozenset({"mixture", "informed"})
 
 _CALIBRATED = LogisticPrior(0.0, 0.5, -0.2, 0.4)
-"""Modern networks are too sure of themselves: slopes of their logits, temperatures turned over, are 0.4 to 1
-(Guo, Pleiss, Sun and Weinberger, ICML 2017)."""
+"""Modern networks are overconfident: inverse temperatures are 0.4 to 1 (Guo et al., ICML 2017)."""
 
 _STANDARDISED = LogisticPrior(0.0, 2.0, float(np.log(2.0)), 0.6)
 _RANKED = LogisticPrior(-1.0, 1.5, float(np.log(2.0)), 0.6)
 _INFORMED_SCALES = (1.5, 0.5)
 
-MIXTURE_DRAWS = 600
-"""Of the mixture, at the least."""
-
-_NEAR_END = 1e-6
-"""Probabilities nearer to 0 or 1 say no more than this."""
-
+MIXTURE_DRAWS = 600  # of the mixture, at least
+_NEAR_END = 1e-6  # probabilities are clipped to be this far from 0 and 1
 _LEAST_SLOPE = 0.02
 
-_CLEAR_WEIGHT = 0.8
-"""A way that has more of the weight gives its name to the whole."""
+_CLEAR_WEIGHT = 0.8  # a model with more of the weight gives its name to the whole
 
 
 @dataclass(frozen=True)
 class ScorePosterior:
-    """What is believed about the class behind every score.
-
-    Attributes:
-        bins: the scores.
-        probabilities: draws of P(positive) of every bin [S, B].
-        weights: of the ways to see the scores, by name; they sum to 1.
-        mixture: what the mixture of two distributions says.
-    """
+    """Posterior of the class behind every score."""
 
     bins: ScoreBins
-    probabilities: Floats
-    weights: Mapping[str, float]
+    probabilities: Floats  # draws of P(positive) of every bin [S, B]
+    weights: Mapping[str, float]  # of the models, by name; they sum to 1
     mixture: MixtureFit
 
     @property
     def model(self) -> str:
-        """Name of the way that has most of the weight, or `average`."""
+        """Name of the model with most of the weight, or `average`."""
         name = max(self.weights, key=lambda each: self.weights[each])
         return name if self.weights[name] > _CLEAR_WEIGHT else "average"
 
@@ -82,14 +69,10 @@ def learn_scores(
     unit: bool = True,
     unlabelled: UnlabelledFit | None = None,
 ) -> ScorePosterior:
-    """Learn P(positive | score); without any label too.
+    """Learn P(positive | score), with or without labels.
 
-    Args:
-        bins: scores with their labels.
-        rng: random numbers.
-        draws: of the posterior to make.
-        unit: whether the scores are probabilities; else any real numbers that grow with the probability.
-        unlabelled: `fit_unlabelled` of the same scores, if it is known.
+    `unit` says whether the scores are probabilities; else they are any real numbers that increase with the
+    probability. `unlabelled` is `fit_unlabelled` of the same scores, if available.
     """
     if unlabelled is None:
         unlabelled = fit_unlabelled(bins, rng, draws=MIXTURE_DRAWS, unit=unit)
@@ -112,8 +95,8 @@ def learn_scores(
         seen[name], evidence[name] = fit.probabilities(transform(bins)), fit.log_label_evidence
     names = list(_WEIGHTS)
     before = [_WEIGHTS[name] * (mixture.separation if name in _OF_MIXTURE else 1.0) for name in names]
-    told = np.array([evidence[name] for name in names])
-    weights = special.softmax(np.log(np.maximum(before, np.finfo(float).tiny)) + told)
+    log_evidence = np.array([evidence[name] for name in names])
+    weights = special.softmax(np.log(np.maximum(before, np.finfo(float).tiny)) + log_evidence)
     chosen = rng.choice(len(names), draws, p=weights)
     probabilities = np.stack([seen[name] for name in names])[chosen, np.arange(draws)]
     return ScorePosterior(
@@ -133,7 +116,7 @@ def _normal_quantiles(bins: ScoreBins) -> Floats:
 
 
 def _standardising(bins: ScoreBins) -> Transform:
-    """What gives these scores a mean of 0 and a deviation of 1."""
+    """Transform that gives these scores a mean of 0 and a deviation of 1."""
     shares = bins.counts / bins.total
     mean = float(shares @ bins.scores)
     deviation = float(np.sqrt(shares @ (bins.scores - mean) ** 2))

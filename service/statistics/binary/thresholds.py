@@ -18,19 +18,12 @@ from service.statistics.estimate import Estimate
 
 @dataclass(frozen=True)
 class Target:
-    """What a threshold has to reach; what is absent does not matter.
+    """What a threshold has to reach; None is not required."""
 
-    Attributes:
-        precision: at least.
-        recall: at least.
-        f1: at least.
-        false_positive_rate: at most.
-    """
-
-    precision: float | None = None
-    recall: float | None = None
-    f1: float | None = None
-    false_positive_rate: float | None = None
+    precision: float | None = None  # at least
+    recall: float | None = None  # at least
+    f1: float | None = None  # at least
+    false_positive_rate: float | None = None  # at most
 
     def met(self, performance: Performance) -> Flags:
         """In which draws, at which thresholds [S, T]. What does not exist in a draw is not reached in it."""
@@ -47,12 +40,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Costs:
-    """What errors cost, in a unit of one's own.
-
-    Attributes:
-        false_positive: of calling a negative item positive.
-        false_negative: of calling a positive item negative.
-    """
+    """Costs of errors, in a unit of one's own."""
 
     false_positive: float = 1.0
     false_negative: float = 1.0
@@ -60,37 +48,23 @@ class Costs:
 
 @dataclass(frozen=True)
 class ThresholdChoice:
-    """How well every threshold does; arrays are [T].
+    """How good every threshold is; arrays are [T]."""
 
-    Attributes:
-        thresholds: as in `Performance`.
-        probability: that the target is met.
-        cost: of an item.
-        f1: expected.
-        best: position of the threshold to take.
-    """
-
-    thresholds: Floats
-    probability: Floats
-    cost: Estimate
-    f1: Floats
-    best: int
+    thresholds: Floats  # as in `Performance`
+    probability: Floats  # that the target is met
+    cost: Estimate  # per item
+    f1: Floats  # expected
+    best: int  # position of the threshold to take
 
 
 def choose_threshold(
     performance: Performance, target: Target, costs: Costs | None = None, *, mass: float = 0.95
 ) -> ThresholdChoice:
-    """Find the threshold that meets the target most probably; not the one that calls nothing positive.
+    """The threshold that most probably meets the target; not the one that calls nothing positive.
 
-    Of those that cannot be told apart, the cheapest if costs are given, and else the one of the highest
-    expected F1. Thresholds cannot be told apart whose probabilities differ by less than the standard error
-    of a share of the draws.
-
-    Args:
-        performance: draws at every threshold.
-        target: to be met.
-        costs: of errors; both 1 if absent, for the cost that is told.
-        mass: of the intervals.
+    Among those that are indistinguishable, the cheapest if costs are given, and else the one of the highest
+    expected F1. Thresholds are indistinguishable if their probabilities differ by less than the standard
+    error of a share of the draws. Without costs, the reported cost counts 1 per error.
     """
     probability: Floats = target.met(performance).mean(axis=0)
     counted = Costs() if costs is None else costs
