@@ -19,19 +19,20 @@ from rich.text import Text
 from service.app.monitor_wiring import model_monitor
 from service.config.loader import load_settings
 from service.monitoring.snapshot import ModelSnapshot
-from service.serving.documents.group_documents import GroupState, GroupTable
+from service.serving.documents.group_documents import GroupTable
+from service.serving.documents.group_measures import GroupState
 from service.serving.documents.groups import group_table
 from service.serving.documents.schemas import (
     AssessmentState,
     AttributeState,
     Finding,
-    Interval,
     ModelState,
     PerformanceSummary,
     Thresholds,
 )
 from service.serving.documents.states import model_state
-from service.serving.documents.words import percent, probability
+from service.serving.documents.words import cell_of_interval, cell_of_probability, percent
+from service.serving.measures import measures_of
 from service.store.client import build_redis
 from service.store.connection import Connection
 from service.store.lease import shared_hash_key
@@ -39,8 +40,6 @@ from service.store.lease import shared_hash_key
 _MOST_GROUPS = 20
 _MOST_FINDINGS = 10
 _MOST_NEXT = 3
-_HOUR = 3_600.0
-_DAY = 86_400.0
 _PARTIAL = 0.01
 """A group that may miss so much of its traffic is marked as partial; the page does the same."""
 _FOLDED = 0.05
@@ -51,7 +50,6 @@ _STYLE: dict[str, Any] = {
     "show_edge": False,
     "title_justify": "left",
 }
-_VERDICTS = {"meets": " meets", "fails": " FAILS", "open": "", "none": ""}
 _FAILED = "bold red"
 
 
@@ -154,14 +152,18 @@ def _performance(one: PerformanceSummary) -> Text:
 def _grouping_table(told: GroupTable, thresholds: Thresholds) -> Table:
     table = Table(title=_title(told.grouping), **_STYLE)
     table.add_column("group", overflow="fold", min_width=8)
-    columns = ["share", "labels", "accuracy %"]
-    if any(group.accuracy_below is not None for group in told.groups):
-        columns.append(f"below {100 * (thresholds.min_accuracy or 0):g} %")
-    columns.append("ECE %")
-    for heading in columns:
+    columns = [
+        each.column
+        for name, each in measures_of(GroupState)
+        if each.column and any(getattr(group, name) is not None for group in told.groups)
+    ]
+    for column in columns:
+        heading = column.heading.format(min_accuracy=100 * (thresholds.min_accuracy or 0))
         table.add_column(heading, justify="right", no_wrap=True)
     for group in told.groups:
-        table.add_row(*_cells(group))
+        name = f"{shown(group.group)}{' (drifted)' if group.drifted else ''}{_partial(group)}"
+        cells = (Text(one.text(group), style=_FAILED if one.has_failed(group) else "") for one in columns)
+        table.add_row(Text(name), *cells)
     if told.total > len(told.groups):
         table.caption = f"{told.total - len(told.groups)} more groups are not shown"
     return table
@@ -173,7 +175,7 @@ def _cost_table(told: GroupTable) -> Table:
     table.add_column("cost", justify="right", no_wrap=True)
     for group in told.groups:
         if group.cost is not None:
-            table.add_row(Text(shown(group.group)), _interval(group.cost, 3))
+            table.add_row(Text(shown(group.group)), cell_of_interval(group.cost, scale=1, decimals=3))
     return table
 
 
@@ -188,23 +190,6 @@ def _title(grouping: str) -> str:
     return f"\n{what}"
 
 
-def _cells(group: GroupState) -> list[Text]:
-    labels = group.labels_correct + group.labels_incorrect
-    cells = [
-        f"{shown(group.group)}{' (drifted)' if group.drifted else ''}{_partial(group)}",
-        f"{group.share:.1%}",
-        f"{labels}",
-        _percent_interval(group.accuracy),
-    ]
-    styles = [""] * 4
-    if group.accuracy_below is not None:
-        cells.append(f"{_probability(group.accuracy_below)}{_VERDICTS[group.verdict]}{_needs(group)}")
-        styles.append(_FAILED if group.verdict == "fails" else "")
-    cells.append(_percent_interval(group.ece))
-    styles.append(_FAILED if group.miscalibrated else "")
-    return [Text(cell, style=style) for cell, style in zip(cells, styles, strict=True)]
-
-
 def _partial(group: GroupState) -> str:
     """That some of a group's traffic may be counted elsewhere, where it is worth saying."""
     if group.missed_traffic < _PARTIAL:
@@ -212,36 +197,8 @@ def _partial(group: GroupState) -> str:
     return f" (partial: up to {group.missed_traffic:.0%} in __other__)"
 
 
-def _probability(ratio: float) -> str:
-    """Never 0 or 100 %, as in sentences, but shorter."""
-    return probability(ratio).replace("over ", ">").replace("under ", "<").replace(" %", "%")
-
-
-def _needs(group: GroupState) -> str:
-    """Labels until a verdict, and the time to them."""
-    if not group.verdict_labels:
-        return ""
-    if group.verdict_seconds is None:
-        return f" ~{group.verdict_labels:.0f}"
-    return f" ~{group.verdict_labels:.0f}, {_duration(group.verdict_seconds)}"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < _HOUR:
-        return f"{max(1, seconds / 60):.0f} min"
-    return f"{seconds / _HOUR:.0f} h" if seconds < 2 * _DAY else f"{seconds / _DAY:.0f} d"
-
-
 def _moment(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _percent_interval(told: Interval) -> str:
-    return _interval(Interval(lower=100 * told.lower, mean=100 * told.mean, upper=100 * told.upper), 1)
-
-
-def _interval(told: Interval, decimals: int) -> str:
-    return f"{told.mean:.{decimals}f} [{told.lower:.{decimals}f}, {told.upper:.{decimals}f}]"
 
 
 def _assessment_table(states: list[AssessmentState]) -> Table:
@@ -271,10 +228,10 @@ def _member_table(state: AssessmentState) -> Table:
     for member in state.members:
         table.add_row(
             Text(shown(member.member)),
-            _percent_interval(member.precision),
+            cell_of_interval(member.precision),
             f"{member.labels:.0f}",
             f"{member.share:.1%}",
-            "" if member.missed is None else _probability(member.missed),
+            "" if member.missed is None else cell_of_probability(member.missed),
         )
     return table
 
@@ -289,8 +246,8 @@ def _challenge_table(state: AssessmentState) -> Table:
         table.add_row(
             Text(shown(one.group)),
             f"{100 * told.mean:+.1f} [{100 * told.lower:+.1f}, {100 * told.upper:+.1f}]",
-            _probability(one.better),
-            _probability(one.worse),
+            cell_of_probability(one.better),
+            cell_of_probability(one.worse),
             f"{one.disagreement:.1%}",
             f"{one.labels:.0f}",
         )

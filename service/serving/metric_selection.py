@@ -23,22 +23,14 @@ class OtherGroups:
 
     Attributes:
         members: which they are.
-        share: of the traffic.
         score_mean: over their traffic.
-        labels_correct: how many.
-        labels_incorrect: how many.
-        effective_labels: how many.
         accuracy: lower end, mean and upper end over their traffic.
         accuracy_below: the highest probability among those with labels enough; None without a threshold.
         ece_above: likewise.
     """
 
     members: Indices
-    share: float
     score_mean: float
-    labels_correct: int
-    labels_incorrect: int
-    effective_labels: float
     accuracy: tuple[float, float, float]
     accuracy_below: float | None
     ece_above: float | None
@@ -100,11 +92,7 @@ def other_groups(members: Indices, grouping: GroupingSnapshot, *, interval: floa
     below, above = grouping.accuracy_below, grouping.ece_above
     return OtherGroups(
         members=members,
-        share=share,
         score_mean=float(parts @ beliefs.scores[members]),
-        labels_correct=int(beliefs.labels_correct[members].sum()),
-        labels_incorrect=int(beliefs.labels_incorrect[members].sum()),
-        effective_labels=float(beliefs.labels[members].sum()),
         accuracy=(float(lower[0]), centre, float(upper[0])),
         accuracy_below=None if below is None else float(np.where(grouping.enough, below, 0.0)[members].max()),
         ece_above=None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from service.telemetry.catalogue import CATALOGUE
+from service.serving.prometheus import CATALOGUE
 
 _HEAD = """# Metrics
 
-Made from the catalogue in `service/telemetry/catalogue.py` by `credence describe metrics`; do not edit by
-hand.
+Made from the catalogue (`service/serving/prometheus.py`) by `credence describe metrics`; do not edit by hand.
 
 Probabilities, shares and accuracies are ratios between 0 and 1, times are seconds since the epoch.
 `lower` and `upper` are the ends of the credible interval that the model's `interval` asks for.

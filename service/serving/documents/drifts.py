@@ -14,8 +14,9 @@ from service.monitoring.drift import GroupingDrift, ModelDrift
 from service.monitoring.drift_mixes import CLASSES, SCORES
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
-from service.serving.documents.drift_documents import GroupDrift, MixState, ScoreBinTraffic
+from service.serving.documents.drift_measures import GroupDrift, MixState, ScoreBinTraffic
 from service.serving.documents.schemas import DriftSummary
+from service.serving.measures import read_measures
 
 _MOST_NAMED = 5
 """Of the groups that have drifted, by name; how many more there are is told."""
@@ -104,6 +105,7 @@ def group_drift(snapshot: ModelSnapshot, grouping_name: str, group_name: str) ->
     edges = (0.0, *snapshot.settings.score_edges, 1.0)
     reference, recent = (_shares(counts[group]) for counts in (told.reference, told.recent))
     return GroupDrift(
+        **read_measures(GroupDrift, told, group),
         model=snapshot.model,
         taken_at=snapshot.taken_at,
         grouping=grouping_name,
@@ -111,19 +113,11 @@ def group_drift(snapshot: ModelSnapshot, grouping_name: str, group_name: str) ->
         reference_since=_finite(drift.reference_since),
         reference_until=drift.reference_until,
         recent_since=drift.recent_since,
-        reference_predictions=int(told.reference[group].sum()),
-        recent_predictions=int(told.recent[group].sum()),
-        drifted=bool(told.drifted[group]),
-        suspicion=float(told.suspicion[group]),
         max_distance=snapshot.settings.drift.max_distance,
         mixes=[
             MixState(mix=name, distance=_finite(mix.distance[group]), surely=float(mix.surely[group]))
             for name, mix in told.mixes.items()
         ],
-        score_difference=_finite(told.score_difference[group]),
-        volume_ratio=_finite(told.volume_ratio[group]),
-        expected_accuracy=_finite(told.expected_accuracy[group]),
-        below_expected=_finite(told.below_expected[group]),
         bins=[
             ScoreBinTraffic(lower_edge=low, upper_edge=high, reference=then, recent=lately)
             for (low, high), then, lately in zip(

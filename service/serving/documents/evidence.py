@@ -10,8 +10,9 @@ from service.monitoring.anytime_tests import KINDS, Change, EvidenceKind, Groupi
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
-from service.serving.documents.evidence_documents import Claim, GroupEvidenceState
+from service.serving.documents.evidence_measures import Claim, GroupEvidenceState
 from service.serving.documents.schemas import GroupChange
+from service.serving.measures import read_measures
 
 _MOST_CHANGES = 50
 _SAID: dict[EvidenceKind, str] = {
@@ -45,12 +46,9 @@ def group_evidence(
         for kind in KINDS
         if not math.isnan(evidence.log_e[kind][group])
     ]
-    known, change = evidence.known, evidence.changes.get(group)
+    change = evidence.changes.get(group)
     return GroupEvidenceState(
-        labels=int(known.labels[group]),
-        reference_labels=int(known.reference_labels[group]),
-        lower=_finite(float(known.lower[group])),
-        upper=_finite(float(known.upper[group])),
+        **read_measures(GroupEvidenceState, evidence, group),
         claims=claims,
         change=None if change is None else _change(name, grouping.groups[group], change),
         sentences=_sentences(claims, settings),
@@ -105,7 +103,3 @@ def _change(grouping: str, group: str, change: Change) -> GroupChange:
         labels=change.labels,
         sentence=f"{place[0].upper()}{place[1:]} has been less accurate since about {in_words(change.at)}.",
     )
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

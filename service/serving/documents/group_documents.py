@@ -6,72 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from service.serving.documents.evidence_documents import GroupEvidenceState
-from service.serving.documents.schemas import Document, Interval, Seconds, Verdict
-
-
-class Relearning(Document):
-    """A change of a group's accuracy, after which it is learned anew."""
-
-    since: Seconds = Field(
-        description="when the first prediction was made that is likeliest to be from after the change"
-    )
-    labels_before: int = Field(description="from before it, of those that the grouping asked for")
-    kept: float = Field(description="what one of these still counts, at the most")
-
-
-class GroupState(Document):
-    """What is believed of one group."""
-
-    group: str
-    share: float = Field(description="of the model's traffic, recent traffic counting more")
-    missed_traffic: float = Field(
-        description="share of the group's traffic that may be in `__other__` instead, at most"
-    )
-    score_mean: float = Field(description="what the model itself says of its accuracy")
-    labels_correct: int
-    labels_incorrect: int
-    effective_labels: float = Field(description="what its labels are worth after weighting and forgetting")
-    accuracy: Interval
-    own_rate: float | None = Field(
-        description="how many of its own labels say that it is right, by themselves; null without any"
-    )
-    own_share: float = Field(
-        description="part of `accuracy` that comes from its own labels; the rest is what scores and other "
-        "groups tell"
-    )
-    accuracy_below: float | None = Field(description="probability of less than min_accuracy")
-    verdict: Verdict = Field(
-        description="whether it meets min_accuracy: known with enough labels either way, still open, or none "
-        "without a threshold"
-    )
-    verdict_labels: float | None = Field(
-        description="labels still needed for a verdict, in the median of what is believed; null if none is "
-        "wanted, or more than can be told"
-    )
-    verdict_seconds: Seconds | None = Field(
-        description="time to them at the budgets that renew; null if these never suffice, or none renews"
-    )
-    calibration_gap: float = Field(description="mean score less mean accuracy; positive: overconfident")
-    ece: Interval = Field(description="expected calibration error")
-    ece_above: float | None = Field(description="probability of more than max_ece")
-    miscalibrated: bool = Field(description="whether it is known, with enough labels, to have more than that")
-    cost: Interval | None = Field(description="expected cost of a prediction, where costs are configured")
-    drifted: bool | None = Field(
-        description="whether its recent traffic is surely farther from the reference than "
-        "drift.max_distance; null while there is no reference"
-    )
-    suspicion: float | None = Field(description="how far it surely is; null likewise")
-    evidence: GroupEvidenceState | None = Field(
-        description="that may be looked at any time; null of a grouping that no assessment asks labels for"
-    )
-    low_since: Seconds | None = Field(description="since when it is known to fail, as far as remembered")
-    low_since_or_earlier: bool = Field(description="whether it may have begun before `low_since`")
-    relearned: Relearning | None = Field(
-        description="the last change of its accuracy, if one is more probable than not: labels from before "
-        "count little"
-    )
-
+from service.serving.documents.group_measures import GroupState
+from service.serving.documents.schemas import Document, Interval, Seconds
 
 SortKey = Literal[
     "evidence", "accuracy", "group", "share", "labels", "ece", "gap", "cost", "uncertainty", "drift"

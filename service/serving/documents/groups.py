@@ -19,16 +19,16 @@ from service.serving.documents.group_documents import (
     ConfusionMatrix,
     ConfusionRow,
     FrequentMistake,
-    GroupState,
     GroupTable,
-    Relearning,
     Reliability,
     ReliabilityBin,
     SortKey,
     Timeline,
     TimelinePoint,
 )
+from service.serving.documents.group_measures import GroupState, Relearning
 from service.serving.documents.schemas import Interval
+from service.serving.measures import read_measures
 from service.statistics.confusion import Confusion
 from service.statistics.estimate import Estimate
 
@@ -90,32 +90,13 @@ def group_state(
     snapshot: ModelSnapshot, grouping_name: str, grouping: GroupingSnapshot, group: int
 ) -> GroupState:
     """What is believed of one group."""
-    beliefs = grouping.beliefs
-    cost = grouping.cost
-    name, mean = grouping.groups[group], float(grouping.accuracy_mean[group])
-    known = verdict(grouping, group)
+    name = grouping.groups[group]
     drift = None if snapshot.drift is None else snapshot.drift.groupings.get(grouping_name)
     begun = snapshot.since.get(("accuracy_low", grouping_name, name))
     return GroupState(
+        **read_measures(GroupState, grouping, group),
         group=name,
-        share=float(beliefs.shares[group]),
-        missed_traffic=float(grouping.missed[group]),
-        score_mean=float(beliefs.scores[group]),
-        labels_correct=int(beliefs.labels_correct[group]),
-        labels_incorrect=int(grouping.beliefs.labels_incorrect[group]),
-        effective_labels=float(beliefs.labels[group]),
-        accuracy=Interval.of(grouping.accuracy, group),
-        own_rate=_finite(grouping.own_rate, group),
-        own_share=float(grouping.own_share[group]),
-        accuracy_below=None if grouping.accuracy_below is None else float(grouping.accuracy_below[group]),
-        verdict=known,
-        verdict_labels=_finite(grouping.verdict_labels, group),
-        verdict_seconds=_finite(grouping.verdict_seconds, group),
-        calibration_gap=float(beliefs.scores[group]) - mean,
-        ece=Interval.of(grouping.ece, group),
-        ece_above=None if grouping.ece_above is None else float(grouping.ece_above[group]),
-        miscalibrated=bool(grouping.miscalibrated[group]),
-        cost=None if cost is None else Interval.of(cost, group),
+        verdict=verdict(grouping, group),
         drifted=None if drift is None else bool(drift.drifted[group]),
         suspicion=None if drift is None else float(drift.suspicion[group]),
         evidence=group_evidence(grouping_name, grouping, group, snapshot.settings),
@@ -265,10 +246,6 @@ def _point(time: float, there: PastGrouping, index: int) -> TimelinePoint:
         ece=Interval.of(there.ece, index),
         labels=int(there.labels[index]),
     )
-
-
-def _finite(values: Floats | None, group: int) -> float | None:
-    return None if values is None or not np.isfinite(values[group]) else float(values[group])
 
 
 def _sort_values(

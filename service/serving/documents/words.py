@@ -11,13 +11,16 @@ from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.serving.documents.questions import quality
-from service.serving.documents.schemas import Interval
+from service.serving.documents.schemas import Interval, Verdict
 from service.statistics.estimate import Estimate
 
 NOTHING_LEARNED = "Nothing was learned yet: there is no traffic, or the first look is still under way."
 
 _NEARLY_CERTAIN = 0.999
 _EVEN = 0.5
+_HOUR = 3_600.0
+_DAY = 86_400.0
+_VERDICTS: dict[Verdict, str] = {"meets": " meets", "fails": " FAILS", "open": "", "none": ""}
 
 
 def percent(ratio: float) -> str:
@@ -37,6 +40,31 @@ def probability(ratio: float) -> str:
 def percent_interval(told: Interval) -> str:
     """A posterior as people read it."""
     return f"{percent(told.mean)} [{100 * told.lower:.1f}, {100 * told.upper:.1f}]"
+
+
+def cell_of_interval(told: Interval, *, scale: float = 100, decimals: int = 1) -> str:
+    """An interval in a column of a terminal's table, in percent unless it is scaled otherwise."""
+    lower, mean, upper = (f"{scale * end:.{decimals}f}" for end in (told.lower, told.mean, told.upper))
+    return f"{mean} [{lower}, {upper}]"
+
+
+def cell_of_probability(ratio: float) -> str:
+    """A probability in such a column: never 0 or 100 %, as in sentences, but shorter."""
+    return probability(ratio).replace("over ", ">").replace("under ", "<").replace(" %", "%")
+
+
+def cell_of_verdict(below: float, verdict: Verdict, labels: float | None, seconds: float | None) -> str:
+    """Probability of being below a threshold, the verdict, and the labels and time until there is one."""
+    needs = f" ~{labels:.0f}" if labels else ""
+    if labels and seconds is not None:
+        needs += f", {_duration(seconds)}"
+    return f"{cell_of_probability(below)}{_VERDICTS[verdict]}{needs}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < _HOUR:
+        return f"{max(1, seconds / 60):.0f} min"
+    return f"{seconds / _HOUR:.0f} h" if seconds < 2 * _DAY else f"{seconds / _DAY:.0f} d"
 
 
 def place(grouping: str, group: str) -> str:

@@ -13,7 +13,7 @@ from service import __version__
 from service.domain.errors import NotKnown
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import groups, performances, states
-from service.serving.documents.drift_documents import GroupDrift
+from service.serving.documents.drift_measures import GroupDrift
 from service.serving.documents.drifts import group_drift
 from service.serving.documents.group_documents import (
     ConfusionMatrix,

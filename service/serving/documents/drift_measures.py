@@ -1,0 +1,124 @@
+"""Drift, how far recent traffic is from its reference: the documents of the HTTP API, and the metrics."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from service.monitoring.drift import GroupingDrift
+from service.serving.documents.schemas import Document, Seconds
+from service.serving.measures import Measures, gauge, metrics_of
+from service.serving.metrics import GROUP_LABELS, Metric, MetricTable, highest
+from service.statistics.drift import MixDrift
+
+measure = Measures[GroupingDrift]()
+
+
+class MixState(Document):
+    """One thing by which recent traffic and the reference are compared."""
+
+    mix: str = Field(description="`score`, `predicted_class`, `attribute:<name>` or `votes`")
+    distance: float | None = Field(
+        description="Jensen-Shannon distance, noise included: 0 the same, 1 nothing in common; null without "
+        "traffic in the reference, or of late"
+    )
+    surely: float = Field(description="the same less what noise could make of it")
+
+
+class ScoreBinTraffic(Document):
+    """Traffic of one score bin."""
+
+    lower_edge: float
+    upper_edge: float
+    reference: float = Field(description="share of the group's predictions in the reference")
+    recent: float = Field(description="share of its recent predictions")
+
+
+class GroupDrift(Document):
+    """How far one group's recent traffic is from its reference."""
+
+    model: str
+    taken_at: Seconds
+    grouping: str
+    group: str
+    reference_since: Seconds | None = Field(description="when the reference begins; null from the beginning")
+    reference_until: Seconds
+    recent_since: Seconds
+    reference_predictions: int = measure(
+        lambda drift: drift.reference.sum(axis=1), description="of the group"
+    )
+    recent_predictions: int = measure(lambda drift: drift.recent.sum(axis=1), description="of the group")
+    drifted: bool = measure(
+        lambda drift: drift.drifted,
+        gauge(
+            "credence_group_drifted",
+            "",
+            "1 where that is more than drift.max_distance, else 0. Of `other`, 1 where any of its groups has drifted.",
+            other=highest,
+        ),
+        description="whether `suspicion` is more than `max_distance`",
+    )
+    suspicion: float = measure(
+        lambda drift: drift.suspicion,
+        gauge(
+            "credence_group_drift_score",
+            "",
+            "How far the group's recent traffic surely is from the reference: the distance less what noise could make of it, by the mix that tells most. Of `other`, the highest.",
+            other=highest,
+        ),
+        description="how far it surely is, by the mix that tells most",
+    )
+    max_distance: float = Field(description="drift.max_distance of the configuration")
+    mixes: list[MixState]
+    score_difference: float | None = measure(
+        lambda drift: drift.score_difference,
+        gauge(
+            "credence_group_ks_statistic",
+            "",
+            "Largest difference of the cumulative shares of score bins between recent traffic and the reference: the Kolmogorov-Smirnov statistic, or a little less than that of the scores themselves.",
+        ),
+        description="largest difference of the cumulative shares of score bins (Kolmogorov-Smirnov)",
+    )
+    volume_ratio: float | None = measure(
+        lambda drift: drift.volume_ratio,
+        gauge(
+            "credence_group_volume_ratio",
+            "ratio",
+            "Predictions a second of late, over those a second in the reference; absent where the reference's time is not known.",
+        ),
+        description="predictions a second, over those in the reference; null where its time is not known",
+    )
+    expected_accuracy: float | None = measure(
+        lambda drift: drift.expected_accuracy,
+        gauge(
+            "credence_group_expected_accuracy_ratio",
+            "ratio",
+            "Accuracy that the group's recent scores promise without a label of it, by what the model's labels say of its score bins.",
+        ),
+        description="what recent scores promise, by what the model's labels say of its score bins",
+    )
+    below_expected: float | None = measure(
+        lambda drift: drift.below_expected,
+        gauge(
+            "credence_group_below_expected_probability",
+            "",
+            "Posterior probability that the group is less accurate than its recent scores promise: high where scores mean something else than elsewhere, such as after a change of what is to be predicted.",
+        ),
+        description="probability that the group is less accurate than that",
+    )
+    bins: list[ScoreBinTraffic]
+    sentence: str = Field(description="the same in words")
+
+
+DRIFT = MetricTable[GroupingDrift](GROUP_LABELS, metrics_of(GroupDrift))
+DRIFT_BY_MIX = MetricTable[MixDrift](
+    (*GROUP_LABELS, "mix"),
+    (
+        Metric(
+            "credence_group_drift_distance",
+            "",
+            "Jensen-Shannon distance of the group's recent traffic from the reference, as observed, noise included: of its score bins (score), its predicted classes (predicted_class), an attribute's values (attribute:<name>), or an ensemble's votes; 0 is the same, 1 is nothing in common. Absent while there is no reference, and of groups without traffic in it or of late. Of `other`, the highest.",
+            lambda mix: mix.distance,
+            other=highest,
+        ),
+    ),
+)
