@@ -19,18 +19,12 @@ from rich.text import Text
 from service.app.monitor_wiring import model_monitor
 from service.config.loader import load_settings
 from service.monitoring.snapshot import ModelSnapshot
-from service.serving.documents.group_documents import GroupTable
+from service.serving.documents.assessments import AssessmentState
+from service.serving.documents.findings import Finding
 from service.serving.documents.group_measures import GroupState
-from service.serving.documents.groups import group_table
-from service.serving.documents.schemas import (
-    AssessmentState,
-    AttributeState,
-    Finding,
-    ModelState,
-    PerformanceSummary,
-    Thresholds,
-)
-from service.serving.documents.states import model_state
+from service.serving.documents.groups import GroupTable, group_table
+from service.serving.documents.models import AttributeState, ModelState, Thresholds, model_state
+from service.serving.documents.performance_documents import PerformanceSummary
 from service.serving.documents.words import cell_of_interval, cell_of_probability, percent
 from service.serving.measures import measures_of
 from service.store.client import build_redis

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar, get_args
 
 from pydantic import BaseModel, Field
 
-from service.serving.documents.schemas import Interval
+from service.serving.documents.base import Interval
 from service.serving.metric_selection import OtherGroups
 from service.serving.metrics import Metric, Numbers
 from service.statistics.estimate import Estimate
@@ -140,7 +140,7 @@ def _of_group(values: Values, group: int, *, nullable: bool) -> float | Interval
     if values is None:
         return None
     if isinstance(values, Estimate):
-        return Interval.of(values, group)
+        return Interval.at(values, group)
     value: float = values[group].item()
     return value if math.isfinite(value) or not nullable else None
 

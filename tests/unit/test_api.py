@@ -15,7 +15,7 @@ from snapshots import BUDGET, CLASSES, NOW, drifting, known, recalled, snapshot
 from service.monitoring.attribute_traffic import AttributeTraffic
 from service.monitoring.history import Moment
 from service.monitoring.round_facts import RoundState
-from service.serving.documents.group_documents import SortKey
+from service.serving.documents.groups import SortKey
 
 ALERTS = {"min_accuracy": 0.8, "max_ece": 0.25}
 

@@ -16,14 +16,14 @@ from service.app.status_command import status_view
 from service.domain.errors import NotKnown
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.snapshot import ModelSnapshot
+from service.serving.documents.models import model_state, overview
+from service.serving.documents.performance_documents import MeasureState
 from service.serving.documents.performances import (
     MOST_THRESHOLDS,
     performance_state,
     performance_summaries,
     recalibration,
 )
-from service.serving.documents.schemas import MeasureState
-from service.serving.documents.states import model_state, overview
 from service.statistics.estimate import Band, Estimate
 
 LEARNED = performance()

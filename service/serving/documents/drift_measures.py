@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from service.monitoring.drift import GroupingDrift
-from service.serving.documents.schemas import Document, Seconds
+from service.serving.documents.base import Document, Seconds
 from service.serving.measures import Measures, gauge, metrics_of
 from service.serving.metrics import GROUP_LABELS, Metric, MetricTable, highest
 from service.statistics.drift import MixDrift

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+from pydantic import Field
 
 from service.domain.arrays import Floats, Ints
 from service.domain.errors import NotKnown
@@ -14,20 +15,31 @@ from service.monitoring.drift import GroupingDrift, ModelDrift
 from service.monitoring.drift_mixes import CLASSES, SCORES
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
+from service.serving.documents.base import Document, Seconds
 from service.serving.documents.drift_measures import GroupDrift, MixState, ScoreBinTraffic
-from service.serving.documents.schemas import DriftSummary
 from service.serving.measures import read_measures
 
 _MOST_NAMED = 5
 """Of the groups that have drifted, by name; how many more there are is told."""
 
 
+class DriftSummary(Document):
+    """How recent traffic is compared with the reference, without labels."""
+
+    max_distance: float = Field(description="drift.max_distance of the configuration")
+    reference_predictions: int | None = Field(description="in the reference; null while there is none")
+    reference_until: Seconds | None = Field(description="when it ended; null while there is none")
+    recent_predictions: int | None = Field(description="that are compared with it; null likewise")
+    drifted_groups: int = Field(description="groups, of all groupings, that have drifted")
+    sentence: str = Field(description="the same in words")
+
+
 def drift_summary(snapshot: ModelSnapshot) -> DriftSummary:
     """How a model's recent traffic is compared."""
-    drift, settings = snapshot.drift, snapshot.settings.drift
+    drift, max_distance = snapshot.drift, snapshot.settings.drift.max_distance
     if drift is None:
         return DriftSummary(
-            max_distance=settings.max_distance,
+            max_distance=max_distance,
             reference_predictions=None,
             reference_until=None,
             recent_predictions=None,
@@ -35,11 +47,9 @@ def drift_summary(snapshot: ModelSnapshot) -> DriftSummary:
             sentence=_no_reference(snapshot),
         )
     suspects = _suspects(snapshot, drift)
-    return DriftSummary(
-        max_distance=settings.max_distance,
-        reference_predictions=drift.reference_predictions,
-        reference_until=drift.reference_until,
-        recent_predictions=drift.recent_predictions,
+    return DriftSummary.of(
+        drift,
+        max_distance=max_distance,
         drifted_groups=len(suspects),
         sentence=_accusing(suspects, _aimed(snapshot)),
     )
@@ -104,15 +114,14 @@ def group_drift(snapshot: ModelSnapshot, grouping_name: str, group_name: str) ->
     group, told = grouping.groups.index(group_name), drift.groupings[grouping_name]
     edges = (0.0, *snapshot.settings.score_edges, 1.0)
     reference, recent = (_shares(counts[group]) for counts in (told.reference, told.recent))
-    return GroupDrift(
+    return GroupDrift.of(
+        drift,
         **read_measures(GroupDrift, told, group),
         model=snapshot.model,
         taken_at=snapshot.taken_at,
         grouping=grouping_name,
         group=group_name,
         reference_since=_finite(drift.reference_since),
-        reference_until=drift.reference_until,
-        recent_since=drift.recent_since,
         max_distance=snapshot.settings.drift.max_distance,
         mixes=[
             MixState(mix=name, distance=_finite(mix.distance[group]), surely=float(mix.surely[group]))

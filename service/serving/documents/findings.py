@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from pydantic import Field
 
 from service.config.model import AlertSettings
 from service.domain.arrays import Flags, Floats
@@ -15,8 +16,8 @@ from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.history import Kind
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
+from service.serving.documents.base import Document, Interval, Seconds, Verdict
 from service.serving.documents.evidence import is_confirmed
-from service.serving.documents.schemas import Finding, Interval, Verdict
 from service.statistics.estimate import Estimate
 
 MOST_FINDINGS = 50
@@ -25,6 +26,23 @@ _CONFIRMED: dict[Kind, str] = {
     "accuracy_low": " Evidence confirms it.",
     "miscalibrated": " Evidence confirms that its scores are off.",
 }
+
+
+class Finding(Document):
+    """A group of which a threshold is known to be crossed: with enough labels, and with `confidence`."""
+
+    kind: Kind
+    grouping: str
+    group: str
+    probability: float = Field(description="posterior probability that the threshold is crossed")
+    share: float = Field(description="the group's share of the traffic")
+    labels: int = Field(description="labels in the group that this rests on")
+    value: Interval = Field(description="accuracy, or expected calibration error")
+    threshold: float
+    since: Seconds = Field(description="when this was first believed without a break, as far as remembered")
+    since_or_earlier: bool = Field(description="whether it may have begun before `since`")
+    confirmed: bool = Field(description="whether evidence that may be looked at any time says so too")
+    sentence: str = Field(description="the same in words")
 
 
 @dataclass(frozen=True)
@@ -92,7 +110,7 @@ def _thresholds(grouping: GroupingSnapshot, alerts: AlertSettings) -> Iterator[_
 
 def _finding(snapshot: ModelSnapshot, name: str, group: int, threshold: _Threshold) -> Finding:
     grouping = snapshot.groupings[name]
-    group_name, value = grouping.groups[group], Interval.of(threshold.measured, group)
+    group_name, value = grouping.groups[group], Interval.at(threshold.measured, group)
     probability = float(threshold.probability[group])
     begun = snapshot.since[threshold.kind, name, group_name]
     claim = threshold.claim.format(words.place(name, group_name))

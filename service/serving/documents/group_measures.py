@@ -13,8 +13,8 @@ from pydantic import Field
 
 from service.domain.arrays import Floats, Ints
 from service.monitoring.grouping_snapshot import GroupingSnapshot
-from service.serving.documents.evidence_measures import GroupEvidenceState
-from service.serving.documents.schemas import Document, Interval, Seconds, Verdict
+from service.serving.documents.base import Document, Interval, Seconds, Verdict
+from service.serving.documents.evidence import GroupEvidenceState
 from service.serving.documents.words import cell_of_interval, cell_of_verdict
 from service.serving.measures import Column, Measures, gauge, interval, metrics_of
 from service.serving.metrics import GROUP_LABELS, Metric, MetricTable, total

@@ -10,9 +10,40 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from service.serving.documents.schemas import Document, Interval, MeasureState, Seconds
+from service.serving.documents.base import Document, Interval, Seconds, Verdict
 from service.statistics.estimate import Band
 from service.statistics.recalibration import Form
+
+Measure = Literal["precision", "recall", "f1", "false_positive_rate", "prevalence"]
+
+
+class MeasureState(Document):
+    """One measure of a binary classifier at its threshold; of prevalence, of the traffic."""
+
+    measure: Measure
+    value: Interval | None = Field(description="null of what cannot exist")
+    target: float | None = Field(
+        description="configured: at least; of the false positive rate at most. Null without one"
+    )
+    missed: float | None = Field(description="probability that the target is missed; null without one")
+    verdict: Verdict = Field(
+        description="whether it meets the target: known with enough labels either way, still open, or none "
+        "without a target"
+    )
+
+
+class PerformanceSummary(Document):
+    """How a binary classifier does, in short."""
+
+    name: str = Field(description="of the assessment")
+    positive_class: str
+    threshold: float = Field(description="from which score of the positive class on the model calls positive")
+    taken_at: Seconds | None = Field(
+        description="when the facts were read that it was learned from; null before the first time"
+    )
+    labels: int = Field(description="that it was learned from")
+    measures: list[MeasureState] = Field(description="empty before the first time")
+    sentence: str = Field(description="the same in words")
 
 
 class Range(Document):

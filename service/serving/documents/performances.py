@@ -14,18 +14,21 @@ from service.domain.errors import NotKnown
 from service.monitoring.binary_performance import FALSE_POSITIVE_RATES, RECALLS, PerformanceSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
+from service.serving.documents.base import Interval, Verdict
 from service.serving.documents.performance_documents import (
     CostState,
     CurvePoint,
     MapPoint,
+    Measure,
+    MeasureState,
     PerformanceState,
+    PerformanceSummary,
     Range,
     Recalibration,
     RocPoint,
     Seeing,
     ThresholdState,
 )
-from service.serving.documents.schemas import Interval, Measure, MeasureState, PerformanceSummary, Verdict
 from service.statistics.recalibration import FORMS, Form
 
 MOST_THRESHOLDS = 101
@@ -145,7 +148,7 @@ def recalibration(snapshot: ModelSnapshot, assessment: str, form: str) -> Recali
         labels=there.labels,
         interval=snapshot.settings.interval,
         how=how,
-        coefficients={name: Interval.of(one) for name, one in known.coefficients.items()},
+        coefficients={name: Interval.at(one) for name, one in known.coefficients.items()},
         table=[
             MapPoint(score=score, probability=mean, lower=lower, upper=upper)
             for score, mean, lower, upper in zip(
@@ -218,7 +221,7 @@ def _threshold(there: PerformanceSnapshot, at: int) -> ThresholdState:
         f1=Interval.if_any(everywhere["f1"], at),
         false_positive_rate=Interval.if_any(everywhere["false_positive_rate"], at),
         met=float(choice.probability[at]) if there.targets else None,
-        cost=Interval.of(choice.cost, at),
+        cost=Interval.at(choice.cost, at),
     )
 
 

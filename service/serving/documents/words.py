@@ -10,8 +10,8 @@ from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.serving.documents.base import Interval, Verdict
 from service.serving.documents.questions import quality
-from service.serving.documents.schemas import Interval, Verdict
 from service.statistics.estimate import Estimate
 
 NOTHING_LEARNED = "Nothing was learned yet: there is no traffic, or the first look is still under way."
@@ -107,7 +107,7 @@ def _of_ensemble(ensemble: EnsembleSnapshot) -> str:
     """Which member is least precise, and what sharing labels has saved."""
     beliefs = ensemble.beliefs
     least = int(np.argmin(beliefs.mean))
-    told = Interval.of(Estimate(beliefs.lower, beliefs.mean, beliefs.upper), least)
+    told = Interval.at(Estimate(beliefs.lower, beliefs.mean, beliefs.upper), least)
     said = f"Least precise: {ensemble.members[least]}, {percent_interval(told)}"
     left = f"{ensemble.plan.cost} labels to go" if ensemble.plan.cost else "every member has labels enough"
     return f"{said}; {left}; sharing labels saved {percent(max(ensemble.saving, 0.0))}"
@@ -135,7 +135,7 @@ def _least_known(settings: AssessmentSettings, grouping: GroupingSnapshot) -> st
     """Which group an estimation knows least."""
     told = grouping.ece if settings.metric == "calibration" else grouping.accuracy
     least = int((told.upper - told.lower).argmax())
-    return f"Known least: {grouping.groups[least]}, {percent_interval(Interval.of(told, least))}"
+    return f"Known least: {grouping.groups[least]}, {percent_interval(Interval.at(told, least))}"
 
 
 def performance_sentence(there: PerformanceSnapshot) -> str:

@@ -1,0 +1,105 @@
+"""Label requests and labels: the documents, made from a snapshot."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from service.monitoring.snapshot import ModelSnapshot
+from service.serving.documents.base import Document, Seconds
+
+_MOST_REQUESTS = 50
+
+
+class RequestState(Document):
+    """A label request that waits for an answer."""
+
+    request_id: str
+    assessment: str
+    group: str | None = Field(
+        description="that it was drawn for; null where it would tell what labellers are not to know"
+    )
+    requested_at: Seconds
+    attempt: int
+    predicted_class: str | None = Field(description="null where labellers are not to know it")
+    score: float | None = Field(description="null likewise")
+
+
+class RecentLabel(Document):
+    """A label that was given."""
+
+    request_id: str
+    item_id: str
+    assessment: str
+    group: str = Field(description="that it was asked for")
+    predicted_class: str
+    true_class: str
+    correct: bool
+    score: float
+    given_at: Seconds
+    delay_seconds: Seconds = Field(description="from the first issue of its request")
+
+
+class FlowBin(Document):
+    """Labels in one stretch of time."""
+
+    begin: Seconds
+    end: Seconds
+    correct: int
+    incorrect: int
+
+
+class Activity(Document):
+    """Label requests and labels of late."""
+
+    model: str
+    taken_at: Seconds
+    requests: list[RequestState] = Field(description="the newest first, at most 50")
+    labels: list[RecentLabel] = Field(description="the newest first, at most 50")
+    flow: list[FlowBin] = Field(description="oldest first")
+
+
+def activity(snapshot: ModelSnapshot) -> Activity:
+    """Label requests and labels of late."""
+    newest = sorted(snapshot.requests.items(), key=lambda item: -item[1].requested_at)[:_MOST_REQUESTS]
+    flow = snapshot.flow
+    revealed = {name for name, one in snapshot.settings.assessments.items() if one.reveal_prediction}
+    # Of groups by class or score the name is, or narrows, what the model said.
+    harmless = {
+        name
+        for name, state in snapshot.assessments.items()
+        if (grouping := snapshot.groupings.get(state.grouping)) and grouping.kind in {"all", "attribute"}
+    }
+    return Activity.of(
+        snapshot,
+        requests=[
+            RequestState.of(
+                request,
+                request_id=request_id,
+                group=request.group if request.assessment in revealed | harmless else None,
+                predicted_class=request.predicted_class if request.assessment in revealed else None,
+                score=request.score if request.assessment in revealed else None,
+            )
+            for request_id, request in newest
+        ],
+        labels=[
+            RecentLabel.of(
+                entry.fact,
+                assessment=entry.assessment,
+                true_class=entry.label.true_class,
+                correct=entry.fact.predicted_class == entry.label.true_class,
+                given_at=entry.label.time,
+                delay_seconds=max(0.0, entry.label.time - entry.fact.requested_at),
+            )
+            for entry in snapshot.recent
+        ],
+        flow=[
+            FlowBin(begin=begin, end=end, correct=correct, incorrect=incorrect)
+            for begin, end, correct, incorrect in zip(
+                flow.edges[:-1].tolist(),
+                flow.edges[1:].tolist(),
+                flow.correct.tolist(),
+                flow.incorrect.tolist(),
+                strict=True,
+            )
+        ],
+    )
