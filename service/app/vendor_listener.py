@@ -8,11 +8,11 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from service.app.vendor_wiring import vendor_desk
+from service.app.vendor_wiring import vendor_service
 from service.config.settings import Settings
 from service.kafka.clients import build_producer
 from service.serving.vendor_api.app import vendor_app
-from service.serving.vendor_api.desk import VendorDesk
+from service.serving.vendor_api.service import VendorService
 from service.store.connection import Connection
 from service.telemetry.instruments import VendorMetrics
 
@@ -42,14 +42,14 @@ class VendorServing:
         self._metrics = metrics
         self._clock = clock
         self._stopping = stopping
-        self._desk: VendorDesk | None = None
+        self._service: VendorService | None = None
 
     def app(self) -> ASGIApp:
         """The application of the listener."""
         return vendor_app(
             self._settings.vendors,
             self._settings.vendor_api,
-            desk=lambda: self._desk,
+            service=lambda: self._service,
             metrics=self._metrics,
             clock=self._clock,
             stopping=self._stopping,
@@ -80,11 +80,11 @@ class VendorServing:
             connection: to Redis.
             producer: as `producer` makes it; closed in the end.
         """
-        self._desk = vendor_desk(
+        self._service = vendor_service(
             self._settings, connection, producer, metrics=self._metrics, clock=self._clock
         )
         try:
             yield
         finally:
-            self._desk = None
+            self._service = None
             producer.close(timeout=5)

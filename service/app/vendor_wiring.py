@@ -8,8 +8,10 @@ from typing import Any
 
 from service.app.wiring import model_keys
 from service.config.settings import Settings
-from service.serving.vendor_api.desk import ModelDesk, VendorDesk
+from service.serving.vendor_api.answers import Answers
+from service.serving.vendor_api.claims import Claims, ModelRequests
 from service.serving.vendor_api.labels import LabelWriter
+from service.serving.vendor_api.service import VendorService
 from service.store.claims import ClaimStore
 from service.store.connection import Connection
 from service.store.idempotency import RUNNING_SECONDS, IdempotencyRecords
@@ -25,22 +27,22 @@ def claim_stores(settings: Settings, connection: Connection) -> dict[str, ClaimS
     }
 
 
-def vendor_desk(
+def vendor_service(
     settings: Settings,
     connection: Connection,
     producer: Any,
     *,
     metrics: VendorMetrics,
     clock: Callable[[], float],
-) -> VendorDesk:
+) -> VendorService:
     """What serves vendors over HTTP."""
-    claims = claim_stores(settings, connection)
+    stores = claim_stores(settings, connection)
     label_keys = {name: vendor.label_key_bytes() for name, vendor in settings.vendors.items()}
     models = {
-        name: ModelDesk(
+        name: ModelRequests(
             classes=tuple(model.classes),
             vendors=frozenset(settings.vendors_of(name)),
-            claims=claims[name],
+            claims=stores[name],
             asked=AskedRequests(
                 connection,
                 model_keys(settings, name, settings.cell_space(name)),
@@ -49,15 +51,16 @@ def vendor_desk(
         )
         for name, model in settings.models.items()
     }
-    return VendorDesk(
-        models,
+    claims = Claims(models, claim_keys=label_keys, metrics=metrics, clock=clock)
+    answers = Answers(
+        claims,
         labels=LabelWriter(
             producer, settings.kafka.topics.labels, {name: keys[0] for name, keys in label_keys.items()}
         ),
         calls=IdempotencyRecords(
             connection, running_seconds=RUNNING_SECONDS + math.ceil(settings.vendor_api.wait_seconds)
         ),
-        claim_keys=label_keys,
         metrics=metrics,
         clock=clock,
     )
+    return VendorService(claims, answers)

@@ -22,7 +22,7 @@ from service.domain.label_studio import (
     text_of,
 )
 from service.domain.messages import LabelRequest
-from service.serving.vendor_api.api import Desk, ModelName, encoded, vendor_of
+from service.serving.vendor_api.api import ModelName, Service, encoded, vendor_of
 from service.serving.vendor_api.label_studio_import import Settling
 from service.serving.vendor_api.problems import Kind, Refused
 from service.serving.vendor_api.reference import problems
@@ -72,15 +72,9 @@ class TasksBody(Body):
 
 
 def build_label_studio_routes(
-    desk: Desk, settings: VendorApiSettings, clock: Callable[[], float]
+    service: Service, settings: VendorApiSettings, clock: Callable[[], float]
 ) -> APIRouter:
-    """The routes of Label Studio.
-
-    Args:
-        desk: that serves vendors.
-        settings: of the vendor API.
-        clock: seconds since the epoch.
-    """
+    """The routes of Label Studio."""
     routes = APIRouter(prefix="/models/{model}/label-studio", tags=["Label Studio"])
 
     @routes.get(
@@ -100,9 +94,9 @@ def build_label_studio_routes(
             Query(description="how items are shown; `auto` looks at a request that you hold, or shows text"),
         ] = "auto",
     ) -> Response:
-        vendor, served = vendor_of(request), desk()
-        classes = served.model_of(vendor, model).classes
-        kind: Shown = _kind_held(served.held(vendor), model) if shown == "auto" else shown
+        vendor, claims = vendor_of(request), service().claims
+        classes = claims.model_of(vendor, model).classes
+        kind: Shown = _kind_held(claims.held(vendor), model) if shown == "auto" else shown
         return Response(labelling_configuration(classes, kind), media_type="application/xml")
 
     @routes.post(
@@ -112,17 +106,17 @@ def build_label_studio_routes(
         responses=problems(Kind.NOT_FOUND, changes=True),
     )
     def claim_tasks(request: Request, model: ModelName, body: TasksBody) -> Response:
-        vendor, served = vendor_of(request), desk()
-        served.model_of(vendor, model)
+        vendor, claims = vendor_of(request), service().claims
+        claims.model_of(vendor, model)
         most = min(body.most, settings.most)
         key = request.state.idempotency_key
-        claim_ids = served.claim_ids(vendor, most=most, key=key)
+        claim_ids = claims.claim_ids(vendor, most=most, key=key)
         if request.state.again:
-            claimed = served.held_under(vendor, most=most, key=key)
+            claimed = claims.held_under(vendor, most=most, key=key)
         else:
             # Nobody renews for a project of Label Studio: held until the request's deadline.
             lease_seconds = body.lease_seconds or LONGEST_LEASE_SECONDS
-            claimed = served.claim(vendor, [model], claim_ids, lease_seconds=lease_seconds)
+            claimed = claims.claim(vendor, [model], claim_ids, lease_seconds=lease_seconds)
         request.state.unkept = True
         return encoded([_task(model, claim) for _, claim in claimed])
 
@@ -133,7 +127,7 @@ def build_label_studio_routes(
         openapi_extra=_EXPORT,
     )
     def import_annotations(request: Request, model: ModelName) -> Import:
-        settling = Settling(desk(), vendor_of(request), model, clock=clock)
+        settling = Settling(service(), vendor_of(request), model, clock=clock)
         return Import(tasks=settling.settle(_understood(read_export, request)))
 
     @routes.post(
@@ -143,7 +137,7 @@ def build_label_studio_routes(
         openapi_extra=_HOOK,
     )
     def take_hook(request: Request, model: ModelName) -> Import:
-        settling = Settling(desk(), vendor_of(request), model, clock=clock)
+        settling = Settling(service(), vendor_of(request), model, clock=clock)
         hook = _understood(read_hook, request)
         return Import(tasks=[*settling.settle(hook.annotations), *settling.retract(hook.deleted)])
 

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 import msgspec
 
 from service.domain.label_studio import Annotation, Unusable, class_of
-from service.serving.vendor_api.desk import ModelDesk, VendorDesk
 from service.serving.vendor_api.labels import Said
 from service.serving.vendor_api.problems import Kind
 from service.serving.vendor_api.schemas import Imported, ImportState
+from service.serving.vendor_api.service import VendorService
 from service.store.request_history import Closed, Newest, annotation_digest
 from service.store.request_registry import class_digest, request_id_of
 
@@ -45,24 +45,20 @@ class Settling:
     what is known already changes nothing.
 
     Args:
-        desk: of all vendors.
+        service: of all vendors.
         vendor: whose annotations they are.
         model: of their requests.
         clock: seconds since the epoch.
     """
 
     def __init__(
-        self,
-        desk: VendorDesk,
-        vendor: str,
-        model: str,
-        *,
-        clock: Callable[[], float],
+        self, service: VendorService, vendor: str, model: str, *, clock: Callable[[], float]
     ) -> None:
-        self._desk = desk
+        self._claims = service.claims
+        self._answers = service.answers
         self._vendor = vendor
         self._model = model
-        self._of: ModelDesk = desk.model_of(vendor, model)
+        self._of = service.claims.model_of(vendor, model)
         self._clock = clock
 
     def settle(self, annotations: Sequence[Annotation | Unusable]) -> list[Imported]:
@@ -77,11 +73,11 @@ class Settling:
             for at, told in enumerate(annotations)
         ]
         answers = [plan for plan in plans if plan.said is not None and plan.claim_id]
-        refused = self._desk.submit_all(
+        refused = self._answers.submit_all(
             self._vendor, self._model, [(plan.claim_id, plan.said) for plan in answers if plan.said]
         )
         revisions = [plan.said for plan in plans if plan.said is not None and not plan.claim_id]
-        self._desk.write_all(self._vendor, revisions)
+        self._answers.write_all(self._vendor, revisions)
         for plan, kind_of_refusal in zip(answers, refused, strict=True):
             plan.state = "submitted" if kind_of_refusal is None else _STATES[kind_of_refusal]
         for told, plan in zip(annotations, plans, strict=True):
@@ -114,7 +110,7 @@ class Settling:
         if closed.is_full:
             return Imported(task=None, request_id=request_id, state="too-many-revisions")
         said = Said(self._model, request_id, item_id, "retraction", "", "", self._time(None))
-        self._desk.write_all(self._vendor, [said])
+        self._answers.write_all(self._vendor, [said])
         asked.remember(self._vendor, request_id, item_id, msgspec.structs.replace(known, true_class=""))
         return Imported(task=None, request_id=request_id, state="submitted")
 
@@ -134,7 +130,7 @@ class Settling:
         return self._plan_of(said, told.claim_id, known)
 
     def _plan_of(self, said: Said, claim_id: str, known: Newest | None) -> _Plan:
-        looked = self._desk.look(self._vendor, self._model, said.request_id)
+        looked = self._claims.look(self._vendor, self._model, said.request_id)
         if looked is None:
             return _revision(self._of.asked.look(self._vendor, said.request_id, said.item_id), said)
         if looked.state != "submitted":
