@@ -51,9 +51,7 @@ _MOST_WORSE = 20
 class SnapshotCollector(Collector):
     """Shows the latest snapshots.
 
-    Args:
-        snapshots: gives the latest snapshots.
-        group_limit: groups of a grouping that have metrics of their own, at most.
+    Of each grouping, at most `group_limit` groups have metrics of their own.
     """
 
     def __init__(self, snapshots: Callable[[], Iterable[ModelSnapshot]], *, group_limit: int) -> None:

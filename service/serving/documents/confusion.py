@@ -44,11 +44,7 @@ class ConfusionMatrix(Document):
 
 
 def confusion_matrix(snapshot: ModelSnapshot, *, classes: int) -> ConfusionMatrix:
-    """What the true class is, given the predicted one, of the classes that are confused most.
-
-    Args:
-        snapshot: of the model.
-        classes: how many at most.
+    """The true class given the predicted one, of the most confused classes, at most `classes`.
 
     Raises:
         NotKnown: the model has no grouping by predicted class, too many classes, or no traffic.

@@ -107,14 +107,7 @@ class GroupEvidenceState(Document):
 def group_evidence(
     name: str, grouping: GroupingSnapshot, group: int, settings: ModelSettings
 ) -> GroupEvidenceState | None:
-    """Evidence about one group; None of a grouping that asked for no labels.
-
-    Args:
-        name: of the grouping.
-        grouping: what is known of it.
-        group: which of its groups.
-        settings: of the model.
-    """
+    """Evidence about one group; None of a grouping that asked for no labels."""
     evidence = grouping.evidence
     if evidence is None:
         return None

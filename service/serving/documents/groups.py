@@ -47,17 +47,9 @@ def group_table(
     limit: int = 100,
     offset: int = 0,
 ) -> GroupTable:
-    """Groups of one grouping, sorted.
+    """Groups of one grouping, sorted; without an order, the most alarming first.
 
-    Args:
-        snapshot: of the model.
-        grouping_name: one that has traffic.
-        sort: by what.
-        order: ascending or descending; if None, the most alarming first.
-        search: part of the names wanted, in any case.
-        group: the one group that is wanted, if it is one.
-        limit: groups at most.
-        offset: groups left out before.
+    Only groups whose name contains `search` in any case are listed, or `group` alone.
 
     Raises:
         NotKnown: there is no such grouping, or it has had no traffic.

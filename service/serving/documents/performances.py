@@ -82,12 +82,8 @@ def missed_targets(snapshot: ModelSnapshot) -> int:
 def performance_state(snapshot: ModelSnapshot, assessment: str) -> PerformanceState:
     """How a binary classifier does at its threshold, and would at every other one.
 
-    Args:
-        snapshot: of the model.
-        assessment: of its performance.
-
     Raises:
-        NotKnown: there is no such assessment, or nothing was learned yet.
+        NotKnown: there is no such assessment, or there is no estimate yet.
     """
     there = _learned(snapshot, assessment)
     settings = snapshot.settings.assessments[assessment]
@@ -123,13 +119,8 @@ def performance_state(snapshot: ModelSnapshot, assessment: str) -> PerformanceSt
 def recalibration(snapshot: ModelSnapshot, assessment: str, form: str) -> Recalibration:
     """A map from scores to probabilities.
 
-    Args:
-        snapshot: of the model.
-        assessment: of its performance.
-        form: of the map.
-
     Raises:
-        NotKnown: there is no such assessment or form, or nothing was learned yet.
+        NotKnown: there is no such assessment or form, or there is no estimate yet.
     """
     there = _learned(snapshot, assessment)
     if form not in FORMS:
@@ -193,11 +184,9 @@ def _verdict(missed: float | None, labels: float, alerts: AlertSettings) -> Verd
 
 
 def _telling(there: PerformanceSnapshot, operating: int) -> Indices:
-    """Positions of the thresholds that tell most: from one to the next, what happens changes evenly.
+    """Positions of the thresholds to show: from one to the next, the measures change evenly.
 
-    Args:
-        there: what is believed.
-        operating: position of the model's own threshold, which is always among them, as the best is.
+    The model's own threshold (at `operating`) and the best one are always among them.
     """
     choice = there.thresholds
     last = len(choice.thresholds) - 1

@@ -29,16 +29,10 @@ class _Request(msgspec.Struct):
 
 
 class Answers:
-    """Answers of all vendors, on their way to Kafka.
+    """Sends the answers of all vendors to Kafka.
 
     As with `Claims`, calls are made from threads that may wait, and raise `Refused` or `Unavailable`.
-
-    Args:
-        claims: of all vendors.
-        labels: where answers go.
-        calls: what became of earlier calls.
-        metrics: of the vendor API.
-        clock: seconds since the epoch.
+    `calls` has the outcome of earlier calls.
     """
 
     def __init__(
@@ -123,12 +117,7 @@ class Answers:
         self._write(vendor, [said], [])
 
     def submit_all(self, vendor: str, model: str, answers: Sequence[tuple[str, Said]]) -> list[Kind | None]:
-        """Answer and skip claimed requests in one go.
-
-        Args:
-            vendor: that answers.
-            model: of all requests.
-            answers: claim ids, and what is said.
+        """Answer and skip claimed requests of one model, given with their claim ids.
 
         Returns:
             Why an answer is refused, or None, of each.

@@ -55,14 +55,7 @@ def vendor_app(
 ) -> ASGIApp:
     """The application of the vendor API's listener.
 
-    Args:
-        vendors: by name; those with tokens can log in.
-        settings: of the API.
-        service: serves them; None while Redis and Kafka have not been reached yet.
-        metrics: of the API.
-        clock: seconds since the epoch.
-        stopping: whether the process ends.
-        body_seconds: that a body may take to come.
+    `service` gives None until Redis and Kafka have been reached. A body may take `body_seconds` to arrive.
     """
 
     def records() -> IdempotencyRecords | None:

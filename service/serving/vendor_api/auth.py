@@ -26,11 +26,7 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="credence vendor API"'}
 
 
 class Tokens:
-    """The tokens of all vendors.
-
-    Args:
-        digests: SHA-256 of every token, 64 hexadecimal digits, by vendor.
-    """
+    """The tokens of all vendors, as SHA-256 digests of 64 hexadecimal digits, by vendor."""
 
     def __init__(self, digests: Mapping[str, Sequence[str]]) -> None:
         self._known = [(digest, vendor) for vendor, several in digests.items() for digest in several]
@@ -46,18 +42,18 @@ class Tokens:
 
 
 class Login:
-    """Lets those with a valid token through, as often as their vendor may call.
+    """Lets callers with a valid token through, as often as their vendor may call.
 
-    Who fails to log in again and again is told to wait. Valid tokens from the same address are let through
-    all the same: else anybody behind the same proxy could lock a vendor out.
+    After repeated failures an address has to wait. Valid tokens from the same address still pass: otherwise
+    anybody behind the same proxy could lock a vendor out.
 
     Args:
-        app: what is behind it; the scope's state tells it the `vendor`.
+        app: the next application; it finds the `vendor` in the scope's state.
         tokens: of all vendors.
-        per_second: calls of a vendor, in the long run.
+        per_second: sustained rate of calls of a vendor.
         burst: calls of a vendor at once.
         metrics: of the vendor API.
-        stopwatch: seconds since any moment, which never goes back.
+        stopwatch: monotonic seconds.
     """
 
     def __init__(

@@ -24,14 +24,7 @@ REFUSALS: dict[ClaimStatus, Kind] = {
 
 @dataclass(frozen=True)
 class ModelRequests:
-    """The label requests of one model.
-
-    Attributes:
-        classes: its label set, in order.
-        vendors: that may be asked about it.
-        claims: of its open requests.
-        asked: all its requests.
-    """
+    """The label requests of one model, with its classes in order and the vendors that may be asked."""
 
     classes: Sequence[str]
     vendors: frozenset[str]
@@ -45,11 +38,7 @@ class Claims:
     Calls wait for Redis, so they are made from threads that may wait. All of them raise `Refused` where a
     vendor may not do this, and `Unavailable` where it cannot be done now: then it is safe to repeat.
 
-    Args:
-        models: by name.
-        claim_keys: secrets per vendor; the first one makes the ids of claims, those of all are recognized.
-        metrics: of the vendor API.
-        clock: seconds since the epoch.
+    The first of a vendor's `claim_keys` makes the ids of claims; ids of all of them are recognized.
     """
 
     def __init__(

@@ -36,16 +36,14 @@ class _Kept(msgspec.Struct, array_like=True):
 
 
 class Idempotency:
-    """Does a call with a key once.
+    """Does a call with a key once, and answers a repeated call with the same response.
 
-    An answer is kept before it is sent, so that it is there when it gets lost. What says to try again is not
-    kept. Without a key a call goes through as it is.
+    The response is stored before it is sent, in case it gets lost. Responses that say to try again are not
+    stored. Calls without a key pass unchanged.
 
-    Args:
-        app: what is behind it; the scope's state gives it the `idempotency_key`, `None` where there is none,
-            and says with `again` that the call was done, and its answer not kept, as it was too long or the
-            application had set `unkept` of the state: answers with payloads are not to lie about.
-        records: what became of calls; None while Redis has not been reached yet.
+    The next application finds in the scope's state the `idempotency_key`, or None, and `again`: whether the
+    call was done without its response being stored, because it was too long or the application had set
+    `unkept`. Responses with payloads are not stored. `records` gives None until Redis has been reached.
     """
 
     def __init__(self, app: ASGIApp, *, records: Callable[[], IdempotencyRecords | None]) -> None:

@@ -25,12 +25,9 @@ _STATES: dict[Kind, ImportState] = {
 
 @dataclass
 class _Plan:
-    """What is to be done about an annotation.
+    """What to do about an annotation: how to report it, and the label to write, if any.
 
-    Attributes:
-        state: how that is told.
-        said: the label to write, if one is.
-        claim_id: under which it is submitted; empty of a revision.
+    `claim_id` is empty for a revision.
     """
 
     state: ImportState
@@ -41,14 +38,8 @@ class _Plan:
 class Settling:
     """Takes annotations of one vendor and model.
 
-    Label Studio may tell of an annotation more than once, and by an export what a webhook has told before:
-    what is known already changes nothing.
-
-    Args:
-        service: of all vendors.
-        vendor: whose annotations they are.
-        model: of their requests.
-        clock: seconds since the epoch.
+    Label Studio may send an annotation more than once, and export what a webhook sent before: what is
+    already stored changes nothing.
     """
 
     def __init__(

@@ -91,13 +91,7 @@ class Problem(BaseModel):
 
 
 class Refused(Exception):  # noqa: N818 - says what happened
-    """A call is refused.
-
-    Attributes:
-        kind: why.
-        headers: of the answer, beside its own.
-        errors: what is wrong with the call, and where.
-    """
+    """A call is refused, for a reason; with headers for the answer, and what is wrong with the call."""
 
     def __init__(
         self, kind: Kind, *, headers: Headers | None = None, errors: Sequence[Fault] | None = None

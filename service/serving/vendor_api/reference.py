@@ -42,12 +42,7 @@ Responses = dict[int | str, dict[str, Any]]
 
 
 def problems(*kinds: Kind, changes: bool = False) -> Responses:
-    """What a call can be refused for.
-
-    Args:
-        kinds: beside what every call can be refused for.
-        changes: whether it takes a body and an idempotency key.
-    """
+    """What a call can be refused for, beside what every call, or every one that changes something, can be."""
     by_status: dict[int, list[Kind]] = defaultdict(list)
     for kind in (*_ALWAYS, *(_CHANGING if changes else ()), *kinds):
         by_status[kind.status].append(kind)

@@ -42,14 +42,7 @@ _UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"model": Problem}}
 
 @dataclass(frozen=True)
 class SnapshotView:
-    """What the API looks at.
-
-    Attributes:
-        models: names of all models that are configured.
-        board: the latest snapshot of every model that has one.
-        tick_seconds: time between two rounds.
-        clock: seconds since the epoch.
-    """
+    """What the API shows: the names of all configured models, and the latest snapshots."""
 
     models: Sequence[str]
     board: Mapping[str, ModelSnapshot]
@@ -209,17 +202,13 @@ def _answer(
     made_at: float | None = None,
     file: str | None = None,
 ) -> Response:
-    """The document as JSON, or 304 to those who have it; only then is it not even made.
+    """The document as JSON, or 304 to clients that have it; then it is not even made.
 
-    Args:
-        request: that is answered.
-        snapshot: of the model.
-        document: what it says.
-        made_at: when what it says was known; when the snapshot was taken, if absent.
-        file: name under which it is saved; shown, if absent.
+    The ETag depends on `made_at`, or on when the snapshot was taken. With `file` the answer is saved under
+    this name.
 
     Raises:
-        HTTPException: what is asked for is not there.
+        HTTPException: what is asked for does not exist.
     """
     known_at = snapshot.taken_at if made_at is None else made_at
     identity = f"{__version__} {known_at!r} {request.url.path}?{request.url.query}"

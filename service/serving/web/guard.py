@@ -30,13 +30,10 @@ INTERNAL_ERROR = ("internal-error", 500, "something went wrong on this side; it 
 
 
 class Guard:
-    """Stands in front of an application, whatever that is.
+    """Stands in front of every application.
 
-    An error that the application lets through is logged here, and here alone; who asked learns no more than
-    that there was one.
-
-    Args:
-        app: the application.
+    An error that the application lets through is logged here, and here alone; the caller learns no more
+    than that there was one.
     """
 
     def __init__(self, app: ASGIApp) -> None:
