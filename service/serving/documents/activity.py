@@ -11,26 +11,26 @@ _MOST_REQUESTS = 50
 
 
 class RequestState(Document):
-    """A label request that waits for an answer."""
+    """An open label request."""
 
     request_id: str
     assessment: str
     group: str | None = Field(
-        description="that it was drawn for; null where it would tell what labellers are not to know"
+        description="group that it was drawn for; null if that would reveal the prediction to labellers"
     )
     requested_at: Seconds
     attempt: int
-    predicted_class: str | None = Field(description="null where labellers are not to know it")
+    predicted_class: str | None = Field(description="null if labellers must not see it")
     score: float | None = Field(description="null likewise")
 
 
 class RecentLabel(Document):
-    """A label that was given."""
+    """A recent label."""
 
     request_id: str
     item_id: str
     assessment: str
-    group: str = Field(description="that it was asked for")
+    group: str = Field(description="group that it was requested for")
     predicted_class: str
     true_class: str
     correct: bool
@@ -40,7 +40,7 @@ class RecentLabel(Document):
 
 
 class FlowBin(Document):
-    """Labels in one stretch of time."""
+    """Labels in one time bin."""
 
     begin: Seconds
     end: Seconds
@@ -49,7 +49,7 @@ class FlowBin(Document):
 
 
 class Activity(Document):
-    """Label requests and labels of late."""
+    """Open label requests and recent labels."""
 
     model: str
     taken_at: Seconds
@@ -59,7 +59,7 @@ class Activity(Document):
 
 
 def activity(snapshot: ModelSnapshot) -> Activity:
-    """Label requests and labels of late."""
+    """Open label requests and recent labels."""
     newest = sorted(snapshot.requests.items(), key=lambda item: -item[1].requested_at)[:_MOST_REQUESTS]
     flow = snapshot.flow
     revealed = {name for name, one in snapshot.settings.assessments.items() if one.reveal_prediction}

@@ -20,91 +20,95 @@ _MOST_NEXT = 10
 
 
 class BudgetState(Document):
-    """Labels that an assessment may cost."""
+    """The label budget of an assessment."""
 
     labels: int = Field(description="allowed in one window")
     remaining: int = Field(description="left in this window")
-    renews_at: Seconds | None = Field(description="when the next window begins; never, if null")
+    renews_at: Seconds | None = Field(description="when the next window begins; null: never")
 
 
 class RankedGroup(Document):
     """One group of an identification."""
 
     group: str
-    probability: float = Field(description="that it is among the groups looked for")
-    rank: Interval = Field(description="counted from 1 at the end that is looked for")
+    probability: float = Field(description="posterior probability that it is among the top m")
+    rank: Interval = Field(description="1 is the first of the groups that are searched")
 
 
 class Comparison(Document):
-    """How two groups compare."""
+    """Two groups compared."""
 
     first: str
     second: str
-    region: float = Field(description="difference of accuracies that does not matter")
+    region: float = Field(
+        description="region of practical equivalence: a difference of accuracies this small does not matter"
+    )
     below: float = Field(description="probability that the first is less accurate by more than the region")
     within: float = Field(description="probability that they differ by the region at most")
     above: float = Field(description="probability that the first is more accurate by more than the region")
 
 
 class MemberState(Document):
-    """How one member of an ensemble stands; the first one is the ensemble itself."""
+    """One member of an ensemble; the first one is the ensemble itself."""
 
     member: str
-    precision: Interval = Field(description="how many of the items that it calls positive are")
-    share: float = Field(description="of the traffic, that it calls positive")
-    labels: float = Field(description="of such items, as many as they are worth")
+    precision: Interval = Field(description="share of the items that it calls positive that are positive")
+    share: float = Field(description="of the traffic that it calls positive")
+    labels: float = Field(description="effective number of labels of such items")
     missed: float | None = Field(description="probability that the target is missed; null without one")
 
 
 class ChallengeGroup(Document):
-    """How a challenger compares with the model, in one group or over all traffic."""
+    """A challenger compared with the model, in one group or over all traffic."""
 
     group: str
-    overall: bool = Field(description="whether this is all traffic, and no group")
-    share: float = Field(description="of the traffic for which the challenger's predictions are known")
+    overall: bool = Field(description="whether this is all traffic rather than a group")
+    share: float = Field(description="of the traffic that has a prediction of the challenger")
     disagreement: float = Field(description="share of it on which the two disagree")
-    labels: float = Field(description="of disagreements, as many as they are worth")
-    difference: Interval = Field(description="accuracy of the challenger less that of the model")
+    labels: float = Field(description="effective number of labels of disagreements")
+    difference: Interval = Field(description="accuracy of the challenger minus that of the model")
     better: float = Field(description="probability that the challenger is better by more than the margin")
     worse: float = Field(description="probability that it is worse by more than the margin")
-    evidence_better: float = Field(description="e-value of the first: at least 20 is rare by chance, ever")
-    evidence_worse: float = Field(description="e-value of the second")
+    evidence_better: float = Field(
+        description="e-value for `better`: by chance it ever reaches 20 with a probability of at most 5%"
+    )
+    evidence_worse: float = Field(description="e-value for `worse`")
 
 
 class NextGroup(Document):
-    """A group that the policy may ask about next."""
+    """A group that the next label request may go to."""
 
     group: str
-    probability: float = Field(description="that it is asked next")
-    in_flight: int = Field(description="requests for it that wait for an answer")
+    probability: float = Field(description="that the next label request goes to it")
+    in_flight: int = Field(description="open requests for it")
     labels: int = Field(description="labels in the group so far")
     why: str = Field(description="the reason in words")
 
 
 class AssessmentState(Document):
-    """How one standing question stands."""
+    """The state of one assessment."""
 
     name: str
     task: Task
     metric: str
-    grouping: str = Field(description="the grouping that labels are asked by")
+    grouping: str = Field(description="grouping by which labels are requested")
     policy: str = Field(
-        description="who chooses what is labelled next; of an ensemble or a challenge `planned`"
+        description="policy that chooses what is labelled next; `planned` for an ensemble or a challenge"
     )
-    question: str = Field(description="what is asked, in words")
-    found: str = Field(description="what has been found, in words; empty where nothing can be said")
+    question: str = Field(description="the question in words")
+    found: str = Field(description="the result in words; empty while there is none")
     budget: BudgetState
     open_requests: int
     max_in_flight: int
     oldest_request_at: Seconds | None
-    events: dict[str, int] = Field(description="how often what happened to its requests")
-    ranking: list[RankedGroup] = Field(description="of identification: the likeliest groups, at most 20")
+    events: dict[str, int] = Field(description="number of events of its requests, by event")
+    ranking: list[RankedGroup] = Field(description="for identification: the most probable groups, at most 20")
     comparison: Comparison | None
-    members: list[MemberState] = Field(description="of an ensemble, itself first")
+    members: list[MemberState] = Field(description="for an ensemble, itself first")
     challenge: list[ChallengeGroup] = Field(
-        description="of a challenge: all traffic first, then the groups that differ most surely, at most 20"
+        description="for a challenge: all traffic, then groups by probability of a difference, at most 20"
     )
-    next: list[NextGroup] = Field(description="the likeliest groups, at most 10")
+    next: list[NextGroup] = Field(description="the most probable groups, at most 10")
 
 
 def assessment_state(snapshot: ModelSnapshot, name: str) -> AssessmentState:

@@ -15,30 +15,30 @@ _MOST_MISTAKES = 20
 
 
 class ConfusionRow(Document):
-    """True classes of what was predicted to be one class."""
+    """The true classes of one predicted class."""
 
     predicted: str
     share: float = Field(description="of the traffic")
     effective_labels: float
-    classes: list[Interval] = Field(description="probability of every true class, as listed in `classes`")
+    classes: list[Interval] = Field(description="probability of every true class, in the order of `classes`")
 
 
 class FrequentMistake(Document):
-    """One confusion that is met often."""
+    """A frequent confusion."""
 
     predicted: str
     true: str
     probability: Interval = Field(description="of the true class, given the predicted one")
-    frequency: float = Field(description="share of all traffic that is confused so, in the mean")
+    frequency: float = Field(description="posterior mean of the share of all traffic that is confused so")
 
 
 class ConfusionMatrix(Document):
-    """What the true class is, given the predicted one."""
+    """Probabilities of the true class, given the predicted one."""
 
     model: str
     taken_at: Seconds
     classes: list[str] = Field(description="true classes shown, in the order of the configuration")
-    omitted: int = Field(description="classes that are not shown: those that are confused least")
+    omitted: int = Field(description="number of classes that are not shown, those with the fewest mistakes")
     rows: list[ConfusionRow]
     mistakes: list[FrequentMistake] = Field(description="the most frequent first, at most 20")
 

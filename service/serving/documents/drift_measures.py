@@ -14,14 +14,14 @@ measure = Measures[GroupingDrift]()
 
 
 class MixState(Document):
-    """One thing by which recent traffic and the reference are compared."""
+    """A distribution by which recent traffic and the reference are compared."""
 
     mix: str = Field(description="`score`, `predicted_class`, `attribute:<name>` or `votes`")
     distance: float | None = Field(
-        description="Jensen-Shannon distance, noise included: 0 the same, 1 nothing in common; null without "
-        "traffic in the reference, or of late"
+        description="Jensen-Shannon distance, noise included: 0 is identical, 1 is disjoint; null without traffic in the "
+        "reference, or without recent traffic"
     )
-    surely: float = Field(description="the same less what noise could make of it")
+    surely: float = Field(description="the distance minus what noise could explain")
 
 
 class ScoreBinTraffic(Document):
@@ -34,13 +34,15 @@ class ScoreBinTraffic(Document):
 
 
 class GroupDrift(Document):
-    """How far one group's recent traffic is from its reference."""
+    """Distance of one group's recent traffic from its reference."""
 
     model: str
     taken_at: Seconds
     grouping: str
     group: str
-    reference_since: Seconds | None = Field(description="when the reference begins; null from the beginning")
+    reference_since: Seconds | None = Field(
+        description="when the reference begins; null: with the first prediction"
+    )
     reference_until: Seconds
     recent_since: Seconds
     reference_predictions: int = measure(
@@ -55,7 +57,7 @@ class GroupDrift(Document):
             "1 where that is more than drift.max_distance, else 0. Of `other`, 1 where any of its groups has drifted.",
             other=highest,
         ),
-        description="whether `suspicion` is more than `max_distance`",
+        description="whether `suspicion` is above `max_distance`",
     )
     suspicion: float = measure(
         lambda drift: drift.suspicion,
@@ -65,7 +67,7 @@ class GroupDrift(Document):
             "How far the group's recent traffic surely is from the reference: the distance less what noise could make of it, by the mix that tells most. Of `other`, the highest.",
             other=highest,
         ),
-        description="how far it surely is, by the mix that tells most",
+        description="drift score: the largest distance of all mixes, minus what noise could explain",
     )
     max_distance: float = Field(description="drift.max_distance of the configuration")
     mixes: list[MixState]
@@ -85,7 +87,7 @@ class GroupDrift(Document):
             "ratio",
             "Predictions a second of late, over those a second in the reference; absent where the reference's time is not known.",
         ),
-        description="predictions a second, over those in the reference; null where its time is not known",
+        description="recent predictions per second, divided by those in the reference; null if its duration is unknown",
     )
     expected_accuracy: float | None = measure(
         lambda drift: drift.expected_accuracy,
@@ -94,7 +96,7 @@ class GroupDrift(Document):
             "ratio",
             "Accuracy that the group's recent scores promise without a label of it, by what the model's labels say of its score bins.",
         ),
-        description="what recent scores promise, by what the model's labels say of its score bins",
+        description="accuracy expected from recent scores, by the model's labels of each score bin",
     )
     below_expected: float | None = measure(
         lambda drift: drift.below_expected,
@@ -103,7 +105,7 @@ class GroupDrift(Document):
             "",
             "Posterior probability that the group is less accurate than its recent scores promise: high where scores mean something else than elsewhere, such as after a change of what is to be predicted.",
         ),
-        description="probability that the group is less accurate than that",
+        description="posterior probability that the group is less accurate than that",
     )
     bins: list[ScoreBinTraffic]
     sentence: str = Field(description="the same in words")

@@ -24,13 +24,15 @@ _MOST_NAMED = 5
 
 
 class DriftSummary(Document):
-    """How recent traffic is compared with the reference, without labels."""
+    """Drift of recent traffic from the reference, found without labels."""
 
     max_distance: float = Field(description="drift.max_distance of the configuration")
     reference_predictions: int | None = Field(description="in the reference; null while there is none")
     reference_until: Seconds | None = Field(description="when it ended; null while there is none")
-    recent_predictions: int | None = Field(description="that are compared with it; null likewise")
-    drifted_groups: int = Field(description="groups, of all groupings, that have drifted")
+    recent_predictions: int | None = Field(
+        description="recent predictions that are compared with it; null likewise"
+    )
+    drifted_groups: int = Field(description="drifted groups of all groupings")
     sentence: str = Field(description="the same in words")
 
 
@@ -73,28 +75,26 @@ def _aimed(snapshot: ModelSnapshot) -> list[str]:
 
 def _accusing(suspects: Sequence[str], aimed: Sequence[str]) -> str:
     if not suspects:
-        return "Recent traffic is what it was in the reference, as far as can be told without labels."
+        return "No drift: recent traffic is like the reference."
     named, others = ", ".join(suspects[:_MOST_NAMED]), len(suspects) - _MOST_NAMED
     if others > 0:
         named += f" and {others:,} more"
-    asked = f"; a share of the labels by {' and by '.join(aimed)} is asked there." if aimed else "."
+    asked = f"; a share of the label requests by {' and by '.join(aimed)} goes there." if aimed else "."
     return f"Drifted from the reference: {named}{asked}"
 
 
 def _no_reference(snapshot: ModelSnapshot) -> str:
     if snapshot.reference is not None and snapshot.reference.until > snapshot.taken_at:
-        return (
-            "There is no reference yet to compare recent traffic with: the window that was set is not over."
-        )
+        return "Collecting the drift reference: the window that was set has not ended."
     wanted = snapshot.settings.drift.reference_predictions
     if snapshot.predictions >= wanted:
         return (
-            "There is no reference yet to compare recent traffic with: its predictions are to be of "
-            f"{snapshot.settings.drift.window_hours:g} hours at least."
+            "Collecting the drift reference: it needs predictions of "
+            f"{snapshot.settings.drift.window_hours:g} hours."
         )
     return (
-        "There is no reference yet to compare recent traffic with: "
-        f"{min(snapshot.predictions, wanted):,} of its {wanted:,} predictions are there."
+        "Collecting the drift reference: "
+        f"{min(snapshot.predictions, wanted):,} of {wanted:,} predictions so far."
     )
 
 
@@ -110,7 +110,9 @@ def group_drift(snapshot: ModelSnapshot, grouping_name: str, group_name: str) ->
     if drift is None:
         raise NotKnown(_no_reference(snapshot))
     if grouping_name not in drift.groupings:
-        raise NotKnown("the reference has no traffic by this grouping, which was added later; set a new one")
+        raise NotKnown(
+            "the reference has no traffic by this grouping, which was added later; set a new reference"
+        )
     group, told = grouping.groups.index(group_name), drift.groupings[grouping_name]
     edges = (0.0, *snapshot.settings.score_edges, 1.0)
     reference, recent = (_shares(counts[group]) for counts in (told.reference, told.recent))
@@ -145,10 +147,10 @@ def _sentence(told: GroupingDrift, group: int, place: str) -> str:
     if told.mixes and all(math.isnan(mix.distance[group]) for mix in told.mixes.values()):
         return f"{place} is not compared: much of its traffic may be counted in __other__."
     if not told.drifted[group]:
-        return f"Recent traffic of {place} has not surely drifted from the reference."
+        return f"Recent traffic of {place} has not drifted from the reference."
     return (
-        f"Recent traffic of {place} has drifted: its {_mix(told.mix_of(group))} are farther from the "
-        f"reference than noise explains, surely by {told.suspicion[group]:.2f}."
+        f"Recent traffic of {place} has drifted: its {_mix(told.mix_of(group))} differ from the reference by "
+        f"more than noise, drift score {told.suspicion[group]:.2f}."
     )
 
 

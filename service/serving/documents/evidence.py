@@ -29,40 +29,40 @@ _MOST_CHANGES = 50
 _SAID: dict[EvidenceKind, str] = {
     "below_threshold": "its accuracy is below {threshold:g} %",
     "declined": "it is less accurate than in its reference",
-    "miscalibrated": "its scores are not right as probabilities",
+    "miscalibrated": "its scores are miscalibrated",
     "changed": "it has become less accurate",
 }
 
 
 class GroupChange(Document):
-    """A group that became less accurate than its reference, or than a threshold that it reached there."""
+    """A group that became less accurate than in its reference, or than a threshold that it met there."""
 
     grouping: str
     group: str
-    at: Seconds = Field(description="when the first label after it was requested, as it is likeliest")
-    earliest: Seconds = Field(description="lower end of its 90 % interval")
+    at: Seconds = Field(description="most probable change point: when the first label after it was requested")
+    earliest: Seconds = Field(description="lower end of its 90% interval")
     latest: Seconds = Field(description="upper end")
     predicted_at: Seconds = Field(description="when the item of that label was predicted")
-    labels: int = Field(description="since then, that the grouping asked for")
+    labels: int = Field(description="requested for the grouping since then")
     sentence: str = Field(description="the same in words")
 
 
 class Claim(Document):
-    """What evidence says against a group."""
+    """A claim against a group, with its evidence."""
 
     kind: EvidenceKind = Field(
-        description="below_threshold, declined (from the reference), miscalibrated, however little, or "
-        "changed (at some label it became less accurate)"
+        description="below_threshold; declined (less accurate than in the reference); miscalibrated, by any amount; or "
+        "changed (less accurate since a change point)"
     )
     log10_e: float = Field(description="decimal logarithm of the e-value")
     confirmed: bool = Field(
-        description="whether it is taken for true: of all that is confirmed about the model at one time, a "
-        "share of alpha is false on average, at the most, however often you look"
+        description="whether it is confirmed: the false discovery rate over all claims about the model is at most alpha, "
+        "valid under continuous monitoring"
     )
 
 
 class GroupEvidenceState(Document):
-    """Evidence about one group, from the labels that its grouping asked for."""
+    """Anytime-valid evidence about one group, from the labels requested for its grouping."""
 
     labels: int = measure(
         lambda evidence: evidence.known.labels,
@@ -88,7 +88,7 @@ class GroupEvidenceState(Document):
             "ratio",
             "Lower bound of accuracy that holds at all times at once (a confidence sequence), but with a probability of credence_evidence_alpha_ratio.",
         ),
-        description="bound that holds the accuracy at all times at once, but for alpha",
+        description="lower end of the confidence sequence of accuracy: valid at every moment, with confidence 1 - alpha",
     )
     upper: float | None = measure(
         lambda evidence: evidence.known.upper,
@@ -97,17 +97,17 @@ class GroupEvidenceState(Document):
             "ratio",
             "Upper bound of accuracy that holds at all times at once, likewise.",
         ),
-        description="upper bound, likewise; null without a label",
+        description="upper end; null without a label",
     )
-    claims: list[Claim] = Field(description="those of which there is evidence")
+    claims: list[Claim] = Field(description="one of each kind with evidence")
     change: GroupChange | None
-    sentences: list[str] = Field(description="what is confirmed, in words")
+    sentences: list[str] = Field(description="the confirmed claims in words")
 
 
 def group_evidence(
     name: str, grouping: GroupingSnapshot, group: int, settings: ModelSettings
 ) -> GroupEvidenceState | None:
-    """Evidence about one group; None of a grouping that asked for no labels."""
+    """Evidence about one group; None if no labels were requested for the grouping."""
     evidence = grouping.evidence
     if evidence is None:
         return None

@@ -1,4 +1,4 @@
-"""Groups of which a threshold is known to be crossed: with enough labels, and with confidence."""
+"""Groups that violate a threshold: the document, made from a snapshot."""
 
 from __future__ import annotations
 
@@ -24,30 +24,32 @@ MOST_FINDINGS = 50
 
 _CONFIRMED: dict[Kind, str] = {
     "accuracy_low": " Evidence confirms it.",
-    "miscalibrated": " Evidence confirms that its scores are off.",
+    "miscalibrated": " Evidence confirms that its scores are miscalibrated.",
 }
 
 
 class Finding(Document):
-    """A group of which a threshold is known to be crossed: with enough labels, and with `confidence`."""
+    """A group that violates a threshold: with enough labels, and at least with `confidence`."""
 
     kind: Kind
     grouping: str
     group: str
-    probability: float = Field(description="posterior probability that the threshold is crossed")
+    probability: float = Field(description="posterior probability that the threshold is violated")
     share: float = Field(description="the group's share of the traffic")
-    labels: int = Field(description="labels in the group that this rests on")
+    labels: int = Field(description="labels of the group")
     value: Interval = Field(description="accuracy, or expected calibration error")
     threshold: float
-    since: Seconds = Field(description="when this was first believed without a break, as far as remembered")
-    since_or_earlier: bool = Field(description="whether it may have begun before `since`")
-    confirmed: bool = Field(description="whether evidence that may be looked at any time says so too")
+    since: Seconds = Field(
+        description="since when it has been violated without a break, within the history that is kept"
+    )
+    since_or_earlier: bool = Field(description="whether the violation may have begun before `since`")
+    confirmed: bool = Field(description="whether anytime-valid evidence confirms it")
     sentence: str = Field(description="the same in words")
 
 
 @dataclass(frozen=True)
 class _Threshold:
-    """One threshold of a grouping, and how its groups stand to it; arrays are [G]."""
+    """One threshold of a grouping, and which of its groups violate it; arrays are [G]."""
 
     kind: Kind
     limit: float
@@ -59,7 +61,7 @@ class _Threshold:
 
 
 def findings(snapshot: ModelSnapshot) -> list[Finding]:
-    """What is to be told first: about all traffic, then the likeliest, then the largest groups."""
+    """Findings about all traffic first, then the most probable ones, then those of the largest groups."""
     crossings = []
     for name, grouping in snapshot.groupings.items():
         for threshold in _thresholds(grouping, snapshot.settings.alerts):
@@ -72,12 +74,12 @@ def findings(snapshot: ModelSnapshot) -> list[Finding]:
 
 
 def finding_count(grouping: GroupingSnapshot) -> int:
-    """Thresholds of a grouping's groups that are known to be crossed."""
+    """Number of violated thresholds of a grouping's groups."""
     return int(grouping.low.sum() + grouping.miscalibrated.sum())
 
 
 def verdict(grouping: GroupingSnapshot, group: int) -> Verdict:
-    """Whether a group meets the accuracy threshold, as far as labels tell."""
+    """Whether a group meets the accuracy threshold."""
     if grouping.accuracy_below is None:
         return "none"
     if grouping.low[group]:
@@ -128,6 +130,6 @@ def _finding(snapshot: ModelSnapshot, name: str, group: int, threshold: _Thresho
         since_or_earlier=begun.or_earlier,
         confirmed=confirmed,
         sentence=f"{claim} {100 * threshold.limit:g} % with a probability of "
-        f"{words.probability(probability)}: it is believed to be {words.percent_interval(value)}."
+        f"{words.probability(probability)}: the estimate is {words.percent_interval(value)}."
         f"{_CONFIRMED[threshold.kind] if confirmed else ''}",
     )

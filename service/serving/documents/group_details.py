@@ -23,18 +23,18 @@ class ReliabilityBin(Document):
 
 
 class Reliability(Document):
-    """How accurate a group is where the model says so much: the reliability diagram."""
+    """Accuracy by score bin: the reliability diagram."""
 
     model: str
     taken_at: Seconds
     grouping: str
     group: str
     ece: Interval
-    bins: list[ReliabilityBin] = Field(description="those with traffic")
+    bins: list[ReliabilityBin] = Field(description="score bins with traffic")
 
 
 class TimelinePoint(Document):
-    """What was believed at one time."""
+    """The estimates at one time."""
 
     time: Seconds
     accuracy: Interval
@@ -43,9 +43,9 @@ class TimelinePoint(Document):
 
 
 class Timeline(Document):
-    """What was believed of a group as time went by, by the labels known then.
+    """The history of a group's estimates, each by the labels of its time.
 
-    Of large groupings, only groups with metrics of their own are remembered; of others the present is told.
+    In large groupings only groups with metrics of their own have a history; others have the current estimate.
     """
 
     model: str
@@ -86,7 +86,7 @@ def reliability(snapshot: ModelSnapshot, grouping_name: str, group_name: str) ->
 
 
 def timeline(snapshot: ModelSnapshot, grouping_name: str, group_name: str) -> Timeline:
-    """What was believed of a group as time went by, up to now.
+    """The history of a group's estimates, up to now.
 
     Raises:
         NotKnown: there is no such group, or it has had no traffic.

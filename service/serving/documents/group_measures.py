@@ -23,17 +23,17 @@ measure = Measures[GroupingSnapshot]()
 
 
 class Relearning(Document):
-    """A change of a group's accuracy, after which it is learned anew."""
+    """A change point of a group's accuracy, after which it is re-estimated."""
 
     since: Seconds = Field(
-        description="when the first prediction was made that is likeliest to be from after the change"
+        description="when the first prediction after the most probable change point was made"
     )
-    labels_before: int = Field(description="from before it, of those that the grouping asked for")
-    kept: float = Field(description="what one of these still counts, at the most")
+    labels_before: int = Field(description="labels from before it that were requested for the grouping")
+    kept: float = Field(description="largest weight that one of these still has")
 
 
 class GroupState(Document):
-    """What is believed of one group."""
+    """The estimates of one group."""
 
     group: str
     share: float = measure(
@@ -44,7 +44,7 @@ class GroupState(Document):
             "Share of the model's traffic, recent traffic counting more.",
             other=total,
         ),
-        description="of the model's traffic, recent traffic counting more",
+        description="of the model's traffic; recent traffic has more weight",
         column=Column("share", lambda group: f"{group.share:.1%}"),
     )
     missed_traffic: float = measure(
@@ -56,7 +56,7 @@ class GroupState(Document):
             shown=lambda missed: np.where(missed > 0, missed, np.nan),
             off_dashboards="the page marks such groups, and the runbook asks for it",
         ),
-        description="share of the group's traffic that may be in `__other__` instead, at most",
+        description="upper bound of the share of the group's traffic that is counted in `__other__`",
     )
     score_mean: float = measure(
         lambda grouping: grouping.beliefs.scores,
@@ -66,7 +66,7 @@ class GroupState(Document):
             "Mean score: what the model itself says of its accuracy.",
             other=lambda others, _: others.score_mean,
         ),
-        description="what the model itself says of its accuracy",
+        description="mean score",
     )
     labels_correct: int = measure(lambda grouping: grouping.beliefs.labels_correct)
     labels_incorrect: int = measure(
@@ -81,7 +81,7 @@ class GroupState(Document):
             "What the group's labels are worth after weighting and forgetting.",
             other=total,
         ),
-        description="what its labels are worth after weighting and forgetting",
+        description="effective number of labels after weighting and forgetting",
     )
     accuracy: Interval = measure(
         lambda grouping: grouping.accuracy,
@@ -97,7 +97,7 @@ class GroupState(Document):
     )
     own_rate: float | None = measure(
         lambda grouping: grouping.own_rate,
-        description="how many of its own labels say that it is right, by themselves; null without any",
+        description="share of its own labels that confirm the prediction; null without labels",
     )
     own_share: float = measure(
         lambda grouping: grouping.own_share,
@@ -106,7 +106,7 @@ class GroupState(Document):
             "",
             "Share of what is believed of the group's accuracy that comes from its own labels; the rest comes from scores and other groups. Absent of `other`.",
         ),
-        description="part of `accuracy` that comes from its own labels; the rest is what scores and other groups tell",
+        description="share of the estimate of `accuracy` that comes from its own labels; the rest comes from scores and other groups",
     )
     accuracy_below: float | None = measure(
         lambda grouping: grouping.accuracy_below,
@@ -116,7 +116,7 @@ class GroupState(Document):
             "Posterior probability that accuracy is below alerts.min_accuracy; absent without one, and of score bins. Of `other`, the highest among those with labels enough.",
             other=lambda others, _: others.accuracy_below,
         ),
-        description="probability of less than min_accuracy",
+        description="posterior probability that accuracy is below min_accuracy",
         column=Column(
             "below {min_accuracy:g} %",
             lambda group: cell_of_verdict(
@@ -126,8 +126,8 @@ class GroupState(Document):
         ),
     )
     verdict: Verdict = Field(
-        description="whether it meets min_accuracy: known with enough labels either way, still open, or none "
-        "without a threshold"
+        description="whether it meets min_accuracy: `meets` or `fails` with enough labels and confidence, else `open`; "
+        "`none` without a threshold"
     )
     verdict_labels: float | None = measure(
         lambda grouping: grouping.verdict_labels,
@@ -136,7 +136,7 @@ class GroupState(Document):
             "",
             "Labels that the group still needs, in the median of what is believed, until it has alerts.min_labels and is known with alerts.confidence on which side of alerts.min_accuracy it lies; 0 once it is known, absent without a threshold.",
         ),
-        description="labels still needed for a verdict, in the median of what is believed; null if none is wanted, or more than can be told",
+        description="labels needed until a verdict, in the posterior median; null without a threshold, or if it cannot be estimated",
     )
     verdict_seconds: Seconds | None = measure(
         lambda grouping: grouping.verdict_seconds,
@@ -145,7 +145,7 @@ class GroupState(Document):
             "seconds",
             "Time to that many labels, if all budgets are spent and the group goes on to get its share of the labels; absent without a budget that renews.",
         ),
-        description="time to them at the budgets that renew; null if these never suffice, or none renews",
+        description="time until then with the budgets that renew; null if they never suffice, or none renews",
     )
     calibration_gap: float = measure(
         lambda grouping: grouping.beliefs.scores - grouping.accuracy_mean,
@@ -155,7 +155,7 @@ class GroupState(Document):
             "Mean score less the posterior mean of accuracy: positive where the model is overconfident, negative where it is underconfident.",
             other=lambda others, _: others.score_mean - others.accuracy[1],
         ),
-        description="mean score less mean accuracy; positive: overconfident",
+        description="mean score minus mean accuracy; positive: overconfident",
     )
     ece: Interval = measure(
         lambda grouping: grouping.ece,
@@ -179,11 +179,11 @@ class GroupState(Document):
             "Posterior probability that the expected calibration error is above alerts.max_ece; absent without one. Of `other`, the highest among those with labels enough.",
             other=lambda others, _: others.ece_above,
         ),
-        description="probability of more than max_ece",
+        description="posterior probability that the calibration error is above max_ece",
     )
     miscalibrated: bool = measure(
         lambda grouping: grouping.miscalibrated,
-        description="whether it is known, with enough labels, to have more than that",
+        description="whether it has enough labels and violates max_ece with the configured confidence",
     )
     cost: Interval | None = measure(
         lambda grouping: grouping.cost,
@@ -197,18 +197,19 @@ class GroupState(Document):
         description="expected cost of a prediction, where costs are configured",
     )
     drifted: bool | None = Field(
-        description="whether its recent traffic is surely farther from the reference than "
-        "drift.max_distance; null while there is no reference"
+        description="whether its drift score is above drift.max_distance; null while there is no reference"
     )
-    suspicion: float | None = Field(description="how far it surely is; null likewise")
+    suspicion: float | None = Field(description="drift score; null likewise")
     evidence: GroupEvidenceState | None = Field(
-        description="that may be looked at any time; null of a grouping that no assessment asks labels for"
+        description="anytime-valid evidence; null if no assessment requests labels for the grouping"
     )
-    low_since: Seconds | None = Field(description="since when it is known to fail, as far as remembered")
+    low_since: Seconds | None = Field(
+        description="since when the verdict has been `fails`, within the history that is kept"
+    )
     low_since_or_earlier: bool = Field(description="whether it may have begun before `low_since`")
     relearned: Relearning | None = Field(
-        description="the last change of its accuracy, if one is more probable than not: labels from before "
-        "count little"
+        description="the last change point of its accuracy, if one is more probable than not; labels from before it are "
+        "down-weighted"
     )
 
 

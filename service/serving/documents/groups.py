@@ -32,7 +32,7 @@ class GroupTable(Document):
     taken_at: Seconds
     grouping: str
     sort: SortKey
-    total: int = Field(description="groups that fit the search")
+    total: int = Field(description="groups that match the search")
     groups: list[GroupState]
 
 
@@ -79,7 +79,7 @@ def group_table(
 def group_state(
     snapshot: ModelSnapshot, grouping_name: str, grouping: GroupingSnapshot, group: int
 ) -> GroupState:
-    """What is believed of one group."""
+    """The estimates of one group."""
     name = grouping.groups[group]
     drift = None if snapshot.drift is None else snapshot.drift.groupings.get(grouping_name)
     begun = snapshot.since.get(("accuracy_low", grouping_name, name))

@@ -23,15 +23,17 @@ class ModelSummary(Document):
     """One model in a line."""
 
     model: str
-    taken_at: Seconds | None = Field(description="when its beliefs were computed; null before the first time")
+    taken_at: Seconds | None = Field(
+        description="when its estimates were computed; null before the first round"
+    )
     predictions: int
     outcomes: int
     last_label_at: Seconds | None
     accuracy: Interval | None = Field(description="over all traffic; null without traffic")
-    finding_count: int = Field(description="thresholds, of all groups, that are known to be crossed")
-    missed_targets: int = Field(description="targets of performance that are known to be missed")
+    finding_count: int = Field(description="violated thresholds of all groups")
+    missed_targets: int = Field(description="missed targets of performance")
     watched: bool = Field(description="whether a threshold, or a target of performance, is configured")
-    labels_remaining: int = Field(description="left in the budgets of all assessments")
+    labels_remaining: int = Field(description="remaining in the budgets of all assessments")
 
 
 class Overview(Document):
@@ -44,14 +46,13 @@ class Overview(Document):
 
 
 class Thresholds(Document):
-    """What beliefs are compared with."""
+    """Thresholds that estimates are compared with."""
 
     min_accuracy: float | None = Field(description="alerts.min_accuracy of the configuration")
     max_ece: float | None = Field(description="alerts.max_ece of the configuration")
-    confidence: float = Field(description="posterior probability from which a threshold counts as crossed")
+    confidence: float = Field(description="posterior probability from which a threshold counts as violated")
     min_labels: float = Field(
-        description="effective labels without which it counts neither as crossed nor as met; twice as many "
-        "for calibration"
+        description="effective labels that a verdict needs; twice as many for calibration"
     )
 
 
@@ -61,9 +62,9 @@ class GroupingSummary(Document):
     name: str
     by: GroupingKind
     groups: int = Field(description="groups that have had traffic")
-    findings: int = Field(description="thresholds of its groups that are known to be crossed")
-    meets: int = Field(description="groups that are known to meet min_accuracy")
-    open: int = Field(description="groups of which it is not known whether they do")
+    findings: int = Field(description="violated thresholds of its groups")
+    meets: int = Field(description="groups that meet min_accuracy")
+    open: int = Field(description="groups that are undecided: more labels are needed")
     drifted: int = Field(description="groups whose traffic has drifted from the reference")
 
 
@@ -71,13 +72,13 @@ class AttributeState(Document):
     """Values of one attribute that groupings use."""
 
     attribute: str
-    values: int = Field(description="that are told apart")
-    limit: int = Field(description="that a partition tells apart at most (bounds.attribute_values)")
+    values: int = Field(description="that have groups of their own")
+    limit: int = Field(description="values with groups of their own, at most (bounds.attribute_values)")
     other_share: float = Field(description="share of the traffic whose value is in `__other__`")
 
 
 class ModelState(Document):
-    """Everything of one model but its groups."""
+    """Everything about one model except its groups."""
 
     model: str
     taken_at: Seconds
@@ -88,18 +89,20 @@ class ModelState(Document):
     pool_items: int
     pool_item_age_seconds: Seconds | None = Field(description="median, from a sample; null of an empty pool")
     outbox_size: int = Field(description="label requests that wait to be published")
-    attributes: list[AttributeState] = Field(description="that groupings use")
+    attributes: list[AttributeState] = Field(description="the attributes that groupings use")
     last_label_at: Seconds | None
     accuracy: Interval | None = Field(description="over all traffic; null without traffic")
     ece: Interval | None = Field(description="over all traffic; null without traffic")
-    finding_count: int = Field(description="thresholds, of all groups, that are known to be crossed")
-    findings: list[Finding] = Field(description="those that matter most, at most 50")
+    finding_count: int = Field(description="violated thresholds of all groups")
+    findings: list[Finding] = Field(description="the most important, at most 50")
     changes: list[GroupChange] = Field(description="groups that became less accurate, the latest first")
     groupings: list[GroupingSummary]
     assessments: list[AssessmentState]
-    performances: list[PerformanceSummary] = Field(description="of every assessment with `task: performance`")
+    performances: list[PerformanceSummary] = Field(
+        description="one for every assessment with `task: performance`"
+    )
     drift: DriftSummary
-    has_confusion: bool = Field(description="whether there is a confusion matrix to ask for")
+    has_confusion: bool = Field(description="whether the model has a confusion matrix")
 
 
 def overview(
@@ -140,7 +143,7 @@ def _summary(model: str, snapshot: ModelSnapshot | None) -> ModelSummary:
 
 
 def model_state(snapshot: ModelSnapshot) -> ModelState:
-    """Everything of one model but its groups."""
+    """Everything about one model except its groups."""
     everything = snapshot.groupings.get(ALL)
     return ModelState.of(
         snapshot,

@@ -36,9 +36,9 @@ MOST_THRESHOLDS = 101
 _MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 _BY_TABLE = (
-    "Scores are those of class {positive}: where another class was predicted, take 1 less its score. The "
-    "probability of a score of the table stands beside it; between two scores go along the straight line "
-    "from one to the other, and outside take the nearest."
+    "Scores are those of class {positive}: where another class was predicted, use 1 minus its score. The "
+    "table gives the probability of each score. Interpolate linearly between two scores; outside the table "
+    "use the nearest one."
 )
 _FORMULAS: Mapping[Form, str] = {
     "platt": "1 / (1 + exp(-(offset + slope * ln(s / (1 - s)))))",
@@ -46,13 +46,13 @@ _FORMULAS: Mapping[Form, str] = {
     "-log(1 - s)",
 }
 _BY_FORMULA = (
-    " Nearly the same of a score s, of which what lies outside 0.000001 to 0.999999 is cut off: {formula}, "
-    "with the means of the coefficients."
+    " As a formula of a score s, clipped to 0.000001 to 0.999999: {formula}, with the means of the "
+    "coefficients. It gives nearly the same probabilities."
 )
 
 
 def performance_summaries(snapshot: ModelSnapshot) -> list[PerformanceSummary]:
-    """All assessments of performance in short, those too of which nothing was learned yet."""
+    """All assessments of performance in short, including those without an estimate yet."""
     return [
         _summary(name, settings, snapshot.performances.get(name), snapshot.settings.alerts)
         for name, settings in snapshot.settings.assessments.items()
@@ -75,7 +75,7 @@ def _summary(
 
 
 def missed_targets(snapshot: ModelSnapshot) -> int:
-    """Targets of all assessments that are known to be missed."""
+    """Number of missed targets of all assessments."""
     return sum(one.verdict == "fails" for told in performance_summaries(snapshot) for one in told.measures)
 
 
@@ -156,9 +156,9 @@ def recalibration(snapshot: ModelSnapshot, assessment: str, form: str) -> Recali
 def _learned(snapshot: ModelSnapshot, assessment: str) -> PerformanceSnapshot:
     settings = snapshot.settings.assessments.get(assessment)
     if settings is None or settings.task != "performance":
-        raise NotKnown("the model has no assessment of performance of this name")
+        raise NotKnown("the model has no performance assessment of this name")
     if assessment not in snapshot.performances:
-        raise NotKnown("nothing was learned of the performance yet")
+        raise NotKnown("there is no estimate of the performance yet")
     return snapshot.performances[assessment]
 
 

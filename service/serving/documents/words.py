@@ -1,4 +1,4 @@
-"""What is known, in words for people who have never heard of the method."""
+"""Results in words, for people who have never heard of the method."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from service.serving.documents.base import Interval, Verdict
 from service.serving.documents.questions import quality
 from service.statistics.estimate import Estimate
 
-NOTHING_LEARNED = "Nothing was learned yet: there is no traffic, or the first look is still under way."
+NOTHING_LEARNED = "No estimate yet: there is no traffic, or the first estimate is still being computed."
 
 _NEARLY_CERTAIN = 0.999
 _EVEN = 0.5
@@ -109,7 +109,7 @@ def _of_ensemble(ensemble: EnsembleSnapshot) -> str:
     least = int(np.argmin(beliefs.mean))
     told = Interval.at(Estimate(beliefs.lower, beliefs.mean, beliefs.upper), least)
     said = f"Least precise: {ensemble.members[least]}, {percent_interval(told)}"
-    left = f"{ensemble.plan.cost} labels to go" if ensemble.plan.cost else "every member has labels enough"
+    left = f"{ensemble.plan.cost} labels to go" if ensemble.plan.cost else "every member has enough labels"
     return f"{said}; {left}; sharing labels saved {percent(max(ensemble.saving, 0.0))}"
 
 
@@ -132,10 +132,10 @@ def _of_challenge(there: ChallengeSnapshot) -> str:
 
 
 def _least_known(settings: AssessmentSettings, grouping: GroupingSnapshot) -> str:
-    """Which group an estimation knows least."""
+    """The group of an estimation with the widest interval."""
     told = grouping.ece if settings.metric == "calibration" else grouping.accuracy
     least = int((told.upper - told.lower).argmax())
-    return f"Known least: {grouping.groups[least]}, {percent_interval(Interval.at(told, least))}"
+    return f"Most uncertain: {grouping.groups[least]}, {percent_interval(Interval.at(told, least))}"
 
 
 def performance_sentence(there: PerformanceSnapshot) -> str:
@@ -151,7 +151,7 @@ def performance_sentence(there: PerformanceSnapshot) -> str:
         )
         said.append(f"{told[0].upper()}{told[1:]}.")
     if not there.labels:
-        said.append("There are no labels yet, so this rests on the scores alone.")
+        said.append("There are no labels yet, so this is estimated from scores alone.")
     return " ".join(said)
 
 
@@ -170,11 +170,11 @@ def _precision_and_recall(there: PerformanceSnapshot) -> tuple[str, str]:
 
 
 def _measured(told: Interval | None) -> str:
-    return "not known" if told is None else percent_interval(told)
+    return "unknown" if told is None else percent_interval(told)
 
 
 def why_next(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) -> str:
-    """Why a group may be asked next."""
+    """Why the next label request may go to a group."""
     if state.aim is not None and state.aim.shares[group] > 0:
         return f"{_why_policy(state, grouping, group)}; and its traffic has drifted"
     return _why_policy(state, grouping, group)
@@ -185,16 +185,16 @@ def _why_policy(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: in
     width = 100 * (grouping.accuracy_upper[group] - grouping.accuracy_lower[group])
     share = percent(float(grouping.beliefs.shares[group]))
     if settings.policy == "random":
-        return f"asked at random: it has {share} of the traffic"
+        return f"chosen at random: it has {share} of the traffic"
     if settings.task == "identification" and state.extreme is not None:
         sure = probability(float(state.extreme[group]))
         return f"it is the {quality(settings)} with a probability of {sure}"
     if settings.task == "comparison":
-        return f"one of the two compared; its accuracy is known to {width:.1f} points"
+        return f"one of the two compared groups; its interval is {width:.1f} points wide"
     if settings.task == "performance":
-        hang = f"precision and recall hang on how many of these are {settings.positive_class}"
-        return f"{hang}; they have {share} of the traffic"
+        depends = f"precision and recall depend on how many of these are {settings.positive_class}"
+        return f"{depends}; they have {share} of the traffic"
     if settings.metric == "calibration":
         ece = 100 * (grouping.ece_upper[group] - grouping.ece_lower[group])
-        return f"its calibration error is known to {ece:.1f} points, with {share} of the traffic"
-    return f"its accuracy is known to {width:.1f} points, with {share} of the traffic"
+        return f"the interval of its calibration error is {ece:.1f} points wide, with {share} of the traffic"
+    return f"the interval of its accuracy is {width:.1f} points wide, with {share} of the traffic"

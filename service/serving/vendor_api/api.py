@@ -63,7 +63,7 @@ def build_routes(service: Service, waits: Waits, settings: VendorApiSettings) ->
 def _add_claims(routes: APIRouter, service: Service, waits: Waits, settings: VendorApiSettings) -> None:
     @routes.get(
         "/models",
-        summary="The models that you may be asked about",
+        summary="Your models",
         responses=problems(),
     )
     def read_models(request: Request) -> ModelsOfVendor:
@@ -78,7 +78,7 @@ def _add_claims(routes: APIRouter, service: Service, waits: Waits, settings: Ven
 
     @routes.post(
         "/claims",
-        summary="Claim requests, or wait for some",
+        summary="Claim requests, or wait for them",
         responses=problems(Kind.NOT_FOUND, Kind.TOO_MANY_WAITS, changes=True),
         response_model=Claims,
     )
@@ -98,9 +98,7 @@ def _add_claims(routes: APIRouter, service: Service, waits: Waits, settings: Ven
         request.state.unkept = True
         return claims_told(claimed)
 
-    @routes.get(
-        "/claims", summary="The claims that you hold now", responses=problems(), response_model=Claims
-    )
+    @routes.get("/claims", summary="Your current claims", responses=problems(), response_model=Claims)
     def read_claims(request: Request) -> Response:
         return claims_told(service().claims.held(vendor_of(request)))
 
@@ -108,7 +106,7 @@ def _add_claims(routes: APIRouter, service: Service, waits: Waits, settings: Ven
 def _add_leases(routes: APIRouter, service: Service, settings: VendorApiSettings) -> None:
     @routes.post(
         f"{_OF_REQUEST}/renew",
-        summary="Have a claim's lease begin anew",
+        summary="Renew a claim: restart its lease",
         responses=problems(*_OPEN, changes=True),
     )
     def renew(request: Request, model: ModelName, request_id: Requested, body: RenewBody) -> Renewed:
@@ -120,7 +118,7 @@ def _add_leases(routes: APIRouter, service: Service, settings: VendorApiSettings
 
     @routes.post(
         f"{_OF_REQUEST}/release",
-        summary="Give a claim back",
+        summary="Release a claim",
         responses=problems(*_OPEN, changes=True),
     )
     def release(request: Request, model: ModelName, request_id: Requested, body: ReleaseBody) -> Released:
@@ -141,7 +139,7 @@ def _add_answers(routes: APIRouter, service: Service) -> None:
 
     @routes.post(
         f"{_OF_REQUEST}/skip",
-        summary="Say of a claimed request that it cannot be told",
+        summary="Skip a claimed request that cannot be labelled",
         status_code=202,
         responses=problems(*_OPEN, Kind.ANSWERED_DIFFERENTLY, changes=True),
     )
@@ -151,7 +149,7 @@ def _add_answers(routes: APIRouter, service: Service) -> None:
 
     @routes.post(
         f"{_OF_REQUEST}/correction",
-        summary="Replace an answer that you gave",
+        summary="Correct an answer",
         status_code=202,
         responses=problems(*_CLOSED, Kind.UNKNOWN_CLASS, changes=True),
     )
@@ -161,7 +159,7 @@ def _add_answers(routes: APIRouter, service: Service) -> None:
 
     @routes.post(
         f"{_OF_REQUEST}/retraction",
-        summary="Take an answer that you gave back",
+        summary="Retract an answer",
         status_code=202,
         responses=problems(*_CLOSED, changes=True),
     )
@@ -171,7 +169,7 @@ def _add_answers(routes: APIRouter, service: Service) -> None:
 
 
 def claims_told(held: Sequence[tuple[str, Claim]]) -> Response:
-    """Claims with their requests, which are told as they were made."""
+    """Claims with their requests, exactly as they were made."""
     return encoded(
         {
             "claims": [

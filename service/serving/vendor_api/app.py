@@ -1,4 +1,4 @@
-"""The vendor API as an application: what stands in front of its routes, and in which order."""
+"""The vendor API as an application: its middleware, in order."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _MOST_FAULTS = 20
 _RETRY_SECONDS = 2.0
 
 _DESCRIPTION = """\
-Label requests for vendors without Kafka: claim some, hold them while people look at them, and answer.
+Label requests for vendors without Kafka: claim requests, hold them while people label them, and answer.
 
-A claim is yours until its lease ends; renew it while work goes on, and release it where it does not. An
-answer is taken once Kafka has it. Whatever goes wrong on the way: every call is safe to repeat, and with an
-`Idempotency-Key` it is even answered alike.
+A claim is yours until its lease ends. Renew it while work continues, or release it. An answer is accepted
+once Kafka has it. If anything fails, every call is safe to repeat. With an `Idempotency-Key` a repeated call
+also gets the same response.
 """
 
 _OF_STATUS = {404: Kind.NOT_FOUND, 405: Kind.METHOD_NOT_ALLOWED}

@@ -1,4 +1,4 @@
-"""Who calls: a bearer token that is known by its SHA-256 alone."""
+"""Authentication by bearer tokens, of which only the SHA-256 is configured."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from service.store.idempotency import IdempotencyRecords
 log = logging.getLogger(__name__)
 
 LONGEST_KEPT_BYTES = 1_024
-"""An answer that is longer is made again: what it tells follows from the key, or is the same anyway."""
+"""A longer response is made again: it follows from the key, or is the same anyway."""
 
 _PASSING = frozenset({408, 429, GONE_STATUS})
 _AGAIN = b""
@@ -135,13 +135,15 @@ def _note(
                 response = _AGAIN
             records.finish(vendor, key, fingerprint=fingerprint, owner=owner, response=response)
     except Unavailable as error:
-        log.warning("what became of a call is not remembered", extra={"vendor": vendor, "cause": str(error)})
+        log.warning(
+            "the outcome of a call could not be stored", extra={"vendor": vendor, "cause": str(error)}
+        )
 
 
 def log_unserved(scope: Scope, error: Unavailable) -> None:
-    """Tell the operator why a call is told to come later, which its vendor is not told."""
+    """Log why a call gets 503; the vendor does not learn the cause."""
     vendor = scope["state"]["vendor"]
-    log.warning("a call is told to come later", extra={"vendor": vendor, "cause": str(error)})
+    log.warning("a call cannot be served now", extra={"vendor": vendor, "cause": str(error)})
 
 
 async def _tell(kept: _Kept, send: Send) -> None:

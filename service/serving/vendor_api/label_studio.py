@@ -48,7 +48,7 @@ _EXPORT: dict[str, Any] = {
 _HOOK: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "description": "what a webhook of Label Studio sends",
+        "description": "a webhook event of Label Studio",
         "content": {
             "application/json": {
                 "schema": {
@@ -66,7 +66,11 @@ class TasksBody(Body):
     """How many requests to claim as tasks."""
 
     most: int = Field(
-        default=1, strict=True, ge=1, le=1_000, description="tasks wanted; the configuration may allow fewer"
+        default=1,
+        strict=True,
+        ge=1,
+        le=1_000,
+        description="maximum number of tasks; the configuration may allow fewer",
     )
     lease_seconds: LeaseSeconds
 
@@ -91,7 +95,7 @@ def build_label_studio_routes(
         model: ModelName,
         shown: Annotated[
             Literal["auto", "image", "audio", "video", "text"],
-            Query(description="how items are shown; `auto` looks at a request that you hold, or shows text"),
+            Query(description="how items are shown; `auto` depends on a request that you hold, else text"),
         ] = "auto",
     ) -> Response:
         vendor, claims = vendor_of(request), service().claims
@@ -101,7 +105,7 @@ def build_label_studio_routes(
 
     @routes.post(
         "/tasks",
-        summary="Claim requests as tasks to import",
+        summary="Claim requests as tasks for Label Studio",
         response_model=list[Task],
         responses=problems(Kind.NOT_FOUND, changes=True),
     )
@@ -122,7 +126,7 @@ def build_label_studio_routes(
 
     @routes.post(
         "/annotations",
-        summary="Import an export",
+        summary="Import annotations",
         responses=problems(Kind.NOT_FOUND, Kind.TOO_MANY_ENTRIES, Kind.TOO_MANY_IMPORTS, changes=True),
         openapi_extra=_EXPORT,
     )
@@ -132,7 +136,7 @@ def build_label_studio_routes(
 
     @routes.post(
         "/webhook",
-        summary="What Label Studio's webhook calls",
+        summary="Receive Label Studio's webhook",
         responses=problems(Kind.NOT_FOUND, Kind.TOO_MANY_ENTRIES, changes=True),
         openapi_extra=_HOOK,
     )
@@ -145,10 +149,10 @@ def build_label_studio_routes(
 
 
 def _understood(read: Callable[[bytes], Told], request: Request) -> Told:
-    """What the body tells.
+    """The content of the body.
 
     Raises:
-        Refused: it is in no format of Label Studio, or tells too much at once.
+        Refused: it is in no format of Label Studio, or has too many entries.
     """
     try:
         return read(request.state.body)

@@ -33,8 +33,8 @@ _IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "Yours, and never used before. The same call with the same key is done once, and answered "
-    "alike for a day. Without it, a call is safe to repeat all the same.",
+    "description": "A new key of your choice. A repeated call with the same key is done once, and gets "
+    "the same response for a day. Calls without a key are safe to repeat, too.",
     "schema": {"type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$", "minLength": 1, "maxLength": 255},
 }
 

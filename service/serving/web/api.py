@@ -30,9 +30,9 @@ _MOST_GROUPS = 1_000
 _MOST_CLASSES = 50
 
 _DESCRIPTION = """\
-What Credence believes of deployed classifiers. Every answer about a model is made from its latest snapshot
-and carries an `ETag` that changes with it, or, of performance, with what was learned last: ask again with
-`If-None-Match`, and 304 says that nothing is new.
+Credence's estimates of deployed classifiers. Every response about a model is made from its latest snapshot.
+It has an `ETag` that changes with the snapshot, or with the latest estimate of performance. Send it back in
+`If-None-Match`: 304 means that nothing has changed.
 """
 
 _Route = TypeVar("_Route", bound=Callable[..., Response])
@@ -59,7 +59,9 @@ class SnapshotView:
             raise HTTPException(404, "the configuration has no model of this name")
         snapshot = self.board.get(model)
         if snapshot is None:
-            raise HTTPException(404, "there is no snapshot of this model yet")
+            raise HTTPException(
+                404, "there is no snapshot of this model yet; the first round is still running"
+            )
         return snapshot
 
 
@@ -111,7 +113,7 @@ def _add_documents(api: FastAPI, view: SnapshotView) -> None:
         sort: SortKey = "evidence",
         order: Annotated[Order | None, Query(description="the most alarming first, if absent")] = None,
         search: Annotated[str, Query(description="part of a group's name")] = "",
-        group: Annotated[str | None, Query(description="this very group alone")] = None,
+        group: Annotated[str | None, Query(description="only the group of exactly this name")] = None,
         limit: Annotated[int, Query(ge=1, le=_MOST_GROUPS)] = 100,
         offset: Annotated[int, Query(ge=0)] = 0,
     ) -> Response:
@@ -133,11 +135,11 @@ def _add_documents(api: FastAPI, view: SnapshotView) -> None:
     def read_reliability(model: str, request: Request, grouping: Grouping, group: Group) -> Response:
         return _answer(request, view.snapshot(model), lambda taken: reliability(taken, grouping, group))
 
-    @_shows(api, "/timeline", "What was believed of one group as time went by", Timeline)
+    @_shows(api, "/timeline", "History of the estimates of one group", Timeline)
     def read_timeline(model: str, request: Request, grouping: Grouping, group: Group) -> Response:
         return _answer(request, view.snapshot(model), lambda taken: timeline(taken, grouping, group))
 
-    @_shows(api, "/drift", "How far the recent traffic of one group is from its reference", GroupDrift)
+    @_shows(api, "/drift", "Drift of one group", GroupDrift)
     def read_drift(model: str, request: Request, grouping: Grouping, group: Group) -> Response:
         return _answer(request, view.snapshot(model), lambda taken: group_drift(taken, grouping, group))
 
@@ -149,7 +151,7 @@ def _add_documents(api: FastAPI, view: SnapshotView) -> None:
     ) -> Response:
         return _answer(request, view.snapshot(model), lambda taken: confusion_matrix(taken, classes=classes))
 
-    @_shows(api, "/activity", "Label requests and labels of late", Activity)
+    @_shows(api, "/activity", "Open label requests and recent labels", Activity)
     def read_activity(model: str, request: Request) -> Response:
         return _answer(request, view.snapshot(model), activity)
 
@@ -158,7 +160,7 @@ def _add_performance(api: FastAPI, view: SnapshotView) -> None:
     @_shows(
         api,
         "/performance/{assessment}",
-        "How a binary classifier does, at every threshold",
+        "Performance of a binary classifier, at every threshold",
         PerformanceState,
     )
     def read_performance(model: str, assessment: Assessed, request: Request) -> Response:
@@ -189,7 +191,7 @@ def _add_performance(api: FastAPI, view: SnapshotView) -> None:
 
 
 def _learned_at(snapshot: ModelSnapshot, assessment: str) -> float | None:
-    """When it was learned what is known of the performance, which is more seldom than rounds are."""
+    """When the performance was last estimated, which happens less often than rounds."""
     there = snapshot.performances.get(assessment)
     return None if there is None else there.taken_at
 

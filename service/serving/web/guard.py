@@ -26,7 +26,7 @@ PROBLEM_MEDIA_TYPE = "application/problem+json"
 PROBLEM_URN = "urn:credence:problem:"
 
 INTERNAL_ERROR = ("internal-error", 500, "something went wrong on this side; it was logged")
-"""Word, status and sentence of an answer that tells nothing of the error."""
+"""Word, status and sentence of an answer that reveals nothing of the error."""
 
 
 class Guard:
@@ -72,7 +72,7 @@ def route_of(scope: Scope) -> str:
 
 
 def internal_error() -> JSONResponse:
-    """An answer that tells nothing of the error."""
+    """An answer that reveals nothing of the error."""
     word, status, detail = INTERNAL_ERROR
     problem = {
         "type": PROBLEM_URN + word,

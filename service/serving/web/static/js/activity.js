@@ -10,7 +10,7 @@ export function activityView(activity, width) {
   // Nobody who answers requests is to learn here what the model said of them.
   const revealed = requests.some((/** @type {any} */ request) => request.predicted_class !== null);
   return [
-    h("div", { class: "title" }, h("h2", { id: "activity-title" }, "Labels of late")),
+    h("div", { class: "title" }, h("h2", { id: "activity-title" }, "Recent labels")),
     flowView(flow, width),
     h(
       "div",
@@ -24,14 +24,14 @@ export function activityView(activity, width) {
         duration(label.delay_seconds),
       ]),
       folded(
-        "Requests waiting",
+        "Open requests",
         requests,
         revealed
           ? ["Asked", "Group", "Assessment", "Attempt", "Predicted", "Score"]
           : ["Asked", "Group", "Assessment", "Attempt"],
         (request) => [
           when(request.requested_at),
-          request.group ?? "not told",
+          request.group ?? "hidden",
           request.assessment,
           count(request.attempt),
           ...(revealed ? [request.predicted_class ?? "", request.score === null ? "" : percent(request.score)] : []),

@@ -13,8 +13,8 @@ export function driftView(drift, width) {
   return figure(
     of,
     {
-      title: "Drift: scores in the reference, and of late",
-      label: `Shares of scores in the reference and of late. ${drift.sentence}`,
+      title: "Drift: score distribution, reference vs. now",
+      label: `Shares of scores in the reference and now. ${drift.sentence}`,
       note: note(drift),
     },
     percentAxis(y, of, 4),
@@ -28,7 +28,7 @@ function bars(bin, x, y, of) {
   const left = x(bin.lower_edge) + 1;
   const width = Math.max(1, (x(bin.upper_edge) - left - 1) / 2);
   const score = `${Math.round(100 * bin.lower_edge)} to ${Math.round(100 * bin.upper_edge)}`;
-  const words = `Score ${score}: ${percent(bin.reference)} in the reference, ${percent(bin.recent)} of late`;
+  const words = `Score ${score}: ${percent(bin.reference)} in the reference, ${percent(bin.recent)} now`;
   const bar = (/** @type {string} */ kind, /** @type {number} */ share, /** @type {number} */ at) =>
     s("rect", { class: kind, x: at, width, y: y(share), height: of.bottom - y(share) });
   return s(
@@ -50,7 +50,7 @@ function note(drift) {
     when(drift.recent_since),
     ".",
     drift.expected_accuracy !== null &&
-      ` Recent scores promise an accuracy of ${percent(drift.expected_accuracy)}; labels tell that it is less with a probability of ${probability(drift.below_expected)}.`,
+      ` Accuracy expected from recent scores: ${percent(drift.expected_accuracy)}; by labels it is lower with a probability of ${probability(drift.below_expected)}.`,
     drift.volume_ratio !== null && ` Volume: ${percent(drift.volume_ratio)} of the reference's.`,
   ];
 }
