@@ -140,7 +140,7 @@ def _of_group(values: Values, group: int, *, nullable: bool) -> float | Interval
     if values is None:
         return None
     if isinstance(values, Estimate):
-        return Interval.at(values, group)
+        return Interval.at_index(values, group)
     value: float = values[group].item()
     return value if math.isfinite(value) or not nullable else None
 

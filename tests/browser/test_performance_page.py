@@ -165,7 +165,7 @@ def test_how_the_scores_are_seen_is_told_without_a_hint_where_they_fit(shown: Sh
 
 
 def test_scores_that_do_not_fit_come_with_a_hint(shown: Shown) -> None:
-    expect(shown(MISSED).locator(".hint")).to_contain_text("do not quite fit a mixture of two classes")
+    expect(shown(MISSED).locator(".hint")).to_contain_text("The mixture does not fit the scores well")
 
 
 def test_a_target_that_is_known_to_be_missed_is_told_above_all(shown: Shown) -> None:

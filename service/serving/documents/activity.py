@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from pydantic import Field
 
 from service.monitoring.snapshot import ModelSnapshot
@@ -93,13 +95,7 @@ def activity(snapshot: ModelSnapshot) -> Activity:
             for entry in snapshot.recent
         ],
         flow=[
-            FlowBin(begin=begin, end=end, correct=correct, incorrect=incorrect)
-            for begin, end, correct, incorrect in zip(
-                flow.edges[:-1].tolist(),
-                flow.edges[1:].tolist(),
-                flow.correct.tolist(),
-                flow.incorrect.tolist(),
-                strict=True,
-            )
+            FlowBin.at_index(flow, i, begin=begin, end=end)
+            for i, (begin, end) in enumerate(pairwise(flow.edges.tolist()))
         ],
     )

@@ -13,7 +13,6 @@ from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import questions, words
 from service.serving.documents.base import Document, Interval, Seconds
-from service.statistics.estimate import Estimate
 
 _MOST_RANKED = 20
 _MOST_NEXT = 10
@@ -137,14 +136,14 @@ def assessment_state(snapshot: ModelSnapshot, name: str) -> AssessmentState:
 
 
 def _members(ensemble: EnsembleSnapshot) -> list[MemberState]:
-    beliefs, missed = ensemble.beliefs, ensemble.missed
-    told = Estimate(beliefs.lower, beliefs.mean, beliefs.upper)
+    missed = ensemble.missed
     return [
-        MemberState(
+        MemberState.at_index(
+            ensemble,
+            m,
             member=name,
-            precision=Interval.at(told, m),
-            share=float(ensemble.shares[m]),
-            labels=float(ensemble.labels[m]),
+            precision=Interval.at_index(ensemble.beliefs, m),
+            share=ensemble.shares[m].item(),
             missed=None if missed is None or np.isnan(missed[m]) else float(missed[m]),
         )
         for m, name in enumerate(ensemble.members)
@@ -154,17 +153,13 @@ def _members(ensemble: EnsembleSnapshot) -> list[MemberState]:
 def _challenge(there: ChallengeSnapshot) -> list[ChallengeGroup]:
     surest = np.argsort(-np.maximum(there.better, there.worse)[1:], kind="stable")[:_MOST_RANKED] + 1
     return [
-        ChallengeGroup(
+        ChallengeGroup.at_index(
+            there,
+            g,
             group=there.groups[g],
             overall=g == 0,
-            share=float(there.shares[g]),
-            disagreement=float(there.disagreement[g]),
-            labels=float(there.labels[g]),
-            difference=Interval.at(there.difference, g),
-            better=float(there.better[g]),
-            worse=float(there.worse[g]),
-            evidence_better=float(there.evidence_better[g]),
-            evidence_worse=float(there.evidence_worse[g]),
+            share=there.shares[g].item(),
+            difference=Interval.at_index(there.difference, g),
         )
         for g in [0, *surest.tolist()]
     ]
@@ -178,7 +173,7 @@ def _ranking(state: AssessmentSnapshot) -> list[RankedGroup]:
         RankedGroup(
             group=state.groups[g],
             probability=float(state.extreme[g]),
-            rank=Interval.at(ranks, int(g)),
+            rank=Interval.at_index(ranks, int(g)),
         )
         for g in np.lexsort((ranks.mean, -state.extreme))[:_MOST_RANKED]
     ]

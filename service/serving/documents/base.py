@@ -27,6 +27,12 @@ class Document(BaseModel):
         same = {name: getattr(source, name) for name in cls.model_fields if name not in others}
         return cls(**same, **others)
 
+    @classmethod
+    def at_index(cls, source: object, which: int | tuple[()] = (), **others: Any) -> Self:
+        """The same, of fields that are arrays in `source`, at one position; () of arrays with one element."""
+        same = {name: getattr(source, name)[which].item() for name in cls.model_fields if name not in others}
+        return cls(**same, **others)
+
 
 class Interval(Document):
     """A posterior, in short."""
@@ -36,15 +42,9 @@ class Interval(Document):
     upper: float = Field(description="upper end of the credible interval")
 
     @classmethod
-    def at(cls, estimate: Estimate, which: int | tuple[()] = ()) -> Self:
-        """One of several posteriors, or the only one."""
-        lower, mean, upper = (float(end[which]) for end in (estimate.lower, estimate.mean, estimate.upper))
-        return cls(lower=lower, mean=mean, upper=upper)
-
-    @classmethod
     def if_any(cls, estimate: Estimate, which: int | tuple[()] = ()) -> Self | None:
-        """The same; None of what cannot exist."""
-        return cls.at(estimate, which) if math.isfinite(estimate.mean[which]) else None
+        """One of several posteriors, or the only one; None if it does not exist."""
+        return cls.at_index(estimate, which) if math.isfinite(estimate.mean[which]) else None
 
 
 class Problem(Document):

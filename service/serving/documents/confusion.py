@@ -93,4 +93,4 @@ def _entries(
 ) -> list[Interval]:
     settings = snapshot.settings
     found = confusion.entries(groups, classes, mass=settings.interval, kind=settings.interval_kind)
-    return [Interval.at(found, i) for i in range(len(groups))]
+    return [Interval.at_index(found, i) for i in range(len(groups))]

@@ -111,16 +111,9 @@ class GroupDrift(Document):
     sentence: str = Field(description="the same in words")
 
 
+# fmt: off
 DRIFT = MetricTable[GroupingDrift](GROUP_LABELS, metrics_of(GroupDrift))
-DRIFT_BY_MIX = MetricTable[MixDrift](
-    (*GROUP_LABELS, "mix"),
-    (
-        Metric(
-            "credence_group_drift_distance",
-            "",
-            "Jensen-Shannon distance of the group's recent traffic from the reference, as observed, noise included: of its score bins (score), its predicted classes (predicted_class), an attribute's values (attribute:<name>), or an ensemble's votes; 0 is the same, 1 is nothing in common. Absent while there is no reference, and of groups without traffic in it or of late. Of `other`, the highest.",
-            lambda mix: mix.distance,
-            other=highest,
-        ),
-    ),
-)
+DRIFT_BY_MIX = MetricTable[MixDrift]((*GROUP_LABELS, "mix"), (
+    Metric("credence_group_drift_distance", "", "Jensen-Shannon distance of the group's recent traffic from the reference, as observed, noise included: of its score bins (score), its predicted classes (predicted_class), an attribute's values (attribute:<name>), or an ensemble's votes; 0 is the same, 1 is nothing in common. Absent while there is no reference, and of groups without traffic in it or of late. Of `other`, the highest.", lambda mix: mix.distance, other=highest),
+))
+# fmt: on

@@ -181,34 +181,13 @@ def _confirmed_change_at(evidence: GroupingEvidence) -> Floats:
     )
 
 
-EVIDENCE = MetricTable[GroupingEvidence](
-    GROUP_LABELS,
-    (
-        *metrics_of(GroupEvidenceState),
-        Metric(
-            "credence_group_confirmed_change_timestamp_seconds",
-            "seconds",
-            "When the first label after a confirmed change was requested, as it is likeliest to have begun; absent without one.",
-            _confirmed_change_at,
-        ),
-    ),
-)
-EVIDENCE_BY_KIND = MetricTable[EvidenceOfKind](
-    (*GROUP_LABELS, "kind"),
-    (
-        Metric(
-            "credence_group_evidence_log10",
-            "",
-            "Evidence against a group that may be looked at any time, by kind: below_threshold, declined (from its reference), miscalibrated, or changed (at some label it became less accurate than its reference, or than alerts.min_accuracy, which it reached there); decimal logarithm of the e-value. Absent where the grouping's assessments have asked for no label of the group. Of `other`, the highest.",
-            lambda of: of[0].log_e[of[1]] / _LN_10,
-            other=highest,
-        ),
-        Metric(
-            "credence_group_evidence_confirmed",
-            "",
-            "1 where that evidence is taken for true, else 0. Over all groups, groupings and kinds of a model, a share of credence_evidence_alpha_ratio of what is confirmed is false, on average, at the most; while nothing is wrong, that is also the probability that anything is ever confirmed. Of `other`, 1 if any is.",
-            lambda of: np.where(np.isnan(of[0].log_e[of[1]]), np.nan, of[0].confirmed[of[1]]),
-            other=highest,
-        ),
-    ),
-)
+# fmt: off
+EVIDENCE = MetricTable[GroupingEvidence](GROUP_LABELS, (
+    *metrics_of(GroupEvidenceState),
+    Metric("credence_group_confirmed_change_timestamp_seconds", "seconds", "When the first label after a confirmed change was requested, as it is likeliest to have begun; absent without one.", _confirmed_change_at),
+))
+EVIDENCE_BY_KIND = MetricTable[EvidenceOfKind]((*GROUP_LABELS, "kind"), (
+    Metric("credence_group_evidence_log10", "", "Evidence against a group that may be looked at any time, by kind: below_threshold, declined (from its reference), miscalibrated, or changed (at some label it became less accurate than its reference, or than alerts.min_accuracy, which it reached there); decimal logarithm of the e-value. Absent where the grouping's assessments have asked for no label of the group. Of `other`, the highest.", lambda of: of[0].log_e[of[1]] / _LN_10, other=highest),
+    Metric("credence_group_evidence_confirmed", "", "1 where that evidence is taken for true, else 0. Over all groups, groupings and kinds of a model, a share of credence_evidence_alpha_ratio of what is confirmed is false, on average, at the most; while nothing is wrong, that is also the probability that anything is ever confirmed. Of `other`, 1 if any is.", lambda of: np.where(np.isnan(of[0].log_e[of[1]]), np.nan, of[0].confirmed[of[1]]), other=highest),
+))
+# fmt: on

@@ -112,7 +112,7 @@ def _thresholds(grouping: GroupingSnapshot, alerts: AlertSettings) -> Iterator[_
 
 def _finding(snapshot: ModelSnapshot, name: str, group: int, threshold: _Threshold) -> Finding:
     grouping = snapshot.groupings[name]
-    group_name, value = grouping.groups[group], Interval.at(threshold.measured, group)
+    group_name, value = grouping.groups[group], Interval.at_index(threshold.measured, group)
     probability = float(threshold.probability[group])
     begun = snapshot.since[threshold.kind, name, group_name]
     claim = threshold.claim.format(words.place(name, group_name))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from service.monitoring.history import PastGrouping
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents.base import Document, Interval, Seconds
 from service.serving.documents.groups import find_group
@@ -70,14 +69,14 @@ def reliability(snapshot: ModelSnapshot, grouping_name: str, group_name: str) ->
         snapshot,
         grouping=grouping_name,
         group=group_name,
-        ece=Interval.at(grouping.ece, group),
+        ece=Interval.at_index(grouping.ece, group),
         bins=[
             ReliabilityBin(
                 lower_edge=edges[b],
                 upper_edge=edges[b + 1],
                 share=float(beliefs.cells.shares[group, b]),
                 score_mean=float(beliefs.cells.scores[group, b]),
-                accuracy=Interval.at(accuracy, b),
+                accuracy=Interval.at_index(accuracy, b),
             )
             for b in range(bin_count)
             if beliefs.cells.shares[group, b] > 0
@@ -93,25 +92,21 @@ def timeline(snapshot: ModelSnapshot, grouping_name: str, group_name: str) -> Ti
     """
     grouping, group = find_group(snapshot, grouping_name, group_name)
     points = [
-        _point(moment.time, there, there.index[group_name])
+        TimelinePoint(
+            time=moment.time,
+            accuracy=Interval.at_index(there.accuracy, i),
+            ece=Interval.at_index(there.ece, i),
+            labels=int(there.labels[i]),
+        )
         for moment in snapshot.past
-        if (there := moment.groupings.get(grouping_name)) is not None and group_name in there.index
+        if (there := moment.groupings.get(grouping_name)) and (i := there.index.get(group_name)) is not None
     ]
     points.append(
         TimelinePoint(
             time=snapshot.taken_at,
-            accuracy=Interval.at(grouping.accuracy, group),
-            ece=Interval.at(grouping.ece, group),
+            accuracy=Interval.at_index(grouping.accuracy, group),
+            ece=Interval.at_index(grouping.ece, group),
             labels=int(grouping.beliefs.labels_counted[group]),
         )
     )
     return Timeline(model=snapshot.model, grouping=grouping_name, group=group_name, points=points)
-
-
-def _point(time: float, there: PastGrouping, index: int) -> TimelinePoint:
-    return TimelinePoint(
-        time=time,
-        accuracy=Interval.at(there.accuracy, index),
-        ece=Interval.at(there.ece, index),
-        labels=int(there.labels[index]),
-    )

@@ -220,27 +220,12 @@ def _changed_at(grouping: GroupingSnapshot) -> Floats:
     return np.fromiter(times, np.float64, count=len(grouping.groups))
 
 
-GROUPS = MetricTable[GroupingSnapshot](
-    GROUP_LABELS,
-    (
-        *metrics_of(GroupState),
-        Metric(
-            "credence_group_change_point_timestamp_seconds",
-            "seconds",
-            "When the first prediction was made after the last change of the group's accuracy, as far as labels tell: those from before count little. Absent where no change is more probable than not, and of `other`.",
-            _changed_at,
-        ),
-    ),
-)
-LABELS_BY_OUTCOME = MetricTable[Ints](
-    (*GROUP_LABELS, "outcome"),
-    (
-        Metric(
-            "credence_group_labels",
-            "labels",
-            "Labelled predictions in the group, whoever asked for them, by outcome: correct or incorrect.",
-            lambda labels: labels,
-            other=total,
-        ),
-    ),
-)
+# fmt: off
+GROUPS = MetricTable[GroupingSnapshot](GROUP_LABELS, (
+    *metrics_of(GroupState),
+    Metric("credence_group_change_point_timestamp_seconds", "seconds", "When the first prediction was made after the last change of the group's accuracy, as far as labels tell: those from before count little. Absent where no change is more probable than not, and of `other`.", _changed_at),
+))
+LABELS_BY_OUTCOME = MetricTable[Ints]((*GROUP_LABELS, "outcome"), (
+    Metric("credence_group_labels", "labels", "Labelled predictions in the group, whoever asked for them, by outcome: correct or incorrect.", lambda labels: labels, other=total),
+))
+# fmt: on

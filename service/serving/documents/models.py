@@ -152,7 +152,7 @@ def model_state(snapshot: ModelSnapshot) -> ModelState:
         pool_item_age_seconds=snapshot.pool_item_age,
         attributes=[AttributeState.of(one, attribute=name) for name, one in snapshot.attributes.items()],
         accuracy=_overall_accuracy(snapshot),
-        ece=None if everything is None else Interval.at(everything.ece, 0),
+        ece=None if everything is None else Interval.at_index(everything.ece, 0),
         finding_count=_finding_count(snapshot),
         findings=findings(snapshot),
         changes=changes(snapshot),
@@ -194,4 +194,4 @@ def _grouping_summary(snapshot: ModelSnapshot, name: str) -> GroupingSummary:
 
 def _overall_accuracy(snapshot: ModelSnapshot) -> Interval | None:
     everything = snapshot.groupings.get(ALL)
-    return None if everything is None else Interval.at(everything.accuracy, 0)
+    return None if everything is None else Interval.at_index(everything.accuracy, 0)

@@ -58,8 +58,7 @@ class Range(Document):
     @classmethod
     def if_any(cls, band: Band, which: int) -> Self | None:
         """At one of the curve's points; None where it cannot exist."""
-        lower, median, upper = (float(each[which]) for each in (band.lower, band.median, band.upper))
-        return cls(lower=lower, median=median, upper=upper) if math.isfinite(median) else None
+        return cls.at_index(band, which) if math.isfinite(band.median[which]) else None
 
 
 class CurvePoint(Document):

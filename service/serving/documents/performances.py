@@ -89,15 +89,11 @@ def performance_state(snapshot: ModelSnapshot, assessment: str) -> PerformanceSt
     settings = snapshot.settings.assessments[assessment]
     operating = int(np.searchsorted(there.thresholds.thresholds, there.threshold, side="left"))
     shown = _telling(there, operating)
-    return PerformanceState(
+    return PerformanceState.of(
+        there,
         model=snapshot.model,
         assessment=assessment,
-        taken_at=there.taken_at,
         interval=snapshot.settings.interval,
-        positive_class=there.positive_class,
-        threshold=there.threshold,
-        labels=there.labels,
-        scores=there.scores,
         measures=_measures(there, snapshot.settings.alerts),
         sentence=words.performance_sentence(there),
         curve=[
@@ -129,26 +125,17 @@ def recalibration(snapshot: ModelSnapshot, assessment: str, form: str) -> Recali
     how = _BY_TABLE.format(positive=there.positive_class)
     if known.form in _FORMULAS:
         how += _BY_FORMULA.format(formula=_FORMULAS[known.form])
-    told = known.probability
-    return Recalibration(
+    return Recalibration.of(
+        there,
         model=snapshot.model,
         assessment=assessment,
-        positive_class=there.positive_class,
         form=known.form,
-        taken_at=there.taken_at,
-        labels=there.labels,
         interval=snapshot.settings.interval,
         how=how,
-        coefficients={name: Interval.at(one) for name, one in known.coefficients.items()},
+        coefficients={name: Interval.at_index(one) for name, one in known.coefficients.items()},
         table=[
-            MapPoint(score=score, probability=mean, lower=lower, upper=upper)
-            for score, mean, lower, upper in zip(
-                known.scores.tolist(),
-                told.mean.tolist(),
-                told.lower.tolist(),
-                told.upper.tolist(),
-                strict=True,
-            )
+            MapPoint.at_index(known.probability, i, score=score, probability=known.probability.mean[i].item())
+            for i, score in enumerate(known.scores.tolist())
         ],
     )
 
@@ -210,7 +197,7 @@ def _threshold(there: PerformanceSnapshot, at: int) -> ThresholdState:
         f1=Interval.if_any(everywhere["f1"], at),
         false_positive_rate=Interval.if_any(everywhere["false_positive_rate"], at),
         met=float(choice.probability[at]) if there.targets else None,
-        cost=Interval.at(choice.cost, at),
+        cost=Interval.at_index(choice.cost, at),
     )
 
 
@@ -221,12 +208,11 @@ def _costs(settings: AssessmentSettings) -> CostState:
 
 def _seeing(there: PerformanceSnapshot) -> Seeing:
     mixture = there.mixture
-    return Seeing(
+    return Seeing.of(
+        mixture,
         way=there.model,
         weights=dict(there.weights),
         misfit=there.misfit,
-        misfit_p_value=mixture.misfit_p_value,
-        separation=mixture.separation,
         negative_family=mixture.negative,
         positive_family=mixture.positive,
         effective_draws=mixture.draws.effective,

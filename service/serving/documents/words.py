@@ -12,7 +12,6 @@ from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.serving.documents.base import Interval, Verdict
 from service.serving.documents.questions import quality
-from service.statistics.estimate import Estimate
 
 NOTHING_LEARNED = "No estimate yet: there is no traffic, or the first estimate is still being computed."
 
@@ -105,10 +104,9 @@ def found(
 
 def _of_ensemble(ensemble: EnsembleSnapshot) -> str:
     """Which member is least precise, and what sharing labels has saved."""
-    beliefs = ensemble.beliefs
-    least = int(np.argmin(beliefs.mean))
-    told = Interval.at(Estimate(beliefs.lower, beliefs.mean, beliefs.upper), least)
-    said = f"Least precise: {ensemble.members[least]}, {percent_interval(told)}"
+    least = int(np.argmin(ensemble.beliefs.mean))
+    precision = Interval.at_index(ensemble.beliefs, least)
+    said = f"Least precise: {ensemble.members[least]}, {percent_interval(precision)}"
     left = f"{ensemble.plan.cost} labels to go" if ensemble.plan.cost else "every member has enough labels"
     return f"{said}; {left}; sharing labels saved {percent(max(ensemble.saving, 0.0))}"
 
@@ -135,7 +133,7 @@ def _least_known(settings: AssessmentSettings, grouping: GroupingSnapshot) -> st
     """The group of an estimation with the widest interval."""
     told = grouping.ece if settings.metric == "calibration" else grouping.accuracy
     least = int((told.upper - told.lower).argmax())
-    return f"Most uncertain: {grouping.groups[least]}, {percent_interval(Interval.at(told, least))}"
+    return f"Most uncertain: {grouping.groups[least]}, {percent_interval(Interval.at_index(told, least))}"
 
 
 def performance_sentence(there: PerformanceSnapshot) -> str:
