@@ -116,7 +116,7 @@ def _findings(state: ModelState) -> list[Text]:
         ]
     if not state.findings:
         sure = percent(state.thresholds.confidence)
-        return [Text(f"no group is known, with {sure}, to cross a threshold", style="green")]
+        return [Text(f"no group violates a threshold ({sure} confidence)", style="green")]
     lines = [Text(f"! {shown(_finding(one))}", style="bold red") for one in state.findings[:_MOST_FINDINGS]]
     if state.finding_count > _MOST_FINDINGS:
         lines.append(Text(f"! and {state.finding_count - _MOST_FINDINGS} more", style="bold red"))
@@ -174,12 +174,12 @@ def _cost_table(told: GroupTable) -> Table:
 
 
 def _legend() -> Text:
-    return Text("~40, 2 h: labels that a verdict still takes, about, and the time to them", style="dim")
+    return Text("~40, 2 h: about 40 more labels (2 h) until decided", style="dim")
 
 
 def _title(grouping: str) -> str:
     what = (
-        "all traffic" if grouping == "all" else f"by {grouping}, those with most evidence against them first"
+        "all traffic" if grouping == "all" else f"by {grouping}, sorted by probability of being below target"
     )
     return f"\n{what}"
 
@@ -231,7 +231,7 @@ def _member_table(state: AssessmentState) -> Table:
 
 
 def _challenge_table(state: AssessmentState) -> Table:
-    table = Table(title=f"\n{state.name}: challenger less model, in points", **_STYLE)
+    table = Table(title=f"\n{state.name}: challenger minus model, in points", **_STYLE)
     table.add_column("group", overflow="fold", min_width=8)
     for heading in ("difference", "better", "worse", "disagree", "labels"):
         table.add_column(heading, justify="right", no_wrap=True)

@@ -36,5 +36,5 @@ def test_the_terminal_tells_every_group_of_a_challenge() -> None:
     written = io.StringIO()
     Console(file=written, width=400).print(status_view([challenged()]))
     lines = written.getvalue().rstrip().splitlines()
-    assert any("next: challenger less model, in points" in line for line in lines)
+    assert any("next: challenger minus model, in points" in line for line in lines)
     assert {line.split()[0] for line in lines[-4:]} == {"all", "cat", "dog", "owl"}

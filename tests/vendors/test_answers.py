@@ -211,7 +211,7 @@ def test_why_vendors_are_told_to_come_later_is_logged(
                 assert acme.post("/claims", {}, **headers).status == 503
             server.resume()
         connection.client.close()
-    told = [r for r in caplog.records if r.getMessage() == "a call is told to come later"]
+    told = [r for r in caplog.records if r.getMessage() == "a call cannot be served now"]
     assert [vars(r)["vendor"] for r in told] == ["acme", "acme"]
     assert all(vars(r)["cause"].startswith("redis is unavailable") for r in told)
 

@@ -23,7 +23,7 @@ from service.domain.label_studio import (
 )
 from service.domain.messages import LabelRequest
 from service.serving.vendor_api.api import ModelName, Service, encoded, vendor_of
-from service.serving.vendor_api.label_studio_import import Settling
+from service.serving.vendor_api.label_studio_import import AnnotationImport
 from service.serving.vendor_api.problems import Kind, Refused
 from service.serving.vendor_api.reference import problems
 from service.serving.vendor_api.schemas import LONGEST_LEASE_SECONDS, Body, Import, LeaseSeconds, Task
@@ -131,8 +131,8 @@ def build_label_studio_routes(
         openapi_extra=_EXPORT,
     )
     def import_annotations(request: Request, model: ModelName) -> Import:
-        settling = Settling(service(), vendor_of(request), model, clock=clock)
-        return Import(tasks=settling.settle(_understood(read_export, request)))
+        imports = AnnotationImport(service(), vendor_of(request), model, clock=clock)
+        return Import(tasks=imports.take(_understood(read_export, request)))
 
     @routes.post(
         "/webhook",
@@ -141,9 +141,9 @@ def build_label_studio_routes(
         openapi_extra=_HOOK,
     )
     def take_hook(request: Request, model: ModelName) -> Import:
-        settling = Settling(service(), vendor_of(request), model, clock=clock)
+        imports = AnnotationImport(service(), vendor_of(request), model, clock=clock)
         hook = _understood(read_hook, request)
-        return Import(tasks=[*settling.settle(hook.annotations), *settling.retract(hook.deleted)])
+        return Import(tasks=[*imports.take(hook.annotations), *imports.retract(hook.deleted)])
 
     return routes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import Enum
 from typing import Literal
 
@@ -107,28 +107,25 @@ class Problem(BaseModel):
 
 
 class Refused(Exception):  # noqa: N818 - says what happened
-    """A call is refused, for a reason; with headers for the answer, and what is wrong with the call."""
+    """A call is refused, for a reason, with headers for the answer."""
 
-    def __init__(
-        self, kind: Kind, *, headers: Headers | None = None, errors: Sequence[Fault] | None = None
-    ) -> None:
+    def __init__(self, kind: Kind, *, headers: Headers | None = None) -> None:
         super().__init__(kind.word)
         self.kind = kind
         self.headers = dict(headers or {})
-        self.errors = errors
 
 
-def problem(kind: Kind, *, headers: Headers | None = None, errors: Sequence[Fault] | None = None) -> Response:
+def problem(kind: Kind, *, headers: Headers | None = None, errors: list[Fault] | None = None) -> Response:
     """The answer to a call that is refused."""
-    told = Problem(
+    body = Problem(
         type=PROBLEM_URN + kind.word,
         title=kind.word.replace("-", " ").capitalize(),
         status=kind.status,
         detail=kind.detail,
-        errors=None if errors is None else list(errors),
+        errors=errors,
     )
     return Response(
-        told.model_dump_json(exclude_none=True),
+        body.model_dump_json(exclude_none=True),
         status_code=kind.status,
         media_type=PROBLEM_MEDIA_TYPE,
         headers=dict(headers or {}),
@@ -137,7 +134,7 @@ def problem(kind: Kind, *, headers: Headers | None = None, errors: Sequence[Faul
 
 def refusal(refused: Refused) -> Response:
     """The answer to a refused call."""
-    return problem(refused.kind, headers=refused.headers, errors=refused.errors)
+    return problem(refused.kind, headers=refused.headers)
 
 
 def later(seconds: float) -> dict[str, str]:
