@@ -172,7 +172,7 @@ def test_without_a_reference_no_drift_is_drawn(shown: Shown) -> None:
 
 def test_a_challenger_is_compared_in_every_group_also_on_a_phone(shown: Shown) -> None:
     page = shown(challenged(), viewport={"width": 360, "height": 740})
-    table = page.get_by_role("table", name="Accuracy of the challenger less that of the model")
+    table = page.get_by_role("table", name="Accuracy of the challenger minus that of the model")
     expect(table.get_by_role("rowheader")).to_have_count(4)
     expect(table.get_by_role("rowheader").first).to_have_text("all traffic")
     expect(page.locator("#assessments .card .found")).to_contain_text("v2 is better")
@@ -202,7 +202,7 @@ def test_a_request_does_not_tell_a_labeller_what_the_model_said(shown: Shown) ->
 
 def test_a_budget_that_never_renews_tells_no_time(shown: Shown) -> None:
     page = shown(snapshot(12, alerts={"min_accuracy": 0.9}), "/?grouping=class&group=owl")
-    expect(page.locator("#detail")).to_contain_text("When, cannot be told")
+    expect(page.locator("#detail")).to_contain_text("No budget renews, or those that do are too small")
 
 
 def test_what_a_replica_does_not_tell_before_its_upgrade_is_left_out(shown: Shown) -> None:
