@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from types import NoneType
 from typing import Any, Generic, TypeVar, get_args
 
@@ -104,11 +105,7 @@ def interval(
     Each is a metric of its own, as a label would invite averaging them.
     """
     for position, (end, meaning) in enumerate(zip(("lower", "mean", "upper"), meanings, strict=True)):
-        yield gauge(name.format(end), unit, meaning, shown=_end(end), other=_other_end(other, position))
-
-
-def _end(name: str) -> Callable[[Estimate], Any]:
-    return lambda estimate: getattr(estimate, name)
+        yield gauge(name.format(end), unit, meaning, shown=attrgetter(end), other=_other_end(other, position))
 
 
 def _other_end(

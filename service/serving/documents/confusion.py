@@ -49,10 +49,10 @@ def confusion_matrix(snapshot: ModelSnapshot, *, classes: int) -> ConfusionMatri
     Raises:
         NotKnown: the model has no grouping by predicted class, too many classes, or no traffic.
     """
-    told = next((g for g in snapshot.groupings.values() if g.confusion is not None), None)
-    if told is None or told.confusion is None:
+    grouping = next((g for g in snapshot.groupings.values() if g.confusion is not None), None)
+    if grouping is None or grouping.confusion is None:
         raise NotKnown("there is no confusion matrix: no grouping by predicted class, or no traffic yet")
-    matrix, shares = told.confusion, told.beliefs.shares
+    matrix, shares = grouping.confusion, grouping.beliefs.shares
     predicted = matrix.beliefs.predicted
     wrong = matrix.mean * shares[:, None]
     wrong[np.arange(len(predicted)), predicted] = 0.0

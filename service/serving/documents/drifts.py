@@ -20,7 +20,7 @@ from service.serving.documents.drift_measures import GroupDrift, MixState, Score
 from service.serving.measures import read_measures
 
 _MOST_NAMED = 5
-"""Of the groups that have drifted, by name; how many more there are is told."""
+"""Drifted groups that are listed by name; of more, only the number is shown."""
 
 
 class DriftSummary(Document):
@@ -60,9 +60,9 @@ def drift_summary(snapshot: ModelSnapshot) -> DriftSummary:
 def _suspects(snapshot: ModelSnapshot, drift: ModelDrift) -> list[str]:
     """Groups that have drifted, as people name them, the most suspected first."""
     found = [
-        (-float(told.suspicion[group]), words.place(name, snapshot.groupings[name].groups[group]))
-        for name, told in drift.groupings.items()
-        for group in np.flatnonzero(told.drifted)
+        (-float(groups.suspicion[group]), words.place(name, snapshot.groupings[name].groups[group]))
+        for name, groups in drift.groupings.items()
+        for group in np.flatnonzero(groups.drifted)
     ]
     return [place for _, place in sorted(found)]
 
@@ -113,12 +113,12 @@ def group_drift(snapshot: ModelSnapshot, grouping_name: str, group_name: str) ->
         raise NotKnown(
             "the reference has no traffic by this grouping, which was added later; set a new reference"
         )
-    group, told = grouping.groups.index(group_name), drift.groupings[grouping_name]
+    group, groups = grouping.groups.index(group_name), drift.groupings[grouping_name]
     edges = (0.0, *snapshot.settings.score_edges, 1.0)
-    reference, recent = (_shares(counts[group]) for counts in (told.reference, told.recent))
+    reference, recent = (_shares(counts[group]) for counts in (groups.reference, groups.recent))
     return GroupDrift.of(
         drift,
-        **read_measures(GroupDrift, told, group),
+        **read_measures(GroupDrift, groups, group),
         model=snapshot.model,
         taken_at=snapshot.taken_at,
         grouping=grouping_name,
@@ -127,7 +127,7 @@ def group_drift(snapshot: ModelSnapshot, grouping_name: str, group_name: str) ->
         max_distance=snapshot.settings.drift.max_distance,
         mixes=[
             MixState(mix=name, distance=_finite(mix.distance[group]), surely=float(mix.surely[group]))
-            for name, mix in told.mixes.items()
+            for name, mix in groups.mixes.items()
         ],
         bins=[
             ScoreBinTraffic(lower_edge=low, upper_edge=high, reference=then, recent=lately)
@@ -135,22 +135,22 @@ def group_drift(snapshot: ModelSnapshot, grouping_name: str, group_name: str) ->
                 pairwise(edges), reference.tolist(), recent.tolist(), strict=True
             )
         ],
-        sentence=_sentence(told, group, words.place(grouping_name, group_name)),
+        sentence=_sentence(groups, group, words.place(grouping_name, group_name)),
     )
 
 
-def _sentence(told: GroupingDrift, group: int, place: str) -> str:
-    if told.reference[group].sum() == 0:
+def _sentence(groups: GroupingDrift, group: int, place: str) -> str:
+    if groups.reference[group].sum() == 0:
         return f"The reference has no traffic of {place} to compare with."
-    if told.recent[group].sum() == 0:
+    if groups.recent[group].sum() == 0:
         return f"There is no recent traffic of {place}."
-    if told.mixes and all(math.isnan(mix.distance[group]) for mix in told.mixes.values()):
+    if groups.mixes and all(math.isnan(mix.distance[group]) for mix in groups.mixes.values()):
         return f"{place} is not compared: much of its traffic may be counted in __other__."
-    if not told.drifted[group]:
+    if not groups.drifted[group]:
         return f"Recent traffic of {place} has not drifted from the reference."
     return (
-        f"Recent traffic of {place} has drifted: its {_mix(told.mix_of(group))} differ from the reference by "
-        f"more than noise, drift score {told.suspicion[group]:.2f}."
+        f"Recent traffic of {place} has drifted: its {_mix(groups.mix_of(group))} differ from the reference "
+        f"by more than noise, drift score {groups.suspicion[group]:.2f}."
     )
 
 

@@ -36,14 +36,16 @@ def probability(ratio: float) -> str:
     return percent(ratio)
 
 
-def percent_interval(told: Interval) -> str:
+def percent_interval(interval: Interval) -> str:
     """A posterior as people read it."""
-    return f"{percent(told.mean)} [{100 * told.lower:.1f}, {100 * told.upper:.1f}]"
+    return f"{percent(interval.mean)} [{100 * interval.lower:.1f}, {100 * interval.upper:.1f}]"
 
 
-def cell_of_interval(told: Interval, *, scale: float = 100, decimals: int = 1) -> str:
+def cell_of_interval(interval: Interval, *, scale: float = 100, decimals: int = 1) -> str:
     """An interval in a column of a terminal's table, in percent unless it is scaled otherwise."""
-    lower, mean, upper = (f"{scale * end:.{decimals}f}" for end in (told.lower, told.mean, told.upper))
+    lower, mean, upper = (
+        f"{scale * end:.{decimals}f}" for end in (interval.lower, interval.mean, interval.upper)
+    )
     return f"{mean} [{lower}, {upper}]"
 
 
@@ -92,13 +94,14 @@ def found(
         names = [f"{state.groups[g]} ({probability(float(state.extreme[g]))})" for g in order]
         return f"{quality(state.settings).capitalize()}: {', '.join(names)}"
     if state.compared is not None:
-        told = {
+        probabilities = {
             "less accurate than": state.compared.below,
             "about as accurate as": state.compared.within,
             "more accurate than": state.compared.above,
         }
-        relation = max(told, key=lambda word: told[word])
-        return f"{state.compared.first} is {relation} {state.compared.second} ({probability(told[relation])})"
+        relation = max(probabilities, key=lambda word: probabilities[word])
+        sentence = f"{state.compared.first} is {relation} {state.compared.second}"
+        return f"{sentence} ({probability(probabilities[relation])})"
     return ""
 
 
@@ -114,15 +117,15 @@ def _of_ensemble(ensemble: EnsembleSnapshot) -> str:
 def _of_challenge(there: ChallengeSnapshot) -> str:
     """Who is better over all traffic, and in how many groups the challenger is worse for sure."""
     better, worse = float(there.better[0]), float(there.worse[0])
-    told = {
+    probabilities = {
         f"{there.challenger} is better": better,
         f"{there.challenger} is worse": worse,
         "The two are about as accurate": max(0.0, 1 - better - worse),
     }
-    said = max(told, key=lambda words: told[words])
+    said = max(probabilities, key=lambda words: probabilities[words])
     lower, upper = there.difference.lower[0], there.difference.upper[0]
     by = f"{100 * there.difference.mean[0]:+.1f} points [{100 * lower:+.1f}, {100 * upper:+.1f}]"
-    sentence = f"{said} ({probability(told[said])}): {by}"
+    sentence = f"{said} ({probability(probabilities[said])}): {by}"
     least = int(np.argmax(there.worse[1:])) + 1 if len(there.groups) > 1 else 0
     if least and there.worse[least] > max(worse, _EVEN):
         sentence += f"; worse in {there.groups[least]} ({probability(float(there.worse[least]))})"
@@ -131,9 +134,9 @@ def _of_challenge(there: ChallengeSnapshot) -> str:
 
 def _least_known(settings: AssessmentSettings, grouping: GroupingSnapshot) -> str:
     """The group of an estimation with the widest interval."""
-    told = grouping.ece if settings.metric == "calibration" else grouping.accuracy
-    least = int((told.upper - told.lower).argmax())
-    return f"Most uncertain: {grouping.groups[least]}, {percent_interval(Interval.at_index(told, least))}"
+    estimate = grouping.ece if settings.metric == "calibration" else grouping.accuracy
+    least = int((estimate.upper - estimate.lower).argmax())
+    return f"Most uncertain: {grouping.groups[least]}, {percent_interval(Interval.at_index(estimate, least))}"
 
 
 def performance_sentence(there: PerformanceSnapshot) -> str:
@@ -144,10 +147,10 @@ def performance_sentence(there: PerformanceSnapshot) -> str:
     if not np.isfinite(there.measures["precision"].mean):
         said.append("Nothing is called positive there.")
     if there.missed:
-        told = ", and ".join(
+        targets = ", and ".join(
             _target(name, there.targets[name], missed) for name, missed in there.missed.items()
         )
-        said.append(f"{told[0].upper()}{told[1:]}.")
+        said.append(f"{targets[0].upper()}{targets[1:]}.")
     if not there.labels:
         said.append("There are no labels yet, so this is estimated from scores alone.")
     return " ".join(said)
@@ -167,8 +170,8 @@ def _precision_and_recall(there: PerformanceSnapshot) -> tuple[str, str]:
     return _measured(precision), _measured(recall)
 
 
-def _measured(told: Interval | None) -> str:
-    return "unknown" if told is None else percent_interval(told)
+def _measured(interval: Interval | None) -> str:
+    return "unknown" if interval is None else percent_interval(interval)
 
 
 def why_next(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) -> str:

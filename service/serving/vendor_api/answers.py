@@ -200,5 +200,5 @@ class Answers:
             try:
                 of.claims.unsubmit(vendor, request_id, claim_id, now=self._clock())
             except Unavailable as error:
-                # It stays submitted until the call is repeated, which is what its vendor is told to do.
+                # It stays submitted until the call is repeated, which the response asks for.
                 log.warning("a claim stays submitted", extra={"vendor": vendor, "cause": str(error)})

@@ -92,7 +92,7 @@ class Login:
             client = scope.get("client")
             if wait := self._failures.take(client[0] if client else "", now):
                 raise Refused(Kind.TOO_MANY_LOGINS, headers=later(wait))
-            # Not more often than the bucket lets it be told: a flood must not fill the disk.
+            # Logged as often as the bucket allows: a flood must not fill the disk.
             log.warning("a login was refused", extra={"address": client[0] if client else None})
             raise Refused(Kind.UNAUTHORIZED, headers=_CHALLENGE)
         if wait := self._calls.take(vendor, now):

@@ -93,8 +93,8 @@ async def refuse(refused: Refused, scope: Scope, receive: Receive, send: Send) -
 
 async def _read(scope: Scope, receive: Receive, longest: int) -> bytes:
     headers = Headers(scope=scope)
-    told = headers.get("content-length", "")
-    if told.isdecimal() and int(told) > longest:
+    length = headers.get("content-length", "")
+    if length.isdecimal() and int(length) > longest:
         raise Refused(Kind.TOO_LARGE)
     body = bytearray()
     more = True

@@ -52,7 +52,7 @@ class WebServer:
             access_log=False,
             lifespan="off",
             server_header=False,
-            # A client's word for where it comes from is not believed.
+            # Headers that claim another client address are ignored.
             proxy_headers=False,
             limit_concurrency=connections,
             h11_max_incomplete_event_size=_HEAD_BYTES,
