@@ -22,8 +22,8 @@ GROUP_LABELS = ("model", "grouping", "group")
 
 Of = TypeVar("Of")
 Numbers = Floats | Ints | Flags
-Sample = tuple[str, tuple[str, ...], float]
-"""Name of the metric, values of its labels, and its value."""
+Samples = tuple[str, list[tuple[tuple[str, ...], float]]]
+"""Name of a metric, and its samples: values of its labels, and its value."""
 
 
 @dataclass(frozen=True)
@@ -73,23 +73,23 @@ class MetricTable(Generic[Of]):
                 metric.name, kind, metric.unit, self.labels, metric.meaning, metric.off_dashboards
             )
 
-    def samples(self, thing: Of, *labels: str) -> Iterator[Sample]:
+    def samples(self, thing: Of, *labels: str) -> Iterator[Samples]:
         """One sample per metric."""
         for metric in self.metrics:
             value = metric.read(thing)
             if value is not None and math.isfinite(value):
-                yield metric.name, labels, float(value)
+                yield metric.name, [(labels, float(value))]
 
-    def columns(self, thing: Of) -> Iterator[tuple[Metric[Of], Numbers]]:
+    def columns(self, thing: Of) -> Iterator[tuple[Metric[Of], Floats]]:
         """Values of all groups, or members, by metric."""
         for metric in self.metrics:
             values = metric.read(thing)
             if values is not None:
-                yield metric, np.asarray(values)
+                yield metric, np.asarray(values, dtype=np.float64)
 
     def samples_of_groups(
         self, thing: Of, shown: ShownGroups, *labels: str, last: tuple[str, ...] = ()
-    ) -> Iterator[Sample]:
+    ) -> Iterator[Samples]:
         """One sample per metric and group.
 
         Args:
@@ -99,17 +99,19 @@ class MetricTable(Generic[Of]):
             last: values of those behind it.
         """
         for metric, values in self.columns(thing):
-            yield from samples_of_each(metric.name, labels, shown.names, values[shown.members], last)
+            yield metric.name, samples_of_each(labels, shown.names, values[shown.members], last)
             if shown.other is not None and metric.other is not None:
                 value = metric.other(shown.other, values[shown.other.members])
                 if value is not None:
-                    yield metric.name, (*labels, OTHER, *last), float(value)
+                    yield metric.name, [((*labels, OTHER, *last), value)]
 
 
 def samples_of_each(
-    name: str, labels: tuple[str, ...], each: Sequence[str], values: Numbers, last: tuple[str, ...] = ()
-) -> Iterator[Sample]:
+    labels: tuple[str, ...], each: Sequence[str], values: Numbers, last: tuple[str, ...] = ()
+) -> list[tuple[tuple[str, ...], float]]:
     """One sample per name; what is not finite, such as a time that never comes, has none."""
-    for one, value in zip(each, values.tolist(), strict=True):
-        if math.isfinite(value):
-            yield name, (*labels, one, *last), float(value)
+    return [
+        ((*labels, one, *last), value)
+        for one, value in zip(each, values.tolist(), strict=True)
+        if math.isfinite(value)
+    ]

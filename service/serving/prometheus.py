@@ -25,7 +25,7 @@ from service.serving.documents.drift_measures import DRIFT, DRIFT_BY_MIX
 from service.serving.documents.evidence import EVIDENCE, EVIDENCE_BY_KIND
 from service.serving.documents.group_measures import GROUPS, LABELS_BY_OUTCOME
 from service.serving.metric_selection import ShownGroups, shown_groups
-from service.serving.metrics import MetricTable, Sample, samples_of_each
+from service.serving.metrics import MetricTable, Samples, samples_of_each
 from service.telemetry.catalogue import PROCESS_METRICS, MetricSpec
 
 _TABLES: tuple[MetricTable[Any], ...] = (
@@ -68,9 +68,11 @@ class SnapshotCollector(Collector):
         """One family per metric that has samples."""
         samples: dict[str, list[tuple[tuple[str, ...], float]]] = {}
         for snapshot in self._snapshots():
-            for name, labels, value in _samples(snapshot, self._groups(snapshot)):
-                samples.setdefault(name, []).append((labels, value))
+            for name, rows in _samples(snapshot, self._groups(snapshot)):
+                samples.setdefault(name, []).extend(rows)
         for name, rows in samples.items():
+            if not rows:
+                continue
             spec = SPECS[name]
             family: Any = (
                 CounterMetricFamily(name.removesuffix("_total"), spec.meaning, labels=spec.labels)
@@ -91,7 +93,7 @@ class SnapshotCollector(Collector):
             return shown
 
 
-def _samples(snapshot: ModelSnapshot, shown: Mapping[str, ShownGroups]) -> Iterator[Sample]:
+def _samples(snapshot: ModelSnapshot, shown: Mapping[str, ShownGroups]) -> Iterator[Samples]:
     """All samples of one model."""
     model = snapshot.model
     yield from of.MODEL.samples(snapshot, model)
@@ -107,7 +109,7 @@ def _samples(snapshot: ModelSnapshot, shown: Mapping[str, ShownGroups]) -> Itera
     yield from _result_samples(snapshot, shown)
 
 
-def _assessment_samples(state: AssessmentSnapshot, shown: ShownGroups | None, *at: str) -> Iterator[Sample]:
+def _assessment_samples(state: AssessmentSnapshot, shown: ShownGroups | None, *at: str) -> Iterator[Samples]:
     yield from of.ASSESSMENT.samples(state, *at)
     for event, count in state.events.items():
         yield from of.EVENTS.samples(count, *at, event)
@@ -117,7 +119,7 @@ def _assessment_samples(state: AssessmentSnapshot, shown: ShownGroups | None, *a
         yield from of.COMPARED.samples(compared, *at, compared.first, compared.second)
 
 
-def _result_samples(snapshot: ModelSnapshot, shown: Mapping[str, ShownGroups]) -> Iterator[Sample]:
+def _result_samples(snapshot: ModelSnapshot, shown: Mapping[str, ShownGroups]) -> Iterator[Samples]:
     """Of assessments that ask about more than groups: performance, ensembles, challengers."""
     model = snapshot.model
     for name, performance in snapshot.performances.items():
@@ -127,12 +129,12 @@ def _result_samples(snapshot: ModelSnapshot, shown: Mapping[str, ShownGroups]) -
     for name, ensemble in snapshot.ensembles.items():
         yield from of.ENSEMBLE.samples(ensemble, model, name)
         for metric, values in of.MEMBERS.columns(ensemble):
-            yield from samples_of_each(metric.name, (model, name), ensemble.members, values)
+            yield metric.name, samples_of_each((model, name), ensemble.members, values)
     for name, challenge in snapshot.challenges.items():
         yield from _challenge_samples(challenge, shown.get(challenge.grouping), model, name)
 
 
-def _grouping_samples(grouping: GroupingSnapshot, shown: ShownGroups, *at: str) -> Iterator[Sample]:
+def _grouping_samples(grouping: GroupingSnapshot, shown: ShownGroups, *at: str) -> Iterator[Samples]:
     yield from of.GROUPING.samples(grouping, *at)
     yield from of.SHOWN.samples(shown, *at)
     yield from GROUPS.samples_of_groups(grouping, shown, *at)
@@ -145,14 +147,16 @@ def _grouping_samples(grouping: GroupingSnapshot, shown: ShownGroups, *at: str) 
             yield from EVIDENCE_BY_KIND.samples_of_groups((evidence, kind), shown, *at, last=(kind,))
 
 
-def _drift_samples(drift: GroupingDrift, shown: ShownGroups, *at: str) -> Iterator[Sample]:
+def _drift_samples(drift: GroupingDrift, shown: ShownGroups, *at: str) -> Iterator[Samples]:
     yield from of.DRIFTED.samples(drift, *at)
     yield from DRIFT.samples_of_groups(drift, shown, *at)
     for name, mix in drift.mixes.items():
         yield from DRIFT_BY_MIX.samples_of_groups(mix, shown, *at, last=(name,))
 
 
-def _challenge_samples(challenge: ChallengeSnapshot, shown: ShownGroups | None, *at: str) -> Iterator[Sample]:
+def _challenge_samples(
+    challenge: ChallengeSnapshot, shown: ShownGroups | None, *at: str
+) -> Iterator[Samples]:
     """Of all traffic, of the groups that have metrics of their own, and of those that an alert names."""
     yield from of.CHALLENGE.samples(challenge, *at)
     chosen: list[int] = []
@@ -163,5 +167,5 @@ def _challenge_samples(challenge: ChallengeSnapshot, shown: ShownGroups | None, 
         chosen = [1 + int(g) for g in np.union1d(shown.members, worst[evidence[worst] >= len(evidence)])]
     names = [challenge.groups[g] for g in chosen]
     for metric, values in of.CHALLENGED_GROUPS.columns(challenge):
-        yield metric.name, (*at, ALL, ALL), float(values[0])
-        yield from samples_of_each(metric.name, (*at, challenge.grouping), names, values[chosen])
+        yield metric.name, [((*at, ALL, ALL), float(values[0]))]
+        yield metric.name, samples_of_each((*at, challenge.grouping), names, values[chosen])
