@@ -113,7 +113,7 @@ def chromium() -> Iterator[Browser]:
 
 @contextmanager
 def opened(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
-    """The page of a model of which something is known to be wrong."""
+    """The page of a model that has a problem."""
     with closing(browser.new_context(reduced_motion="reduce", **options)) as context:
         page = context.new_page()
         page.goto(url)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from service.telemetry.catalogue import SPECS
+from service.serving.prometheus import SPECS
 
 FIRING = 'ALERTS{alertstate="firing",alertname=~"Credence.*",job=~"$job|"}'
 """Of the chosen jobs, or of none: that nothing answers at all belongs to no job."""

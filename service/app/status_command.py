@@ -21,25 +21,18 @@ from service.app.monitor_wiring import model_monitor
 from service.app.wiring import connect, pool_hash_key
 from service.config.loader import load_settings
 from service.monitoring.snapshot import ModelSnapshot
-from service.serving.documents.group_documents import GroupState, GroupTable
-from service.serving.documents.groups import group_table
-from service.serving.documents.schemas import (
-    AssessmentState,
-    AttributeState,
-    Finding,
-    Interval,
-    ModelState,
-    PerformanceSummary,
-    Thresholds,
-)
-from service.serving.documents.states import model_state
-from service.serving.documents.words import probability
+from service.serving.documents.assessments import AssessmentState
+from service.serving.documents.findings import Finding
+from service.serving.documents.group_measures import GroupState
+from service.serving.documents.groups import GroupTable, group_table
+from service.serving.documents.models import AttributeState, ModelState, Thresholds, model_state
+from service.serving.documents.performance_documents import PerformanceSummary
+from service.serving.documents.words import cell_of_interval, cell_of_probability, percent
+from service.serving.measures import measures_of
 
 _MOST_GROUPS = 20
 _MOST_FINDINGS = 10
 _MOST_NEXT = 3
-_HOUR = 3_600.0
-_DAY = 86_400.0
 _PARTIAL = 0.01
 """Share of a group's traffic that may be missing before the group is marked as partial, as on the page."""
 _FOLDED = 0.05
@@ -50,7 +43,6 @@ _STYLE: dict[str, Any] = {
     "show_edge": False,
     "title_justify": "left",
 }
-_VERDICTS = {"meets": " meets", "fails": " FAILS", "open": "", "none": ""}
 _FAILED = "bold red"
 
 
@@ -117,9 +109,8 @@ def _findings(state: ModelState) -> list[Text]:
     if thresholds.min_accuracy is None and thresholds.max_ece is None:
         return [Text("no threshold is configured (alerts.min_accuracy, alerts.max_ece)", style="dim")]
     if not state.findings:
-        return [
-            Text(f"no group violates a threshold ({thresholds.confidence:.1%} confidence)", style="green")
-        ]
+        sure = percent(thresholds.confidence)
+        return [Text(f"no group violates a threshold ({sure} confidence)", style="green")]
     lines = [Text(f"! {shown(_finding(one))}", style="bold red") for one in state.findings[:_MOST_FINDINGS]]
     if state.finding_count > _MOST_FINDINGS:
         lines.append(Text(f"! and {state.finding_count - _MOST_FINDINGS} more", style="bold red"))
@@ -158,14 +149,20 @@ def _table(title: str, name: str, numbers: Iterable[str], texts: Iterable[str] =
 
 
 def _grouping_table(groups: GroupTable, thresholds: Thresholds) -> Table:
-    columns, order = ["share", "labels", "accuracy %"], "accuracy"
-    if any(group.accuracy_below is not None for group in groups.groups):
-        columns.append(f"below {100 * (thresholds.min_accuracy or 0):g}%")
-        order = "probability of being below target"
+    columns = [
+        each.column
+        for name, each in measures_of(GroupState)
+        if each.column and any(getattr(group, name) is not None for group in groups.groups)
+    ]
+    is_decided = any(group.accuracy_below is not None for group in groups.groups)
+    order = "probability of being below target" if is_decided else "accuracy"
     title = "all traffic" if groups.grouping == "all" else f"by {groups.grouping}, sorted by {order}"
-    table = _table(title, "group", [*columns, "ECE %"])
+    headings = (one.heading.format(min_accuracy=100 * (thresholds.min_accuracy or 0)) for one in columns)
+    table = _table(title, "group", headings)
     for group in groups.groups:
-        table.add_row(*_cells(group))
+        name = f"{shown(group.group)}{' (drifted)' if group.drifted else ''}{_partial(group)}"
+        cells = (Text(one.text(group), style=_FAILED if one.has_failed(group) else "") for one in columns)
+        table.add_row(Text(name), *cells)
     if groups.total > len(groups.groups):
         table.caption = f"{groups.total - len(groups.groups)} more groups are not shown"
     return table
@@ -175,23 +172,8 @@ def _cost_table(groups: GroupTable) -> Table:
     table = _table(f"expected cost, by {groups.grouping}", "group", ["cost"])
     for group in groups.groups:
         if group.cost is not None:
-            table.add_row(Text(shown(group.group)), _interval(group.cost, 3))
+            table.add_row(Text(shown(group.group)), cell_of_interval(group.cost, scale=1, decimals=3))
     return table
-
-
-def _cells(group: GroupState) -> list[Text]:
-    labels = group.labels_correct + group.labels_incorrect
-    cells = [
-        Text(f"{shown(group.group)}{' (drifted)' if group.drifted else ''}{_partial(group)}"),
-        Text(f"{group.share:.1%}"),
-        Text(f"{labels}"),
-        Text(_percent_interval(group.accuracy)),
-    ]
-    if group.accuracy_below is not None:
-        text = f"{_probability(group.accuracy_below)}{_VERDICTS[group.verdict]}{_needs(group)}"
-        cells.append(Text(text, style=_FAILED if group.verdict == "fails" else ""))
-    cells.append(Text(_percent_interval(group.ece), style=_FAILED if group.miscalibrated else ""))
-    return cells
 
 
 def _partial(group: GroupState) -> str:
@@ -201,36 +183,8 @@ def _partial(group: GroupState) -> str:
     return f" (partial: up to {group.missed_traffic:.0%} in __other__)"
 
 
-def _probability(ratio: float) -> str:
-    """Never 0% or 100%, as in sentences, but shorter."""
-    return probability(ratio).replace("over ", ">").replace("under ", "<").replace(" %", "%")
-
-
-def _needs(group: GroupState) -> str:
-    """Labels until the group is decided, and the time until then."""
-    if not group.verdict_labels:
-        return ""
-    if group.verdict_seconds is None:
-        return f" ~{group.verdict_labels:.0f}"
-    return f" ~{group.verdict_labels:.0f} ({_duration(group.verdict_seconds)})"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < _HOUR:
-        return f"{max(1, seconds / 60):.0f} min"
-    return f"{seconds / _HOUR:.0f} h" if seconds < 2 * _DAY else f"{seconds / _DAY:.0f} d"
-
-
 def _moment(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _percent_interval(ratio: Interval) -> str:
-    return _interval(Interval(lower=100 * ratio.lower, mean=100 * ratio.mean, upper=100 * ratio.upper), 1)
-
-
-def _interval(value: Interval, decimals: int) -> str:
-    return f"{value.mean:.{decimals}f} [{value.lower:.{decimals}f}, {value.upper:.{decimals}f}]"
 
 
 def _assessment_table(states: list[AssessmentState]) -> Table:
@@ -254,10 +208,10 @@ def _member_table(state: AssessmentState) -> Table:
     for member in state.members:
         table.add_row(
             Text(shown(member.member)),
-            _percent_interval(member.precision),
+            cell_of_interval(member.precision),
             f"{member.labels:.0f}",
             f"{member.share:.1%}",
-            "" if member.missed is None else _probability(member.missed),
+            "" if member.missed is None else cell_of_probability(member.missed),
         )
     return table
 
@@ -270,8 +224,8 @@ def _challenge_table(state: AssessmentState) -> Table:
         table.add_row(
             Text(shown(one.group)),
             f"{100 * points.mean:+.1f} [{100 * points.lower:+.1f}, {100 * points.upper:+.1f}]",
-            _probability(one.better),
-            _probability(one.worse),
+            cell_of_probability(one.better),
+            cell_of_probability(one.worse),
             f"{one.disagreement:.1%}",
             f"{one.labels:.0f}",
         )

@@ -12,9 +12,11 @@ from starlette.types import ASGIApp
 from service.app.wiring import correction_seconds, model_keys
 from service.config.settings import Settings
 from service.kafka.clients import build_producer
+from service.serving.vendor_api.answers import Answers
 from service.serving.vendor_api.app import vendor_app
-from service.serving.vendor_api.desk import ModelDesk, VendorDesk
+from service.serving.vendor_api.claims import Claims, ModelRequests
 from service.serving.vendor_api.labels import LabelWriter
+from service.serving.vendor_api.service import VendorService
 from service.store.claims import ClaimStore
 from service.store.connection import Connection
 from service.store.idempotency import RUNNING_SECONDS, IdempotencyRecords
@@ -40,14 +42,14 @@ class VendorServing:
     metrics: VendorMetrics
     clock: Callable[[], float]
     stopping: Callable[[], bool]
-    _desk: VendorDesk | None = field(default=None, init=False)
+    _service: VendorService | None = field(default=None, init=False)
 
     def app(self) -> ASGIApp:
         """The application of the listener; unless vendors are served, it asks them to come later."""
         return vendor_app(
             self.settings.vendors,
             self.settings.vendor_api,
-            desk=lambda: self._desk,
+            service=lambda: self._service,
             metrics=self.metrics,
             clock=self.clock,
             stopping=self.stopping,
@@ -72,41 +74,44 @@ class VendorServing:
 
     def start(self, connection: Connection, producer: Any) -> None:
         """Serve vendors from now on; their answers go to the producer."""
-        self._desk = vendor_desk(self.settings, connection, producer, metrics=self.metrics, clock=self.clock)
+        self._service = vendor_service(
+            self.settings, connection, producer, metrics=self.metrics, clock=self.clock
+        )
 
     def stop(self) -> None:
         """Serve no vendor from now on."""
-        self._desk = None
+        self._service = None
 
 
-def vendor_desk(
+def vendor_service(
     settings: Settings,
     connection: Connection,
     producer: Any,
     *,
     metrics: VendorMetrics,
     clock: Callable[[], float],
-) -> VendorDesk:
+) -> VendorService:
     """The service behind the vendor API."""
     label_keys = {name: vendor.label_key_bytes() for name, vendor in settings.vendors.items()}
     models = {}
     for name, model in settings.models.items():
         keys = model_keys(settings, name)
-        models[name] = ModelDesk(
+        models[name] = ModelRequests(
             classes=tuple(model.classes),
             vendors=frozenset(settings.vendors_of(name)),
             claims=ClaimStore(connection, keys),
             asked=AskedRequests(connection, keys, remembered_seconds=correction_seconds(settings)),
         )
-    return VendorDesk(
-        models,
+    claims = Claims(models, claim_keys=label_keys, metrics=metrics, clock=clock)
+    answers = Answers(
+        claims,
         labels=LabelWriter(
             producer, settings.kafka.topics.labels, {name: keys[0] for name, keys in label_keys.items()}
         ),
         calls=IdempotencyRecords(
             connection, running_seconds=RUNNING_SECONDS + math.ceil(settings.vendor_api.wait_seconds)
         ),
-        claim_keys=label_keys,
         metrics=metrics,
         clock=clock,
     )
+    return VendorService(claims, answers)

@@ -22,23 +22,15 @@ class OtherGroups:
     """Groups without metrics of their own, together.
 
     Attributes:
-        members: which they are.
-        share: of the traffic.
+        members: their positions.
         score_mean: over their traffic.
-        labels_correct: how many.
-        labels_incorrect: how many.
-        effective_labels: how many.
         accuracy: lower end, mean and upper end over their traffic.
-        accuracy_below: the highest probability among those with labels enough; None without a threshold.
+        accuracy_below: the highest probability among those with enough labels; None without a threshold.
         ece_above: likewise.
     """
 
     members: Indices
-    share: float
     score_mean: float
-    labels_correct: int
-    labels_incorrect: int
-    effective_labels: float
     accuracy: tuple[float, float, float]
     accuracy_below: float | None
     ece_above: float | None
@@ -46,13 +38,7 @@ class OtherGroups:
 
 @dataclass(frozen=True)
 class ShownGroups:
-    """Groups of one grouping as metrics show them.
-
-    Attributes:
-        names: of the groups with metrics of their own [shown].
-        members: which they are [shown].
-        other: the others, if there are any.
-    """
+    """The groups of one grouping that have metrics of their own [shown], and the others, if any."""
 
     names: list[str]
     members: Indices
@@ -62,12 +48,9 @@ class ShownGroups:
 def shown_groups(
     snapshot: ModelSnapshot, *, limit: int, before: Mapping[str, ShownGroups]
 ) -> dict[str, ShownGroups]:
-    """The groups that metrics show, by grouping.
+    """The groups that metrics show, at most `limit` of each grouping, by grouping.
 
-    Args:
-        snapshot: of the model.
-        limit: groups of a grouping that have metrics of their own, at most.
-        before: what they showed before, so that the same groups keep their series.
+    Groups that were shown `before` are preferred, so that series last.
     """
     shown = {}
     for name, grouping in snapshot.groupings.items():
@@ -80,15 +63,10 @@ def shown_groups(
 
 
 def other_groups(members: Indices, grouping: GroupingSnapshot, *, interval: float) -> OtherGroups:
-    """What metrics say of groups together.
+    """What metrics say of several groups together.
 
-    Their accuracy is the mean by traffic. Its standard deviation is that of errors that are fully
-    correlated, an upper bound.
-
-    Args:
-        members: which groups.
-        grouping: estimates of all its groups.
-        interval: probability inside the interval.
+    Their accuracy is the mean by traffic. Its standard deviation is that of fully correlated errors, an upper
+    bound. Its interval has the probability `interval`.
     """
     beliefs = grouping.beliefs
     shares, accuracy = beliefs.shares[members], beliefs.accuracy.part(members)
@@ -100,11 +78,7 @@ def other_groups(members: Indices, grouping: GroupingSnapshot, *, interval: floa
     below, above = grouping.accuracy_below, grouping.ece_above
     return OtherGroups(
         members=members,
-        share=share,
         score_mean=float(parts @ beliefs.scores[members]),
-        labels_correct=int(beliefs.labels_correct[members].sum()),
-        labels_incorrect=int(beliefs.labels_incorrect[members].sum()),
-        effective_labels=float(beliefs.labels[members].sum()),
         accuracy=(float(lower[0]), centre, float(upper[0])),
         accuracy_below=None if below is None else float(np.where(grouping.enough, below, 0.0)[members].max()),
         ece_above=None

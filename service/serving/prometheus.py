@@ -1,43 +1,57 @@
-"""Snapshots as Prometheus samples.
+"""Snapshots as Prometheus samples, and the catalogue of all metrics.
 
 Of a large grouping the prominent groups have samples of their own, and `other` stands for the rest.
 """
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from service.domain.groupings import ALL
+from service.monitoring.anytime_tests import KINDS
 from service.monitoring.assessment_snapshot import AssessmentSnapshot
-from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot
-from service.monitoring.ensembles import EnsembleSnapshot
+from service.monitoring.drift import GroupingDrift
 from service.monitoring.grouping_snapshot import GroupingSnapshot
-from service.monitoring.prominence import OTHER
 from service.monitoring.snapshot import ModelSnapshot
-from service.serving.drift_exposition import drift_rows
-from service.serving.evidence_samples import evidence_samples
-from service.serving.metric_selection import OtherGroups, ShownGroups, shown_groups
-from service.telemetry.catalogue import SPECS
+from service.serving import snapshot_metrics as of
+from service.serving.documents.drift_measures import DRIFT, DRIFT_BY_MIX
+from service.serving.documents.evidence import EVIDENCE, EVIDENCE_BY_KIND
+from service.serving.documents.group_measures import GROUPS, LABELS_BY_OUTCOME
+from service.serving.metric_selection import ShownGroups, shown_groups
+from service.serving.metrics import MetricTable, Samples, samples_of_each
+from service.telemetry.catalogue import PROCESS_METRICS, MetricSpec
 
-Samples = dict[str, list[tuple[tuple[str, ...], float]]]
-Column = npt.NDArray[Any] | None
+_TABLES: tuple[MetricTable[Any], ...] = (
+    *(GROUPS, LABELS_BY_OUTCOME, EVIDENCE, EVIDENCE_BY_KIND, DRIFT, DRIFT_BY_MIX),
+    *(of.MODEL, of.ATTRIBUTE, of.GROUPING, of.SHOWN, of.DRIFTED),
+    *(of.ASSESSMENT, of.EVENTS, of.ASSESSED_GROUPS, of.COMPARED),
+    *(of.PERFORMANCE, of.MEASURE, of.ENSEMBLE, of.MEMBERS, of.CHALLENGE, of.CHALLENGED_GROUPS),
+)
+
+CATALOGUE: tuple[MetricSpec, ...] = tuple(
+    sorted(
+        (*PROCESS_METRICS, *(spec for table in _TABLES for spec in table.specs())), key=lambda spec: spec.name
+    )
+)
+"""All metrics, by name."""
+
+SPECS = {spec.name: spec for spec in CATALOGUE}
+
+_MOST_WORSE = 20
+"""Groups where a challenger is worse that have metrics though their accuracy alone would give them none."""
 
 
 class SnapshotCollector(Collector):
     """Shows the latest snapshots.
 
-    Args:
-        snapshots: gives the latest snapshots.
-        group_limit: groups of a grouping that have metrics of their own, at most.
+    Of each grouping, at most `group_limit` groups have metrics of their own.
     """
 
     def __init__(self, snapshots: Callable[[], Iterable[ModelSnapshot]], *, group_limit: int) -> None:
@@ -52,10 +66,13 @@ class SnapshotCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """One family per metric that has samples."""
-        samples: Samples = {}
+        samples: dict[str, list[tuple[tuple[str, ...], float]]] = {}
         for snapshot in self._snapshots():
-            _model_samples(samples, snapshot, self._groups(snapshot))
+            for name, rows in _samples(snapshot, self._groups(snapshot)):
+                samples.setdefault(name, []).extend(rows)
         for name, rows in samples.items():
+            if not rows:
+                continue
             spec = SPECS[name]
             family: Any = (
                 CounterMetricFamily(name.removesuffix("_total"), spec.meaning, labels=spec.labels)
@@ -76,297 +93,79 @@ class SnapshotCollector(Collector):
             return shown
 
 
-def _model_samples(samples: Samples, snapshot: ModelSnapshot, shown: Mapping[str, ShownGroups]) -> None:
-    alerts = snapshot.settings.alerts
-    _tell(
-        samples,
-        (snapshot.model,),
-        {
-            "credence_alert_min_accuracy_ratio": alerts.min_accuracy,
-            "credence_alert_max_ece_ratio": alerts.max_ece,
-            "credence_alert_confidence_ratio": alerts.confidence,
-            "credence_alert_min_labels": alerts.min_labels,
-            "credence_evidence_alpha_ratio": snapshot.settings.evidence.alpha,
-            "credence_traffic_predictions_total": snapshot.predictions,
-            "credence_pool_items": snapshot.pool_items,
-            "credence_pool_item_age_seconds": snapshot.pool_item_age,
-            "credence_outbox_requests": snapshot.outbox_size,
-            "credence_outcomes": snapshot.outcomes,
-            "credence_last_label_timestamp_seconds": snapshot.last_label_at,
-            "credence_snapshot_timestamp_seconds": snapshot.taken_at,
-        },
-    )
-    _attribute_samples(samples, snapshot)
-    for name, grouping in snapshot.groupings.items():
-        _grouping_samples(samples, (snapshot.model, name), grouping, shown[name])
-    for name, labels, value in drift_rows(snapshot, shown):
-        samples.setdefault(name, []).append((labels, value))
-    for name, performance in snapshot.performances.items():
-        _performance_samples(samples, (snapshot.model, name), performance)
-    for name, ensemble in snapshot.ensembles.items():
-        _ensemble_samples(samples, (snapshot.model, name), ensemble)
-    for name, challenge in snapshot.challenges.items():
-        _challenge_samples(samples, (snapshot.model, name), challenge, shown.get(challenge.grouping))
-    for name, state in snapshot.assessments.items():
-        _assessment_samples(samples, (snapshot.model, name), state, shown.get(state.grouping))
-
-
-def _attribute_samples(samples: Samples, snapshot: ModelSnapshot) -> None:
+def _samples(snapshot: ModelSnapshot, shown: Mapping[str, ShownGroups]) -> Iterator[Samples]:
+    """All samples of one model."""
+    model = snapshot.model
+    yield from of.MODEL.samples(snapshot, model)
     for name, attribute in snapshot.attributes.items():
-        _tell(
-            samples,
-            (snapshot.model, name),
-            {
-                "credence_attribute_values": attribute.values,
-                "credence_attribute_other_ratio": attribute.other_share,
-            },
-        )
-    if snapshot.attributes:
-        limit = max(attribute.limit for attribute in snapshot.attributes.values())
-        _tell(samples, (snapshot.model,), {"credence_attribute_values_limit": limit})
+        yield from of.ATTRIBUTE.samples(attribute, model, name)
+    for name, grouping in snapshot.groupings.items():
+        yield from _grouping_samples(grouping, shown[name], model, name)
+    if snapshot.drift is not None:
+        for name, drift in snapshot.drift.groupings.items():
+            yield from _drift_samples(drift, shown[name], model, name)
+    for name, state in snapshot.assessments.items():
+        yield from _assessment_samples(state, shown.get(state.grouping), model, name)
+    yield from _result_samples(snapshot, shown)
 
 
-def _grouping_samples(
-    samples: Samples, at: tuple[str, str], grouping: GroupingSnapshot, shown: ShownGroups
-) -> None:
-    for name, values in _columns(grouping).items():
-        _tell_groups(samples, name, at, shown.names, None if values is None else values[shown.members])
-    for outcome, counts in {
-        "correct": grouping.beliefs.labels_correct,
-        "incorrect": grouping.beliefs.labels_incorrect,
-    }.items():
-        samples.setdefault("credence_group_labels", []).extend(
-            ((*at, group, outcome), float(n))
-            for group, n in zip(shown.names, counts[shown.members], strict=True)
-        )
-    omitted = 0 if shown.other is None else len(shown.other.members)
-    watched = grouping.accuracy_below is not None
-    _tell(
-        samples,
-        at,
-        {
-            "credence_grouping_groups": len(grouping.groups),
-            "credence_grouping_groups_in_other": omitted,
-            "credence_grouping_traffic_share_failing_ratio": grouping.share_failing if watched else None,
-            "credence_grouping_traffic_share_meeting_ratio": grouping.share_meeting if watched else None,
-        },
-    )
-    if shown.other is not None:
-        _other_samples(samples, (*at, OTHER), shown.other)
-    for name, labels, value in evidence_samples(grouping, shown):
-        samples.setdefault(name, []).append(((*at, *labels), value))
-
-
-def _columns(grouping: GroupingSnapshot) -> dict[str, Column]:
-    beliefs = grouping.beliefs
-    cost = grouping.cost
-    return {
-        "credence_group_accuracy_lower_ratio": grouping.accuracy_lower,
-        "credence_group_accuracy_mean_ratio": grouping.accuracy_mean,
-        "credence_group_accuracy_upper_ratio": grouping.accuracy_upper,
-        "credence_group_accuracy_below_threshold_probability": grouping.accuracy_below,
-        "credence_group_ece_lower_ratio": grouping.ece_lower,
-        "credence_group_ece_mean_ratio": grouping.ece_mean,
-        "credence_group_ece_upper_ratio": grouping.ece_upper,
-        "credence_group_ece_above_threshold_probability": grouping.ece_above,
-        "credence_group_calibration_gap_ratio": beliefs.scores - grouping.accuracy_mean,
-        "credence_group_cost_lower": cost.lower if cost else None,
-        "credence_group_cost_mean": cost.mean if cost else None,
-        "credence_group_cost_upper": cost.upper if cost else None,
-        "credence_group_score_mean_ratio": beliefs.scores,
-        "credence_group_traffic_share_ratio": beliefs.shares,
-        "credence_group_missed_traffic_ratio": np.where(grouping.missed > 0, grouping.missed, np.nan),
-        "credence_group_effective_labels": beliefs.labels,
-        "credence_group_own_labels_share": grouping.own_share,
-        "credence_group_labels_to_decision": grouping.verdict_labels,
-        "credence_group_time_to_decision_seconds": grouping.verdict_seconds,
-        "credence_group_change_point_timestamp_seconds": _changes(grouping),
-    }
-
-
-def _changes(grouping: GroupingSnapshot) -> Column:
-    """When groups changed [G]; NaN of those that did not."""
-    if not grouping.relearned:
-        return None
-    nothing = float("nan")
-    times = (
-        grouping.relearned[name].since if name in grouping.relearned else nothing for name in grouping.groups
-    )
-    return np.fromiter(times, np.float64, count=len(grouping.groups))
-
-
-def _other_samples(samples: Samples, at: tuple[str, str, str], other: OtherGroups) -> None:
-    lower, mean, upper = other.accuracy
-    _tell(
-        samples,
-        at,
-        {
-            "credence_group_accuracy_lower_ratio": lower,
-            "credence_group_accuracy_mean_ratio": mean,
-            "credence_group_accuracy_upper_ratio": upper,
-            "credence_group_accuracy_below_threshold_probability": other.accuracy_below,
-            "credence_group_ece_above_threshold_probability": other.ece_above,
-            "credence_group_calibration_gap_ratio": other.score_mean - mean,
-            "credence_group_score_mean_ratio": other.score_mean,
-            "credence_group_traffic_share_ratio": other.share,
-            "credence_group_effective_labels": other.effective_labels,
-        },
-    )
-    for outcome, count in {"correct": other.labels_correct, "incorrect": other.labels_incorrect}.items():
-        samples.setdefault("credence_group_labels", []).append(((*at, outcome), count))
-
-
-def _assessment_samples(
-    samples: Samples, at: tuple[str, str], state: AssessmentSnapshot, shown: ShownGroups | None
-) -> None:
-    _tell(
-        samples,
-        at,
-        {
-            "credence_assessment_budget_labels": state.settings.budget.labels,
-            "credence_assessment_budget_remaining_labels": state.budget_remaining,
-            "credence_requests_open": state.open_requests,
-            "credence_requests_oldest_timestamp_seconds": state.oldest_request_at,
-        },
-    )
-    samples.setdefault("credence_requests_total", []).extend(
-        ((*at, event), count) for event, count in state.events.items()
-    )
+def _assessment_samples(state: AssessmentSnapshot, shown: ShownGroups | None, *at: str) -> Iterator[Samples]:
+    yield from of.ASSESSMENT.samples(state, *at)
+    for event, count in state.events.items():
+        yield from of.EVENTS.samples(count, *at, event)
     if shown is not None:
-        for name, values in {
-            "credence_assessment_group_extreme_probability": state.extreme,
-            "credence_assessment_group_next_probability": state.next,
-        }.items():
-            _tell_groups(samples, name, at, shown.names, None if values is None else values[shown.members])
-        if shown.other is not None:
-            rest = shown.other.members
-            _tell(
-                samples,
-                (*at, OTHER),
-                {
-                    "credence_assessment_group_extreme_probability": None
-                    if state.extreme is None
-                    else float(state.extreme[rest].max()),
-                    "credence_assessment_group_next_probability": None
-                    if state.next is None
-                    else float(state.next[rest].sum()),
-                },
-            )
-    if state.compared is not None:
-        _tell(
-            samples,
-            (*at, state.compared.first, state.compared.second),
-            {
-                "credence_assessment_comparison_below_probability": state.compared.below,
-                "credence_assessment_comparison_within_probability": state.compared.within,
-                "credence_assessment_comparison_above_probability": state.compared.above,
-            },
-        )
+        yield from of.ASSESSED_GROUPS.samples_of_groups(state, shown, *at)
+    if (compared := state.compared) is not None:
+        yield from of.COMPARED.samples(compared, *at, compared.first, compared.second)
 
 
-def _performance_samples(samples: Samples, at: tuple[str, str], performance: PerformanceSnapshot) -> None:
-    choice = performance.thresholds
-    _tell(
-        samples,
-        at,
-        {
-            "credence_performance_threshold_ratio": performance.threshold,
-            "credence_performance_best_threshold_ratio": float(choice.thresholds[choice.best]),
-            "credence_performance_best_threshold_probability": float(choice.probability[choice.best]),
-            "credence_performance_labels": performance.effective_labels,
-            "credence_performance_misfit": float(performance.misfit),
-            "credence_performance_timestamp_seconds": performance.taken_at,
-        },
-    )
-    for measure, estimate in performance.measures.items():
-        ends = {"lower": estimate.lower, "mean": estimate.mean, "upper": estimate.upper}
-        told = {f"credence_performance_{end}_ratio": float(value) for end, value in ends.items()}
-        _tell(samples, (*at, measure), {name: v if math.isfinite(v) else None for name, v in told.items()})
-    for measure, target in performance.targets.items():
-        _tell(
-            samples,
-            (*at, measure),
-            {
-                "credence_performance_target_ratio": target,
-                "credence_performance_target_missed_probability": performance.missed.get(measure),
-            },
-        )
+def _result_samples(snapshot: ModelSnapshot, shown: Mapping[str, ShownGroups]) -> Iterator[Samples]:
+    """Of assessments that ask about more than groups: performance, ensembles, challengers."""
+    model = snapshot.model
+    for name, performance in snapshot.performances.items():
+        yield from of.PERFORMANCE.samples(performance, model, name)
+        for measure in performance.measures:
+            yield from of.MEASURE.samples((performance, measure), model, name, measure)
+    for name, ensemble in snapshot.ensembles.items():
+        yield from of.ENSEMBLE.samples(ensemble, model, name)
+        for metric, values in of.MEMBERS.columns(ensemble):
+            yield metric.name, samples_of_each((model, name), ensemble.members, values)
+    for name, challenge in snapshot.challenges.items():
+        yield from _challenge_samples(challenge, shown.get(challenge.grouping), model, name)
 
 
-def _ensemble_samples(samples: Samples, at: tuple[str, str], ensemble: EnsembleSnapshot) -> None:
-    beliefs = ensemble.beliefs
-    for name, values in {
-        "credence_ensemble_member_precision_lower_ratio": beliefs.lower,
-        "credence_ensemble_member_precision_mean_ratio": beliefs.mean,
-        "credence_ensemble_member_precision_upper_ratio": beliefs.upper,
-        "credence_ensemble_member_target_missed_probability": ensemble.missed,
-        "credence_ensemble_member_positive_share_ratio": ensemble.shares,
-        "credence_ensemble_member_labels": ensemble.labels,
-    }.items():
-        _tell_groups(samples, name, at, list(ensemble.members), values)
-    _tell(
-        samples,
-        at,
-        {
-            "credence_ensemble_target_ratio": ensemble.target,
-            "credence_ensemble_wanted_labels": ensemble.wanted,
-            "credence_ensemble_labels": ensemble.asked,
-            "credence_ensemble_needed_labels": ensemble.plan.cost,
-            "credence_ensemble_saving_ratio": ensemble.saving,
-        },
-    )
+def _grouping_samples(grouping: GroupingSnapshot, shown: ShownGroups, *at: str) -> Iterator[Samples]:
+    yield from of.GROUPING.samples(grouping, *at)
+    yield from of.SHOWN.samples(shown, *at)
+    yield from GROUPS.samples_of_groups(grouping, shown, *at)
+    beliefs, evidence = grouping.beliefs, grouping.evidence
+    for outcome, labels in (("correct", beliefs.labels_correct), ("incorrect", beliefs.labels_incorrect)):
+        yield from LABELS_BY_OUTCOME.samples_of_groups(labels, shown, *at, last=(outcome,))
+    if evidence is not None:
+        yield from EVIDENCE.samples_of_groups(evidence, shown, *at)
+        for kind in KINDS:
+            yield from EVIDENCE_BY_KIND.samples_of_groups((evidence, kind), shown, *at, last=(kind,))
 
 
-_MOST_WORSE = 20
-"""Groups where a challenger is worse that have metrics though their accuracy alone would give them none."""
+def _drift_samples(drift: GroupingDrift, shown: ShownGroups, *at: str) -> Iterator[Samples]:
+    yield from of.DRIFTED.samples(drift, *at)
+    yield from DRIFT.samples_of_groups(drift, shown, *at)
+    for name, mix in drift.mixes.items():
+        yield from DRIFT_BY_MIX.samples_of_groups(mix, shown, *at, last=(name,))
 
 
 def _challenge_samples(
-    samples: Samples, at: tuple[str, str], challenge: ChallengeSnapshot, shown: ShownGroups | None
-) -> None:
+    challenge: ChallengeSnapshot, shown: ShownGroups | None, *at: str
+) -> Iterator[Samples]:
     """Of all traffic, of the groups that have metrics of their own, and of those that an alert names."""
-    told: list[int] = []
+    yield from of.CHALLENGE.samples(challenge, *at)
+    chosen: list[int] = []
     if shown is not None and len(challenge.groups) > 1:
         # Accuracy decides which groups have metrics; it may be fine where the challenger's is not.
         evidence = challenge.evidence_worse[1:]
         worst = np.argsort(-evidence, kind="stable")[:_MOST_WORSE]
-        told = [1 + int(g) for g in np.union1d(shown.members, worst[evidence[worst] >= len(evidence)])]
-    names, estimate = [challenge.groups[g] for g in told], challenge.difference
-    for name, values in {
-        "credence_challenge_difference_lower_ratio": estimate.lower,
-        "credence_challenge_difference_mean_ratio": estimate.mean,
-        "credence_challenge_difference_upper_ratio": estimate.upper,
-        "credence_challenge_better_probability": challenge.better,
-        "credence_challenge_worse_probability": challenge.worse,
-        "credence_challenge_better_evidence": challenge.evidence_better,
-        "credence_challenge_worse_evidence": challenge.evidence_worse,
-        "credence_challenge_disagreement_ratio": challenge.disagreement,
-        "credence_challenge_labels": challenge.labels,
-    }.items():
-        _tell(samples, (*at, ALL, ALL), {name: float(values[0])})
-        _tell_groups(samples, name, (*at, challenge.grouping), names, values[told])
-    _tell(
-        samples,
-        at,
-        {
-            "credence_challenge_margin_ratio": challenge.margin,
-            "credence_challenge_known_ratio": challenge.known,
-            "credence_challenge_groups": max(1, len(challenge.groups) - 1),
-        },
-    )
-
-
-def _tell(samples: Samples, at: tuple[str, ...], values: Mapping[str, float | None]) -> None:
-    for name, value in values.items():
-        if value is not None:
-            samples.setdefault(name, []).append((at, value))
-
-
-def _tell_groups(samples: Samples, name: str, at: tuple[str, ...], groups: list[str], values: Column) -> None:
-    """What is not finite, such as a time that never comes, has no sample."""
-    if values is not None:
-        samples.setdefault(name, []).extend(
-            ((*at, group), value)
-            for group, value in zip(groups, np.asarray(values, dtype=np.float64).tolist(), strict=True)
-            if math.isfinite(value)
-        )
+        chosen = [1 + int(g) for g in np.union1d(shown.members, worst[evidence[worst] >= len(evidence)])]
+    names = [challenge.groups[g] for g in chosen]
+    for metric, values in of.CHALLENGED_GROUPS.columns(challenge):
+        yield metric.name, [((*at, ALL, ALL), float(values[0]))]
+        yield metric.name, samples_of_each((*at, challenge.grouping), names, values[chosen])

@@ -1,1 +1,1 @@
-"""The metric catalogue, the counters of a process, health and logs."""
+"""The metrics that a process counts itself, health and logs."""

@@ -9,24 +9,25 @@ from contextlib import suppress
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from service import __version__
-from service.telemetry.catalogue import SPECS
+from service.telemetry.catalogue import PROCESS_METRICS
 
+_SPECS = {spec.name: spec for spec in PROCESS_METRICS}
 _DURATIONS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _DELAYS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 43_200.0, 86_400.0, 259_200.0, 604_800.0)
 
 
 def _counter(name: str, registry: CollectorRegistry) -> Counter:
-    spec = SPECS[name]
+    spec = _SPECS[name]
     return Counter(name, spec.meaning, spec.labels, registry=registry)
 
 
 def _gauge(name: str, registry: CollectorRegistry) -> Gauge:
-    spec = SPECS[name]
+    spec = _SPECS[name]
     return Gauge(name, spec.meaning, spec.labels, registry=registry)
 
 
 def _histogram(name: str, registry: CollectorRegistry, buckets: Sequence[float] = _DURATIONS) -> Histogram:
-    spec = SPECS[name]
+    spec = _SPECS[name]
     return Histogram(name, spec.meaning, spec.labels, registry=registry, buckets=buckets)
 
 

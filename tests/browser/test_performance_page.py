@@ -160,32 +160,32 @@ def test_every_map_can_be_downloaded(shown: Shown, form: str) -> None:
 
 def test_how_the_scores_are_seen_is_told_without_a_hint_where_they_fit(shown: Shown) -> None:
     page = shown(TAKEN)
-    expect(page.locator(".seeing")).to_contain_text("No score model dominates: informed")
+    expect(page.locator(".seeing")).to_contain_text("No model has most of the weight: informed")
     expect(page.locator(".hint")).to_have_count(0)
 
 
 def test_scores_that_do_not_fit_come_with_a_hint(shown: Shown) -> None:
-    expect(shown(MISSED).locator(".hint")).to_contain_text("do not quite fit a mixture of two classes")
+    expect(shown(MISSED).locator(".hint")).to_contain_text("The mixture does not fit the scores well")
 
 
 def test_a_target_that_is_known_to_be_missed_is_told_above_all(shown: Shown) -> None:
     page = shown(MISSED)
-    expect(page.get_by_role("heading", name="A target of performance is known to be missed")).to_be_visible()
-    expect(page.get_by_role("heading", name="No group is known to be wrong")).to_be_visible()
+    expect(page.get_by_role("heading", name="A target of performance is missed")).to_be_visible()
+    expect(page.get_by_role("heading", name="No group violates a threshold")).to_be_visible()
     expect(page.locator("#models .badge")).to_have_text("1")
     expect(page).to_have_title("(1) m · Credence")
 
 
 def test_targets_that_are_not_missed_are_told_to_be_watched(shown: Shown) -> None:
     page = shown(TAKEN)
-    heading = "No target of performance is known to be missed"
+    heading = "No target of performance is missed"
     expect(page.get_by_role("heading", name=heading)).to_be_visible()
     expect(page.locator("#models .badge")).to_have_text("✓")
 
 
 def test_before_anything_was_learned_the_section_says_so(shown: Shown) -> None:
     page = shown(mail(None))
-    expect(page.locator("#performance")).to_contain_text("Nothing was learned yet")
+    expect(page.locator("#performance")).to_contain_text("No estimate yet")
     expect(slider(page)).to_have_count(0)
 
 

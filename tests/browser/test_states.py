@@ -38,13 +38,13 @@ def without(told: Any, keys: frozenset[str]) -> Any:
     )
 
 
-def test_before_the_first_round_the_page_says_that_there_are_no_beliefs(shown: Shown) -> None:
-    expect(shown(None).locator("#freshness")).to_have_text("No beliefs yet")
+def test_before_the_first_round_the_page_says_that_there_are_no_estimates(shown: Shown) -> None:
+    expect(shown(None).locator("#freshness")).to_have_text("No estimates yet")
 
 
 def test_without_traffic_the_page_says_so(shown: Shown) -> None:
     page = shown(snapshot(0, traffic=False, alerts=STRICT))
-    expect(page.get_by_role("heading", name="No traffic has been seen yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="No traffic yet")).to_be_visible()
 
 
 def test_without_a_threshold_nothing_is_called_well(shown: Shown) -> None:
@@ -56,14 +56,15 @@ def test_without_a_threshold_nothing_is_called_well(shown: Shown) -> None:
 
 def test_when_nothing_is_wrong_the_page_is_calm_and_tells_what_is_still_open(shown: Shown) -> None:
     page = shown(snapshot(8, alerts={"min_accuracy": 0.5}))
-    expect(page.get_by_role("heading", name="Nothing is known to be wrong")).to_be_visible()
-    expect(page.locator(".calm")).to_contain_text("Still open: 3 of 3 by class")
+    expect(page.get_by_role("heading", name="No problems")).to_be_visible()
+    expect(page.locator(".calm")).to_contain_text("Undecided, more labels needed: 3 of 3 by class")
 
 
 def test_a_group_that_changed_says_what_labels_from_before_count(shown: Shown) -> None:
     page = shown(snapshot(changed="cat"), "/?grouping=class&group=cat")
     said = re.compile(
-        r"Its accuracy has changed, probably with predictions of .* ago: the \d+\slabels from before count"
+        r"Its accuracy has changed, probably with predictions of .* ago: "
+        r"the \d+\slabels from before the change point are down-weighted"
     )
     expect(page.locator("#detail .next")).to_contain_text(said)
 
@@ -146,7 +147,7 @@ def test_a_group_that_has_drifted_is_named_and_its_scores_are_drawn_then_and_now
     expect(page.get_by_text("Drifted from the reference: class dog")).to_be_visible()
     expect(page.locator("tr", has=page.locator(".drifted")).first).to_contain_text("dog")
     drift = page.locator("#detail figure", has_text="Drift")
-    expect(drift).to_contain_text("has drifted: its scores are farther")
+    expect(drift).to_contain_text("has drifted: its scores differ")
     expect(drift.locator("rect.lately")).to_have_count(2)
 
 
@@ -154,8 +155,8 @@ def test_a_group_that_has_drifted_is_named_and_its_scores_are_drawn_then_and_now
     ("labels", "words"),
     [
         (0, "It has no labels of its own"),
-        (2, "of this comes from its own labels, the rest from scores and other groups"),
-        (60, "It stands on its own labels"),
+        (2, "of the estimate comes from its own labels, the rest from scores and other groups"),
+        (60, "The estimate comes from its own labels"),
     ],
 )
 def test_a_group_tells_how_far_it_stands_on_its_own_labels(shown: Shown, labels: int, words: str) -> None:
@@ -171,7 +172,7 @@ def test_without_a_reference_no_drift_is_drawn(shown: Shown) -> None:
 
 def test_a_challenger_is_compared_in_every_group_also_on_a_phone(shown: Shown) -> None:
     page = shown(challenged(), viewport={"width": 360, "height": 740})
-    table = page.get_by_role("table", name="Accuracy of the challenger less that of the model")
+    table = page.get_by_role("table", name="Accuracy of the challenger minus that of the model")
     expect(table.get_by_role("rowheader")).to_have_count(4)
     expect(table.get_by_role("rowheader").first).to_have_text("all traffic")
     expect(page.locator("#assessments .card .found")).to_contain_text("v2 is better")
@@ -194,14 +195,14 @@ def test_a_link_opens_a_group_that_is_far_down_the_table(shown: Shown) -> None:
 
 def test_a_request_does_not_tell_a_labeller_what_the_model_said(shown: Shown) -> None:
     asked = {"whole": {"metric": "overall_accuracy", "budget": BUDGET}}
-    requests = shown(snapshot(assessments=asked)).locator("details", has_text="Requests waiting")
-    expect(requests).to_contain_text("not told")
+    requests = shown(snapshot(assessments=asked)).locator("details", has_text="Open requests")
+    expect(requests).to_contain_text("hidden")
     expect(requests).not_to_contain_text("Predicted")
 
 
 def test_a_budget_that_never_renews_tells_no_time(shown: Shown) -> None:
     page = shown(snapshot(12, alerts={"min_accuracy": 0.9}), "/?grouping=class&group=owl")
-    expect(page.locator("#detail")).to_contain_text("When, cannot be told")
+    expect(page.locator("#detail")).to_contain_text("No budget renews, or those that do are too small")
 
 
 def test_what_a_replica_does_not_tell_before_its_upgrade_is_left_out(shown: Shown) -> None:
@@ -209,7 +210,7 @@ def test_what_a_replica_does_not_tell_before_its_upgrade_is_left_out(shown: Show
     expect(page.locator("#performance")).to_be_visible()
     page.route("**/api/v1/**", before_the_upgrade)
     page.reload()
-    expect(page.get_by_role("heading", name="Nothing is known to be wrong")).to_be_visible()
+    expect(page.get_by_role("heading", name="No problems")).to_be_visible()
     expect(page.locator("table.groups")).to_be_visible()
     expect(page.locator("#assessments article")).to_have_count(1)
     expect(page.locator("#models .badge")).to_have_text("✓")

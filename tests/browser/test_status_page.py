@@ -50,7 +50,7 @@ def test_nothing_is_complained_of_and_no_other_host_is_asked(visit: Open, compla
 
 def test_the_weak_group_is_told_as_a_finding(visit: Open) -> None:
     finding = visit().locator(".finding", has_text="south")
-    expect(finding.locator("h3")).to_contain_text("is not accurate enough")
+    expect(finding.locator("h3")).to_contain_text("is below the accuracy target")
     expect(finding).to_contain_text(re.compile(r"below 80 % with a probability of (over )?9\d\.\d %"))
 
 
@@ -63,13 +63,13 @@ def test_score_bins_are_measured_by_no_threshold(visit: Open) -> None:
 
 def test_a_finding_leads_to_its_runbook(visit: Open) -> None:
     page = visit()
-    page.locator(".finding", has_text="south").get_by_role("link", name="What to do").click()
+    page.locator(".finding", has_text="south").get_by_role("link", name="Runbook").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("CredenceGroupAccuracyLow")
 
 
 def test_a_finding_leads_to_its_group(visit: Open) -> None:
     page = visit("/?grouping=class")
-    page.locator(".finding", has_text="south").get_by_role("link", name="Look closer").click()
+    page.locator(".finding", has_text="south").get_by_role("link", name="Details").click()
     expect(page.get_by_role("link", name="south", exact=True)).to_be_focused()
     assert urllib.parse.urlsplit(page.url).query == SOUTH.removeprefix("/?")
 
@@ -174,7 +174,7 @@ def test_when_the_server_dies_the_page_says_so_and_keeps_what_was_known(visit: O
         page = visit(url=f"http://127.0.0.1:{server.page_port}")
         server.kill()
         expect(page.get_by_role("alert")).to_contain_text("has not answered")
-        expect(page.locator("#freshness")).to_contain_text("Out of reach")
+        expect(page.locator("#freshness")).to_contain_text("Unreachable")
         expect(page.locator(".finding", has_text="south")).to_be_visible()
 
 

@@ -20,8 +20,8 @@ from monitoring_servers import Prometheus
 from procedures import PAGE
 from stored import expected_cells, stored_cells
 
+from service.serving.prometheus import SPECS
 from service.store.facts import BEGINNING, OutcomeEntry
-from service.telemetry.catalogue import SPECS
 
 SCRAPE_SECONDS = 2.0
 """Prometheus gives a scrape as long: a process that restarts beside it on a busy machine answers late."""

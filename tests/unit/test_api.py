@@ -14,7 +14,7 @@ from snapshots import BUDGET, CLASSES, NOW, drifting, known, recalled, snapshot
 
 from service.monitoring.group_index import AttributeTraffic
 from service.monitoring.history import Moment
-from service.serving.documents.group_documents import SortKey
+from service.serving.documents.groups import SortKey
 
 ALERTS = {"min_accuracy": 0.8, "max_ece": 0.25}
 
@@ -146,7 +146,7 @@ def test_drift_tells_the_shares_of_every_bin_then_and_now(client: Client) -> Non
     assert [(b["reference"], b["recent"]) for b in told["bins"]] == [(0.1, 0.6), (0.9, 0.4)]
     assert (told["reference_predictions"], told["recent_predictions"]) == (2_000, 1_000)
     assert told["drifted"]
-    assert "its scores are farther" in told["sentence"]
+    assert "its scores differ" in told["sentence"]
     assert (dogs["group"], dogs["drifted"], dogs["suspicion"]) == ("dog", True, told["suspicion"])
     assert {one["name"]: one["drifted"] for one in state["groupings"]}["class"] == 1
     assert "class dog" in state["drift"]["sentence"]
@@ -157,13 +157,13 @@ def test_a_group_that_has_not_drifted_is_not_accused(client: Client) -> None:
     told = client.get("/new/drift?grouping=class&group=cat")
     del client.board["new"]
     assert not told["drifted"]
-    assert "has not surely drifted" in told["sentence"]
+    assert "has not drifted" in told["sentence"]
 
 
 def test_without_a_reference_it_is_told_how_far_it_is(client: Client) -> None:
     state = client.get("/m")
     assert state["drift"]["reference_predictions"] is None
-    assert "of its 10,000 predictions" in state["drift"]["sentence"]
+    assert "of 10,000 predictions so far" in state["drift"]["sentence"]
     assert client.get("/m/groups?grouping=class")["groups"][0]["drifted"] is None
     assert client.ask("/api/v1/models/m/drift?grouping=class&group=dog")[0] == 404
 
@@ -279,7 +279,7 @@ def test_of_very_many_findings_the_gravest_are_told_and_all_are_counted(client: 
 
 def test_an_estimation_tells_what_it_knows_least(client: Client) -> None:
     whole = next(one for one in client.get("/m")["assessments"] if one["name"] == "whole")
-    assert whole["found"].startswith("Known least: [0")
+    assert whole["found"].startswith("Most uncertain: [0")
 
 
 def test_who_has_an_answer_is_not_sent_it_again(client: Client) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 from snapshots import challenge, challenged
 
 from service.app.status_command import status_view
-from service.serving.documents.states import model_state
+from service.serving.documents.models import model_state
 
 (STATE,) = model_state(challenged()).assessments
 

@@ -24,7 +24,7 @@ from dashboard_queries import (
 
 from deploy.grafana import promql
 from deploy.grafana.render import dashboard_files
-from service.telemetry.catalogue import SPECS
+from service.serving.prometheus import CATALOGUE, SPECS
 
 BOARDS = boards()
 PANELS = [
@@ -138,15 +138,7 @@ def test_every_metric_of_the_catalogue_is_on_a_dashboard_or_left_out_on_purpose(
         for expression in expressions(board)
         for name in metrics(expression)
     }
-    left_out = {
-        "credence_consumer_record_timestamp_seconds",  # credence_consumer_lag_seconds says it better
-        "credence_grouping_groups",  # a bound's neighbour: groups omitted are what matters
-        "credence_evidence_alpha_ratio",  # what is confirmed stands on it already
-        "credence_attribute_values",  # the traffic in `__other__` is what matters
-        "credence_attribute_values_limit",  # likewise
-        "credence_group_missed_traffic_ratio",  # the page marks such groups, and the runbook asks for it
-        "credence_outcomes",  # labels by outcome tell the same of every group
-    }
+    left_out = {spec.name for spec in CATALOGUE if spec.off_dashboards}
     assert set(SPECS) - shown == left_out
 
 

@@ -17,8 +17,7 @@ from snapshots import NOW, challenge, drifting, ensemble, known, performance, re
 
 from service.monitoring.group_index import AttributeTraffic
 from service.monitoring.snapshot import ModelSnapshot
-from service.serving.prometheus import SnapshotCollector
-from service.telemetry.catalogue import CATALOGUE, SPECS
+from service.serving.prometheus import CATALOGUE, SPECS, SnapshotCollector
 from service.telemetry.instruments import PipelineMetrics, VendorMetrics
 
 RENEWING = {"labels": 100, "per_days": 1}

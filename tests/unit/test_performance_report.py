@@ -16,14 +16,14 @@ from service.app.status_command import status_view
 from service.domain.errors import NotKnown
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.snapshot import ModelSnapshot
+from service.serving.documents.models import model_state, overview
+from service.serving.documents.performance_documents import MeasureState
 from service.serving.documents.performances import (
     MOST_THRESHOLDS,
     performance_state,
     performance_summaries,
     recalibration,
 )
-from service.serving.documents.schemas import MeasureState
-from service.serving.documents.states import model_state, overview
 from service.statistics.estimate import Band, Estimate
 
 LEARNED = performance()
@@ -64,7 +64,7 @@ def test_a_model_tells_its_performance_in_short() -> None:
 def test_before_anything_was_learned_the_assessment_is_told_without_measures() -> None:
     (summary,) = model_state(mail(None)).performances
     assert (summary.taken_at, summary.measures) == (None, [])
-    assert summary.sentence.startswith("Nothing was learned yet")
+    assert summary.sentence.startswith("No estimate yet")
 
 
 def test_a_model_without_such_an_assessment_tells_of_none() -> None:
@@ -92,7 +92,7 @@ def test_without_targets_the_sentence_speaks_of_none() -> None:
 def test_without_labels_the_sentence_says_what_it_rests_on(unlabelled: PerformanceSnapshot) -> None:
     taken = mail(unlabelled)
     (summary,) = performance_summaries(taken)
-    assert summary.sentence.endswith("There are no labels yet, so this rests on the scores alone.")
+    assert summary.sentence.endswith("There are no labels yet, so this is estimated from scores alone.")
     assert measure(taken, "precision").verdict == "open", "however sure the scores seem"
 
 
@@ -119,7 +119,7 @@ def test_a_measure_that_cannot_exist_is_null() -> None:
     nothing = Estimate(*(np.array(np.nan) for _ in range(3)))
     taken = mail(dataclasses.replace(LEARNED, measures={**LEARNED.measures, "recall": nothing}))
     assert measure(taken, "recall").value is None
-    assert "recall is not known" in performance_summaries(taken)[0].sentence
+    assert "recall is unknown" in performance_summaries(taken)[0].sentence
     assert json.loads(model_state(taken).model_dump_json())["performances"][0]["measures"][1]["value"] is None
 
 
@@ -135,7 +135,7 @@ def test_the_assessment_asks_and_has_found_something_in_words() -> None:
     (told,) = model_state(TAKEN).assessments
     assert told.question == "What are precision and recall on class spam, at every threshold?"
     assert told.found.startswith(f"Precision {PRECISION} [")
-    assert told.next[0].why.startswith("precision and recall hang on how many of these are spam")
+    assert told.next[0].why.startswith("precision and recall depend on how many of these are spam")
 
 
 def test_of_very_many_thresholds_those_that_differ_are_told() -> None:
@@ -235,7 +235,7 @@ def test_the_formula_of_a_map_says_nearly_what_its_table_says(form: str) -> None
 def test_a_map_is_enough_to_apply_it_elsewhere() -> None:
     told = recalibration(TAKEN, "curve", "isotonic")
     assert told.coefficients == {}
-    assert "take 1 less its score" in told.how
+    assert "use 1 minus its score" in told.how
     scores = np.linspace(0, 1, 50)
     applied = np.interp(scores, [p.score for p in told.table], [p.probability for p in told.table])
     isotonic = LEARNED.maps["isotonic"]
@@ -265,7 +265,7 @@ def test_the_terminal_marks_a_target_that_is_known_to_be_missed() -> None:
 
 
 def test_the_terminal_says_so_before_anything_was_learned() -> None:
-    assert "curve: Nothing was learned yet" in printed(mail(None))
+    assert "curve: No estimate yet" in printed(mail(None))
 
 
 def test_eighty_columns_are_enough_for_the_performance() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from service.telemetry.catalogue import SPECS
+from service.serving.prometheus import SPECS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy/prometheus"

@@ -21,13 +21,13 @@ from prometheus_client import CollectorRegistry
 from redis_cluster import EmbeddedRedisCluster
 from store_site import NOW, Site, message, outcomes, record, redis_settings
 
-from service.app.vendor_wiring import vendor_desk
+from service.app.vendor_wiring import vendor_service
 from service.config.settings import Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.messages import LabelRequest
 from service.kafka.clients import build_producer
 from service.serving.vendor_api.app import vendor_app
-from service.serving.vendor_api.desk import VendorDesk
+from service.serving.vendor_api.service import VendorService
 from service.serving.web.server import WebServer
 from service.store.client import build_redis
 from service.store.connection import Connection
@@ -161,7 +161,7 @@ class Office:
     Attributes:
         site: the store behind it.
         settings: all of them.
-        desk: None while Redis and Kafka count as not reached yet.
+        service: None while Redis and Kafka count as not reached yet.
         stopping: whether the process counts as ending.
     """
 
@@ -203,11 +203,11 @@ class Office:
         )
         self.registry = CollectorRegistry()
         self.metrics = VendorMetrics(self.registry)
-        self.desk: VendorDesk | None = self.made_desk(self._producer)
+        self.service: VendorService | None = self.made_service(self._producer)
         app = vendor_app(
             self.settings.vendors,
             self.settings.vendor_api,
-            desk=lambda: self.desk,
+            service=lambda: self.service,
             metrics=self.metrics,
             clock=self.clock,
             stopping=lambda: self.stopping,
@@ -235,8 +235,10 @@ class Office:
         self._producer.close(timeout=5)
         self._consumer.close(autocommit=False)
 
-    def made_desk(self, producer: Any) -> VendorDesk:
-        return vendor_desk(self.settings, self.connection, producer, metrics=self.metrics, clock=self.clock)
+    def made_service(self, producer: Any) -> VendorService:
+        return vendor_service(
+            self.settings, self.connection, producer, metrics=self.metrics, clock=self.clock
+        )
 
     def caller(self, vendor: str | None) -> Caller:
         """The tool of a vendor."""

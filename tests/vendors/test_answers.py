@@ -82,8 +82,8 @@ def test_an_answer_that_was_read_before_it_was_confirmed_is_confirmed_when_it_is
     office: Office, acme: Caller, bolt: Caller, fields: dict[str, str], key: str | None
 ) -> None:
     (claim,) = acme.claim()
-    assert office.desk is not None
-    office.desk.calls = Forgetting(office.connection)
+    assert office.service is not None
+    office.service.answers.calls = Forgetting(office.connection)
     path = f"/models/m/requests/{claim['request_id']}/{'answer' if fields else 'skip'}"
     body = {"claim_id": claim["claim_id"], **fields}
     headers = {} if key is None else {"Idempotency_Key": key}
@@ -114,8 +114,8 @@ def test_a_class_that_is_none_of_the_requests_is_refused(acme: Caller) -> None:
 
 def test_a_class_that_was_taken_out_of_the_configuration_is_refused(office: Office, acme: Caller) -> None:
     (claim,) = acme.claim()
-    assert office.desk is not None
-    office.desk._models = {"m": replace(office.desk._models["m"], classes=("cat", "dog"))}
+    assert office.service is not None
+    office.service.claims._models = {"m": replace(office.service.claims._models["m"], classes=("cat", "dog"))}
     assert acme.answer(claim, "owl").problem == "unknown-class"
     assert acme.answer(claim, "cat").status == 202
 
@@ -211,7 +211,7 @@ def test_why_vendors_are_told_to_come_later_is_logged(
                 assert acme.post("/claims", {}, **headers).status == 503
             server.resume()
         connection.client.close()
-    told = [r for r in caplog.records if r.getMessage() == "a call is told to come later"]
+    told = [r for r in caplog.records if r.getMessage() == "a call cannot be served now"]
     assert [vars(r)["vendor"] for r in told] == ["acme", "acme"]
     assert all(vars(r)["cause"].startswith("redis is unavailable") for r in told)
 
@@ -241,7 +241,7 @@ def test_while_redis_is_away_vendors_are_told_to_come_later(bootstrap_servers: s
 def test_before_redis_and_kafka_are_reached_vendors_are_told_to_come_later(
     office: Office, acme: Caller
 ) -> None:
-    office.desk = None
+    office.service = None
     for told in (
         acme.get("/models"),
         acme.post("/claims", {}),

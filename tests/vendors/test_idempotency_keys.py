@@ -49,8 +49,8 @@ def test_a_claim_is_made_again_after_the_label_key_was_changed(open_office: Open
     office.ask(20)
     acme = office.caller("acme")
     first = acme.post("/claims", {"most": 3}, Idempotency_Key="k")
-    assert office.desk is not None
-    office.desk._claim_keys = {"acme": [b"c" * 32, LABEL_KEYS["acme"].encode()]}
+    assert office.service is not None
+    office.service.claims._claim_keys = {"acme": [b"c" * 32, LABEL_KEYS["acme"].encode()]}
     again = acme.post("/claims", {"most": 3}, Idempotency_Key="k")
     assert {c["claim_id"] for c in again.claims} == {c["claim_id"] for c in first.claims}
 
@@ -75,9 +75,9 @@ def test_a_refusal_is_repeated_too(acme: Caller) -> None:
 
 
 def test_what_says_to_come_later_is_not_kept(office: Office, acme: Caller) -> None:
-    desk, office.desk = office.desk, None
+    service, office.service = office.service, None
     assert acme.post("/claims", {}, Idempotency_Key="k").status == 503
-    office.desk = desk
+    office.service = service
     assert acme.post("/claims", {}, Idempotency_Key="k").status == 200
 
 
@@ -104,8 +104,8 @@ def test_a_call_that_is_under_way_is_not_done_a_second_time(open_office: Open) -
 
 def test_a_call_counts_as_running_for_as_long_as_it_may_wait(open_office: Open) -> None:
     office = open_office(api={"wait_seconds": 300})
-    assert office.desk is not None
-    office.desk.calls.begin("acme", "k", fingerprint=b"call", owner="o")
+    assert office.service is not None
+    office.service.answers.calls.begin("acme", "k", fingerprint=b"call", owner="o")
     (key,) = office.connection.client.scan_iter(match=f"{office.connection.prefix}:*:idempotency:*")
     assert office.connection.client.ttl(key) > 300
 
@@ -117,9 +117,10 @@ def test_a_key_that_cannot_be_is_refused(acme: Caller, key: str) -> None:
 
 
 def test_claim_ids_cannot_be_told_from_the_key_without_a_secret(office: Office) -> None:
-    assert office.desk is not None
-    ids = {vendor: office.desk.claim_ids(vendor, most=2, key="the same") for vendor in ("acme", "bolt")}
+    assert office.service is not None
+    claims = office.service.claims
+    ids = {vendor: claims.claim_ids(vendor, most=2, key="the same") for vendor in ("acme", "bolt")}
     assert not set(ids["acme"]) & set(ids["bolt"])
-    assert ids["acme"] == office.desk.claim_ids("acme", most=2, key="the same")
-    assert office.desk.claim_ids("acme", most=1, key=None) != office.desk.claim_ids("acme", most=1, key=None)
-    assert isinstance(office.desk.models_of("acme")["m"].claims, ClaimStore)
+    assert ids["acme"] == claims.claim_ids("acme", most=2, key="the same")
+    assert claims.claim_ids("acme", most=1, key=None) != claims.claim_ids("acme", most=1, key=None)
+    assert isinstance(claims.models_of("acme")["m"].claims, ClaimStore)

@@ -179,8 +179,8 @@ def test_an_import_that_was_broken_off_before_kafka_is_taken_when_it_is_repeated
     office: Office, acme: Caller, choice: str | None, classes: list[str]
 ) -> None:
     (task,) = tasks(acme)
-    assert office.desk is not None
-    claims = office.desk.model_of("acme", "m").claims
+    assert office.service is not None
+    claims = office.service.claims.model_of("acme", "m").claims
     data = task["data"]
     assert claims.submit("acme", data["request_id"], data["claim_id"], now=office.clock()).status == "ok"
     assert states(export(acme, (task, [annotation(1, choice)]))) == ["submitted"]
@@ -204,10 +204,10 @@ class BreakingOff(ClaimStore):
 
 def test_an_import_that_redis_breaks_off_leaves_nothing_submitted(office: Office, acme: Caller) -> None:
     several = [(task, [annotation(n)]) for n, task in enumerate(tasks(acme, 3))]
-    assert office.desk is not None
-    there = office.desk._models["m"]
+    assert office.service is not None
+    there = office.service.claims._models["m"]
     breaking = BreakingOff(there.claims._connection, there.claims._keys)
-    office.desk._models = {"m": replace(there, claims=breaking)}
+    office.service.claims._models = {"m": replace(there, claims=breaking)}
     assert export(acme, *several).status == 503
     assert [claim["state"] for claim in acme.get("/claims").claims] == ["claimed"] * 3
     assert states(export(acme, *several)) == ["submitted"] * 3

@@ -53,7 +53,7 @@ def vendor_api_document() -> Schema:
     """The OpenAPI document of the vendor API."""
     settings = VendorApiSettings()
     waits = Waits(most=settings.waits, stopping=lambda: False, note=lambda *_: None)
-    return build_vendor_api(settings, desk=lambda: None, waits=waits, clock=time.time).openapi()
+    return build_vendor_api(settings, service=lambda: None, waits=waits, clock=time.time).openapi()
 
 
 def contract_page() -> str:

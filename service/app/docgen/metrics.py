@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from service.app.docgen.generated_files import page_template
 from service.app.docgen.schemas import table
-from service.telemetry.catalogue import CATALOGUE
+from service.serving.prometheus import CATALOGUE
 
 
 def metrics_page() -> str:

@@ -1,1 +1,1 @@
-"""What people are told of a model: documents made from snapshots, for page, API and terminal."""
+"""The documents of page, API and terminal, made from snapshots."""

@@ -1,4 +1,4 @@
-"""Groups of which a threshold is known to be crossed: with enough labels, and with confidence."""
+"""Groups that violate a threshold: the document, made from a snapshot."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from pydantic import Field
 
 from service.config.model import AlertSettings
 from service.domain.arrays import Flags, Floats
@@ -15,21 +16,40 @@ from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.monitoring.history import Kind
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
+from service.serving.documents.base import Document, Interval, Seconds, Verdict
 from service.serving.documents.evidence import is_confirmed
-from service.serving.documents.schemas import Finding, Interval, Verdict
 from service.statistics.estimate import Estimate
 
 MOST_FINDINGS = 50
 
 _CONFIRMED: dict[Kind, str] = {
     "accuracy_low": " Evidence confirms it.",
-    "miscalibrated": " Evidence confirms that its scores are off.",
+    "miscalibrated": " Evidence confirms that its scores are miscalibrated.",
 }
+
+
+class Finding(Document):
+    """A group that violates a threshold: with enough labels, and at least with `confidence`."""
+
+    kind: Kind
+    grouping: str
+    group: str
+    probability: float = Field(description="posterior probability that the threshold is violated")
+    share: float = Field(description="the group's share of the traffic")
+    labels: int = Field(description="labels of the group")
+    value: Interval = Field(description="accuracy, or expected calibration error")
+    threshold: float
+    since: Seconds = Field(
+        description="since when it has been violated without a break, within the history that is kept"
+    )
+    since_or_earlier: bool = Field(description="whether the violation may have begun before `since`")
+    confirmed: bool = Field(description="whether anytime-valid evidence confirms it")
+    sentence: str = Field(description="the same in words")
 
 
 @dataclass(frozen=True)
 class _Threshold:
-    """One threshold of a grouping, and how its groups stand to it; arrays are [G]."""
+    """One threshold of a grouping, and which of its groups violate it; arrays are [G]."""
 
     kind: Kind
     limit: float
@@ -41,7 +61,7 @@ class _Threshold:
 
 
 def findings(snapshot: ModelSnapshot) -> list[Finding]:
-    """What is to be told first: about all traffic, then the likeliest, then the largest groups."""
+    """Findings about all traffic first, then the most probable ones, then those of the largest groups."""
     crossings = []
     for name, grouping in snapshot.groupings.items():
         for threshold in _thresholds(grouping, snapshot.settings.alerts):
@@ -54,12 +74,12 @@ def findings(snapshot: ModelSnapshot) -> list[Finding]:
 
 
 def finding_count(grouping: GroupingSnapshot) -> int:
-    """Thresholds of a grouping's groups that are known to be crossed."""
+    """Number of violated thresholds of a grouping's groups."""
     return int(grouping.low.sum() + grouping.miscalibrated.sum())
 
 
 def verdict(grouping: GroupingSnapshot, group: int) -> Verdict:
-    """Whether a group meets the accuracy threshold, as far as labels tell."""
+    """Whether a group meets the accuracy threshold."""
     if grouping.accuracy_below is None:
         return "none"
     if grouping.low[group]:
@@ -92,7 +112,7 @@ def _thresholds(grouping: GroupingSnapshot, alerts: AlertSettings) -> Iterator[_
 
 def _finding(snapshot: ModelSnapshot, name: str, group: int, threshold: _Threshold) -> Finding:
     grouping = snapshot.groupings[name]
-    group_name, value = grouping.groups[group], Interval.of(threshold.measured, group)
+    group_name, value = grouping.groups[group], Interval.at_index(threshold.measured, group)
     probability = float(threshold.probability[group])
     begun = snapshot.since[threshold.kind, name, group_name]
     claim = threshold.claim.format(words.place(name, group_name))
@@ -110,6 +130,6 @@ def _finding(snapshot: ModelSnapshot, name: str, group: int, threshold: _Thresho
         since_or_earlier=begun.or_earlier,
         confirmed=confirmed,
         sentence=f"{claim} {100 * threshold.limit:g} % with a probability of "
-        f"{words.probability(probability)}: it is believed to be {words.percent_interval(value)}."
+        f"{words.probability(probability)}: the estimate is {words.percent_interval(value)}."
         f"{_CONFIRMED[threshold.kind] if confirmed else ''}",
     )

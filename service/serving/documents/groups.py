@@ -1,4 +1,4 @@
-"""Snapshots as the documents of groups: tables, reliability, what was believed earlier, confusion."""
+"""The groups of a grouping, sorted: the document, made from a snapshot."""
 
 from __future__ import annotations
 
@@ -6,35 +6,34 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
-from service.domain.arrays import Floats, Indices
+from service.domain.arrays import Floats
 from service.domain.errors import NotKnown
 from service.monitoring.drift import GroupingDrift
 from service.monitoring.grouping_snapshot import GroupingSnapshot
-from service.monitoring.history import PastGrouping
 from service.monitoring.snapshot import ModelSnapshot
+from service.serving.documents.base import Document, Seconds
 from service.serving.documents.evidence import group_evidence
 from service.serving.documents.findings import verdict
-from service.serving.documents.group_documents import (
-    ConfusionMatrix,
-    ConfusionRow,
-    FrequentMistake,
-    GroupState,
-    GroupTable,
-    Relearning,
-    Reliability,
-    ReliabilityBin,
-    SortKey,
-    Timeline,
-    TimelinePoint,
-)
-from service.serving.documents.schemas import Interval
-from service.statistics.confusion import Confusion
-from service.statistics.estimate import Estimate
+from service.serving.documents.group_measures import GroupState, Relearning
+from service.serving.measures import read_measures
 
+SortKey = Literal[
+    "evidence", "accuracy", "group", "share", "labels", "ece", "gap", "cost", "uncertainty", "drift"
+]
 Order = Literal["asc", "desc"]
 
-_MOST_MISTAKES = 20
+
+class GroupTable(Document):
+    """Groups of one grouping, sorted."""
+
+    model: str
+    taken_at: Seconds
+    grouping: str
+    sort: SortKey
+    total: int = Field(description="groups that match the search")
+    groups: list[GroupState]
 
 
 def group_table(
@@ -48,22 +47,14 @@ def group_table(
     limit: int = 100,
     offset: int = 0,
 ) -> GroupTable:
-    """Groups of one grouping, sorted.
+    """Groups of one grouping, sorted; without an order, the most alarming first.
 
-    Args:
-        snapshot: of the model.
-        grouping_name: one that has traffic.
-        sort: by what.
-        order: ascending or descending; if None, the most alarming first.
-        search: part of the names wanted, in any case.
-        group: the one group that is wanted, if it is one.
-        limit: groups at most.
-        offset: groups left out before.
+    Only groups whose name contains `search` in any case are listed, or `group` alone.
 
     Raises:
         NotKnown: there is no such grouping, or it has had no traffic.
     """
-    grouping = _grouping(snapshot, grouping_name)
+    grouping = find_grouping(snapshot, grouping_name)
     wanted = search.casefold()
     fitting = np.array(
         [g for g, name in enumerate(grouping.groups) if wanted in name.casefold() and group in {None, name}],
@@ -74,9 +65,8 @@ def group_table(
     ranks = np.unique(values, return_inverse=True)[1]
     descending = (order or alarming) == "desc"
     ordered = fitting[np.argsort(-ranks[fitting] if descending else ranks[fitting], kind="stable")]
-    return GroupTable(
-        model=snapshot.model,
-        taken_at=snapshot.taken_at,
+    return GroupTable.of(
+        snapshot,
         grouping=grouping_name,
         sort=sort,
         total=len(fitting),
@@ -89,186 +79,45 @@ def group_table(
 def group_state(
     snapshot: ModelSnapshot, grouping_name: str, grouping: GroupingSnapshot, group: int
 ) -> GroupState:
-    """What is believed of one group."""
-    beliefs = grouping.beliefs
-    cost = grouping.cost
-    name, mean = grouping.groups[group], float(grouping.accuracy_mean[group])
-    known = verdict(grouping, group)
+    """The estimates of one group."""
+    name = grouping.groups[group]
     drift = None if snapshot.drift is None else snapshot.drift.groupings.get(grouping_name)
     begun = snapshot.since.get(("accuracy_low", grouping_name, name))
+    change = grouping.relearned.get(name)
     return GroupState(
+        **read_measures(GroupState, grouping, group),
         group=name,
-        share=float(beliefs.shares[group]),
-        missed_traffic=float(grouping.missed[group]),
-        score_mean=float(beliefs.scores[group]),
-        labels_correct=int(beliefs.labels_correct[group]),
-        labels_incorrect=int(grouping.beliefs.labels_incorrect[group]),
-        effective_labels=float(beliefs.labels[group]),
-        accuracy=Interval.of(grouping.accuracy, group),
-        own_rate=_finite(grouping.own_rate, group),
-        own_share=float(grouping.own_share[group]),
-        accuracy_below=None if grouping.accuracy_below is None else float(grouping.accuracy_below[group]),
-        verdict=known,
-        verdict_labels=_finite(grouping.verdict_labels, group),
-        verdict_seconds=_finite(grouping.verdict_seconds, group),
-        calibration_gap=float(beliefs.scores[group]) - mean,
-        ece=Interval.of(grouping.ece, group),
-        ece_above=None if grouping.ece_above is None else float(grouping.ece_above[group]),
-        miscalibrated=bool(grouping.miscalibrated[group]),
-        cost=None if cost is None else Interval.of(cost, group),
+        verdict=verdict(grouping, group),
         drifted=None if drift is None else bool(drift.drifted[group]),
         suspicion=None if drift is None else float(drift.suspicion[group]),
         evidence=group_evidence(grouping_name, grouping, group, snapshot.settings),
         low_since=None if begun is None else begun.time,
         low_since_or_earlier=begun is not None and begun.or_earlier,
-        relearned=_relearning(grouping, name),
+        relearned=None if change is None else Relearning.of(change, labels_before=change.before),
     )
 
 
-def _relearning(grouping: GroupingSnapshot, name: str) -> Relearning | None:
-    change = grouping.relearned.get(name)
-    if change is None:
-        return None
-    return Relearning(since=change.since, labels_before=change.before, kept=change.kept)
-
-
-def reliability(snapshot: ModelSnapshot, grouping_name: str, group_name: str) -> Reliability:
-    """How accurate a group is where the model says so much.
+def find_grouping(snapshot: ModelSnapshot, name: str) -> GroupingSnapshot:
+    """A grouping by name.
 
     Raises:
-        NotKnown: there is no such group, or it has had no traffic.
+        NotKnown: there is none, or it has had no traffic.
     """
-    grouping, group = _found(snapshot, grouping_name, group_name)
-    beliefs, edges = grouping.beliefs, (0.0, *snapshot.settings.score_edges, 1.0)
-    bin_count = len(edges) - 1
-    bins = beliefs.bins.part(np.arange(group * bin_count, (group + 1) * bin_count))
-    lower, upper = bins.interval(snapshot.settings.interval)
-    accuracy = Estimate(lower, bins.mean(), upper)
-    return Reliability(
-        model=snapshot.model,
-        taken_at=snapshot.taken_at,
-        grouping=grouping_name,
-        group=group_name,
-        ece=Interval.of(grouping.ece, group),
-        bins=[
-            ReliabilityBin(
-                lower_edge=edges[b],
-                upper_edge=edges[b + 1],
-                share=float(beliefs.cells.shares[group, b]),
-                score_mean=float(beliefs.cells.scores[group, b]),
-                accuracy=Interval.of(accuracy, b),
-            )
-            for b in range(bin_count)
-            if beliefs.cells.shares[group, b] > 0
-        ],
-    )
-
-
-def timeline(snapshot: ModelSnapshot, grouping_name: str, group_name: str) -> Timeline:
-    """What was believed of a group as time went by, up to now.
-
-    Raises:
-        NotKnown: there is no such group, or it has had no traffic.
-    """
-    grouping, group = _found(snapshot, grouping_name, group_name)
-    points = [
-        _point(moment.time, there, there.index[group_name])
-        for moment in snapshot.past
-        if (there := moment.groupings.get(grouping_name)) is not None and group_name in there.index
-    ]
-    points.append(
-        TimelinePoint(
-            time=snapshot.taken_at,
-            accuracy=Interval.of(grouping.accuracy, group),
-            ece=Interval.of(grouping.ece, group),
-            labels=int(grouping.beliefs.labels_counted[group]),
-        )
-    )
-    return Timeline(model=snapshot.model, grouping=grouping_name, group=group_name, points=points)
-
-
-def confusion_matrix(snapshot: ModelSnapshot, *, classes: int) -> ConfusionMatrix:
-    """What the true class is, given the predicted one, of the classes that are confused most.
-
-    Args:
-        snapshot: of the model.
-        classes: how many at most.
-
-    Raises:
-        NotKnown: the model has no grouping by predicted class, too many classes, or no traffic.
-    """
-    told = next((g for g in snapshot.groupings.values() if g.confusion is not None), None)
-    if told is None or told.confusion is None:
-        raise NotKnown("there is no confusion matrix: no grouping by predicted class, or no traffic yet")
-    matrix, shares = told.confusion, told.beliefs.shares
-    predicted = matrix.beliefs.predicted
-    wrong = matrix.mean * shares[:, None]
-    wrong[np.arange(len(predicted)), predicted] = 0.0
-    involved = wrong.sum(axis=0)
-    involved[predicted] += wrong.sum(axis=1)
-    shown = np.sort(np.argsort(-involved, kind="stable")[:classes])
-    rows = np.array([g for g in range(len(predicted)) if predicted[g] in shown], dtype=np.intp)
-    entries = _entries(snapshot, matrix.beliefs, np.repeat(rows, len(shown)), np.tile(shown, len(rows)))
-    frequent = matrix.beliefs.most_frequent(_MOST_MISTAKES)
-    mistakes = _entries(snapshot, matrix.beliefs, *frequent)
-    return ConfusionMatrix(
-        model=snapshot.model,
-        taken_at=snapshot.taken_at,
-        classes=[matrix.classes[k] for k in shown],
-        omitted=len(matrix.classes) - len(shown),
-        rows=[
-            ConfusionRow(
-                predicted=matrix.classes[predicted[g]],
-                share=float(shares[g]),
-                effective_labels=float(matrix.labels[g]),
-                classes=entries[i * len(shown) : (i + 1) * len(shown)],
-            )
-            for i, g in enumerate(rows)
-        ],
-        mistakes=[
-            FrequentMistake(
-                predicted=matrix.classes[predicted[g]],
-                true=matrix.classes[k],
-                probability=probability,
-                frequency=probability.mean * float(shares[g]),
-            )
-            for g, k, probability in zip(*frequent, mistakes, strict=True)
-        ],
-    )
-
-
-def _grouping(snapshot: ModelSnapshot, name: str) -> GroupingSnapshot:
     if name not in snapshot.groupings:
         raise NotKnown("the model has no such grouping, or no traffic yet")
     return snapshot.groupings[name]
 
 
-def _found(snapshot: ModelSnapshot, grouping_name: str, group_name: str) -> tuple[GroupingSnapshot, int]:
-    grouping = _grouping(snapshot, grouping_name)
+def find_group(snapshot: ModelSnapshot, grouping_name: str, group_name: str) -> tuple[GroupingSnapshot, int]:
+    """A grouping, and the position of one of its groups.
+
+    Raises:
+        NotKnown: there is none, or it has had no traffic.
+    """
+    grouping = find_grouping(snapshot, grouping_name)
     if group_name not in grouping.groups:
         raise NotKnown("the grouping has no such group, or it has had no traffic")
     return grouping, grouping.groups.index(group_name)
-
-
-def _entries(
-    snapshot: ModelSnapshot, confusion: Confusion, groups: Indices, classes: Indices
-) -> list[Interval]:
-    settings = snapshot.settings
-    found = confusion.entries(groups, classes, mass=settings.interval, kind=settings.interval_kind)
-    return [Interval.of(found, i) for i in range(len(groups))]
-
-
-def _point(time: float, there: PastGrouping, index: int) -> TimelinePoint:
-    return TimelinePoint(
-        time=time,
-        accuracy=Interval.of(there.accuracy, index),
-        ece=Interval.of(there.ece, index),
-        labels=int(there.labels[index]),
-    )
-
-
-def _finite(values: Floats | None, group: int) -> float | None:
-    return None if values is None or not np.isfinite(values[group]) else float(values[group])
 
 
 def _sort_values(

@@ -10,9 +10,42 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from service.serving.documents.schemas import Document, Interval, MeasureState, Seconds
+from service.serving.documents.base import Document, Interval, Seconds, Verdict
 from service.statistics.estimate import Band
 from service.statistics.recalibration import Form
+
+Measure = Literal["precision", "recall", "f1", "false_positive_rate", "prevalence"]
+
+
+class MeasureState(Document):
+    """One measure of a binary classifier at its threshold; of prevalence, of the traffic."""
+
+    measure: Measure
+    value: Interval | None = Field(description="null if it does not exist")
+    target: float | None = Field(
+        description="configured minimum, or maximum of the false positive rate; null without one"
+    )
+    missed: float | None = Field(
+        description="posterior probability that the target is missed; null without one"
+    )
+    verdict: Verdict = Field(
+        description="whether it meets the target: `meets` or `fails` with enough labels and confidence, else "
+        "`open`; `none` without a target"
+    )
+
+
+class PerformanceSummary(Document):
+    """Performance of a binary classifier in short."""
+
+    name: str = Field(description="of the assessment")
+    positive_class: str
+    threshold: float = Field(description="from which score of the positive class on the model calls positive")
+    taken_at: Seconds | None = Field(
+        description="when the labels and scores for this estimate were read; null before the first estimate"
+    )
+    labels: int = Field(description="labels used for the estimate")
+    measures: list[MeasureState] = Field(description="empty before the first estimate")
+    sentence: str = Field(description="the same in words")
 
 
 class Range(Document):
@@ -25,26 +58,25 @@ class Range(Document):
     @classmethod
     def if_any(cls, band: Band, which: int) -> Self | None:
         """At one of the curve's points; None where it cannot exist."""
-        lower, median, upper = (float(each[which]) for each in (band.lower, band.median, band.upper))
-        return cls(lower=lower, median=median, upper=upper) if math.isfinite(median) else None
+        return cls.at_index(band, which) if math.isfinite(band.median[which]) else None
 
 
 class CurvePoint(Document):
     """One point of the precision-recall curve."""
 
     recall: float
-    precision: Range | None = Field(description="where this recall is reached; null if it cannot be")
+    precision: Range | None = Field(description="at this recall; null if it cannot be reached")
 
 
 class RocPoint(Document):
     """One point of the ROC curve."""
 
     false_positive_rate: float
-    recall: Range | None = Field(description="where this rate is reached; null if it cannot be")
+    recall: Range | None = Field(description="at this rate; null if it cannot be reached")
 
 
 class ThresholdState(Document):
-    """What happens where all items from one score on are called positive."""
+    """Performance if all items from one score on are called positive."""
 
     threshold: float | None = Field(description="the lowest score that is called positive; null: none is")
     precision: Interval | None
@@ -58,51 +90,51 @@ class ThresholdState(Document):
 class CostState(Document):
     """What errors cost."""
 
-    configured: bool = Field(description="else both cost 1, and `cost` is the share of items called wrongly")
+    configured: bool = Field(description="else both cost 1, and `cost` is the share of misclassified items")
     false_positive: float
     false_negative: float
 
 
 class Seeing(Document):
-    """How the scores are seen, and what says whether that is right."""
+    """Score models: their posterior weights, and how well they fit."""
 
     way: str = Field(
-        description="that has most of the weight: calibrated (scores are about right as probabilities), "
-        "mixture (scores are those of two classes), informed (of the mixture's shape) or ranked (nothing but "
-        "the order of scores is right); average, if none has most of it"
+        description="model with most of the weight: calibrated (scores are nearly calibrated "
+        "probabilities), mixture (scores follow one distribution per class), informed (shaped like the "
+        "mixture) or ranked (only the order of scores matters); average, if none has most of it"
     )
-    weights: dict[str, float] = Field(description="probability of every way; they sum to 1")
-    misfit: bool = Field(description="whether the scores are no mixture of two classes as far as known")
-    misfit_p_value: float = Field(description="how often scores of such a mixture are as far from it")
+    weights: dict[str, float] = Field(description="posterior weight of every model; they sum to 1")
+    misfit: bool = Field(description="whether the mixture does not fit the scores")
+    misfit_p_value: float = Field(description="p-value of the fit of the mixture")
     separation: float = Field(
-        description="share of the uncertainty about an item's class that its score takes away, in the mixture"
+        description="share of the uncertainty about an item's class that its score removes, in the mixture"
     )
     negative_family: str = Field(description="the mixture's distribution of scores of the negative class")
     positive_family: str = Field(description="likewise of the positive class")
-    effective_draws: float = Field(description="as how many independent draws those of the mixture count")
-    method: Literal["importance sampling", "walkers"] = Field(description="how they were made")
+    effective_draws: float = Field(description="effective sample size of the draws of the mixture")
+    method: Literal["importance sampling", "walkers"] = Field(description="sampling method")
 
 
 class PerformanceState(Document):
-    """How a binary classifier does at its threshold, and would at every other one."""
+    """Performance of a binary classifier at its threshold, and at every other one."""
 
     model: str
     assessment: str
-    taken_at: Seconds = Field(description="when the facts were read that it was learned from")
+    taken_at: Seconds = Field(description="when the labels and scores for this estimate were read")
     interval: float = Field(description="probability inside intervals")
     positive_class: str
     threshold: float = Field(description="from which score on the model calls positive")
-    labels: int = Field(description="that it was learned from")
-    scores: int = Field(description="of unlabelled items that were looked at")
+    labels: int = Field(description="labels used for the estimate")
+    scores: int = Field(description="scores of unlabelled items used for the estimate")
     measures: list[MeasureState] = Field(description="at the model's threshold")
     sentence: str = Field(description="the same in words")
     curve: list[CurvePoint] = Field(description="precision by recall")
     roc: list[RocPoint] = Field(description="recall by false positive rate")
     thresholds: list[ThresholdState] = Field(
-        description="ascending; of very many those that differ, and always `operating` and `best`"
+        description="ascending; a selection if there are many, with `operating` and `best`"
     )
     operating: int = Field(
-        description="position in `thresholds` of what calls the same items positive as the model's threshold"
+        description="position in `thresholds` of the one that classifies like the model's threshold"
     )
     best: int = Field(
         description="position of the threshold that meets all targets most probably; of equal ones, the "
@@ -113,10 +145,12 @@ class PerformanceState(Document):
 
 
 class MapPoint(Document):
-    """What a score means."""
+    """The probability that a score stands for."""
 
     score: float
-    probability: float = Field(description="that an item of this score is positive, in the mean")
+    probability: float = Field(
+        description="posterior mean probability that an item of this score is positive"
+    )
     lower: float = Field(description="lower end of the credible interval")
     upper: float = Field(description="upper end of the credible interval")
 
@@ -128,8 +162,8 @@ class Recalibration(Document):
     assessment: str
     positive_class: str
     form: Form
-    taken_at: Seconds = Field(description="when the facts were read that it was learned from")
-    labels: int = Field(description="that it was learned from")
+    taken_at: Seconds = Field(description="when the labels and scores for this estimate were read")
+    labels: int = Field(description="labels used for the estimate")
     interval: float = Field(description="probability inside intervals")
     how: str = Field(description="how to apply it")
     coefficients: dict[str, Interval] = Field(description="of the formula in `how`; none of an isotonic map")

@@ -14,18 +14,21 @@ from service.domain.errors import NotKnown
 from service.monitoring.binary_performance import FALSE_POSITIVE_RATES, RECALLS, PerformanceSnapshot
 from service.monitoring.snapshot import ModelSnapshot
 from service.serving.documents import words
+from service.serving.documents.base import Interval, Verdict
 from service.serving.documents.performance_documents import (
     CostState,
     CurvePoint,
     MapPoint,
+    Measure,
+    MeasureState,
     PerformanceState,
+    PerformanceSummary,
     Range,
     Recalibration,
     RocPoint,
     Seeing,
     ThresholdState,
 )
-from service.serving.documents.schemas import Interval, Measure, MeasureState, PerformanceSummary, Verdict
 from service.statistics.recalibration import FORMS, Form
 
 MOST_THRESHOLDS = 101
@@ -33,9 +36,9 @@ MOST_THRESHOLDS = 101
 _MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 _BY_TABLE = (
-    "Scores are those of class {positive}: where another class was predicted, take 1 less its score. The "
-    "probability of a score of the table stands beside it; between two scores go along the straight line "
-    "from one to the other, and outside take the nearest."
+    "Scores are those of class {positive}: where another class was predicted, use 1 minus its score. The "
+    "table gives the probability of each score. Interpolate linearly between two scores; outside the table "
+    "use the nearest one."
 )
 _FORMULAS: Mapping[Form, str] = {
     "platt": "1 / (1 + exp(-(offset + slope * ln(s / (1 - s)))))",
@@ -43,13 +46,13 @@ _FORMULAS: Mapping[Form, str] = {
     "-log(1 - s)",
 }
 _BY_FORMULA = (
-    " Nearly the same of a score s, of which what lies outside 0.000001 to 0.999999 is cut off: {formula}, "
-    "with the means of the coefficients."
+    " As a formula of a score s, clipped to 0.000001 to 0.999999: {formula}, with the means of the "
+    "coefficients. It gives nearly the same probabilities."
 )
 
 
 def performance_summaries(snapshot: ModelSnapshot) -> list[PerformanceSummary]:
-    """All assessments of performance in short, those too of which nothing was learned yet."""
+    """All assessments of performance in short, including those without an estimate yet."""
     return [
         _summary(name, settings, snapshot.performances.get(name), snapshot.settings.alerts)
         for name, settings in snapshot.settings.assessments_of(PerformanceSettings).items()
@@ -71,33 +74,25 @@ def _summary(
 
 
 def missed_targets(snapshot: ModelSnapshot) -> int:
-    """Targets of all assessments that are known to be missed."""
+    """Number of missed targets of all assessments."""
     return sum(one.verdict == "fails" for told in performance_summaries(snapshot) for one in told.measures)
 
 
 def performance_state(snapshot: ModelSnapshot, assessment: str) -> PerformanceState:
     """How a binary classifier does at its threshold, and would at every other one.
 
-    Args:
-        snapshot: of the model.
-        assessment: of its performance.
-
     Raises:
-        NotKnown: there is no such assessment, or nothing was learned yet.
+        NotKnown: there is no such assessment, or there is no estimate yet.
     """
     there = _learned(snapshot, assessment)
     settings = snapshot.settings.assessments_of(PerformanceSettings)[assessment]
     operating = int(np.searchsorted(there.thresholds.thresholds, there.threshold, side="left"))
     shown = _telling(there, operating)
-    return PerformanceState(
+    return PerformanceState.of(
+        there,
         model=snapshot.model,
         assessment=assessment,
-        taken_at=there.taken_at,
         interval=snapshot.settings.interval,
-        positive_class=there.positive_class,
-        threshold=there.threshold,
-        labels=there.labels,
-        scores=there.scores,
         measures=_measures(there, snapshot.settings.alerts),
         sentence=words.performance_sentence(there),
         curve=[
@@ -119,13 +114,8 @@ def performance_state(snapshot: ModelSnapshot, assessment: str) -> PerformanceSt
 def recalibration(snapshot: ModelSnapshot, assessment: str, form: str) -> Recalibration:
     """A map from scores to probabilities.
 
-    Args:
-        snapshot: of the model.
-        assessment: of its performance.
-        form: of the map.
-
     Raises:
-        NotKnown: there is no such assessment or form, or nothing was learned yet.
+        NotKnown: there is no such assessment or form, or there is no estimate yet.
     """
     there = _learned(snapshot, assessment)
     if form not in FORMS:
@@ -134,35 +124,26 @@ def recalibration(snapshot: ModelSnapshot, assessment: str, form: str) -> Recali
     how = _BY_TABLE.format(positive=there.positive_class)
     if known.form in _FORMULAS:
         how += _BY_FORMULA.format(formula=_FORMULAS[known.form])
-    told = known.probability
-    return Recalibration(
+    return Recalibration.of(
+        there,
         model=snapshot.model,
         assessment=assessment,
-        positive_class=there.positive_class,
         form=known.form,
-        taken_at=there.taken_at,
-        labels=there.labels,
         interval=snapshot.settings.interval,
         how=how,
-        coefficients={name: Interval.of(one) for name, one in known.coefficients.items()},
+        coefficients={name: Interval.at_index(one) for name, one in known.coefficients.items()},
         table=[
-            MapPoint(score=score, probability=mean, lower=lower, upper=upper)
-            for score, mean, lower, upper in zip(
-                known.scores.tolist(),
-                told.mean.tolist(),
-                told.lower.tolist(),
-                told.upper.tolist(),
-                strict=True,
-            )
+            MapPoint.at_index(known.probability, i, score=score, probability=known.probability.mean[i].item())
+            for i, score in enumerate(known.scores.tolist())
         ],
     )
 
 
 def _learned(snapshot: ModelSnapshot, assessment: str) -> PerformanceSnapshot:
     if assessment not in snapshot.settings.assessments_of(PerformanceSettings):
-        raise NotKnown("the model has no assessment of performance of this name")
+        raise NotKnown("the model has no performance assessment of this name")
     if assessment not in snapshot.performances:
-        raise NotKnown("nothing was learned of the performance yet")
+        raise NotKnown("there is no estimate of the performance yet")
     return snapshot.performances[assessment]
 
 
@@ -188,11 +169,9 @@ def _verdict(missed: float | None, labels: float, alerts: AlertSettings) -> Verd
 
 
 def _telling(there: PerformanceSnapshot, operating: int) -> Indices:
-    """Positions of the thresholds that tell most: from one to the next, what happens changes evenly.
+    """Positions of the thresholds to show: from one to the next, the measures change evenly.
 
-    Args:
-        there: what is believed.
-        operating: position of the model's own threshold, which is always among them, as the best is.
+    The model's own threshold (at `operating`) and the best one are always among them.
     """
     choice = there.thresholds
     last = len(choice.thresholds) - 1
@@ -216,7 +195,7 @@ def _threshold(there: PerformanceSnapshot, at: int) -> ThresholdState:
         f1=Interval.if_any(everywhere["f1"], at),
         false_positive_rate=Interval.if_any(everywhere["false_positive_rate"], at),
         met=float(choice.probability[at]) if there.targets else None,
-        cost=Interval.of(choice.cost, at),
+        cost=Interval.at_index(choice.cost, at),
     )
 
 
@@ -227,12 +206,11 @@ def _costs(settings: PerformanceSettings) -> CostState:
 
 def _seeing(there: PerformanceSnapshot) -> Seeing:
     mixture = there.mixture
-    return Seeing(
+    return Seeing.of(
+        mixture,
         way=there.model,
         weights=dict(there.weights),
         misfit=there.misfit,
-        misfit_p_value=mixture.misfit_p_value,
-        separation=mixture.separation,
         negative_family=mixture.negative,
         positive_family=mixture.positive,
         effective_draws=mixture.draws.effective,

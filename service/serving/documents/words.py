@@ -1,4 +1,4 @@
-"""What is known, in words for people who have never heard of the method."""
+"""Results in words, for people who have never heard of the method."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot
 from service.monitoring.ensembles import EnsembleSnapshot
 from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.serving.documents.base import Interval, Verdict
 from service.serving.documents.questions import chooser, quality
-from service.serving.documents.schemas import Interval
-from service.statistics.estimate import Estimate
 
-NOTHING_LEARNED = "Nothing was learned yet: there is no traffic, or the first look is still under way."
+NOTHING_LEARNED = "No estimate yet: there is no traffic, or the first estimate is still being computed."
 
 _NEARLY_CERTAIN = 0.999
 _EVEN = 0.5
+_HOUR = 3_600.0
+_DAY = 86_400.0
+_VERDICTS: dict[Verdict, str] = {"meets": " meets", "fails": " FAILS", "open": "", "none": ""}
 
 
 def percent(ratio: float) -> str:
@@ -39,9 +41,36 @@ def probability(ratio: float) -> str:
     return percent(ratio)
 
 
-def percent_interval(told: Interval) -> str:
+def percent_interval(interval: Interval) -> str:
     """A posterior as people read it."""
-    return f"{percent(told.mean)} [{100 * told.lower:.1f}, {100 * told.upper:.1f}]"
+    return f"{percent(interval.mean)} [{100 * interval.lower:.1f}, {100 * interval.upper:.1f}]"
+
+
+def cell_of_interval(interval: Interval, *, scale: float = 100, decimals: int = 1) -> str:
+    """An interval in a column of a terminal's table, in percent unless it is scaled otherwise."""
+    lower, mean, upper = (
+        f"{scale * end:.{decimals}f}" for end in (interval.lower, interval.mean, interval.upper)
+    )
+    return f"{mean} [{lower}, {upper}]"
+
+
+def cell_of_probability(ratio: float) -> str:
+    """A probability in such a column: never 0 or 100 %, as in sentences, but shorter."""
+    return probability(ratio).replace("over ", ">").replace("under ", "<").replace(" %", "%")
+
+
+def cell_of_verdict(below: float, verdict: Verdict, labels: float | None, seconds: float | None) -> str:
+    """Probability of being below a threshold, the verdict, and the labels and time until there is one."""
+    needs = f" ~{labels:.0f}" if labels else ""
+    if labels and seconds is not None:
+        needs += f", {_duration(seconds)}"
+    return f"{cell_of_probability(below)}{_VERDICTS[verdict]}{needs}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < _HOUR:
+        return f"{max(1, seconds / 60):.0f} min"
+    return f"{seconds / _HOUR:.0f} h" if seconds < 2 * _DAY else f"{seconds / _DAY:.0f} d"
 
 
 def place(grouping: str, group: str) -> str:
@@ -71,38 +100,38 @@ def found(
         names = [f"{state.groups[g]} ({probability(float(state.extreme[g]))})" for g in order]
         return f"{quality(settings).capitalize()}: {', '.join(names)}"
     if state.compared is not None:
-        told = {
+        probabilities = {
             "less accurate than": state.compared.below,
             "about as accurate as": state.compared.within,
             "more accurate than": state.compared.above,
         }
-        relation = max(told, key=lambda word: told[word])
-        return f"{state.compared.first} is {relation} {state.compared.second} ({probability(told[relation])})"
+        relation = max(probabilities, key=lambda word: probabilities[word])
+        sentence = f"{state.compared.first} is {relation} {state.compared.second}"
+        return f"{sentence} ({probability(probabilities[relation])})"
     return ""
 
 
 def _of_ensemble(ensemble: EnsembleSnapshot) -> str:
     """Which member is least precise, and what sharing labels has saved."""
-    beliefs = ensemble.beliefs
-    least = int(np.argmin(beliefs.mean))
-    told = Interval.of(Estimate(beliefs.lower, beliefs.mean, beliefs.upper), least)
-    said = f"Least precise: {ensemble.members[least]}, {percent_interval(told)}"
-    left = f"{ensemble.plan.cost} labels to go" if ensemble.plan.cost else "every member has labels enough"
+    least = int(np.argmin(ensemble.beliefs.mean))
+    precision = Interval.at_index(ensemble.beliefs, least)
+    said = f"Least precise: {ensemble.members[least]}, {percent_interval(precision)}"
+    left = f"{ensemble.plan.cost} labels to go" if ensemble.plan.cost else "every member has enough labels"
     return f"{said}; {left}; sharing labels saved {percent(max(ensemble.saving, 0.0))}"
 
 
 def _of_challenge(there: ChallengeSnapshot) -> str:
     """Who is better over all traffic, and in how many groups the challenger is worse for sure."""
     better, worse = float(there.better[0]), float(there.worse[0])
-    told = {
+    probabilities = {
         f"{there.challenger} is better": better,
         f"{there.challenger} is worse": worse,
         "The two are about as accurate": max(0.0, 1 - better - worse),
     }
-    said = max(told, key=lambda words: told[words])
+    said = max(probabilities, key=lambda words: probabilities[words])
     lower, upper = there.difference.lower[0], there.difference.upper[0]
     by = f"{100 * there.difference.mean[0]:+.1f} points [{100 * lower:+.1f}, {100 * upper:+.1f}]"
-    sentence = f"{said} ({probability(told[said])}): {by}"
+    sentence = f"{said} ({probability(probabilities[said])}): {by}"
     least = int(np.argmax(there.worse[1:])) + 1 if len(there.groups) > 1 else 0
     if least and there.worse[least] > max(worse, _EVEN):
         sentence += f"; worse in {there.groups[least]} ({probability(float(there.worse[least]))})"
@@ -110,10 +139,10 @@ def _of_challenge(there: ChallengeSnapshot) -> str:
 
 
 def _least_known(settings: EstimationSettings, grouping: GroupingSnapshot) -> str:
-    """Which group an estimation knows least."""
-    told = grouping.ece if settings.metric == "calibration" else grouping.accuracy
-    least = int((told.upper - told.lower).argmax())
-    return f"Known least: {grouping.groups[least]}, {percent_interval(Interval.of(told, least))}"
+    """The group of an estimation with the widest interval."""
+    estimate = grouping.ece if settings.metric == "calibration" else grouping.accuracy
+    least = int((estimate.upper - estimate.lower).argmax())
+    return f"Most uncertain: {grouping.groups[least]}, {percent_interval(Interval.at_index(estimate, least))}"
 
 
 def performance_sentence(there: PerformanceSnapshot) -> str:
@@ -124,12 +153,12 @@ def performance_sentence(there: PerformanceSnapshot) -> str:
     if not np.isfinite(there.measures["precision"].mean):
         said.append("Nothing is called positive there.")
     if there.missed:
-        told = ", and ".join(
+        targets = ", and ".join(
             _target(name, there.targets[name], missed) for name, missed in there.missed.items()
         )
-        said.append(f"{told[0].upper()}{told[1:]}.")
+        said.append(f"{targets[0].upper()}{targets[1:]}.")
     if not there.labels:
-        said.append("There are no labels yet, so this rests on the scores alone.")
+        said.append("There are no labels yet, so this is estimated from scores alone.")
     return " ".join(said)
 
 
@@ -147,12 +176,12 @@ def _precision_and_recall(there: PerformanceSnapshot) -> tuple[str, str]:
     return _measured(precision), _measured(recall)
 
 
-def _measured(told: Interval | None) -> str:
-    return "not known" if told is None else percent_interval(told)
+def _measured(interval: Interval | None) -> str:
+    return "unknown" if interval is None else percent_interval(interval)
 
 
 def why_next(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: int) -> str:
-    """Why a group may be asked next."""
+    """Why the next label request may go to a group."""
     if state.aim is not None and state.aim.shares[group] > 0:
         return f"{_why_policy(state, grouping, group)}; and its traffic has drifted"
     return _why_policy(state, grouping, group)
@@ -163,16 +192,16 @@ def _why_policy(state: AssessmentSnapshot, grouping: GroupingSnapshot, group: in
     width = 100 * (grouping.accuracy_upper[group] - grouping.accuracy_lower[group])
     share = percent(float(grouping.beliefs.shares[group]))
     if chooser(settings) == "random":
-        return f"asked at random: it has {share} of the traffic"
+        return f"chosen at random: it has {share} of the traffic"
     if isinstance(settings, IdentificationSettings) and state.extreme is not None:
         sure = probability(float(state.extreme[group]))
         return f"it is the {quality(settings)} with a probability of {sure}"
     if isinstance(settings, ComparisonSettings):
-        return f"one of the two compared; its accuracy is known to {width:.1f} points"
+        return f"one of the two compared groups; its interval is {width:.1f} points wide"
     if isinstance(settings, PerformanceSettings):
-        hang = f"precision and recall hang on how many of these are {settings.positive_class}"
-        return f"{hang}; they have {share} of the traffic"
+        depends = f"precision and recall depend on how many of these are {settings.positive_class}"
+        return f"{depends}; they have {share} of the traffic"
     if settings.metric == "calibration":
         ece = 100 * (grouping.ece_upper[group] - grouping.ece_lower[group])
-        return f"its calibration error is known to {ece:.1f} points, with {share} of the traffic"
-    return f"its accuracy is known to {width:.1f} points, with {share} of the traffic"
+        return f"the interval of its calibration error is {ece:.1f} points wide, with {share} of the traffic"
+    return f"the interval of its accuracy is {width:.1f} points wide, with {share} of the traffic"

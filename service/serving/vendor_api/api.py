@@ -11,7 +11,6 @@ from fastapi import APIRouter, Path, Request, Response
 
 from service.config.vendors import VendorApiSettings
 from service.domain.messages import Name, RequestId
-from service.serving.vendor_api.desk import VendorDesk
 from service.serving.vendor_api.long_poll import Waits
 from service.serving.vendor_api.problems import Kind
 from service.serving.vendor_api.reference import problems
@@ -20,6 +19,7 @@ from service.serving.vendor_api.schemas import (
     ClaimBody,
     Claims,
     CorrectionBody,
+    ModelOfVendor,
     ModelsOfVendor,
     ReleaseBody,
     Released,
@@ -29,23 +29,18 @@ from service.serving.vendor_api.schemas import (
     SkipBody,
     Submitted,
 )
+from service.serving.vendor_api.service import VendorService
 from service.store.claims import Claim
 
-Desk = Callable[[], VendorDesk]
-"""Gives the desk; raises `Refused` while Redis and Kafka have not been reached yet."""
+Service = Callable[[], VendorService]
+"""Gives what serves vendors; raises `Refused` while Redis and Kafka have not been reached yet."""
 
 ModelName = Annotated[Name, Path(description="name of a model")]
 Requested = Annotated[RequestId, Path(description="id of a label request")]
 
 _OPEN = (Kind.NOT_FOUND, Kind.CLAIM_LOST, Kind.CLAIM_ENDED, Kind.ALREADY_SUBMITTED)
 _ANSWERED = (*_OPEN, Kind.ANSWERED_DIFFERENTLY, Kind.UNKNOWN_CLASS)
-_CLOSED = (
-    Kind.NOT_FOUND,
-    Kind.NOT_ANSWERED,
-    Kind.TOO_MANY_REVISIONS,
-    Kind.REQUEST_EXPIRED,
-    Kind.UNKNOWN_CLASS,
-)
+_CLOSED = (Kind.NOT_FOUND, Kind.NOT_ANSWERED, Kind.TOO_MANY_REVISIONS, Kind.REQUEST_EXPIRED)
 _OF_REQUEST = "/models/{model}/requests/{request_id}"
 
 
@@ -55,84 +50,83 @@ def vendor_of(request: Request) -> str:
     return vendor
 
 
-def build_routes(desk: Desk, waits: Waits, settings: VendorApiSettings) -> APIRouter:  # noqa: C901 - a list of routes
-    """The routes of the API, but for those of Label Studio.
-
-    Args:
-        desk: that serves vendors.
-        waits: of long polls.
-        settings: of the vendor API.
-    """
+def build_routes(service: Service, waits: Waits, settings: VendorApiSettings) -> APIRouter:
+    """The routes of the API, but for those of Label Studio."""
     routes = APIRouter()
+    _add_claims(routes, service, waits, settings)
+    _add_leases(routes, service, settings)
+    _add_answers(routes, service)
+    return routes
 
-    # Plain functions run in a thread pool, where they may wait for Redis and Kafka.
+
+# Plain functions run in a thread pool, where they may wait for Redis and Kafka.
+def _add_claims(routes: APIRouter, service: Service, waits: Waits, settings: VendorApiSettings) -> None:
     @routes.get(
         "/models",
-        summary="The models that you may be asked about",
+        summary="Your models",
         responses=problems(),
-        response_model=ModelsOfVendor,
     )
-    def read_models(request: Request) -> Response:
-        vendor, served = vendor_of(request), desk()
-        models, waiting = served.models_of(vendor), served.waiting(vendor)
-        return encoded(
-            {
-                "models": [
-                    {"model": name, "classes": list(model.classes), "waiting": waiting[name]}
-                    for name, model in models.items()
-                ]
-            }
+    def read_models(request: Request) -> ModelsOfVendor:
+        vendor, claims = vendor_of(request), service().claims
+        waiting = claims.waiting(vendor)
+        return ModelsOfVendor(
+            models=[
+                ModelOfVendor(model=name, classes=list(model.classes), waiting=waiting[name])
+                for name, model in claims.models_of(vendor).items()
+            ]
         )
 
     @routes.post(
         "/claims",
-        summary="Claim requests, or wait for some",
+        summary="Claim requests, or wait for them",
         responses=problems(Kind.NOT_FOUND, Kind.TOO_MANY_WAITS, changes=True),
         response_model=Claims,
     )
     async def claim(request: Request, body: ClaimBody) -> Response:
-        vendor, served = vendor_of(request), desk()
+        vendor, claims = vendor_of(request), service().claims
         most = min(body.most, settings.most)
-        claim_ids = served.claim_ids(vendor, most=most, key=request.state.idempotency_key)
+        claim_ids = claims.claim_ids(vendor, most=most, key=request.state.idempotency_key)
         lease_seconds = body.lease_seconds or settings.lease_seconds
 
         def look() -> list[tuple[str, Claim]]:
             if request.state.again:
-                return served.held_under(vendor, most=most, key=request.state.idempotency_key)
-            return served.claim(vendor, body.models, claim_ids, lease_seconds=lease_seconds)
+                return claims.held_under(vendor, most=most, key=request.state.idempotency_key)
+            return claims.claim(vendor, body.models, claim_ids, lease_seconds=lease_seconds)
 
         seconds = 0.0 if request.state.again else min(body.wait_seconds, settings.wait_seconds)
         claimed = await waits.until(look, request, vendor=vendor, seconds=seconds)
         request.state.unkept = True
         return claims_told(claimed)
 
-    @routes.get(
-        "/claims", summary="The claims that you hold now", responses=problems(), response_model=Claims
-    )
+    @routes.get("/claims", summary="Your current claims", responses=problems(), response_model=Claims)
     def read_claims(request: Request) -> Response:
-        return claims_told(desk().held(vendor_of(request)))
+        return claims_told(service().claims.held(vendor_of(request)))
 
+
+def _add_leases(routes: APIRouter, service: Service, settings: VendorApiSettings) -> None:
     @routes.post(
         f"{_OF_REQUEST}/renew",
-        summary="Have a claim's lease begin anew",
+        summary="Renew a claim: restart its lease",
         responses=problems(*_OPEN, changes=True),
     )
     def renew(request: Request, model: ModelName, request_id: Requested, body: RenewBody) -> Renewed:
         lease_seconds = body.lease_seconds or settings.lease_seconds
-        until = desk().renew(
+        until = service().claims.renew(
             vendor_of(request), model, request_id, body.claim_id, lease_seconds=lease_seconds
         )
         return Renewed(leased_until=until)
 
     @routes.post(
         f"{_OF_REQUEST}/release",
-        summary="Give a claim back",
+        summary="Release a claim",
         responses=problems(*_OPEN, changes=True),
     )
     def release(request: Request, model: ModelName, request_id: Requested, body: ReleaseBody) -> Released:
-        desk().release(vendor_of(request), model, request_id, body.claim_id)
+        service().claims.release(vendor_of(request), model, request_id, body.claim_id)
         return Released()
 
+
+def _add_answers(routes: APIRouter, service: Service) -> None:
     @routes.post(
         f"{_OF_REQUEST}/answer",
         summary="Answer a claimed request",
@@ -140,80 +134,42 @@ def build_routes(desk: Desk, waits: Waits, settings: VendorApiSettings) -> APIRo
         responses=problems(*_ANSWERED, changes=True),
     )
     def answer(request: Request, model: ModelName, request_id: Requested, body: AnswerBody) -> Submitted:
-        desk().answer(
-            vendor_of(request),
-            model,
-            request_id,
-            body.claim_id,
-            kind="answer",
-            true_class=body.true_class,
-            annotator=body.annotator or "",
-            time=body.time,
-        )
+        service().answers.answer(vendor_of(request), model, request_id, kind="answer", **dict(body))
         return Submitted()
 
     @routes.post(
         f"{_OF_REQUEST}/skip",
-        summary="Say of a claimed request that it cannot be told",
+        summary="Skip a claimed request that cannot be labelled",
         status_code=202,
         responses=problems(*_OPEN, Kind.ANSWERED_DIFFERENTLY, changes=True),
     )
     def skip(request: Request, model: ModelName, request_id: Requested, body: SkipBody) -> Submitted:
-        desk().answer(
-            vendor_of(request),
-            model,
-            request_id,
-            body.claim_id,
-            kind="skip",
-            annotator=body.annotator or "",
-            time=body.time,
-        )
+        service().answers.answer(vendor_of(request), model, request_id, kind="skip", **dict(body))
         return Submitted()
 
     @routes.post(
         f"{_OF_REQUEST}/correction",
-        summary="Replace an answer that you gave",
+        summary="Correct an answer",
         status_code=202,
-        responses=problems(*_CLOSED, changes=True),
+        responses=problems(*_CLOSED, Kind.UNKNOWN_CLASS, changes=True),
     )
     def correct(request: Request, model: ModelName, request_id: Requested, body: CorrectionBody) -> Submitted:
-        desk().revise(
-            vendor_of(request),
-            model,
-            request_id,
-            body.item_id,
-            kind="correction",
-            true_class=body.true_class,
-            annotator=body.annotator or "",
-            time=body.time,
-        )
+        service().answers.revise(vendor_of(request), model, request_id, kind="correction", **dict(body))
         return Submitted()
 
     @routes.post(
         f"{_OF_REQUEST}/retraction",
-        summary="Take an answer that you gave back",
+        summary="Retract an answer",
         status_code=202,
-        responses=problems(
-            Kind.NOT_FOUND, Kind.NOT_ANSWERED, Kind.TOO_MANY_REVISIONS, Kind.REQUEST_EXPIRED, changes=True
-        ),
+        responses=problems(*_CLOSED, changes=True),
     )
     def retract(request: Request, model: ModelName, request_id: Requested, body: RetractionBody) -> Submitted:
-        desk().revise(
-            vendor_of(request),
-            model,
-            request_id,
-            body.item_id,
-            kind="retraction",
-            annotator=body.annotator or "",
-            time=body.time,
-        )
+        service().answers.revise(vendor_of(request), model, request_id, kind="retraction", **dict(body))
         return Submitted()
-
-    return routes
 
 
 def claims_told(held: Sequence[tuple[str, Claim]]) -> Response:
-    """Claims with their requests, which are told as they were made."""
+    """Claims with their requests, exactly as they were made."""
     return encoded(
         {
             "claims": [

@@ -1,4 +1,4 @@
-"""The vendor API as an application: what stands in front of its routes, and in which order."""
+"""The vendor API as an application: its middleware, in order."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from service.domain.errors import Unavailable
 from service.serving.vendor_api.api import build_routes
 from service.serving.vendor_api.auth import Login, Tokens
 from service.serving.vendor_api.body_limits import BODY_SECONDS, Bodies
-from service.serving.vendor_api.desk import VendorDesk
 from service.serving.vendor_api.idempotency import Idempotency, log_unserved
 from service.serving.vendor_api.label_studio import ANNOTATIONS_PATH, build_label_studio_routes
 from service.serving.vendor_api.long_poll import Waits
 from service.serving.vendor_api.problems import GONE_STATUS, Fault, Kind, Refused, later, problem, refusal
 from service.serving.vendor_api.reference import describe
+from service.serving.vendor_api.service import VendorService
 from service.serving.web.guard import internal_error, route_of
 from service.store.idempotency import IdempotencyRecords
 from service.telemetry.instruments import VendorMetrics
@@ -33,11 +33,11 @@ _MOST_FAULTS = 20
 _RETRY_SECONDS = 2.0
 
 _DESCRIPTION = """\
-Label requests for vendors without Kafka: claim some, hold them while people look at them, and answer.
+Label requests for vendors without Kafka: claim requests, hold them while people label them, and answer.
 
-A claim is yours until its lease ends; renew it while work goes on, and release it where it does not. An
-answer is taken once Kafka has it. Whatever goes wrong on the way: every call is safe to repeat, and with an
-`Idempotency-Key` it is even answered alike.
+A claim is yours until its lease ends. Renew it while work continues, or release it. An answer is accepted
+once Kafka has it. If anything fails, every call is safe to repeat. With an `Idempotency-Key` a repeated call
+also gets the same response.
 """
 
 _OF_STATUS = {404: Kind.NOT_FOUND, 405: Kind.METHOD_NOT_ALLOWED}
@@ -47,7 +47,7 @@ def vendor_app(
     vendors: Mapping[str, VendorSettings],
     settings: VendorApiSettings,
     *,
-    desk: Callable[[], VendorDesk | None],
+    service: Callable[[], VendorService | None],
     metrics: VendorMetrics,
     clock: Callable[[], float],
     stopping: Callable[[], bool],
@@ -55,25 +55,18 @@ def vendor_app(
 ) -> ASGIApp:
     """The application of the vendor API's listener.
 
-    Args:
-        vendors: by name; those with tokens can log in.
-        settings: of the API.
-        desk: that serves them; None while Redis and Kafka have not been reached yet.
-        metrics: of the API.
-        clock: seconds since the epoch.
-        stopping: whether the process ends.
-        body_seconds: that a body may take to come.
+    `service` gives None until Redis and Kafka have been reached. A body may take `body_seconds` to arrive.
     """
 
     def records() -> IdempotencyRecords | None:
-        served = desk()
-        return None if served is None else served.calls
+        there = service()
+        return None if there is None else there.answers.calls
 
     def longest(path: str) -> int:
         return settings.annotations_bytes if path.endswith(ANNOTATIONS_PATH) else settings.body_bytes
 
     waits = Waits(most=settings.waits, stopping=stopping, note=metrics.waiting)
-    api = build_vendor_api(settings, desk=desk, waits=waits, clock=clock)
+    api = build_vendor_api(settings, service=service, waits=waits, clock=clock)
     bodies = Bodies(
         Idempotency(api, records=records),
         longest=longest,
@@ -95,7 +88,7 @@ def vendor_app(
 def build_vendor_api(
     settings: VendorApiSettings,
     *,
-    desk: Callable[[], VendorDesk | None],
+    service: Callable[[], VendorService | None],
     waits: Waits,
     clock: Callable[[], float],
 ) -> FastAPI:
@@ -112,8 +105,8 @@ def build_vendor_api(
         redirect_slashes=False,
     )
 
-    def served() -> VendorDesk:
-        there = desk()
+    def served() -> VendorService:
+        there = service()
         if there is None:
             raise Refused(Kind.UNAVAILABLE, headers=later(_RETRY_SECONDS))
         return there

@@ -1,4 +1,4 @@
-"""Who calls: a bearer token that is known by its SHA-256 alone."""
+"""Authentication by bearer tokens, of which only the SHA-256 is configured."""
 
 from __future__ import annotations
 
@@ -26,11 +26,7 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="credence vendor API"'}
 
 
 class Tokens:
-    """The tokens of all vendors.
-
-    Args:
-        digests: SHA-256 of every token, 64 hexadecimal digits, by vendor.
-    """
+    """The tokens of all vendors, as SHA-256 digests of 64 hexadecimal digits, by vendor."""
 
     def __init__(self, digests: Mapping[str, Sequence[str]]) -> None:
         self._known = [(digest, vendor) for vendor, several in digests.items() for digest in several]
@@ -46,18 +42,18 @@ class Tokens:
 
 
 class Login:
-    """Lets those with a valid token through, as often as their vendor may call.
+    """Lets callers with a valid token through, as often as their vendor may call.
 
-    Who fails to log in again and again is told to wait. Valid tokens from the same address are let through
-    all the same: else anybody behind the same proxy could lock a vendor out.
+    After repeated failures an address has to wait. Valid tokens from the same address still pass: otherwise
+    anybody behind the same proxy could lock a vendor out.
 
     Args:
-        app: what is behind it; the scope's state tells it the `vendor`.
+        app: the next application; it finds the `vendor` in the scope's state.
         tokens: of all vendors.
-        per_second: calls of a vendor, in the long run.
+        per_second: sustained rate of calls of a vendor.
         burst: calls of a vendor at once.
         metrics: of the vendor API.
-        stopwatch: seconds since any moment, which never goes back.
+        stopwatch: monotonic seconds.
     """
 
     def __init__(
@@ -96,7 +92,7 @@ class Login:
             client = scope.get("client")
             if wait := self._failures.take(client[0] if client else "", now):
                 raise Refused(Kind.TOO_MANY_LOGINS, headers=later(wait))
-            # Not more often than the bucket lets it be told: a flood must not fill the disk.
+            # Logged as often as the bucket allows: a flood must not fill the disk.
             log.warning("a login was refused", extra={"address": client[0] if client else None})
             raise Refused(Kind.UNAUTHORIZED, headers=_CHALLENGE)
         if wait := self._calls.take(vendor, now):

@@ -23,15 +23,11 @@ _LINGER_BYTES = 1_048_576
 
 
 class Bodies:
-    """Reads the body of a call, whatever its length says; the application gets it in one piece.
+    """Reads the body of a call whole, whatever its length header says, before the application runs.
 
-    Where bodies may be long, each vendor has one call at a time: else a burst of them would fill the memory.
-
-    Args:
-        app: what is behind it; the scope's state gives it the `body` too.
-        longest: bytes that the body at a path may have.
-        ordinary: bytes; where a body may be longer it is long.
-        seconds: that it may take.
+    Where bodies may be longer than `ordinary` bytes, each vendor has one call at a time: a burst of them
+    would fill the memory. `longest` gives the bytes that a body at a path may have. The application also
+    finds the `body` in the scope's state.
     """
 
     def __init__(
@@ -97,8 +93,8 @@ async def refuse(refused: Refused, scope: Scope, receive: Receive, send: Send) -
 
 async def _read(scope: Scope, receive: Receive, longest: int) -> bytes:
     headers = Headers(scope=scope)
-    told = headers.get("content-length", "")
-    if told.isdecimal() and int(told) > longest:
+    length = headers.get("content-length", "")
+    if length.isdecimal() and int(length) > longest:
         raise Refused(Kind.TOO_LARGE)
     body = bytearray()
     more = True

@@ -20,7 +20,7 @@ from service.store.idempotency import IdempotencyRecords
 log = logging.getLogger(__name__)
 
 LONGEST_KEPT_BYTES = 1_024
-"""An answer that is longer is made again: what it tells follows from the key, or is the same anyway."""
+"""A longer response is made again: it follows from the key, or is the same anyway."""
 
 _PASSING = frozenset({408, 429, GONE_STATUS})
 _AGAIN = b""
@@ -36,16 +36,14 @@ class _Kept(msgspec.Struct, array_like=True):
 
 
 class Idempotency:
-    """Does a call with a key once.
+    """Does a call with a key once, and answers a repeated call with the same response.
 
-    An answer is kept before it is sent, so that it is there when it gets lost. What says to try again is not
-    kept. Without a key a call goes through as it is.
+    The response is stored before it is sent, in case it gets lost. Responses that say to try again are not
+    stored. Calls without a key pass unchanged.
 
-    Args:
-        app: what is behind it; the scope's state gives it the `idempotency_key`, `None` where there is none,
-            and says with `again` that the call was done, and its answer not kept, as it was too long or the
-            application had set `unkept` of the state: answers with payloads are not to lie about.
-        records: what became of calls; None while Redis has not been reached yet.
+    The next application finds in the scope's state the `idempotency_key`, or None, and `again`: whether the
+    call was done without its response being stored, because it was too long or the application had set
+    `unkept`. Responses with payloads are not stored. `records` gives None until Redis has been reached.
     """
 
     def __init__(self, app: ASGIApp, *, records: Callable[[], IdempotencyRecords | None]) -> None:
@@ -137,13 +135,15 @@ def _note(
                 response = _AGAIN
             records.finish(vendor, key, fingerprint=fingerprint, owner=owner, response=response)
     except Unavailable as error:
-        log.warning("what became of a call is not remembered", extra={"vendor": vendor, "cause": str(error)})
+        log.warning(
+            "the outcome of a call could not be stored", extra={"vendor": vendor, "cause": str(error)}
+        )
 
 
 def log_unserved(scope: Scope, error: Unavailable) -> None:
-    """Tell the operator why a call is told to come later, which its vendor is not told."""
+    """Log why a call gets 503; the vendor does not learn the cause."""
     vendor = scope["state"]["vendor"]
-    log.warning("a call is told to come later", extra={"vendor": vendor, "cause": str(error)})
+    log.warning("a call cannot be served now", extra={"vendor": vendor, "cause": str(error)})
 
 
 async def _tell(kept: _Kept, send: Send) -> None:

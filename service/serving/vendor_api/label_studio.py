@@ -13,8 +13,8 @@ from service.config.vendors import VendorApiSettings
 from service.domain.label_studio import MOST_ENTRIES, NotUnderstood, TooMany, read_export, read_hook
 from service.domain.label_studio_tasks import Shown, kind_of, labelling_configuration, text_of
 from service.domain.messages import LabelRequest
-from service.serving.vendor_api.api import Desk, ModelName, encoded, vendor_of
-from service.serving.vendor_api.label_studio_import import Settling
+from service.serving.vendor_api.api import ModelName, Service, encoded, vendor_of
+from service.serving.vendor_api.label_studio_import import AnnotationImport
 from service.serving.vendor_api.problems import Kind, Refused
 from service.serving.vendor_api.reference import problems
 from service.serving.vendor_api.schemas import LONGEST_LEASE_SECONDS, Body, Import, LeaseSeconds, Task
@@ -39,7 +39,7 @@ _EXPORT: dict[str, Any] = {
 _HOOK: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "description": "what a webhook of Label Studio sends",
+        "description": "a webhook event of Label Studio",
         "content": {
             "application/json": {
                 "schema": {
@@ -57,21 +57,19 @@ class TasksBody(Body):
     """How many requests to claim as tasks."""
 
     most: int = Field(
-        default=1, strict=True, ge=1, le=1_000, description="tasks wanted; the configuration may allow fewer"
+        default=1,
+        strict=True,
+        ge=1,
+        le=1_000,
+        description="maximum number of tasks; the configuration may allow fewer",
     )
     lease_seconds: LeaseSeconds
 
 
 def build_label_studio_routes(
-    desk: Desk, settings: VendorApiSettings, clock: Callable[[], float]
+    service: Service, settings: VendorApiSettings, clock: Callable[[], float]
 ) -> APIRouter:
-    """The routes of Label Studio.
-
-    Args:
-        desk: that serves vendors.
-        settings: of the vendor API.
-        clock: seconds since the epoch.
-    """
+    """The routes of Label Studio."""
     routes = APIRouter(prefix="/models/{model}/label-studio", tags=["Label Studio"])
 
     @routes.get(
@@ -88,64 +86,64 @@ def build_label_studio_routes(
         model: ModelName,
         shown: Annotated[
             Literal["auto", "image", "audio", "video", "text"],
-            Query(description="how items are shown; `auto` looks at a request that you hold, or shows text"),
+            Query(description="how items are shown; `auto` depends on a request that you hold, else text"),
         ] = "auto",
     ) -> Response:
-        vendor, served = vendor_of(request), desk()
-        classes = served.model_of(vendor, model).classes
-        kind: Shown = _kind_held(served.held(vendor), model) if shown == "auto" else shown
+        vendor, claims = vendor_of(request), service().claims
+        classes = claims.model_of(vendor, model).classes
+        kind: Shown = _kind_held(claims.held(vendor), model) if shown == "auto" else shown
         return Response(labelling_configuration(classes, kind), media_type="application/xml")
 
     @routes.post(
         "/tasks",
-        summary="Claim requests as tasks to import",
+        summary="Claim requests as tasks for Label Studio",
         response_model=list[Task],
         responses=problems(Kind.NOT_FOUND, changes=True),
     )
     def claim_tasks(request: Request, model: ModelName, body: TasksBody) -> Response:
-        vendor, served = vendor_of(request), desk()
-        served.model_of(vendor, model)
+        vendor, claims = vendor_of(request), service().claims
+        claims.model_of(vendor, model)
         most = min(body.most, settings.most)
         key = request.state.idempotency_key
-        claim_ids = served.claim_ids(vendor, most=most, key=key)
+        claim_ids = claims.claim_ids(vendor, most=most, key=key)
         if request.state.again:
-            claimed = served.held_under(vendor, most=most, key=key)
+            claimed = claims.held_under(vendor, most=most, key=key)
         else:
             # Nobody renews for a project of Label Studio: held until the request's deadline.
             lease_seconds = body.lease_seconds or LONGEST_LEASE_SECONDS
-            claimed = served.claim(vendor, [model], claim_ids, lease_seconds=lease_seconds)
+            claimed = claims.claim(vendor, [model], claim_ids, lease_seconds=lease_seconds)
         request.state.unkept = True
         return encoded([_task(model, claim) for _, claim in claimed])
 
     @routes.post(
         "/annotations",
-        summary="Import an export",
+        summary="Import annotations",
         responses=problems(Kind.NOT_FOUND, Kind.TOO_MANY_ENTRIES, Kind.TOO_MANY_IMPORTS, changes=True),
         openapi_extra=_EXPORT,
     )
     def import_annotations(request: Request, model: ModelName) -> Import:
-        settling = Settling(desk(), vendor_of(request), model, clock=clock)
-        return Import(tasks=settling.settle(_understood(read_export, request)))
+        imports = AnnotationImport(service(), vendor_of(request), model, clock=clock)
+        return Import(tasks=imports.take(_understood(read_export, request)))
 
     @routes.post(
         "/webhook",
-        summary="What Label Studio's webhook calls",
+        summary="Receive Label Studio's webhook",
         responses=problems(Kind.NOT_FOUND, Kind.TOO_MANY_ENTRIES, changes=True),
         openapi_extra=_HOOK,
     )
     def take_hook(request: Request, model: ModelName) -> Import:
-        settling = Settling(desk(), vendor_of(request), model, clock=clock)
+        imports = AnnotationImport(service(), vendor_of(request), model, clock=clock)
         hook = _understood(read_hook, request)
-        return Import(tasks=[*settling.settle(hook.annotations), *settling.retract(hook.deleted)])
+        return Import(tasks=[*imports.take(hook.annotations), *imports.retract(hook.deleted)])
 
     return routes
 
 
 def _understood(read: Callable[[bytes], Told], request: Request) -> Told:
-    """What the body tells.
+    """The content of the body.
 
     Raises:
-        Refused: it is in no format of Label Studio, or tells too much at once.
+        Refused: it is in no format of Label Studio, or has too many entries.
     """
     try:
         return read(request.state.body)

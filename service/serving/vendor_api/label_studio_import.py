@@ -10,10 +10,10 @@ import msgspec
 
 from service.domain.label_studio import Annotation, Unusable
 from service.domain.label_studio_tasks import class_of
-from service.serving.vendor_api.desk import ModelDesk, VendorDesk
 from service.serving.vendor_api.labels import Said
 from service.serving.vendor_api.problems import Kind
 from service.serving.vendor_api.schemas import Imported, ImportState
+from service.serving.vendor_api.service import VendorService
 from service.store.request_history import Closed, Newest, annotation_digest
 from service.store.request_registry import class_digest, request_id_of
 
@@ -26,12 +26,9 @@ _STATES: dict[Kind, ImportState] = {
 
 @dataclass
 class _Plan:
-    """What is to be done about an annotation.
+    """What to do about an annotation: how to report it, and the label to write, if any.
 
-    Attributes:
-        state: how that is told.
-        said: the label to write, if one is.
-        claim_id: under which it is submitted; empty of a revision.
+    `claim_id` is empty for a revision.
     """
 
     state: ImportState
@@ -39,73 +36,63 @@ class _Plan:
     claim_id: str = ""
 
 
-class Settling:
+class AnnotationImport:
     """Takes annotations of one vendor and model.
 
-    Label Studio may tell of an annotation more than once, and by an export what a webhook has told before:
-    what is known already changes nothing.
-
-    Args:
-        desk: of all vendors.
-        vendor: whose annotations they are.
-        model: of their requests.
-        clock: seconds since the epoch.
+    Label Studio may send an annotation more than once, and export what a webhook sent before: what is
+    already stored changes nothing.
     """
 
     def __init__(
-        self,
-        desk: VendorDesk,
-        vendor: str,
-        model: str,
-        *,
-        clock: Callable[[], float],
+        self, service: VendorService, vendor: str, model: str, *, clock: Callable[[], float]
     ) -> None:
-        self._desk = desk
+        self._claims = service.claims
+        self._answers = service.answers
         self._vendor = vendor
         self._model = model
-        self._of: ModelDesk = desk.model_of(vendor, model)
+        self._of = service.claims.model_of(vendor, model)
         self._clock = clock
 
-    def settle(self, annotations: Sequence[Annotation | Unusable]) -> list[Imported]:
-        """Take annotations, of each request the newest one; what became of each.
+    def take(self, annotations: Sequence[Annotation | Unusable]) -> list[Imported]:
+        """Take annotations, only the newest of each request, and report on each.
 
         Raises:
-            Unavailable: Redis or Kafka cannot answer now; settle all of them again later.
+            Unavailable: Redis or Kafka cannot answer now; take all of them again later.
         """
         newest = _newest_of(annotations)
         plans = [
-            self._plan(told) if newest.get(told.request_id) in {None, at} else _Plan("ignored")
-            for at, told in enumerate(annotations)
+            self._plan(annotation) if newest.get(annotation.request_id) in {None, at} else _Plan("ignored")
+            for at, annotation in enumerate(annotations)
         ]
         answers = [plan for plan in plans if plan.said is not None and plan.claim_id]
-        refused = self._desk.submit_all(
+        refused = self._answers.submit_all(
             self._vendor, self._model, [(plan.claim_id, plan.said) for plan in answers if plan.said]
         )
         revisions = [plan.said for plan in plans if plan.said is not None and not plan.claim_id]
-        self._desk.write_all(self._vendor, revisions)
+        self._answers.write_all(self._vendor, revisions)
         for plan, kind_of_refusal in zip(answers, refused, strict=True):
             plan.state = "submitted" if kind_of_refusal is None else _STATES[kind_of_refusal]
-        for told, plan in zip(annotations, plans, strict=True):
-            if isinstance(told, Annotation) and plan.state in {"submitted", "unchanged"}:
-                self._remember(told, written=plan.state == "submitted")
+        for annotation, plan in zip(annotations, plans, strict=True):
+            if isinstance(annotation, Annotation) and plan.state in {"submitted", "unchanged"}:
+                self._remember(annotation, written=plan.state == "submitted")
         return [
-            Imported(task=told.task, request_id=told.request_id, state=plan.state)
-            for told, plan in zip(annotations, plans, strict=True)
+            Imported(task=annotation.task, request_id=annotation.request_id, state=plan.state)
+            for annotation, plan in zip(annotations, plans, strict=True)
         ]
 
     def retract(self, identities: Sequence[str]) -> list[Imported]:
-        """Take the answers of deleted annotations back, of those that are the newest of their requests.
+        """Retract the answers of deleted annotations that are the newest of their requests.
 
         Raises:
             Unavailable: Redis or Kafka cannot answer now.
         """
         return [self._retract(annotation_digest(identity)) for identity in identities]
 
-    def _retract(self, annotation: str) -> Imported:
+    def _retract(self, digest: str) -> Imported:
         asked = self._of.asked
-        named = asked.annotation(self._vendor, annotation) if annotation else None
+        named = asked.annotation(self._vendor, digest) if digest else None
         known = None if named is None else asked.newest(self._vendor, named[0])
-        if named is None or known is None or known.annotation != annotation:
+        if named is None or known is None or known.annotation != digest:
             return Imported(task=None, request_id=None, state="ignored")
         request_id, item_id = named
         closed = asked.look(self._vendor, request_id, item_id)
@@ -115,81 +102,79 @@ class Settling:
         if closed.is_full:
             return Imported(task=None, request_id=request_id, state="too-many-revisions")
         said = Said(self._model, request_id, item_id, "retraction", "", "", self._time(None))
-        self._desk.write_all(self._vendor, [said])
+        self._answers.write_all(self._vendor, [said])
         asked.remember(self._vendor, request_id, item_id, msgspec.structs.replace(known, true_class=""))
         return Imported(task=None, request_id=request_id, state="submitted")
 
-    def _plan(self, told: Annotation | Unusable) -> _Plan:
-        """What is to be done about an annotation."""
-        if isinstance(told, Unusable):
+    def _plan(self, annotation: Annotation | Unusable) -> _Plan:
+        """What to do about an annotation."""
+        if isinstance(annotation, Unusable):
             return _Plan("ignored")
-        said = self._said(told)
-        if said is None:
+        true_class = self._class_of(annotation)
+        if true_class is None:
             return _Plan("unknown-class")
         # The task's data went through other hands, so the item may be any.
-        if told.request_id != request_id_of(self._model, told.item_id):
+        if annotation.request_id != request_id_of(self._model, annotation.item_id):
             return _Plan("not-found")
-        known = self._of.asked.newest(self._vendor, told.request_id)
-        if known is not None and told.time is not None and told.time.timestamp() < known.time:
+        known = self._of.asked.newest(self._vendor, annotation.request_id)
+        if known is not None and annotation.time is not None and annotation.time.timestamp() < known.time:
             return _Plan("ignored")
-        return self._plan_of(said, told.claim_id, known)
+        said = Said(
+            model=self._model,
+            request_id=annotation.request_id,
+            item_id=annotation.item_id,
+            kind="answer" if true_class else "skip",
+            true_class=true_class,
+            annotator=annotation.annotator,
+            time=self._time(annotation.time),
+        )
+        return self._plan_of(said, annotation.claim_id, known)
 
     def _plan_of(self, said: Said, claim_id: str, known: Newest | None) -> _Plan:
-        looked = self._desk.look(self._vendor, self._model, said.request_id)
+        looked = self._claims.look(self._vendor, self._model, said.request_id)
         if looked is None:
             return _revision(self._of.asked.look(self._vendor, said.request_id, said.item_id), said)
         if looked.state != "submitted":
             return _Plan("submitted", said, claim_id)
         return _while_under_way(known, said, claim_id)
 
-    def _said(self, told: Annotation | Unusable) -> Said | None:
-        """What an annotation says; None if it is no class of the model."""
-        if isinstance(told, Unusable):
-            return None
-        true_class = "" if told.choice is None else class_of(self._of.classes, told.choice)
-        if true_class is None:
-            return None
-        return Said(
-            model=self._model,
-            request_id=told.request_id,
-            item_id=told.item_id,
-            kind="answer" if true_class else "skip",
-            true_class=true_class,
-            annotator=told.annotator,
-            time=self._time(told.time),
-        )
+    def _class_of(self, annotation: Annotation) -> str | None:
+        """The class that an annotation chooses; empty for a skip, None if it is no class of the model."""
+        return "" if annotation.choice is None else class_of(self._of.classes, annotation.choice)
 
-    def _remember(self, told: Annotation, *, written: bool) -> None:
+    def _remember(self, annotation: Annotation, *, written: bool) -> None:
         """Remember an annotation; of what others have labelled only if there is a label of it."""
-        known = self._of.asked.newest(self._vendor, told.request_id)
+        known = self._of.asked.newest(self._vendor, annotation.request_id)
         if known is None and not written:
             return
-        true_class = "" if told.choice is None else class_of(self._of.classes, told.choice)
+        true_class = self._class_of(annotation)
         newest = Newest(
-            annotation=annotation_digest(told.identity) or ("" if known is None else known.annotation),
-            time=self._time(told.time).timestamp(),
+            annotation=annotation_digest(annotation.identity) or ("" if known is None else known.annotation),
+            time=self._time(annotation.time).timestamp(),
             true_class=class_digest(true_class).hex() if true_class else "",
         )
-        self._of.asked.remember(self._vendor, told.request_id, told.item_id, newest)
+        self._of.asked.remember(self._vendor, annotation.request_id, annotation.item_id, newest)
 
-    def _time(self, told: datetime | None) -> datetime:
-        return told or datetime.fromtimestamp(self._clock(), UTC)
+    def _time(self, given: datetime | None) -> datetime:
+        return given or datetime.fromtimestamp(self._clock(), UTC)
 
 
 def _newest_of(annotations: Sequence[Annotation | Unusable]) -> dict[str | None, int]:
     """Which annotation of every request is the newest one."""
     newest: dict[str | None, int] = {}
-    for at, told in enumerate(annotations):
-        if isinstance(told, Unusable):
+    for at, annotation in enumerate(annotations):
+        if isinstance(annotation, Unusable):
             continue
-        before = annotations[newest.get(told.request_id, at)]
-        if isinstance(before, Annotation) and not (told.time and before.time and told.time < before.time):
-            newest[told.request_id] = at
+        before = annotations[newest.get(annotation.request_id, at)]
+        if isinstance(before, Annotation) and not (
+            annotation.time and before.time and annotation.time < before.time
+        ):
+            newest[annotation.request_id] = at
     return newest
 
 
 def _revision(closed: Closed | None, said: Said) -> _Plan:
-    """What is to be done about a request that is not open."""
+    """What to do about a request that is not open."""
     # An open request that cannot be looked at has just been issued to somebody else.
     if closed is None or closed.state == "open":
         return _Plan("not-found")
@@ -204,7 +189,7 @@ def _revision(closed: Closed | None, said: Said) -> _Plan:
 
 
 def _while_under_way(known: Newest | None, said: Said, claim_id: str) -> _Plan:
-    """What is to be done about a request whose answer is on its way, or was lost before it was written.
+    """What to do about a request whose answer is on its way, or was lost before it was written.
 
     A correction does for both: it answers what is not answered. Kafka keeps the order.
     """

@@ -22,10 +22,7 @@ _SEND_SECONDS = 10.0
 class Said:
     """What a vendor says of one request.
 
-    Attributes:
-        true_class: empty for a skip and a retraction.
-        annotator: who said it; empty where that is not told.
-        time: when it was said, aware.
+    `true_class` is empty for a skip and a retraction, `annotator` where there is none; `time` is aware.
     """
 
     model: str
@@ -38,13 +35,7 @@ class Said:
 
 
 class LabelWriter:
-    """Writes signed labels to the labels topic.
-
-    Args:
-        producer: of bytes; waits for all in-sync replicas.
-        topic: of the labels.
-        label_keys: the key that signs, by vendor.
-    """
+    """Writes labels, signed with each vendor's key, with a producer that waits for all in-sync replicas."""
 
     def __init__(self, producer: Any, topic: str, label_keys: Mapping[str, bytes]) -> None:
         self._producer = producer
@@ -53,11 +44,6 @@ class LabelWriter:
 
     def write(self, vendor: str, labels: Sequence[Said], *, now: float) -> None:
         """Return once Kafka has them all.
-
-        Args:
-            vendor: that says this.
-            labels: what it says.
-            now: seconds since the epoch.
 
         Raises:
             Unavailable: Kafka cannot take them now. Some may have been written; writing again is harmless.

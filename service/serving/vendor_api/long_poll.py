@@ -22,12 +22,9 @@ Found = TypeVar("Found")
 
 
 class Waits:
-    """The calls that wait, of all vendors; used from the listener's event loop alone.
+    """The waiting calls of all vendors, at most `most` of one; used from the listener's event loop alone.
 
-    Args:
-        most: of one vendor at a time.
-        stopping: whether the process ends: then nobody waits any more.
-        note: is told how many calls of a vendor wait by now.
+    `note` gets the number of waiting calls of a vendor when it changes.
     """
 
     def __init__(self, *, most: int, stopping: Callable[[], bool], note: Callable[[str, int], None]) -> None:
@@ -39,18 +36,14 @@ class Waits:
     async def until(
         self, look: Callable[[], list[Found]], request: Request, *, vendor: str, seconds: float
     ) -> list[Found]:
-        """What `look` finds, as soon as it finds something; nothing, when the time is over.
+        """What `look` finds, as soon as it finds something; nothing after `seconds`, of which 0 looks once.
 
-        Args:
-            look: runs in a thread that may wait. It is not run for a client that has gone away, which would
-                never know what it has claimed.
-            request: of the client.
-            vendor: that waits.
-            seconds: to wait at most; 0 looks once.
+        `look` runs in a thread that may wait. It does not run for a client that has disconnected, which
+        would never learn what it has claimed.
 
         Raises:
             Refused: the vendor waits in too many calls already.
-            ClientDisconnect: nobody waits any more.
+            ClientDisconnect: the client has disconnected.
         """
         ends = time.monotonic() + seconds
         if found := await run_in_threadpool(look):

@@ -1,8 +1,8 @@
-"""What is refused, and how it is told: RFC 9457, in words that are fixed and quote nothing."""
+"""Refusals as problem details (RFC 9457), in fixed words that quote nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import Enum
 from typing import Literal
 
@@ -12,7 +12,7 @@ from starlette.responses import Response
 from service.serving.web.guard import INTERNAL_ERROR, PROBLEM_MEDIA_TYPE, PROBLEM_URN
 
 GONE_STATUS = 499
-"""Of a call whose client has left: nobody is told, but it is counted."""
+"""Status of a call whose client has disconnected: nobody sees it, but it is counted."""
 
 Headers = Mapping[str, str]
 
@@ -20,48 +20,64 @@ Headers = Mapping[str, str]
 class Kind(Enum):
     """Every reason to refuse a call: its word, status and sentence."""
 
-    MALFORMED = ("malformed", 400, "the body is not JSON, or the call is not HTTP as it should be")
+    MALFORMED = ("malformed", 400, "the body is not JSON, or the HTTP request is malformed")
     BAD_IDEMPOTENCY_KEY = (
         "bad-idempotency-key",
         400,
-        "an Idempotency-Key has 1 to 255 printable ASCII characters, and stands there once",
+        "send one Idempotency-Key of 1 to 255 printable ASCII characters",
     )
     UNAUTHORIZED = ("unauthorized", 401, "the call needs a valid bearer token")
-    NOT_FOUND = ("not-found", 404, "there is nothing of this name for this token, or not any more")
-    METHOD_NOT_ALLOWED = ("method-not-allowed", 405, "this cannot be done here; Allow says what can")
-    TOO_SLOW = ("too-slow", 408, "the body was too long in coming")
+    NOT_FOUND = ("not-found", 404, "this does not exist for this token, or no longer exists")
+    METHOD_NOT_ALLOWED = ("method-not-allowed", 405, "this method is not allowed here; see the Allow header")
+    TOO_SLOW = ("too-slow", 408, "the body took too long to arrive")
     CLAIM_LOST = (
         "claim-lost",
         409,
-        "the request is not held under this claim: it was released, or somebody else has claimed it since",
+        "the claim no longer holds the request: it was released, or somebody else has claimed it",
     )
     CLAIM_ENDED = ("claim-ended", 409, "the lease of this claim has ended; claim the request again")
-    ALREADY_SUBMITTED = ("already-submitted", 409, "the answer is on its way; nothing is left to be held")
+    ALREADY_SUBMITTED = (
+        "already-submitted",
+        409,
+        "the request was already answered; it can no longer be renewed or released",
+    )
     ANSWERED_DIFFERENTLY = (
         "answered-differently",
         409,
         "this claim was answered differently before; send a correction to replace an answer",
     )
-    NOT_ANSWERED = ("not-answered", 409, "there is no answer that could be corrected or taken back")
-    TOO_MANY_REVISIONS = ("too-many-revisions", 409, "the request was revised as often as it may be")
+    NOT_ANSWERED = ("not-answered", 409, "there is no answer to correct or retract")
+    TOO_MANY_REVISIONS = (
+        "too-many-revisions",
+        409,
+        "the request has reached its maximum number of revisions",
+    )
     REQUEST_EXPIRED = ("request-expired", 409, "the request's last deadline has passed; no label is taken")
-    STILL_RUNNING = ("still-running", 409, "a call with this Idempotency-Key is under way; repeat it later")
-    TOO_LARGE = ("too-large", 413, "the body is longer than this accepts")
-    UNSUPPORTED_MEDIA_TYPE = ("unsupported-media-type", 415, "the body must be application/json, not encoded")
-    INVALID = ("invalid", 422, "the call is not what the API's document says; `errors` tells where")
-    UNKNOWN_CLASS = ("unknown-class", 422, "true_class is none of the request's classes")
+    STILL_RUNNING = (
+        "still-running",
+        409,
+        "a call with this Idempotency-Key is still running; repeat it later",
+    )
+    TOO_LARGE = ("too-large", 413, "the body is too long")
+    UNSUPPORTED_MEDIA_TYPE = (
+        "unsupported-media-type",
+        415,
+        "the body must be application/json without content encoding",
+    )
+    INVALID = ("invalid", 422, "the call does not match the API description; see `errors`")
+    UNKNOWN_CLASS = ("unknown-class", 422, "true_class is not one of the request's classes")
     TOO_MANY_ENTRIES = ("too-many-entries", 422, "the import has too many tasks; send it in parts")
     KEY_REUSED = ("idempotency-key-reused", 422, "this Idempotency-Key was used for another call")
-    TOO_MANY_CALLS = ("too-many-calls", 429, "this token's vendor calls too often")
+    TOO_MANY_CALLS = ("too-many-calls", 429, "the vendor of this token calls too often")
     TOO_MANY_LOGINS = ("too-many-logins", 429, "too many calls without a valid token came from this address")
-    TOO_MANY_WAITS = ("too-many-waits", 429, "this vendor waits in too many calls already")
+    TOO_MANY_WAITS = ("too-many-waits", 429, "this vendor has too many waiting calls")
     TOO_MANY_IMPORTS = (
         "too-many-imports",
         429,
-        "an import of this vendor is under way; send the next after it",
+        "another import of this vendor is running; send the next one when it has ended",
     )
     INTERNAL = INTERNAL_ERROR
-    UNAVAILABLE = ("unavailable", 503, "this cannot be done just now; repeat the call, which is safe")
+    UNAVAILABLE = ("unavailable", 503, "temporarily unavailable; it is safe to repeat the call")
 
     def __init__(self, word: str, status: int, detail: str) -> None:
         self.word = word
@@ -84,41 +100,32 @@ class Problem(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     type: Literal[tuple(PROBLEM_URN + kind.word for kind in Kind)]  # type: ignore[valid-type]  # made from the table
-    title: str = Field(description="the last part of `type`, in words")
+    title: str = Field(description="the last part of `type` in words")
     status: int = Field(description="the HTTP status")
     detail: str = Field(description="one sentence, always the same for this type")
     errors: list[Fault] | None = Field(default=None, description="with `invalid`: what is wrong, and where")
 
 
 class Refused(Exception):  # noqa: N818 - says what happened
-    """A call is refused.
+    """A call is refused, for a reason, with headers for the answer."""
 
-    Attributes:
-        kind: why.
-        headers: of the answer, beside its own.
-        errors: what is wrong with the call, and where.
-    """
-
-    def __init__(
-        self, kind: Kind, *, headers: Headers | None = None, errors: Sequence[Fault] | None = None
-    ) -> None:
+    def __init__(self, kind: Kind, *, headers: Headers | None = None) -> None:
         super().__init__(kind.word)
         self.kind = kind
         self.headers = dict(headers or {})
-        self.errors = errors
 
 
-def problem(kind: Kind, *, headers: Headers | None = None, errors: Sequence[Fault] | None = None) -> Response:
+def problem(kind: Kind, *, headers: Headers | None = None, errors: list[Fault] | None = None) -> Response:
     """The answer to a call that is refused."""
-    told = Problem(
+    body = Problem(
         type=PROBLEM_URN + kind.word,
         title=kind.word.replace("-", " ").capitalize(),
         status=kind.status,
         detail=kind.detail,
-        errors=None if errors is None else list(errors),
+        errors=errors,
     )
     return Response(
-        told.model_dump_json(exclude_none=True),
+        body.model_dump_json(exclude_none=True),
         status_code=kind.status,
         media_type=PROBLEM_MEDIA_TYPE,
         headers=dict(headers or {}),
@@ -126,8 +133,8 @@ def problem(kind: Kind, *, headers: Headers | None = None, errors: Sequence[Faul
 
 
 def refusal(refused: Refused) -> Response:
-    """The answer that tells of a refusal."""
-    return problem(refused.kind, headers=refused.headers, errors=refused.errors)
+    """The answer to a refused call."""
+    return problem(refused.kind, headers=refused.headers)
 
 
 def later(seconds: float) -> dict[str, str]:

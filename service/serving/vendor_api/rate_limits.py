@@ -7,14 +7,9 @@ from collections import OrderedDict
 
 
 class Buckets:
-    """One bucket per name, of as many names as used lately; of others it knows only that theirs is full.
+    """One bucket per name, of the `most` names that were used last; a forgotten bucket is full.
 
-    Used by one thread alone.
-
-    Args:
-        per_second: what flows into a bucket.
-        burst: what fits into it.
-        most: buckets that are kept; the one that was unused for the longest time is given up first.
+    `burst` fits into a bucket, and `per_second` flows into it. Used by one thread alone.
     """
 
     def __init__(self, *, per_second: float, burst: float, most: int) -> None:
@@ -27,12 +22,7 @@ class Buckets:
         return len(self._levels)
 
     def take(self, name: str, now: float) -> float:
-        """Take one from a bucket: 0 if there was one, else the seconds until there is.
-
-        Args:
-            name: whose bucket.
-            now: seconds since any moment, which never goes back.
-        """
+        """Take one from a bucket: 0 if there was one, else the seconds until there is; `now` is monotonic."""
         level, since = self._levels.pop(name, (self._burst, now))
         level = min(self._burst, level + max(0.0, now - since) * self._per_second)
         wait = 0.0

@@ -33,8 +33,8 @@ _IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "Yours, and never used before. The same call with the same key is done once, and answered "
-    "alike for a day. Without it, a call is safe to repeat all the same.",
+    "description": "A new key of your choice. A repeated call with the same key is done once, and gets "
+    "the same response for a day. Calls without a key are safe to repeat, too.",
     "schema": {"type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$", "minLength": 1, "maxLength": 255},
 }
 
@@ -42,12 +42,7 @@ Responses = dict[int | str, dict[str, Any]]
 
 
 def problems(*kinds: Kind, changes: bool = False) -> Responses:
-    """What a call can be refused for.
-
-    Args:
-        kinds: beside what every call can be refused for.
-        changes: whether it takes a body and an idempotency key.
-    """
+    """What a call can be refused for, beside what every call, or every one that changes something, can be."""
     by_status: dict[int, list[Kind]] = defaultdict(list)
     for kind in (*_ALWAYS, *(_CHANGING if changes else ()), *kinds):
         by_status[kind.status].append(kind)

@@ -12,7 +12,7 @@ LONGEST_LEASE_SECONDS = 2_592_000.0
 
 
 class Body(BaseModel):
-    """What a vendor sends; keys that are not known are refused, as they may be misspelt."""
+    """What a vendor sends; unknown keys are refused, as they may be misspelt."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -30,12 +30,14 @@ def _text(value: object) -> object:
 
 
 Time = Annotated[AwareDatetime, BeforeValidator(_text, json_schema_input_type=str)]
-ClaimId = Annotated[str, Field(min_length=1, max_length=64, description="as it was given with the claim")]
+ClaimId = Annotated[str, Field(min_length=1, max_length=64, description="as received with the claim")]
 Annotator = Annotated[
     Name | None,
-    Field(default=None, description="who answered; never used in statistics, not a person's name"),
+    Field(
+        default=None, description="a pseudonym of who answered, not a person's name; never used in statistics"
+    ),
 ]
-Given = Annotated[Time | None, Field(default=None, description="when it was answered; now, if absent")]
+Given = Annotated[Time | None, Field(default=None, description="when it was answered; default: now")]
 LeaseSeconds = Annotated[
     float | None,
     Field(
@@ -43,19 +45,23 @@ LeaseSeconds = Annotated[
         strict=True,
         gt=0,
         le=LONGEST_LEASE_SECONDS,
-        description="how long to hold the requests; as configured, if absent. The deadline may be sooner",
+        description="how long to hold the requests; default: as configured. The deadline may be sooner",
     ),
 ]
 
 
 class ClaimBody(Body):
-    """Which requests to claim, and how many."""
+    """The requests to claim."""
 
     models: list[Name] | None = Field(
-        default=None, min_length=1, max_length=1_000, description="of these models; of all, if absent"
+        default=None, min_length=1, max_length=1_000, description="only of these models; default: all"
     )
     most: int = Field(
-        default=1, strict=True, ge=1, le=1_000, description="claims wanted; the configuration may allow fewer"
+        default=1,
+        strict=True,
+        ge=1,
+        le=1_000,
+        description="maximum number of claims; the configuration may allow fewer",
     )
     lease_seconds: LeaseSeconds
     wait_seconds: float = Field(
@@ -63,25 +69,25 @@ class ClaimBody(Body):
         strict=True,
         ge=0,
         le=600,
-        description="while there is none, wait so long for one; the configuration may allow less",
+        description="how long to wait for a request if there is none; the configuration may allow less",
     )
 
 
 class RenewBody(Body):
-    """Whose lease is to begin anew."""
+    """The claim whose lease to restart."""
 
     claim_id: ClaimId
     lease_seconds: LeaseSeconds
 
 
 class ReleaseBody(Body):
-    """Which claim is given back."""
+    """The claim to release."""
 
     claim_id: ClaimId
 
 
 class AnswerBody(Body):
-    """What a person sees in the item."""
+    """A person's answer."""
 
     claim_id: ClaimId
     true_class: ClassName = Field(description="one of the request's `classes`")
@@ -90,7 +96,7 @@ class AnswerBody(Body):
 
 
 class SkipBody(Body):
-    """That it cannot be told."""
+    """The item cannot be labelled."""
 
     claim_id: ClaimId
     annotator: Annotator
@@ -98,7 +104,7 @@ class SkipBody(Body):
 
 
 class CorrectionBody(Body):
-    """What replaces an earlier answer."""
+    """The replacement of an earlier answer."""
 
     item_id: ItemId
     true_class: ClassName = Field(description="one of the model's classes")
@@ -107,7 +113,7 @@ class CorrectionBody(Body):
 
 
 class RetractionBody(Body):
-    """Which answer is taken back."""
+    """The answer to retract."""
 
     item_id: ItemId
     annotator: Annotator
@@ -115,7 +121,7 @@ class RetractionBody(Body):
 
 
 class ModelOfVendor(Answer):
-    """A model whose requests may go to this vendor."""
+    """A model that this vendor labels."""
 
     model: str = Field(description="its name")
     classes: list[str] = Field(description="its label set, in order")
@@ -123,7 +129,7 @@ class ModelOfVendor(Answer):
 
 
 class ModelsOfVendor(Answer):
-    """All models whose requests may go to this vendor."""
+    """All models that this vendor labels."""
 
     models: list[ModelOfVendor]
 
@@ -131,35 +137,37 @@ class ModelsOfVendor(Answer):
 class Held(Answer):
     """A claimed request."""
 
-    claim_id: str = Field(description="the proof of holding it: needed to renew, release, answer and skip")
+    claim_id: str = Field(description="needed to renew, release, answer and skip")
     model: str = Field(description="the request's model")
     request_id: str = Field(description="the request's id")
-    state: Literal["claimed", "submitted"] = Field(description="`submitted` while its answer is on its way")
-    leased_until: AwareDatetime = Field(description="when the claim ends, if it is not renewed")
-    request: LabelRequest = Field(description="what is asked, as it would come over Kafka")
+    state: Literal["claimed", "submitted"] = Field(
+        description="`submitted` while its answer is being processed"
+    )
+    leased_until: AwareDatetime = Field(description="when the claim ends unless it is renewed")
+    request: LabelRequest = Field(description="the label request, as published to Kafka")
 
 
 class Claims(Answer):
-    """Claims: new ones, or those that are held."""
+    """Claims, new or current."""
 
     claims: list[Held]
 
 
 class Renewed(Answer):
-    """The claim goes on."""
+    """The renewed claim."""
 
     state: Literal["claimed"] = "claimed"
-    leased_until: AwareDatetime = Field(description="when the claim ends, if it is not renewed")
+    leased_until: AwareDatetime = Field(description="when the claim ends unless it is renewed")
 
 
 class Released(Answer):
-    """The request can be claimed by others."""
+    """Others can claim the request now."""
 
     state: Literal["released"] = "released"
 
 
 class Submitted(Answer):
-    """Kafka has the label; it counts as soon as it is read, which takes a moment."""
+    """Kafka has the label. It counts once Credence has read it, usually within seconds."""
 
     state: Literal["submitted"] = "submitted"
 
@@ -178,33 +186,31 @@ ImportState = Literal[
 
 
 class Imported(Answer):
-    """What became of one annotated task."""
+    """The result for one annotated task."""
 
-    task: int | None = Field(description="id of the task in Label Studio, if it was told")
-    request_id: str | None = Field(description="the request's id, if it was told")
+    task: int | None = Field(description="id of the task in Label Studio, if it was sent")
+    request_id: str | None = Field(description="the request's id, if it was sent")
     state: ImportState = Field(
-        description="`submitted`: a label was written; `unchanged`: it said what was known; `ignored`: it "
-        "has no annotation, or one older than what was taken, or is none of ours; else why it was refused"
+        description="`submitted`: a label was written; `unchanged`: the label was already stored; `ignored`: "
+        "it has no annotation, an older one than is stored, or is not from Credence; else why it was refused"
     )
 
 
 class Import(Answer):
-    """What became of annotated tasks, in their order."""
+    """The results for annotated tasks, in their order."""
 
     tasks: list[Imported]
 
 
 class TaskData(Answer):
-    """What Label Studio keeps of a request, and gives back with its annotations."""
+    """The data of a request that Label Studio stores, and returns with its annotations."""
 
     request_id: str
     claim_id: str
     model: str
     item_id: str
-    payload: str = Field(description="what the labelling configuration shows: text, or an address")
-    prediction: JsonValue = Field(
-        default=None, description="what the model says; only where that is configured"
-    )
+    payload: str = Field(description="what the labelling configuration shows: text or a URL")
+    prediction: JsonValue = Field(default=None, description="the model's prediction; only if configured")
 
 
 class Task(Answer):

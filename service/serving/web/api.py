@@ -5,25 +5,23 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import FastAPI, HTTPException, Path, Query, Request, Response
 
 from service import __version__
 from service.domain.errors import NotKnown
 from service.monitoring.snapshot import ModelSnapshot
-from service.serving.documents import groups, performances, states
-from service.serving.documents.drift_documents import GroupDrift
+from service.serving.documents.activity import Activity, activity
+from service.serving.documents.base import Document, Problem
+from service.serving.documents.confusion import ConfusionMatrix, confusion_matrix
+from service.serving.documents.drift_measures import GroupDrift
 from service.serving.documents.drifts import group_drift
-from service.serving.documents.group_documents import (
-    ConfusionMatrix,
-    GroupTable,
-    Reliability,
-    SortKey,
-    Timeline,
-)
+from service.serving.documents.group_details import Reliability, Timeline, reliability, timeline
+from service.serving.documents.groups import GroupTable, Order, SortKey, group_table
+from service.serving.documents.models import ModelState, Overview, model_state, overview
 from service.serving.documents.performance_documents import PerformanceState, Recalibration
-from service.serving.documents.schemas import Activity, Document, ModelState, Overview, Problem
+from service.serving.documents.performances import performance_state, recalibration
 from service.statistics.recalibration import FORMS
 
 API_PATH = "/api/v1"
@@ -32,24 +30,19 @@ _MOST_GROUPS = 1_000
 _MOST_CLASSES = 50
 
 _DESCRIPTION = """\
-What Credence believes of deployed classifiers. Every answer about a model is made from its latest snapshot
-and carries an `ETag` that changes with it, or, of performance, with what was learned last: ask again with
-`If-None-Match`, and 304 says that nothing is new.
+Credence's estimates of deployed classifiers. Every response about a model is made from its latest snapshot.
+It has an `ETag` that changes with the snapshot, or with the latest estimate of performance. Send it back in
+`If-None-Match`: 304 means that nothing has changed.
 """
+
+_Route = TypeVar("_Route", bound=Callable[..., Response])
 
 _UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"model": Problem}}
 
 
 @dataclass(frozen=True)
 class SnapshotView:
-    """What the API looks at.
-
-    Attributes:
-        models: names of all models that are configured.
-        board: the latest snapshot of every model that has one.
-        tick_seconds: time between two rounds.
-        clock: seconds since the epoch.
-    """
+    """What the API shows: the names of all configured models, and the latest snapshots."""
 
     models: Sequence[str]
     board: Mapping[str, ModelSnapshot]
@@ -66,7 +59,9 @@ class SnapshotView:
             raise HTTPException(404, "the configuration has no model of this name")
         snapshot = self.board.get(model)
         if snapshot is None:
-            raise HTTPException(404, "there is no snapshot of this model yet")
+            raise HTTPException(
+                404, "there is no snapshot of this model yet; the first round is still running"
+            )
         return snapshot
 
 
@@ -77,11 +72,7 @@ MapForm = Annotated[str, Path(description="of the map", json_schema_extra={"enum
 
 
 def build_api(view: SnapshotView) -> FastAPI:
-    """The API as an application of its own, to be mounted.
-
-    Args:
-        view: of the snapshots.
-    """
+    """The API as an application of its own, to be mounted."""
     # No interactive documentation: it would load its scripts from elsewhere.
     api = FastAPI(
         title="Credence",
@@ -93,35 +84,41 @@ def build_api(view: SnapshotView) -> FastAPI:
         redoc_url=None,
     )
 
-    # Plain functions run in a thread pool, so that a large answer does not hold up a health check.
     @api.get("/models", summary="All models")
     def read_overview() -> Overview:
         snapshots = list(view.board.values())
-        return states.overview(view.models, snapshots, tick_seconds=view.tick_seconds, now=view.clock())
+        return overview(view.models, snapshots, tick_seconds=view.tick_seconds, now=view.clock())
 
-    @api.get("/models/{model}", summary="One model", response_model=ModelState, responses=_UNKNOWN)
+    _add_documents(api, view)
+    _add_performance(api, view)
+    return api
+
+
+def _shows(api: FastAPI, path: str, summary: str, document: type[Document]) -> Callable[[_Route], _Route]:
+    """Registers a route that answers with a document about one model."""
+    return api.get(f"/models/{{model}}{path}", summary=summary, response_model=document, responses=_UNKNOWN)
+
+
+# Routes are plain functions, which run in a thread pool: a large answer does not hold up a health check.
+def _add_documents(api: FastAPI, view: SnapshotView) -> None:
+    @_shows(api, "", "One model", ModelState)
     def read_model(model: str, request: Request) -> Response:
-        return _answer(request, view.snapshot(model), states.model_state)
+        return _answer(request, view.snapshot(model), model_state)
 
-    @api.get(
-        "/models/{model}/groups",
-        summary="Groups of one grouping",
-        response_model=GroupTable,
-        responses=_UNKNOWN,
-    )
+    @_shows(api, "/groups", "Groups of one grouping", GroupTable)
     def read_groups(  # noqa: PLR0917 - the parameters of the query
         model: str,
         request: Request,
         grouping: Grouping,
         sort: SortKey = "evidence",
-        order: Annotated[groups.Order | None, Query(description="the most alarming first, if absent")] = None,
+        order: Annotated[Order | None, Query(description="the most alarming first, if absent")] = None,
         search: Annotated[str, Query(description="part of a group's name")] = "",
-        group: Annotated[str | None, Query(description="this very group alone")] = None,
+        group: Annotated[str | None, Query(description="only the group of exactly this name")] = None,
         limit: Annotated[int, Query(ge=1, le=_MOST_GROUPS)] = 100,
         offset: Annotated[int, Query(ge=0)] = 0,
     ) -> Response:
         def table(snapshot: ModelSnapshot) -> GroupTable:
-            return groups.group_table(
+            return group_table(
                 snapshot,
                 grouping,
                 sort=sort,
@@ -134,91 +131,59 @@ def build_api(view: SnapshotView) -> FastAPI:
 
         return _answer(request, view.snapshot(model), table)
 
-    @api.get(
-        "/models/{model}/reliability",
-        summary="Accuracy by score of one group",
-        response_model=Reliability,
-        responses=_UNKNOWN,
-    )
+    @_shows(api, "/reliability", "Accuracy by score of one group", Reliability)
     def read_reliability(model: str, request: Request, grouping: Grouping, group: Group) -> Response:
-        return _answer(
-            request, view.snapshot(model), lambda taken: groups.reliability(taken, grouping, group)
-        )
+        return _answer(request, view.snapshot(model), lambda taken: reliability(taken, grouping, group))
 
-    @api.get(
-        "/models/{model}/timeline",
-        summary="What was believed of one group as time went by",
-        response_model=Timeline,
-        responses=_UNKNOWN,
-    )
+    @_shows(api, "/timeline", "History of the estimates of one group", Timeline)
     def read_timeline(model: str, request: Request, grouping: Grouping, group: Group) -> Response:
-        return _answer(request, view.snapshot(model), lambda taken: groups.timeline(taken, grouping, group))
+        return _answer(request, view.snapshot(model), lambda taken: timeline(taken, grouping, group))
 
-    @api.get(
-        "/models/{model}/drift",
-        summary="How far the recent traffic of one group is from its reference",
-        response_model=GroupDrift,
-        responses=_UNKNOWN,
-    )
+    @_shows(api, "/drift", "Drift of one group", GroupDrift)
     def read_drift(model: str, request: Request, grouping: Grouping, group: Group) -> Response:
         return _answer(request, view.snapshot(model), lambda taken: group_drift(taken, grouping, group))
 
-    @api.get(
-        "/models/{model}/confusion",
-        summary="The confusion matrix",
-        response_model=ConfusionMatrix,
-        responses=_UNKNOWN,
-    )
+    @_shows(api, "/confusion", "The confusion matrix", ConfusionMatrix)
     def read_confusion(
         model: str,
         request: Request,
         classes: Annotated[int, Query(ge=2, le=_MOST_CLASSES, description="most classes shown")] = 12,
     ) -> Response:
-        return _answer(
-            request, view.snapshot(model), lambda taken: groups.confusion_matrix(taken, classes=classes)
-        )
+        return _answer(request, view.snapshot(model), lambda taken: confusion_matrix(taken, classes=classes))
 
-    @api.get(
-        "/models/{model}/activity",
-        summary="Label requests and labels of late",
-        response_model=Activity,
-        responses=_UNKNOWN,
-    )
+    @_shows(api, "/activity", "Open label requests and recent labels", Activity)
     def read_activity(model: str, request: Request) -> Response:
-        return _answer(request, view.snapshot(model), states.activity)
-
-    _add_performance(api, view)
-    return api
+        return _answer(request, view.snapshot(model), activity)
 
 
 def _add_performance(api: FastAPI, view: SnapshotView) -> None:
-    @api.get(
-        "/models/{model}/performance/{assessment}",
-        summary="How a binary classifier does, at every threshold",
-        response_model=PerformanceState,
-        responses=_UNKNOWN,
+    @_shows(
+        api,
+        "/performance/{assessment}",
+        "Performance of a binary classifier, at every threshold",
+        PerformanceState,
     )
     def read_performance(model: str, assessment: Assessed, request: Request) -> Response:
         snapshot = view.snapshot(model)
         return _answer(
             request,
             snapshot,
-            lambda taken: performances.performance_state(taken, assessment),
+            lambda taken: performance_state(taken, assessment),
             made_at=_learned_at(snapshot, assessment),
         )
 
-    @api.get(
-        "/models/{model}/performance/{assessment}/recalibration/{form}",
-        summary="A map from scores to probabilities, as a file",
-        response_model=Recalibration,
-        responses=_UNKNOWN,
+    @_shows(
+        api,
+        "/performance/{assessment}/recalibration/{form}",
+        "A map from scores to probabilities, as a file",
+        Recalibration,
     )
     def read_recalibration(model: str, assessment: Assessed, form: MapForm, request: Request) -> Response:
         snapshot = view.snapshot(model)
         return _answer(
             request,
             snapshot,
-            lambda taken: performances.recalibration(taken, assessment, form),
+            lambda taken: recalibration(taken, assessment, form),
             made_at=_learned_at(snapshot, assessment),
             # Names are of letters, digits, dots, dashes and underscores alone.
             file=f"{model}-{assessment}-{form}.json",
@@ -226,7 +191,7 @@ def _add_performance(api: FastAPI, view: SnapshotView) -> None:
 
 
 def _learned_at(snapshot: ModelSnapshot, assessment: str) -> float | None:
-    """When it was learned what is known of the performance, which is more seldom than rounds are."""
+    """When the performance was last estimated, which happens less often than rounds."""
     there = snapshot.performances.get(assessment)
     return None if there is None else there.taken_at
 
@@ -239,17 +204,13 @@ def _answer(
     made_at: float | None = None,
     file: str | None = None,
 ) -> Response:
-    """The document as JSON, or 304 to those who have it; only then is it not even made.
+    """The document as JSON, or 304 to clients that have it; then it is not even made.
 
-    Args:
-        request: that is answered.
-        snapshot: of the model.
-        document: what it says.
-        made_at: when what it says was known; when the snapshot was taken, if absent.
-        file: name under which it is saved; shown, if absent.
+    The ETag depends on `made_at`, or on when the snapshot was taken. With `file` the answer is saved under
+    this name.
 
     Raises:
-        HTTPException: what is asked for is not there.
+        HTTPException: what is asked for does not exist.
     """
     known_at = snapshot.taken_at if made_at is None else made_at
     identity = f"{__version__} {known_at!r} {request.url.path}?{request.url.query}"

@@ -18,10 +18,8 @@ from service.serving.web.pages import page_routes
 def page_app(view: SnapshotView, *, allowed_hosts: Sequence[str] = ()) -> ASGIApp:
     """The application that people use: status page, runbooks, and what they show as JSON.
 
-    Args:
-        view: of the snapshots.
-        allowed_hosts: names that it may be asked under, `*.example.com` for those below one; any, if empty. A
-            browser that was led here under another name, by a page that is not to see this, is refused.
+    It answers under `allowed_hosts` only, `*.example.com` for names below one; under any, if empty. A
+    browser that another page led here under another name (DNS rebinding) is refused.
     """
 
     async def not_found(_: Request, __: Exception) -> Response:

@@ -26,17 +26,14 @@ PROBLEM_MEDIA_TYPE = "application/problem+json"
 PROBLEM_URN = "urn:credence:problem:"
 
 INTERNAL_ERROR = ("internal-error", 500, "something went wrong on this side; it was logged")
-"""Word, status and sentence of an answer that tells nothing of the error."""
+"""Word, status and sentence of an answer that reveals nothing of the error."""
 
 
 class Guard:
-    """Stands in front of an application, whatever that is.
+    """Stands in front of every application.
 
-    An error that the application lets through is logged here, and here alone; who asked learns no more than
-    that there was one.
-
-    Args:
-        app: the application.
+    An error that the application lets through is logged here, and here alone; the caller learns no more
+    than that there was one.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -75,7 +72,7 @@ def route_of(scope: Scope) -> str:
 
 
 def internal_error() -> JSONResponse:
-    """An answer that tells nothing of the error."""
+    """An answer that reveals nothing of the error."""
     word, status, detail = INTERNAL_ERROR
     problem = {
         "type": PROBLEM_URN + word,

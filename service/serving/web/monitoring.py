@@ -14,12 +14,7 @@ from service.telemetry.health import Check, Health
 
 
 def monitoring_app(registry: CollectorRegistry, health: Health) -> Starlette:
-    """The application that Prometheus and probes ask; served apart from what people and vendors use.
-
-    Args:
-        registry: whose metrics are shown.
-        health: of this process.
-    """
+    """The application for Prometheus and probes, served apart from those of people and vendors."""
 
     # Plain functions run in a thread pool, so a slow scrape does not hold up a health check.
     def metrics(request: Request) -> Response:

@@ -19,15 +19,15 @@ _KEEP_ALIVE_SECONDS = 15
 
 
 class WebServer:
-    """Serves an application from a thread of its own.
+    """Serves an application, behind `Guard`, from a thread of its own.
 
     Args:
-        app: served; an answer of any application carries the headers of `Guard`, and never a trace.
+        app: served.
         name: of the thread.
         host: address to listen on.
         port: to listen on; 0 takes a free one.
-        certificate: files of a certificate and its key, PEM, to serve HTTPS; HTTP, if absent.
-        connections: that may be open at the same time; more are answered with 503.
+        certificate: PEM files of a certificate and its key, to serve HTTPS; HTTP, if absent.
+        connections: open at the same time; more are answered with 503.
 
     Raises:
         ConfigurationError: the certificate cannot be used.
@@ -52,7 +52,7 @@ class WebServer:
             access_log=False,
             lifespan="off",
             server_header=False,
-            # A client's word for where it comes from is not believed.
+            # Headers that claim another client address are ignored.
             proxy_headers=False,
             limit_concurrency=connections,
             h11_max_incomplete_event_size=_HEAD_BYTES,

@@ -24,14 +24,14 @@ export function activityView(activity, width) {
         duration(label.delay_seconds),
       ]),
       folded(
-        "Requests waiting",
+        "Open requests",
         requests,
         revealed
           ? ["Asked", "Group", "Assessment", "Attempt", "Predicted", "Score"]
           : ["Asked", "Group", "Assessment", "Attempt"],
         (request) => [
           when(request.requested_at),
-          request.group ?? "not told",
+          request.group ?? "hidden",
           request.assessment,
           count(request.attempt),
           ...(revealed ? [request.predicted_class ?? "", request.score === null ? "" : percent(request.score)] : []),

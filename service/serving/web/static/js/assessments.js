@@ -19,7 +19,7 @@ export function assessmentsView(state) {
     h(
       "div",
       { class: "title" },
-      h("h2", { id: "assessments-title" }, "Questions asked with labels"),
+      h("h2", { id: "assessments-title" }, "Assessments"),
       help(ASSESSMENTS_HELP),
     ),
     h(
@@ -109,7 +109,7 @@ function ranking(ranked) {
   return h(
     "table",
     { class: "ranking" },
-    h("caption", { class: "unseen" }, "Groups by their probability of being looked for"),
+    h("caption", { class: "unseen" }, "Groups by probability of being in the top m"),
     h(
       "thead",
       {},
@@ -195,7 +195,7 @@ function challenge(told) {
   return h(
     "table",
     { class: "ranking members challenge" },
-    h("caption", { class: "unseen" }, "Accuracy of the challenger less that of the model"),
+    h("caption", { class: "unseen" }, "Accuracy of the challenger minus that of the model"),
     h(
       "thead",
       {},
@@ -273,7 +273,7 @@ function nextGroups(assessment) {
   return h(
     "details",
     { class: "coming", open: true },
-    h("summary", {}, "Asked next"),
+    h("summary", {}, "Next label requests"),
     h(
       "ul",
       {},
@@ -288,7 +288,7 @@ function nextGroups(assessment) {
             h(
               "span",
               { class: "note" },
-              ` · ${entry.why} (${counted(entry.labels, "label")}${entry.in_flight ? `, ${count(entry.in_flight)} on the way` : ""})`,
+              ` · ${entry.why} (${counted(entry.labels, "label")}${entry.in_flight ? `, ${count(entry.in_flight)} open` : ""})`,
             ),
           ),
         ),

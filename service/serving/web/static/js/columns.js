@@ -9,7 +9,7 @@ import { bounds, count, counted, duration, percent, plain, points, probability, 
 const FIRST_ORDER = { group: "asc", accuracy: "asc" };
 const VERDICTS = { meets: ["✓", "meets"], fails: ["▼", "fails"], open: ["?", "open"], none: ["–", "none"] };
 
-const DRIFTED = "Recent traffic is not what it was in the reference; no label is needed to tell.";
+const DRIFTED = "Recent traffic differs from the reference, which needs no labels to detect.";
 
 /** From so large a share on, missed traffic is shown: the terminal does the same. */
 const PARTIAL = 0.01;
@@ -109,7 +109,7 @@ function badge(group) {
     claims.some((/** @type {any} */ claim) => claim.kind === kind && claim.confirmed);
   const declined = group.evidence?.change || is("declined") ? "declined" : null;
   const word = is("below_threshold") ? "confirmed" : declined;
-  return word && h("span", { class: "proven", title: "by evidence that may be looked at any time" }, word);
+  return word && h("span", { class: "proven", title: "by anytime-valid evidence" }, word);
 }
 
 /** @param {any} group */
@@ -125,7 +125,7 @@ function judged(group) {
     needed &&
       h(
         "span",
-        { class: "needed", title: "labels that a verdict still takes, in the median, and the time to them" },
+        { class: "needed", title: "labels needed until a verdict (median), and the time until then" },
         `${needed}${time}`,
       ),
   ];

@@ -41,12 +41,12 @@ export function detailView(group, detail, data) {
 /** How far the group's own labels go, and what they are drawn towards. @param {any} group */
 function restsOn(group) {
   if (group.own_rate === null)
-    return h("p", { class: "rests" }, "It has no labels of its own: all of this comes from scores and other groups.");
-  const told = `Own labels alone → with all that is known: ${percent(group.own_rate)} → ${percent(group.accuracy.mean)}. `;
+    return h("p", { class: "rests" }, "It has no labels of its own: the estimate comes from scores and other groups.");
+  const told = `Raw ${percent(group.own_rate)}, estimate ${percent(group.accuracy.mean)}. `;
   const rest =
     group.own_share > STANDS_ALONE
-      ? "It stands on its own labels, weighed by the scores that its traffic has now."
-      : `${percent(group.own_share)} of this comes from its own labels, the rest from scores and other groups.`;
+      ? "The estimate comes from its own labels, weighted by the current scores of its traffic."
+      : `${percent(group.own_share)} of the estimate comes from its own labels, the rest from scores and other groups.`;
   return h("p", { class: "rests" }, told + rest);
 }
 
@@ -58,20 +58,20 @@ function advice(group, state, grouping) {
   if (group.verdict === "open") said.push(undecided(group, wanted));
   if (group.verdict === "meets") {
     said.push(
-      `Nothing for accuracy: it is ${threshold(wanted)} or more with a probability of ${probability(1 - group.accuracy_below)}.`,
+      `No action for accuracy: it is ${threshold(wanted)} or more with a probability of ${probability(1 - group.accuracy_below)}.`,
     );
   }
   if (group.verdict === "none") {
     said.push(
       `Accuracy is ${interval(group.accuracy)}. ` +
         (wanted === null
-          ? "No alerts.min_accuracy is configured, so no alert fires when it is too low."
+          ? "alerts.min_accuracy is not configured, so no alert fires if it is too low."
           : "Groups by score or by votes have no threshold of their own: where the model is unsure, it should be right less often."),
     );
   }
   if (group.miscalibrated) {
     said.push([
-      `Do not trust its scores: they are ${group.calibration_gap > 0 ? "too high" : "off"}, by ${points(Math.abs(group.calibration_gap)).slice(1)} in the mean, and the ` +
+      `Do not trust its scores: they are ${group.calibration_gap > 0 ? "too high" : "off"}, by ${points(Math.abs(group.calibration_gap)).slice(1)} on average, and the ` +
         `calibration error is above ${threshold(most)} with a probability of ${probability(group.ece_above)}. Recalibrate the model, or raise the score that is acted on. `,
       runbook("miscalibrated", grouping),
     ]);
@@ -84,7 +84,7 @@ function advice(group, state, grouping) {
   const asked = next.find((/** @type {any} */ entry) => entry.group === group.group);
   if (asked)
     said.push(
-      `Assessment ${asked.name} asks here next with a probability of ${probability(asked.probability)}: ${asked.why}.`.replace(
+      `The next label request of assessment ${asked.name} goes here with a probability of ${probability(asked.probability)}: ${asked.why}.`.replace(
         /\.\.$/,
         ".",
       ),
@@ -132,18 +132,18 @@ function relearned(change) {
   return [
     "Its accuracy has changed, probably with predictions of ",
     when(change.since),
-    `: the ${counted(change.labels_before, "label")} from before count ${percent(change.kept)} each, or less.`,
+    `: the ${counted(change.labels_before, "label")} from before the change point are down-weighted to ${percent(change.kept)} or less.`,
   ];
 }
 
 /** @param {any} group @param {number} wanted */
 function undecided(group, wanted) {
-  const words = `Not known yet: accuracy is below ${threshold(wanted)} with a probability of ${probability(group.accuracy_below)}. `;
-  if (!group.verdict_labels) return `${words}The labels still needed cannot be told.`;
-  const needed = `About ${counted(group.verdict_labels, "label")} more will probably settle it`;
+  const words = `Undecided: accuracy is below ${threshold(wanted)} with a probability of ${probability(group.accuracy_below)}. `;
+  if (!group.verdict_labels) return `${words}The number of labels needed cannot be estimated.`;
+  const needed = `About ${counted(group.verdict_labels, "label")} more will probably decide it`;
   if (group.verdict_seconds === null)
-    return `${words}${needed}. When, cannot be told: no budget renews, or those that do give too few.`;
-  return `${words}${needed}, in about ${duration(group.verdict_seconds)} at the present budgets.`;
+    return `${words}${needed}. No budget renews, or those that do are too small.`;
+  return `${words}${needed}, in about ${duration(group.verdict_seconds)} at the current budgets.`;
 }
 
 /** @param {"accuracy_low" | "miscalibrated"} kind @param {string} grouping */

@@ -13,7 +13,7 @@ export function driftView(drift, width) {
   return figure(
     of,
     {
-      title: "Score distribution: reference vs. now",
+      title: "Drift: score distribution, reference vs. now",
       label: `Shares of scores in the reference and now. ${drift.sentence}`,
       note: note(drift),
     },
@@ -50,7 +50,7 @@ function note(drift) {
     when(drift.recent_since),
     ".",
     drift.expected_accuracy !== null &&
-      ` Recent scores promise an accuracy of ${percent(drift.expected_accuracy)}; labels tell that it is less with a probability of ${probability(drift.below_expected)}.`,
+      ` Accuracy expected from recent scores: ${percent(drift.expected_accuracy)}; by labels it is lower with a probability of ${probability(drift.below_expected)}.`,
     drift.volume_ratio !== null && ` Volume: ${percent(drift.volume_ratio)} of the reference's.`,
   ];
 }

@@ -9,10 +9,10 @@ import { address, follow } from "./place.js";
 import { runbookPath } from "./runbooks.js";
 
 const SHOWN = 6;
-const NO_THRESHOLD = "Set alerts.min_accuracy or alerts.max_ece, and groups that cross it are named here.";
+const NO_THRESHOLD = "Set alerts.min_accuracy or alerts.max_ece to list groups that violate it here.";
 
 /** @param {any} finding */
-const what = (finding) => (finding.kind === "accuracy_low" ? "not accurate enough" : "miscalibrated");
+const what = (finding) => (finding.kind === "accuracy_low" ? "below the accuracy target" : "miscalibrated");
 
 /** @param {any} state @param {(grouping: string, group: string) => void} go */
 export function findingsView(state, go) {
@@ -24,7 +24,7 @@ export function findingsView(state, go) {
   const card = (/** @type {any} */ finding) => findingCard(state, finding, go);
   return [
     title,
-    h("h2", { class: "alarm" }, `${counted(state.finding_count, "thing is", "things are")} known to be wrong`),
+    h("h2", { class: "alarm" }, counted(state.finding_count, "problem")),
     h("ol", { class: "findings" }, found.slice(0, SHOWN).map(card)),
     rest.length > 0 &&
       h(
@@ -32,7 +32,7 @@ export function findingsView(state, go) {
         { class: "more" },
         h("summary", {}, `${count(more)} more`),
         h("ol", { class: "findings" }, rest.map(card)),
-        more > rest.length && h("p", { class: "note" }, "The others stand in the tables of groups below."),
+        more > rest.length && h("p", { class: "note" }, "The others are in the tables of groups below."),
       ),
     missedView(state),
   ];
@@ -57,7 +57,7 @@ function findingCard(state, finding, go) {
         h("strong", {}, grouping === "all" ? "All traffic" : group),
         h("span", { class: "what" }, ` is ${what(finding)}`),
         finding.confirmed &&
-          h("span", { class: "proven", title: "by evidence that may be looked at any time" }, "confirmed"),
+          h("span", { class: "proven", title: "by anytime-valid evidence" }, "confirmed"),
       ),
       h("p", { class: "sentence" }, finding.sentence),
       h(
@@ -66,7 +66,7 @@ function findingCard(state, finding, go) {
         h(
           "a",
           { class: "button", href: runbookPath(finding.kind, grouping) },
-          "What to do",
+          "Runbook",
           h("span", { class: "unseen" }, ": runbook"),
         ),
         h(
@@ -76,7 +76,7 @@ function findingCard(state, finding, go) {
             href: address({ model: state.model, grouping, group }),
             onclick: follow(() => go(grouping, group)),
           },
-          "Look closer",
+          "Details",
           h("span", { class: "unseen" }, ` at ${grouping} ${group}`),
         ),
       ),
@@ -87,7 +87,7 @@ function findingCard(state, finding, go) {
       fact("Probability", probability(finding.probability)),
       fact("Known", since(finding)),
       fact("Traffic", percent(finding.share)),
-      fact("Labels", counted(finding.labels, "label")),
+      fact("Labels", count(finding.labels)),
       h(
         "div",
         { class: "drawn" },
@@ -116,21 +116,21 @@ function calm(state) {
     return h(
       "div",
       { class: "calm" },
-      h("h2", {}, "No traffic has been seen yet"),
-      h("p", {}, "Once predictions of this model arrive, what is known of them stands here."),
+      h("h2", {}, "No traffic yet"),
+      h("p", {}, "Estimates appear here once predictions of this model arrive."),
     );
   if (unwatched && missed) return null;
   if (unwatched && hasTargets(state))
     return h(
       "div",
       { class: "calm well" },
-      h("h2", {}, "No target of performance is known to be missed"),
+      h("h2", {}, "No target of performance is missed"),
       h("p", {}, NO_THRESHOLD),
     );
   return h(
     "div",
     { class: unwatched || missed ? "calm" : "calm well" },
-    h("h2", {}, unwatched ? "No threshold is configured" : missed ? "No group is known to be wrong" : "Nothing is known to be wrong"),
+    h("h2", {}, unwatched ? "No threshold is configured" : missed ? "No group violates a threshold" : "No problems"),
     h(
       "p",
       {},
@@ -147,5 +147,5 @@ function stillOpen(state) {
   const own = state.groupings.filter((/** @type {any} */ g) => g.open && g.by !== "all" && !isExpectedToDiffer(g.by));
   if (!own.length) return "";
   const told = own.map((/** @type {any} */ g) => `${count(g.open)} of ${count(g.groups)} by ${g.name}`).join(", ");
-  return `Still open: ${told}; more labels will tell on which side of the threshold.`;
+  return `Undecided, more labels needed: ${told}.`;
 }

@@ -51,7 +51,7 @@ export function forestRow(group, axis, wanted) {
   const place = placer(axis);
   const { lower, mean, upper } = group.accuracy;
   const always = group.evidence && group.evidence.lower !== null ? group.evidence : null;
-  const label = `Accuracy ${interval(group.accuracy)}; the model's own scores say ${percent(group.score_mean)}`;
+  const label = `Accuracy ${interval(group.accuracy)}; mean score ${percent(group.score_mean)}`;
   return s(
     "svg",
     { class: `forest ${group.verdict}`, role: "img", "aria-label": label },
@@ -98,15 +98,15 @@ export function forestLegend(wanted, inside) {
         s("line", { class: "range", x1: 2, x2: 32, y1: 7, y2: 7 }),
         s("circle", { class: "mean", cx: 17, cy: 7, r: 5 }),
       ),
-      `posterior mean accuracy with ${threshold(inside)} interval`,
+      `estimated accuracy with ${threshold(inside)} interval`,
     ),
     h(
       "span",
       {},
       sample(s("line", { class: "always", x1: 2, x2: 32, y1: 7, y2: 7 })),
-      "sure at all times, by the grouping's own labels",
+      "confidence sequence (valid at every moment)",
     ),
-    h("span", {}, sample(s("circle", { class: "claimed", cx: 17, cy: 7, r: 4 })), "what the model's scores say"),
+    h("span", {}, sample(s("circle", { class: "claimed", cx: 17, cy: 7, r: 4 })), "mean score"),
     wanted !== null &&
       h(
         "span",

@@ -11,7 +11,7 @@ export function modelLinks(overview, shown, go) {
   return overview.models.map((/** @type {any} */ summary) => {
     const wrong = summary.finding_count + summary.missed_targets;
     const state = wrong ? "fails" : summary.taken_at !== null && summary.watched && summary.accuracy ? "meets" : "waiting";
-    const words = wrong ? counted(wrong, "finding") : state === "meets" ? "no findings" : "nothing can be found yet";
+    const words = wrong ? counted(wrong, "finding") : state === "meets" ? "no findings" : "no findings possible yet";
     return h(
       "a",
       {
@@ -29,11 +29,11 @@ export function modelLinks(overview, shown, go) {
 
 /** @param {number | null} takenAt @param {number} tick @returns {{text: string, title: string, stale: boolean}} */
 export function freshness(takenAt, tick) {
-  if (takenAt === null) return { text: "No beliefs yet", title: "The first round is still to come.", stale: false };
+  if (takenAt === null) return { text: "No estimates yet", title: "The first round has not finished.", stale: false };
   const age = now() - takenAt;
   const stale = age > STALE_TICKS * tick;
   return {
-    text: stale ? `Stale: beliefs of ${duration(age)} ago` : `Beliefs of ${duration(age)} ago`,
+    text: stale ? `Stale: updated ${duration(age)} ago` : `Updated ${duration(age)} ago`,
     title: `Computed at ${moment(takenAt)}; a round is due every ${duration(tick)}.`,
     stale,
   };

@@ -27,7 +27,7 @@ export function groupsHelp(state) {
     ],
     [
       "Verdict",
-      `Whether the group is as accurate as wanted: “meets” and “fails” are at least ${sure} sure, “open” is not sure yet.`,
+      `Whether the group is as accurate as wanted: “meets” and “fails” have a probability of at least ${sure}, “open” needs more labels.`,
     ],
     [
       "~40 labels, 2 d",
@@ -35,21 +35,21 @@ export function groupsHelp(state) {
     ],
     [
       "Confirmed, declined",
-      "What evidence says that may be looked at any time: below the wanted accuracy, or less accurate than in its reference.",
+      "Anytime-valid evidence confirms that the group is below the wanted accuracy, or less accurate than in its reference.",
     ],
     [
       "ECE",
       "Expected calibration error: how far the model's scores are from its accuracy, averaged over score bins.",
     ],
-    ["Gap", "Mean score less mean accuracy: positive where the model promises more than it keeps."],
+    ["Gap", "Mean score minus mean accuracy: positive where the model is overconfident."],
     ["Traffic", "The group's share of the predictions; recent ones count more."],
     [
       "partial",
-      "Some of the group's traffic is counted in “__other__”: its attribute has more values than are told apart, and this one was rare at first.",
+      "Some of the group's traffic is counted in “__other__”: its attribute has too many values, and this one was rare at first.",
     ],
     [
       "drifted",
-      "Its recent scores, predicted classes or attributes are not what they were in the reference. That is no proof of mistakes; a share of the labels is asked here.",
+      "The distribution of its recent scores, predicted classes or attributes differs from the reference. This does not prove mistakes; a share of the label requests goes here.",
     ],
   ]);
 }
@@ -57,37 +57,37 @@ export function groupsHelp(state) {
 export const CONFUSION_HELP = /** @type {Array<[string, string]>} */ ([
   [
     "Row",
-    "What the model predicted; the cells of a row tell what it truly is, and add up to 100 % over all classes.",
+    "The predicted class; the cells of a row are the probabilities of the true class, and add up to 100 % over all classes.",
   ],
-  ["Cell", "The posterior probability in percent and, below it, its credible interval."],
+  ["Cell", "The posterior mean in percent and, below it, the credible interval."],
 ]);
 
 export const ASSESSMENTS_HELP = /** @type {Array<[string, string]>} */ ([
-  ["Assessment", "A standing question about the model; it asks people for labels within its budget."],
+  ["Assessment", "A standing question about the model; it requests labels within its budget."],
   [
     "Next",
-    "Where the policy asks next: groups are drawn with these probabilities, so that labels go where they tell most.",
+    "The next label request goes to a group drawn with these probabilities, so that labels go where they are most informative.",
   ],
-  ["Rank", "Place of the group, counted from 1 at the end that is looked for, with its credible interval."],
+  ["Rank", "Rank of the group (1 is first among those searched for), with its credible interval."],
 ]);
 
 export const PERFORMANCE_HELP = /** @type {Array<[string, string]>} */ ([
-  ["Precision", "Of the items that are called positive, the share that is."],
-  ["Recall", "Of the items that are positive, the share that is called so."],
+  ["Precision", "The share of items called positive that are positive."],
+  ["Recall", "The share of positive items that are called positive."],
   ["F1", "The harmonic mean of precision and recall."],
-  ["False positive rate", "Of the items that are negative, the share that is called positive."],
-  ["P(all targets met)", "The probability that precision, recall and whatever else has a target reach them all, at this threshold."],
-  ["Threshold", "Items of which the positive class's score is this or more are called positive. Moving the slider changes nothing but what is shown."],
+  ["False positive rate", "The share of negative items that are called positive."],
+  ["P(all targets met)", "The probability that precision, recall and other measures meet all their targets at this threshold."],
+  ["Threshold", "Items whose score of the positive class is at least this are called positive. The slider changes only the view."],
   [
     "Best",
-    "The threshold that meets all targets most probably; of equally good ones the cheapest where error costs are configured, else the one of the highest F1.",
+    "The threshold that meets all targets most probably; of equally good ones the cheapest if error costs are configured, else the one with the highest F1.",
   ],
   [
-    "How the scores are seen",
-    "calibrated: as about right probabilities. mixture: as those of two classes, each with a distribution. informed: as a curve like the mixture's. ranked: by their order alone. All four are averaged by how well each foretold the labels.",
+    "Score models",
+    "calibrated: scores are nearly right probabilities. mixture: one distribution per class. informed: a curve like the mixture's. ranked: only their order matters. All four are averaged by how well each predicted the labels.",
   ],
   [
     "Maps",
-    "A map tells the probability that an item of a score is positive, with its interval: as Platt's logistic curve, by beta calibration, or as any rising steps. The file says how to apply it elsewhere.",
+    "A map gives the probability that an item of a score is positive, with its interval: by Platt scaling, beta calibration or isotonic regression. The file says how to apply it.",
   ],
 ]);

@@ -139,7 +139,7 @@ function notice() {
   const words =
     unreachableSince === null
       ? noticed()
-      : `Credence has not answered since ${moment(unreachableSince)}. ${data ? "What was last known stays here. " : ""}${problem ? `(${problem})` : ""}`;
+      : `Credence has not answered since ${moment(unreachableSince)}. ${data ? "The page shows the last data. " : ""}${problem ? `(${problem})` : ""}`;
   const box = part("notice");
   box.hidden = !words;
   box.classList.toggle("mild", unreachableSince === null);
@@ -147,7 +147,7 @@ function notice() {
   if (!data) return;
   const age = freshness(data.summary?.taken_at ?? null, data.overview.tick_seconds);
   const fresh = part("freshness");
-  fresh.textContent = unreachableSince === null ? age.text : `Out of reach: ${age.text.toLowerCase()}`;
+  fresh.textContent = unreachableSince === null ? age.text : `Unreachable: ${age.text.toLowerCase()}`;
   fresh.title = age.title;
   fresh.classList.toggle("stale", age.stale || unreachableSince !== null);
 }
@@ -157,7 +157,7 @@ function noticed() {
   if (data.unknown) return data.unknown;
   if (!data.summary) return "No model is configured.";
   if (!data.state)
-    return `The beliefs about ${data.summary.model} are computed in the first round, which is still to come.`;
+    return `No estimates of ${data.summary.model} yet: the first round has not finished.`;
   return data.detail?.missing && data.detail.group === place.group
     ? `${place.grouping} “${place.group}”: ${data.detail.missing}`
     : "";

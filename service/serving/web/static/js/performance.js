@@ -11,11 +11,11 @@ const WIDE = 900;
 const CURVE_SHARE = 0.56;
 
 const WAYS = {
-  calibrated: "They are about right as probabilities",
-  mixture: "They are those of two classes, each with a distribution of its own",
-  informed: "They rise with the probability as the distributions of two classes say",
-  ranked: "Only their order counts",
-  average: "No score model dominates",
+  calibrated: "Scores are nearly calibrated probabilities",
+  mixture: "Scores follow one distribution per class",
+  informed: "The probability rises with the score like in the mixture",
+  ranked: "Only the order of scores matters",
+  average: "No model has most of the weight",
 };
 
 const MAPS = [
@@ -53,7 +53,7 @@ function one(summary, data, redraw) {
       "p",
       { class: "over" },
       summary.name,
-      told && ` · ${counted(told.labels, "label")} and ${counted(told.scores, "score")} without one · learned `,
+      told && ` · ${counted(told.labels, "label")} and ${counted(told.scores, "score")} without one · estimated `,
       told && when(told.taken_at),
     ),
     h("h3", {}, `Finding ${summary.positive_class}`),
@@ -73,7 +73,7 @@ function closer(told, data, redraw) {
     h(
       "div",
       { class: "under" },
-      h("div", { class: "seeing" }, h("h4", {}, "How the scores are seen"), seeing(told.seeing)),
+      h("div", { class: "seeing" }, h("h4", {}, "Score models (posterior weights)"), seeing(told.seeing)),
       h("div", { class: "maps" }, h("h4", {}, "Maps from scores to probabilities, as JSON"), downloads(told)),
     ),
   ];
@@ -89,8 +89,8 @@ function seeing(seen) {
       h(
         "p",
         { class: "hint" },
-        `The scores do not quite fit a mixture of two classes: ${probability(seen.misfit_p_value)} of such mixtures ` +
-          "are as far off. So scores without a label count for less, and it takes more labels to be as sure.",
+        `The mixture does not fit the scores well (p-value ${probability(seen.misfit_p_value)}). ` +
+          "Scores without a label have less weight, so the same certainty needs more labels.",
       ),
   ];
 }
@@ -121,7 +121,7 @@ export function missedView(state) {
   return h(
     "div",
     { class: "calm missed" },
-    h("h2", { class: "alarm" }, `${words} known to be missed`),
+    h("h2", { class: "alarm" }, `${words} missed`),
     missed.map((/** @type {any} */ summary) =>
       h("p", {}, `${prose(summary.sentence)} `, h("a", { href: "#performance" }, "See what other thresholds would do")),
     ),

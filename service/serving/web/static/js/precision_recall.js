@@ -53,7 +53,7 @@ export function curveView({ told, picked, width }) {
 
 /** @param {any} at a threshold */
 const words = (at) =>
-  at.recall && at.precision ? `precision ${interval(at.precision)}, recall ${interval(at.recall)}` : "nothing is known";
+  at.recall && at.precision ? `precision ${interval(at.precision)}, recall ${interval(at.recall)}` : "no estimate";
 
 /** @param {number} cx @param {number} cy */
 const diamond = (cx, cy) =>

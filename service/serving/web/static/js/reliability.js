@@ -17,7 +17,7 @@ export function reliabilityView(reliability, width) {
     {
       title: "Reliability: accuracy by score",
       label: `Reliability diagram; expected calibration error ${interval(reliability.ece)}`,
-      note: `Below the diagonal the model promises too much. ECE ${interval(reliability.ece)}. Bars: share of traffic.`,
+      note: `Below the diagonal the model is overconfident. ECE ${interval(reliability.ece)}. Bars: share of traffic.`,
     },
     percentAxis(y, of),
     bottomAxis(x, of, (value) => `${Math.round(100 * value)}`, 60),

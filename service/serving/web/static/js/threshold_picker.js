@@ -68,7 +68,7 @@ export function pickerView(told, picked, redraw) {
     h(
       "table",
       { class: "at-threshold" },
-      h("caption", { class: "unseen" }, "What happens at this threshold"),
+      h("caption", { class: "unseen" }, "Performance at this threshold"),
       h(
         "tbody",
         {},
@@ -136,7 +136,7 @@ const row = (title, value, note) =>
 const measured = (value) =>
   value
     ? [h("span", { class: "value" }, percent(value.mean)), " ", h("span", { class: "bounds" }, bounds(value))]
-    : "not known";
+    : "unknown";
 
 /** @param {any} told @param {string} name */
 function wanted(told, name) {

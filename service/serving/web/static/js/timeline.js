@@ -10,7 +10,7 @@ export function timelineView(timeline, wanted, change, width) {
   const points = timeline.points;
   const of = frame(width, 260);
   const words = { title: "Accuracy over time", label: "Accuracy over time" };
-  if (!points.length) return figure(frame(width, 40), { ...words, note: "Nothing is remembered yet." });
+  if (!points.length) return figure(frame(width, 40), { ...words, note: "No history yet." });
   const [first, last] = [points[0], points[points.length - 1]];
   const times = points.map((/** @type {any} */ point) => new Date(point.time * 1000));
   const alone = points.length === 1;
@@ -30,7 +30,7 @@ export function timelineView(timeline, wanted, change, width) {
   words.label = `Accuracy from ${interval(first.accuracy)} at ${moment(first.time)} to ${interval(last.accuracy)} at ${moment(last.time)}`;
   return figure(
     of,
-    { ...words, note: "Line: mean. Band: credible interval, by the labels known then." },
+    { ...words, note: "Line: mean. Band: credible interval, by the labels of that time." },
     percentAxis(y, of),
     bottomAxis(x, of, timeFormat((times[times.length - 1] - times[0]) / 1000)),
     s("path", { class: "band", d: band(points) }),

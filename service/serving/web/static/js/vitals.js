@@ -32,9 +32,9 @@ export function vitalsView(state) {
       ].flat(2),
     ),
     vital(
-      "Waiting for an answer",
+      "Open requests",
       count(open),
-      state.outbox_size ? `${count(state.outbox_size)} still to be sent` : "label requests",
+      state.outbox_size ? `${count(state.outbox_size)} to be published` : "label requests",
     ),
     vital("Predictions", short(state.predictions), [
       `${short(state.pool_items)} pooled`,

@@ -1,0 +1,53 @@
+"""What the documents of the HTTP API are made of; the status page and `credence status` show the same.
+
+Probabilities, shares and accuracies are ratios between 0 and 1. Times are seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.statistics.estimate import Estimate
+
+Seconds = float
+Verdict = Literal["meets", "fails", "open", "none"]
+
+
+class Document(BaseModel):
+    """Part of an answer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def of(cls, source: object, **others: Any) -> Self:
+        """The fields that `source` has under the same names, and the others."""
+        same = {name: getattr(source, name) for name in cls.model_fields if name not in others}
+        return cls(**same, **others)
+
+    @classmethod
+    def at_index(cls, source: object, which: int | tuple[()] = (), **others: Any) -> Self:
+        """The same, of fields that are arrays in `source`, at one position; () of arrays with one element."""
+        same = {name: getattr(source, name)[which].item() for name in cls.model_fields if name not in others}
+        return cls(**same, **others)
+
+
+class Interval(Document):
+    """A posterior, in short."""
+
+    lower: float = Field(description="lower end of the credible interval")
+    mean: float = Field(description="posterior mean")
+    upper: float = Field(description="upper end of the credible interval")
+
+    @classmethod
+    def if_any(cls, estimate: Estimate, which: int | tuple[()] = ()) -> Self | None:
+        """One of several posteriors, or the only one; None if it does not exist."""
+        return cls.at_index(estimate, which) if math.isfinite(estimate.mean[which]) else None
+
+
+class Problem(Document):
+    """Why a request was not answered."""
+
+    detail: str

@@ -1,0 +1,231 @@
+"""The measures of a group: each is declared once, and Prometheus, JSON API and terminal show it as declared.
+
+A field made with `measure` is part of the JSON API. Its `gauge` is in Prometheus, its `column` in the table that
+`credence status` prints. Measures of evidence and drift are beside their documents.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from pydantic import Field
+
+from service.domain.arrays import Floats, Ints
+from service.monitoring.grouping_snapshot import GroupingSnapshot
+from service.serving.documents.base import Document, Interval, Seconds, Verdict
+from service.serving.documents.evidence import GroupEvidenceState
+from service.serving.documents.words import cell_of_interval, cell_of_verdict
+from service.serving.measures import Column, Measures, gauge, interval, metrics_of
+from service.serving.metrics import GROUP_LABELS, Metric, MetricTable, total
+
+measure = Measures[GroupingSnapshot]()
+
+
+class Relearning(Document):
+    """A change point of a group's accuracy, after which it is re-estimated."""
+
+    since: Seconds = Field(
+        description="when the first prediction after the most probable change point was made"
+    )
+    labels_before: int = Field(description="labels from before it that were requested for the grouping")
+    kept: float = Field(description="largest weight that one of these still has")
+
+
+class GroupState(Document):
+    """The estimates of one group."""
+
+    group: str
+    share: float = measure(
+        lambda grouping: grouping.beliefs.shares,
+        gauge(
+            "credence_group_traffic_share_ratio",
+            "ratio",
+            "Share of the model's traffic; recent traffic counts more.",
+            other=total,
+        ),
+        description="of the model's traffic; recent traffic has more weight",
+        column=Column("share", lambda group: f"{group.share:.1%}"),
+    )
+    missed_traffic: float = measure(
+        lambda grouping: grouping.missed,
+        gauge(
+            "credence_group_missed_traffic_ratio",
+            "ratio",
+            "Largest share of the group's traffic that may be in `__other__` instead; absent if none is.",
+            shown=lambda missed: np.where(missed > 0, missed, np.nan),
+            off_dashboards="the page marks such groups, and the runbook asks for it",
+        ),
+        description="upper bound of the share of the group's traffic that is counted in `__other__`",
+    )
+    score_mean: float = measure(
+        lambda grouping: grouping.beliefs.scores,
+        gauge(
+            "credence_group_score_mean_ratio",
+            "ratio",
+            "Mean score: the accuracy that the model itself claims.",
+            other=lambda others, _: others.score_mean,
+        ),
+        description="mean score",
+    )
+    labels_correct: int = measure(lambda grouping: grouping.beliefs.labels_correct)
+    labels_incorrect: int = measure(
+        lambda grouping: grouping.beliefs.labels_incorrect,
+        column=Column("labels", lambda group: f"{group.labels_correct + group.labels_incorrect}"),
+    )
+    effective_labels: float = measure(
+        lambda grouping: grouping.beliefs.labels,
+        gauge(
+            "credence_group_effective_labels",
+            "labels",
+            "Effective number of the group's labels, after weighting and forgetting.",
+            other=total,
+        ),
+        description="effective number of labels after weighting and forgetting",
+    )
+    accuracy: Interval = measure(
+        lambda grouping: grouping.accuracy,
+        *interval(
+            "credence_group_accuracy_{}_ratio",
+            "ratio",
+            "Lower end of the credible interval of accuracy; for grouping `all`, of the overall accuracy.",
+            "Posterior mean of accuracy.",
+            "Upper end of the credible interval of accuracy.",
+            other=lambda others: others.accuracy,
+        ),
+        column=Column("accuracy %", lambda group: cell_of_interval(group.accuracy)),
+    )
+    own_rate: float | None = measure(
+        lambda grouping: grouping.own_rate,
+        description="share of its own labels that confirm the prediction; null without labels",
+    )
+    own_share: float = measure(
+        lambda grouping: grouping.own_share,
+        gauge(
+            "credence_group_own_labels_share",
+            "",
+            "Share of the accuracy estimate that comes from the group's own labels; the rest comes from scores and other groups. Absent for `other`.",
+        ),
+        description="share of the estimate of `accuracy` that comes from its own labels; the rest comes from scores and other groups",
+    )
+    accuracy_below: float | None = measure(
+        lambda grouping: grouping.accuracy_below,
+        gauge(
+            "credence_group_accuracy_below_threshold_probability",
+            "",
+            "Posterior probability that accuracy is below alerts.min_accuracy; absent without one, and for score bins. For `other`, the highest among groups with enough labels.",
+            other=lambda others, _: others.accuracy_below,
+        ),
+        description="posterior probability that accuracy is below min_accuracy",
+        column=Column(
+            "below {min_accuracy:g} %",
+            lambda group: cell_of_verdict(
+                group.accuracy_below, group.verdict, group.verdict_labels, group.verdict_seconds
+            ),
+            has_failed=lambda group: group.verdict == "fails",
+        ),
+    )
+    verdict: Verdict = Field(
+        description="whether it meets min_accuracy: `meets` or `fails` with enough labels and confidence, else `open`; "
+        "`none` without a threshold"
+    )
+    verdict_labels: float | None = measure(
+        lambda grouping: grouping.verdict_labels,
+        gauge(
+            "credence_group_labels_to_decision",
+            "",
+            "Labels that the group still needs, in the posterior median, until it has alerts.min_labels and is decided: above or below alerts.min_accuracy with alerts.confidence. 0 once it is decided, absent without a threshold.",
+        ),
+        description="labels needed until a verdict, in the posterior median; null without a threshold, or if it cannot be estimated",
+    )
+    verdict_seconds: Seconds | None = measure(
+        lambda grouping: grouping.verdict_seconds,
+        gauge(
+            "credence_group_time_to_decision_seconds",
+            "seconds",
+            "Time until the group has these labels, if all budgets are spent and the group keeps its share of the labels; absent without a budget that renews.",
+        ),
+        description="time until then with the budgets that renew; null if they never suffice, or none renews",
+    )
+    calibration_gap: float = measure(
+        lambda grouping: grouping.beliefs.scores - grouping.accuracy_mean,
+        gauge(
+            "credence_group_calibration_gap_ratio",
+            "ratio",
+            "Mean score minus the posterior mean of accuracy: positive if the model is overconfident, negative if it is underconfident.",
+            other=lambda others, _: others.score_mean - others.accuracy[1],
+        ),
+        description="mean score minus mean accuracy; positive: overconfident",
+    )
+    ece: Interval = measure(
+        lambda grouping: grouping.ece,
+        *interval(
+            "credence_group_ece_{}_ratio",
+            "ratio",
+            "Lower end of the credible interval of the expected calibration error.",
+            "Posterior mean of the expected calibration error.",
+            "Upper end of the credible interval of the expected calibration error.",
+        ),
+        description="expected calibration error",
+        column=Column(
+            "ECE %", lambda group: cell_of_interval(group.ece), has_failed=lambda group: group.miscalibrated
+        ),
+    )
+    ece_above: float | None = measure(
+        lambda grouping: grouping.ece_above,
+        gauge(
+            "credence_group_ece_above_threshold_probability",
+            "",
+            "Posterior probability that the expected calibration error is above alerts.max_ece; absent without one. For `other`, the highest among groups with enough labels.",
+            other=lambda others, _: others.ece_above,
+        ),
+        description="posterior probability that the calibration error is above max_ece",
+    )
+    miscalibrated: bool = measure(
+        lambda grouping: grouping.miscalibrated,
+        description="whether it has enough labels and violates max_ece with the configured confidence",
+    )
+    cost: Interval | None = measure(
+        lambda grouping: grouping.cost,
+        *interval(
+            "credence_group_cost_{}",
+            "cost",
+            "Lower end of the credible interval of the expected cost of a prediction, in the unit of costs; only for predicted classes, absent without costs.",
+            "Posterior mean of the expected cost of a prediction.",
+            "Upper end of the credible interval of the expected cost of a prediction.",
+        ),
+        description="expected cost of a prediction, where costs are configured",
+    )
+    drifted: bool | None = Field(
+        description="whether its drift score is above drift.max_distance; null while there is no reference"
+    )
+    suspicion: float | None = Field(description="drift score; null likewise")
+    evidence: GroupEvidenceState | None = Field(
+        description="anytime-valid evidence; null if no assessment requests labels for the grouping"
+    )
+    low_since: Seconds | None = Field(
+        description="since when the verdict has been `fails`, within the history that is kept"
+    )
+    low_since_or_earlier: bool = Field(description="whether it may have begun before `low_since`")
+    relearned: Relearning | None = Field(
+        description="the last change point of its accuracy, if one is more probable than not; labels from before it are "
+        "down-weighted"
+    )
+
+
+def _changed_at(grouping: GroupingSnapshot) -> Floats:
+    times = (
+        grouping.relearned[name].since if name in grouping.relearned else math.nan for name in grouping.groups
+    )
+    return np.fromiter(times, np.float64, count=len(grouping.groups))
+
+
+# fmt: off
+GROUPS = MetricTable[GroupingSnapshot](GROUP_LABELS, (
+    *metrics_of(GroupState),
+    Metric("credence_group_change_point_timestamp_seconds", "seconds", "Time of the first prediction after the last change point of the group's accuracy, estimated from labels; labels from before it are down-weighted. Absent if a change is less probable than not, and for `other`.", _changed_at),
+))
+LABELS_BY_OUTCOME = MetricTable[Ints]((*GROUP_LABELS, "outcome"), (
+    Metric("credence_group_labels", "labels", "Labelled predictions in the group, requested by any assessment, by outcome: correct or incorrect.", lambda labels: labels, other=total),
+))
+# fmt: on

@@ -1,0 +1,140 @@
+"""What vendors can do with label requests before they answer: look, claim, renew, give back."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from service.serving.vendor_api.problems import Kind, Refused
+from service.store.claims import Changed, Claim, ClaimStatus, ClaimStore, Looked
+from service.store.request_history import AskedRequests
+from service.telemetry.instruments import VendorMetrics
+
+REFUSALS: dict[ClaimStatus, Kind] = {
+    "unknown": Kind.NOT_FOUND,
+    "lost": Kind.CLAIM_LOST,
+    "expired": Kind.CLAIM_ENDED,
+    "submitted": Kind.ALREADY_SUBMITTED,
+}
+
+
+@dataclass(frozen=True)
+class ModelRequests:
+    """The label requests of one model, with its classes in order and the vendors that may be asked."""
+
+    classes: Sequence[str]
+    vendors: frozenset[str]
+    claims: ClaimStore
+    asked: AskedRequests
+
+
+class Claims:
+    """Claims of all vendors; a model that a vendor is not asked about does not exist for it.
+
+    Calls wait for Redis, so they are made from threads that may wait. All of them raise `Refused` where a
+    vendor may not do this, and `Unavailable` where it cannot be done now: then it is safe to repeat.
+
+    The first of a vendor's `claim_keys` makes the ids of claims; ids of all of them are recognized.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[str, ModelRequests],
+        *,
+        claim_keys: Mapping[str, Sequence[bytes]],
+        metrics: VendorMetrics,
+        clock: Callable[[], float],
+    ) -> None:
+        self._models = models
+        self._claim_keys = claim_keys
+        self._metrics = metrics
+        self._clock = clock
+
+    def models_of(self, vendor: str) -> dict[str, ModelRequests]:
+        """The models that a vendor may be asked about."""
+        return {name: of for name, of in self._models.items() if vendor in of.vendors}
+
+    def model_of(self, vendor: str, model: str) -> ModelRequests:
+        """One of them."""
+        of = self._models.get(model)
+        if of is None or vendor not in of.vendors:
+            raise Refused(Kind.NOT_FOUND)
+        return of
+
+    def waiting(self, vendor: str) -> dict[str, int]:
+        """How many requests can be claimed now, by model."""
+        now = self._clock()
+        return {name: of.claims.waiting(vendor, now=now) for name, of in self.models_of(vendor).items()}
+
+    def claim_ids(self, vendor: str, *, most: int, key: str | None) -> list[str]:
+        """New ids for claims; the same ones where the idempotency key is the same."""
+        if key is None:
+            return [secrets.token_urlsafe(18) for _ in range(most)]
+        return _claim_ids(self._claim_keys[vendor][0], key, most)
+
+    def claim(
+        self, vendor: str, models: Sequence[str] | None, claim_ids: Sequence[str], *, lease_seconds: float
+    ) -> list[tuple[str, Claim]]:
+        """Claim as many requests as there are ids, of these models or of all; each with its model's name."""
+        now = self._clock()
+        chosen = {name: self.model_of(vendor, name) for name in models} if models else self.models_of(vendor)
+        claimed: list[tuple[str, Claim]] = []
+        for name, of in chosen.items():
+            ids = [_of_model(claim_id, name) for claim_id in claim_ids[len(claimed) :]]
+            found = of.claims.claim(vendor, claim_ids=ids, lease_seconds=lease_seconds, now=now)
+            self._metrics.claimed(vendor, name, len(found))
+            claimed += [(name, claim) for claim in found]
+        return claimed
+
+    def held_under(self, vendor: str, *, most: int, key: str) -> list[tuple[str, Claim]]:
+        """What the vendor holds of what it claimed with this idempotency key."""
+        claim_ids = [each for secret in self._claim_keys[vendor] for each in _claim_ids(secret, key, most)]
+        of_models = {name: {_of_model(each, name) for each in claim_ids} for name in self.models_of(vendor)}
+        return [(name, claim) for name, claim in self.held(vendor) if claim.claim_id in of_models[name]]
+
+    def held(self, vendor: str) -> list[tuple[str, Claim]]:
+        """All that the vendor holds now, with the name of the model."""
+        now = self._clock()
+        return [
+            (name, claim)
+            for name, of in self.models_of(vendor).items()
+            for claim in of.claims.held(vendor, now=now)
+        ]
+
+    def renew(
+        self, vendor: str, model: str, request_id: str, claim_id: str, *, lease_seconds: float
+    ) -> datetime:
+        """Restart a lease; returns when it ends."""
+        claims = self.model_of(vendor, model).claims
+        changed = claims.renew(vendor, request_id, claim_id, lease_seconds=lease_seconds, now=self._clock())
+        check(changed)
+        return datetime.fromtimestamp(changed.leased_until, UTC)
+
+    def release(self, vendor: str, model: str, request_id: str, claim_id: str) -> None:
+        """Give a claim back."""
+        claims = self.model_of(vendor, model).claims
+        check(claims.release(vendor, request_id, claim_id, now=self._clock()))
+
+    def look(self, vendor: str, model: str, request_id: str) -> Looked | None:
+        """An open request of the vendor."""
+        return self.model_of(vendor, model).claims.look(vendor, request_id, now=self._clock())
+
+
+def _claim_ids(secret: bytes, key: str, most: int) -> list[str]:
+    of_key = hmac.digest(secret, b"claims\n" + key.encode(), "sha256")
+    return [hmac.digest(of_key, str(number).encode(), "sha256")[:18].hex() for number in range(most)]
+
+
+def _of_model(claim_id: str, model: str) -> str:
+    """A claim id of this model alone: one call may look for requests of several models with the same ids."""
+    return hashlib.blake2b(f"{claim_id}\n{model}".encode(), digest_size=18).hexdigest()
+
+
+def check(changed: Changed) -> None:
+    """Refuse a change of a claim that was not made."""
+    if changed.status != "ok":
+        raise Refused(REFUSALS[changed.status])
