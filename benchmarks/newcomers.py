@@ -44,20 +44,20 @@ _EVERY = 50
 """Labels from one look to the next, in runs of very many."""
 
 
-def paths(correct: Flags) -> Floats:
+def paths(correct: Flags, declines: Floats | None = None) -> Floats:
     """Logarithm of the e-value of every kind after every label, times the shares of kinds [G, labels, kinds].
 
     Args:
         correct: what labels of healthy groups say, groups in the order of their arrival [G, labels].
+        declines: `log_e_of_declines` of these labels, if it is known.
     """
     count, labels = correct.shape
     right = correct.cumsum(axis=1).astype(np.float64)
     wrong = np.arange(1, labels + 1) - right
     found = np.full((count, labels, KINDS), -np.inf)
     then, mistaken = right[:, REFERENCE - 1], wrong[:, REFERENCE - 1]
-    now = right[:, REFERENCE:] - then[:, None], wrong[:, REFERENCE:] - mistaken[:, None]
     found[..., 0] = _of_counts(right, wrong)
-    found[:, REFERENCE:, 1] = _of_declines(*now, then[:, None], mistaken[:, None])
+    found[:, REFERENCE:, 1] = log_e_of_declines(correct) if declines is None else declines
     found[..., 2] = _of_scores(right, wrong)
     shares = np.exp(log_arrival_weights(np.arange(1, count + 1))) / KINDS
     lower = baselines(then, mistaken, alpha=ALPHA * shares / 2, fixed=True, threshold=THRESHOLD)
@@ -70,11 +70,22 @@ def _of_counts(right: Floats, wrong: Floats) -> Floats:
     return log_e_below(right, wrong, np.array(THRESHOLD))
 
 
-def _of_declines(right: Floats, wrong: Floats, then: Floats, mistaken: Floats) -> Floats:
-    """Few counts differ, and each takes a search."""
-    counts = np.stack(np.broadcast_arrays(right, wrong, then, mistaken)).reshape(4, -1)
-    different, places = np.unique(counts, axis=1, return_inverse=True)
-    return log_e_declined(*different)[places.ravel()].reshape(right.shape)
+def log_e_of_declines(correct: Flags) -> Floats:
+    """Logarithm of the e-value of a decline after every label behind the reference [..., labels].
+
+    Of very many groups few counts differ, and each takes a search.
+
+    Args:
+        correct: what labels of healthy groups say [..., labels].
+    """
+    then = correct[..., :REFERENCE].sum(axis=-1, keepdims=True)
+    right = correct[..., REFERENCE:].cumsum(axis=-1)
+    wrong = np.arange(1, right.shape[-1] + 1) - right
+    most = right.shape[-1] + 1
+    different, places = np.unique((then * most + right) * most + wrong, return_inverse=True)
+    references, counts = np.divmod(different, most * most)
+    evidence = log_e_declined(counts // most, counts % most, references, REFERENCE - references)
+    return evidence[places].reshape(right.shape)
 
 
 def _of_scores(right: Floats, wrong: Floats) -> Floats:
@@ -101,14 +112,14 @@ def one_by_one(found: Floats) -> Ever:
     return _ever([(np.arange(group + 1), _looks(found, group)) for group in range(len(found))])
 
 
-def reappearing(found: Floats, rng: np.random.Generator) -> Ever:
-    """Traffic is counted again at the end, and groups reappear one by one, in any order.
+def reappearing(found: Floats, order: Indices) -> Ever:
+    """Traffic is counted again at the end, and groups reappear one by one.
 
     Args:
         found: as `paths` makes it.
-        rng: decides on the order.
+        order: in which they do.
     """
-    order, final = rng.permutation(len(found)), found[:, -1]
+    final = found[:, -1]
     orders = (order[:count] for count in range(1, len(order) + 1))
     return _ever([(there, final[there][None]) for there in orders])
 
@@ -148,10 +159,12 @@ def newcomers(groups: int, runs: int, seed: int = 0) -> dict[str, Floats]:
     """Runs in which healthy groups are ever confirmed, by how they came: by arrival and by number, % [2]."""
     rng = np.random.default_rng(seed)
     told: dict[str, list[Ever]] = {"from the start": [], "one by one": [], "one by one, then rebuilt": []}
-    for _ in range(runs):
-        found = paths(rng.random((groups, LABELS)) < THRESHOLD)
+    drawn = [(rng.random((groups, LABELS)) < THRESHOLD, rng.permutation(groups)) for _ in range(runs)]
+    declines = log_e_of_declines(np.stack([correct for correct, _ in drawn]))
+    for (correct, order), declined in zip(drawn, declines, strict=True):
+        found = paths(correct, declined)
         told["from the start"].append(from_the_start(found))
-        arrived, again = one_by_one(found), reappearing(found, rng)
+        arrived, again = one_by_one(found), reappearing(found, order)
         told["one by one"].append(arrived)
         told["one by one, then rebuilt"].append(Ever(*(a or b for a, b in zip(arrived, again, strict=True))))
     return {name: 100 * np.mean(each, axis=0) for name, each in told.items()}

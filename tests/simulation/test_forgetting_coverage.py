@@ -33,14 +33,15 @@ def believed(labels: np.ndarray, truth: float, looks: range, *, forgetting: bool
     """By the labels up to every look, under Jeffreys' prior."""
     told = []
     for look in looks:
-        seen = labels[:, :look]
-        sizes = np.full(len(seen), look)
-        remains = what_remains(correct=seen.ravel(), sizes=sizes, run_length=RUN_LENGTH)
-        kept = remains.factors.reshape(seen.shape) if forgetting else np.ones(seen.shape)
+        seen, detected, kept = labels[:, :look], np.zeros(len(labels), np.bool_), 1.0
+        if forgetting:
+            sizes = np.full(len(seen), look)
+            remains = what_remains(correct=seen.ravel(), sizes=sizes, run_length=RUN_LENGTH)
+            detected, kept = remains.changed >= DETECTED, remains.factors.reshape(seen.shape)
         right, wrong = (kept * seen).sum(axis=1) + 0.5, (kept * ~seen).sum(axis=1) + 0.5
         ends = [special.betaincinv(right, wrong, tail) for tail in ((1 - NOMINAL) / 2, (1 + NOMINAL) / 2)]
         mean = right / (right + wrong)
-        told.append((remains.changed >= DETECTED, mean - truth, (ends[0] <= truth) & (truth <= ends[1])))
+        told.append((detected, mean - truth, (ends[0] <= truth) & (truth <= ends[1])))
     return Beliefs(*(np.array(column) for column in zip(*told, strict=True)))
 
 
