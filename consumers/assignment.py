@@ -63,7 +63,6 @@ class Assignment:
         rebalances: Rebalances,
         step: Step,
         *,
-        topic: str,
         topic_log: TopicLog,
         continuity: Continuity,
         poller: Poller,
@@ -78,7 +77,6 @@ class Assignment:
         self.has_joined = False
         self._rebalances = rebalances
         self._step = step
-        self._topic = topic
         self._log = topic_log
         self._continuity = continuity
         self._poller = poller
@@ -129,7 +127,7 @@ class Assignment:
             self._poller.seek(tp, offset)
             self.pending.discard(tp)
             self.owned.add(tp)
-            extra = {"topic": self._topic, "partition": tp.partition, "offset": offset}
+            extra = {"topic": self._log.topic, "partition": tp.partition, "offset": offset}
             log.info("partition assigned", extra=extra)
 
     def _reads_from_beginning(self, tp: TopicPartition) -> bool:

@@ -41,22 +41,13 @@ class Progress(Protocol):
 
 
 class Continuity:
-    """Compares stored offsets with the log, and resets them where the log was truncated or recreated.
-
-    Args:
-        topic_log: metadata and offsets in Kafka.
-        topic: its name.
-        kind: of the topic, for metrics.
-        progress: offsets in Redis.
-        metrics: of the pipeline.
-    """
+    """Compares stored offsets with the log, and resets them where the log was truncated or recreated."""
 
     def __init__(
-        self, topic_log: TopicLog, topic: str, kind: str, *, progress: Progress, metrics: PipelineMetrics
+        self, topic_log: TopicLog, topic_kind: str, *, progress: Progress, metrics: PipelineMetrics
     ) -> None:
         self._log = topic_log
-        self._topic = topic
-        self._kind = kind
+        self._kind = topic_kind
         self._progress = progress
         self._metrics = metrics
         self._topic_ids: dict[TopicPartition, str] = {}
@@ -82,7 +73,7 @@ class Continuity:
         if stored < first_offset:
             log.error(
                 "records were deleted by the topic's retention before they were read",
-                extra={"topic": self._topic, "partition": tp.partition, "lost": first_offset - stored},
+                extra={"topic": self._log.topic, "partition": tp.partition, "lost": first_offset - stored},
             )
             self._metrics.records_lost(self._kind, first_offset - stored)
 
@@ -152,6 +143,11 @@ class Continuity:
     ) -> None:
         log.error(
             _BREAKS[kind],
-            extra={"topic": self._topic, "partition": tp.partition, "stored": stored, "offset": next_offset},
+            extra={
+                "topic": self._log.topic,
+                "partition": tp.partition,
+                "stored": stored,
+                "offset": next_offset,
+            },
         )
         self._metrics.log_broken(self._kind, kind)
