@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 from kafka import TopicPartition
 
-from consumers.continuity import Continuity, Progress
+from consumers.continuity import Continuity
 from consumers.polling import Poller
 from consumers.step import Step
 from service.kafka.membership import Membership
 from service.kafka.topic_metadata import TopicLog
+from service.store.topics import TopicProgress
 from service.telemetry.instruments import PipelineMetrics
 
 log = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ class Assignment:
         topic_log: TopicLog,
         continuity: Continuity,
         poller: Poller,
-        progress: Progress,
+        progress: TopicProgress,
         metrics: PipelineMetrics,
         start: Literal["earliest", "latest"],
     ) -> None:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
-from typing import Literal, Protocol
+from typing import Literal
 
 from kafka import TopicPartition
 
 from service.kafka.topic_metadata import TopicLog
+from service.store.topics import TopicProgress
 from service.telemetry.instruments import PipelineMetrics
 
 log = logging.getLogger(__name__)
@@ -27,24 +28,11 @@ _BREAKS = {
 }
 
 
-class Progress(Protocol):
-    """The stored offsets of one topic."""
-
-    def settle(self, partition: int, topic_id: str, first_offset: int) -> int | None:
-        """Reset offsets of another topic id to `first_offset`; the highest of these, or None."""
-
-    def added_later(self, partition: int, partition_count: int) -> bool:
-        """Whether the topic got this partition after it was first read."""
-
-    def rewind(self, partition: int, offset: int) -> None:
-        """Lower the stored offsets to an offset."""
-
-
 class Continuity:
     """Compares stored offsets with the log, and resets them where the log was truncated or recreated."""
 
     def __init__(
-        self, topic_log: TopicLog, topic_kind: str, *, progress: Progress, metrics: PipelineMetrics
+        self, topic_log: TopicLog, topic_kind: str, *, progress: TopicProgress, metrics: PipelineMetrics
     ) -> None:
         self._log = topic_log
         self._kind = topic_kind

@@ -18,11 +18,12 @@ from kafka import OffsetAndMetadata, TopicPartition
 from kafka.errors import KafkaError
 
 from consumers.assignment import Assignment, Rebalances
-from consumers.continuity import Continuity, Progress
+from consumers.continuity import Continuity
 from consumers.polling import POLL_MS, Poller
 from consumers.step import Step
 from service.domain.errors import FlushRefused, Refused, TooManyBadMessages, Unavailable, Unreadable
 from service.kafka.topic_metadata import TopicLog
+from service.store.topics import TopicProgress
 from service.telemetry.instruments import PipelineMetrics
 
 log = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ class ConsumerLoop:
         topic: str,
         step: Step,
         *,
-        progress: Progress,
+        progress: TopicProgress,
         metrics: PipelineMetrics,
         clock: Callable[[], float],
         start: Literal["earliest", "latest"],
