@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 from kafka import TopicPartition
 
-from consumers.continuity import Continuity, Progress
+from consumers.continuity import Continuity
 from consumers.polling import Poller
 from consumers.step import Step
 from service.kafka.membership import Membership
 from service.kafka.topic_metadata import TopicLog
+from service.store.topics import TopicProgress
 from service.telemetry.instruments import PipelineMetrics
 
 log = logging.getLogger(__name__)
@@ -63,11 +64,10 @@ class Assignment:
         rebalances: Rebalances,
         step: Step,
         *,
-        topic: str,
         topic_log: TopicLog,
         continuity: Continuity,
         poller: Poller,
-        progress: Progress,
+        progress: TopicProgress,
         metrics: PipelineMetrics,
         start: Literal["earliest", "latest"],
     ) -> None:
@@ -78,7 +78,6 @@ class Assignment:
         self.has_joined = False
         self._rebalances = rebalances
         self._step = step
-        self._topic = topic
         self._log = topic_log
         self._continuity = continuity
         self._poller = poller
@@ -129,7 +128,7 @@ class Assignment:
             self._poller.seek(tp, offset)
             self.pending.discard(tp)
             self.owned.add(tp)
-            extra = {"topic": self._topic, "partition": tp.partition, "offset": offset}
+            extra = {"topic": self._log.topic, "partition": tp.partition, "offset": offset}
             log.info("partition assigned", extra=extra)
 
     def _reads_from_beginning(self, tp: TopicPartition) -> bool:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
-from typing import Literal, Protocol
+from typing import Literal
 
 from kafka import TopicPartition
 
 from service.kafka.topic_metadata import TopicLog
+from service.store.topics import TopicProgress
 from service.telemetry.instruments import PipelineMetrics
 
 log = logging.getLogger(__name__)
@@ -27,36 +28,14 @@ _BREAKS = {
 }
 
 
-class Progress(Protocol):
-    """The stored offsets of one topic."""
-
-    def settle(self, partition: int, topic_id: str, first_offset: int) -> int | None:
-        """Reset offsets of another topic id to `first_offset`; the highest of these, or None."""
-
-    def added_later(self, partition: int, partition_count: int) -> bool:
-        """Whether the topic got this partition after it was first read."""
-
-    def rewind(self, partition: int, offset: int) -> None:
-        """Lower the stored offsets to an offset."""
-
-
 class Continuity:
-    """Compares stored offsets with the log, and resets them where the log was truncated or recreated.
-
-    Args:
-        topic_log: metadata and offsets in Kafka.
-        topic: its name.
-        kind: of the topic, for metrics.
-        progress: offsets in Redis.
-        metrics: of the pipeline.
-    """
+    """Compares stored offsets with the log, and resets them where the log was truncated or recreated."""
 
     def __init__(
-        self, topic_log: TopicLog, topic: str, kind: str, *, progress: Progress, metrics: PipelineMetrics
+        self, topic_log: TopicLog, topic_kind: str, *, progress: TopicProgress, metrics: PipelineMetrics
     ) -> None:
         self._log = topic_log
-        self._topic = topic
-        self._kind = kind
+        self._kind = topic_kind
         self._progress = progress
         self._metrics = metrics
         self._topic_ids: dict[TopicPartition, str] = {}
@@ -82,7 +61,7 @@ class Continuity:
         if stored < first_offset:
             log.error(
                 "records were deleted by the topic's retention before they were read",
-                extra={"topic": self._topic, "partition": tp.partition, "lost": first_offset - stored},
+                extra={"topic": self._log.topic, "partition": tp.partition, "lost": first_offset - stored},
             )
             self._metrics.records_lost(self._kind, first_offset - stored)
 
@@ -152,6 +131,11 @@ class Continuity:
     ) -> None:
         log.error(
             _BREAKS[kind],
-            extra={"topic": self._topic, "partition": tp.partition, "stored": stored, "offset": next_offset},
+            extra={
+                "topic": self._log.topic,
+                "partition": tp.partition,
+                "stored": stored,
+                "offset": next_offset,
+            },
         )
         self._metrics.log_broken(self._kind, kind)

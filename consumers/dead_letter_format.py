@@ -107,28 +107,26 @@ def letter_headers(
         source_topic: its topic.
         value_bytes: length of its value before truncation; None if key and value are complete.
     """
+    fitting, dropped = _source_headers(rejected.headers)
     own = {
         REASON: rejected.error.reason,
         DETAIL: rejected.error.detail[:LONGEST_DETAIL],
         SOURCE_TOPIC: source_topic,
-        SOURCE_PARTITION: str(rejected.partition),
-        SOURCE_OFFSET: str(rejected.offset),
+        SOURCE_PARTITION: rejected.partition,
+        SOURCE_OFFSET: rejected.offset,
+        SOURCE_INDEX: rejected.index,
+        SOURCE_TIMESTAMP: rejected.timestamp_ms,
+        TRUNCATED: value_bytes,
+        HEADERS_DROPPED: dropped or None,
     }
-    if rejected.index is not None:
-        own[SOURCE_INDEX] = str(rejected.index)
-    if rejected.timestamp_ms is not None:
-        own[SOURCE_TIMESTAMP] = str(rejected.timestamp_ms)
-    if value_bytes is not None:
-        own[TRUNCATED] = str(value_bytes)
-    kept, dropped = _source_headers(rejected.headers)
-    if dropped:
-        own[HEADERS_DROPPED] = str(dropped)
-    return kept + [(name, content.encode(errors="replace")) for name, content in own.items()]
+    return fitting + [
+        (name, str(content).encode(errors="replace")) for name, content in own.items() if content is not None
+    ]
 
 
 def _source_headers(headers: Sequence[tuple[str, bytes | None]]) -> tuple[list[tuple[str, bytes]], int]:
     """Headers of a source record that fit, and the number of those that do not."""
-    kept, room, dropped = [], HEADER_BYTES, 0
+    fitting, room, dropped = [], HEADER_BYTES, 0
     for name, content in headers or ():
         if name.startswith(OWN_PREFIX) and name not in (REPLAYED_FROM, *_SIGNATURE):
             continue
@@ -138,8 +136,8 @@ def _source_headers(headers: Sequence[tuple[str, bytes | None]]) -> tuple[list[t
             continue
         room -= size
         # The client cannot send a null header; the decoders treat an empty one alike.
-        kept.append((name, content or b""))
-    return kept, dropped
+        fitting.append((name, content or b""))
+    return fitting, dropped
 
 
 def read_letter(record: Any) -> Letter:

@@ -132,7 +132,7 @@ def replay(
         Unavailable: Kafka or Redis does not answer. Letters that were not yielded were not sent, or are
             unfinished.
     """
-    chosen: set[Place] = set()
+    seen_places: set[Place] = set()
     remaining = iter(letters)
     while batch := list(islice(remaining, _AT_A_TIME)):
         sendable: list[tuple[Letter, Place]] = []
@@ -141,20 +141,20 @@ def replay(
             place = letter.place
             if why is not None or place is None:
                 yield letter, why or ""
-            elif place in chosen:
+            elif place in seen_places:
                 yield letter, "another letter of the same message was chosen too"
             else:
-                chosen.add(place)
+                seen_places.add(place)
                 sendable.append((letter, place))
         places = [place.identity for _, place in sendable]
         mark = marks.look if producer is None else marks.begin
         statuses = mark(places, retry_unfinished=retry_unfinished)
         ready = []
-        for pair, status in zip(sendable, statuses, strict=True):
+        for (letter, place), status in zip(sendable, statuses, strict=True):
             if status == "begun":
-                ready.append(pair)
+                ready.append((letter, place))
             else:
-                yield pair[0], _SKIPPED[status]
+                yield letter, _SKIPPED[status]
         if producer is not None:
             _send(ready, producer, send_seconds)
             marks.finish([place.identity for _, place in ready])

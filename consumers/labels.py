@@ -59,16 +59,8 @@ class _Partition:
 class LabelStep:
     """Applies batches of labels to their requests.
 
-    Args:
-        stores: label requests by model.
-        classes: label sets by model.
-        label_keys: by vendor; if there are any, labels must be signed with one of them.
-        vendors: those that may label, by model.
-        dead_letters: stores rejected labels.
-        bad_message_limit: limit on the share of bad labels.
-        metrics: of the pipeline.
-        message_bytes: longest record value.
-        idle_checkpoint_seconds: the offset is stored that often even if it has not changed.
+    Stores, label sets and the vendors that may label are by model. If there are `label_keys`, by vendor,
+    labels must be signed with one of them.
     """
 
     topic_kind = "labels"

@@ -18,11 +18,12 @@ from kafka import OffsetAndMetadata, TopicPartition
 from kafka.errors import KafkaError
 
 from consumers.assignment import Assignment, Rebalances
-from consumers.continuity import Continuity, Progress
+from consumers.continuity import Continuity
 from consumers.polling import POLL_MS, Poller
 from consumers.step import Step
 from service.domain.errors import FlushRefused, Refused, TooManyBadMessages, Unavailable, Unreadable
 from service.kafka.topic_metadata import TopicLog
+from service.store.topics import TopicProgress
 from service.telemetry.instruments import PipelineMetrics
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ class ConsumerLoop:
 
     Args:
         consumer: a client of its own; the loop closes it.
-        topic: name of the topic.
+        topic: its name.
         step: processes the records.
         progress: the stored offsets of the topic.
         metrics: of the pipeline.
@@ -61,7 +62,7 @@ class ConsumerLoop:
         topic: str,
         step: Step,
         *,
-        progress: Progress,
+        progress: TopicProgress,
         metrics: PipelineMetrics,
         clock: Callable[[], float],
         start: Literal["earliest", "latest"],
@@ -73,7 +74,6 @@ class ConsumerLoop:
         self.state: State = "starting"
         self.last_turn = stopwatch()
         self._consumer = consumer
-        self._topic = topic
         self._step = step
         self._metrics = metrics
         self._clock = clock
@@ -82,13 +82,12 @@ class ConsumerLoop:
         self._stopping = stopping
         self._stopwatch = stopwatch
         self._log = TopicLog(consumer, topic)
-        self._continuity = Continuity(self._log, topic, step.topic_kind, progress=progress, metrics=metrics)
+        self._continuity = Continuity(self._log, step.topic_kind, progress=progress, metrics=metrics)
         self._poller = Poller(consumer, self._continuity)
         self._rebalances = Rebalances(consumer)
         self._assignment = Assignment(
             self._rebalances,
             step,
-            topic=topic,
             topic_log=self._log,
             continuity=self._continuity,
             poller=self._poller,
@@ -109,7 +108,7 @@ class ConsumerLoop:
             Unreadable: the client cannot read on, and every further poll would fail in the same way. A loop
                 with a new client may succeed.
         """
-        self._consumer.subscribe([self._topic], listener=self._rebalances)
+        self._consumer.subscribe([self._log.topic], listener=self._rebalances)
         try:
             while not self._stopping.is_set():
                 self._turn()
@@ -146,7 +145,7 @@ class ConsumerLoop:
         except TooManyBadMessages as error:
             self.state = "paused"
             self._metrics.consumer_paused(self._step.topic_kind)
-            extra = {"topic": self._topic, "cause": str(error)}
+            extra = {"topic": self._log.topic, "cause": str(error)}
             log.critical("consumer paused: too many bad messages", extra=extra)
         else:
             self._backoff = 0.0
@@ -236,7 +235,7 @@ class ConsumerLoop:
             except FlushRefused as error:
                 log.warning(
                     "flush refused; reading again from the stored offset",
-                    extra={"topic": self._topic, "partition": tp.partition, "cause": str(error)},
+                    extra={"topic": self._log.topic, "partition": tp.partition, "cause": str(error)},
                 )
                 self._metrics.flush_refused(self._step.topic_kind)
                 self._assignment.restart(tp)
@@ -284,7 +283,7 @@ class ConsumerLoop:
         self._backoff = min(max(self._backoff * 2, _FIRST_BACKOFF_SECONDS), _LONGEST_BACKOFF_SECONDS)
         self._resume_at = self._stopwatch() + self._backoff
         self._metrics.backed_off(self._step.topic_kind, error.part)
-        extra = {"topic": self._topic, "cause": str(error), "backoff_seconds": self._backoff}
+        extra = {"topic": self._log.topic, "cause": str(error), "backoff_seconds": self._backoff}
         log.warning("consumer backs off", extra=extra)
 
 

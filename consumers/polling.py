@@ -26,12 +26,7 @@ _RECORD_CONTENT = re.compile(r"(?<=record structure):.*", re.DOTALL)
 
 
 class Poller:
-    """Polls one client, from the one thread that may.
-
-    Args:
-        consumer: the client.
-        continuity: notes logs that were truncated or do not hold a position.
-    """
+    """Polls one client, from the one thread that may; reports broken logs to `Continuity`."""
 
     def __init__(self, consumer: Any, continuity: Continuity) -> None:
         self._consumer = consumer

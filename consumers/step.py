@@ -24,9 +24,4 @@ class Step(Protocol):
         """Note that all records before a position were processed, or can no longer come."""
 
     def flush(self, partition: int, now: float) -> int:
-        """Store the partition's state; the offset up to which everything is stored.
-
-        Args:
-            partition: an assigned one.
-            now: monotonic seconds, not a date.
-        """
+        """Store the partition's state; the offset up to which it is stored. `now` is in monotonic seconds."""

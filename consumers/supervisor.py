@@ -24,13 +24,8 @@ _REREAD_SECONDS = 20.0
 class ConsumerSupervisor:
     """Runs loops over one topic, one at a time.
 
-    Args:
-        topic_kind: `predictions` or `labels`, for health and metrics.
-        topic: its name.
-        make: makes a loop with a client of its own; None if asked to stop before the client has connected.
-        metrics: of the pipeline.
-        stopping: set when the process stops; loops watch it themselves.
-        on_failure: called when a loop fails with an unexpected error.
+    `make` makes a loop with a client of its own, or None if asked to stop before the client has connected.
+    `on_failure` is called when a loop fails with an unexpected error.
     """
 
     def __init__(

@@ -50,12 +50,7 @@ class Checked:
 
 
 class PredictionChecks:
-    """Validates predictions of one model.
-
-    Args:
-        classes: the model's label set, in order.
-        payload_bytes: longest payload.
-    """
+    """Validates predictions of one model against its label set, in order, and the longest payload."""
 
     def __init__(self, classes: Sequence[str], *, payload_bytes: int) -> None:
         self._classes = len(classes)

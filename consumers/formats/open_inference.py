@@ -193,7 +193,7 @@ class OpenInference:
 
         Args:
             value: of the record.
-            declared: what its headers say, from `is_response`.
+            declared: whether its headers say so, from `is_response`.
 
         Raises:
             BadMessage: it is meant as a response, but none of its rows is usable.

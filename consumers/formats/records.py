@@ -46,13 +46,7 @@ class DecodedRecords:
 
 
 def decode_records(records: Sequence[Any], *, message_bytes: int, responses: OpenInference) -> DecodedRecords:
-    """Check the headers of a batch of records, and parse their values.
-
-    Args:
-        records: of the Kafka client.
-        message_bytes: longest value.
-        responses: decodes inference responses.
-    """
+    """Check the headers of a batch of Kafka records, and parse their values, of `message_bytes` at most."""
     values = [record.value or b"" for record in records]
     try:
         for headers in [record.headers for record in records if record.headers]:
@@ -130,12 +124,7 @@ def _rows(headers: Headers, value: bytes, responses: OpenInference) -> Rows | No
 
 
 def texts_of(record: Any, responses: OpenInference) -> Callable[[int], bytes]:
-    """A function for the text of any prediction of an array or a response, as a native message.
-
-    Args:
-        record: one that was decoded before.
-        responses: the decoder of inference responses.
-    """
+    """A function for the text of any prediction of an array or a response, as a native message."""
     rows = _rows(record.headers, record.value, responses)
     if rows is not None:
         return rows.text

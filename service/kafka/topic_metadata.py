@@ -44,22 +44,21 @@ def translated_errors() -> Iterator[None]:
 
 
 class TopicLog:
-    """Metadata and offsets of one topic.
+    """Metadata and offsets of one topic, asked for between two polls, by the thread that polls.
 
-    Args:
-        consumer: client that reads the topic; used between two polls, by the thread that polls.
+    Attributes:
         topic: its name.
     """
 
     def __init__(self, consumer: Any, topic: str) -> None:
+        self.topic = topic
         self._consumer = consumer
-        self._topic = topic
 
     @property
     def identity(self) -> str | None:
         """Topic id in the cached metadata; None from a broker without topic ids."""
         # The client has no public call for it; its version is pinned.
-        topic_id: UUID | None = self._consumer._cluster.topic_id(self._topic)  # noqa: SLF001
+        topic_id: UUID | None = self._consumer._cluster.topic_id(self.topic)  # noqa: SLF001
         return None if topic_id is None or topic_id == _NO_ID else str(topic_id)
 
     def refresh(self) -> None:
@@ -77,7 +76,7 @@ class TopicLog:
     def partition_count(self) -> int:
         """Number of partitions in the cached metadata."""
         # The public call would wait for a request to Kafka.
-        return len(self._consumer._cluster.partitions_for_topic(self._topic) or ())  # noqa: SLF001
+        return len(self._consumer._cluster.partitions_for_topic(self.topic) or ())  # noqa: SLF001
 
     def first_offset(self, tp: TopicPartition) -> int:
         """Log start offset of a partition.
