@@ -155,11 +155,11 @@ class Application:
             yield
 
     def _play(self, hash_key: bytes, producer: Any, letters: Any) -> None:
-        supervisors = list(self._supervisors(hash_key, letters))
-        if supervisors:
+        keepers = list(self._keepers(hash_key, letters))
+        if keepers:
             keep_freed_memory()
-        for supervisor in supervisors:
-            supervisor.start()
+        for keeper in keepers:
+            keeper.start()
         runner = None
         if self._snapshots is not None:
             runner = self._snapshots.runner(self._connection, hash_key=hash_key, producer=producer)
@@ -167,13 +167,13 @@ class Application:
             runner.start(on_failure=self._fail)
         with self._vendors_served():
             self._health.started()
-            if supervisors:
+            if keepers:
                 collect_rarely()
             while not self._stopping.wait(_HASH_KEY_SECONDS):
                 self._keep_hash_key(hash_key)
             self._health.stopping()
-            for supervisor in supervisors:
-                supervisor.join(_JOIN_SECONDS)
+            for keeper in keepers:
+                keeper.join(_JOIN_SECONDS)
             if runner is not None:
                 runner.stop()
 
@@ -211,7 +211,7 @@ class Application:
         self._failed = True
         self._stopping.set()
 
-    def _supervisors(self, hash_key: bytes, producer: Any) -> Iterable[ConsumerSupervisor]:
+    def _keepers(self, hash_key: bytes, producer: Any) -> Iterable[ConsumerSupervisor]:
         """What reads the topics of this process's roles."""
         settings, connection, topics = self._settings, self._connection, self._settings.kafka.topics
         if "predictions" in self._roles:
@@ -224,7 +224,7 @@ class Application:
                 metrics=self._metrics,
             )
             progress = topic_progress(settings, connection, ModelKeys.shard)
-            yield self._supervisor(step, topics.predictions, progress)
+            yield self._keeper(step, topics.predictions, progress)
         if "labels" in self._roles:
             self._metrics.takes_labels(settings.models)
             labels = label_step(
@@ -233,12 +233,10 @@ class Application:
                 dead_letters=dead_letters(settings, producer, source_topic=topics.labels),
                 metrics=self._metrics,
             )
-            yield self._supervisor(
-                labels, topics.labels, topic_progress(settings, connection, ModelKeys.labels)
-            )
+            yield self._keeper(labels, topics.labels, topic_progress(settings, connection, ModelKeys.labels))
 
-    def _supervisor(self, step: Step, topic: str, progress: TopicProgress) -> ConsumerSupervisor:
-        supervisor = ConsumerSupervisor(
+    def _keeper(self, step: Step, topic: str, progress: TopicProgress) -> ConsumerSupervisor:
+        keeper = ConsumerSupervisor(
             step.topic_kind,
             topic,
             lambda: self._loop(step, topic, progress),
@@ -246,8 +244,8 @@ class Application:
             stopping=self._stopping,
             on_failure=self._fail,
         )
-        self._health.add(supervisor.check)
-        return supervisor
+        self._health.add(keeper.check)
+        return keeper
 
     def _loop(self, step: Step, topic: str, progress: TopicProgress) -> ConsumerLoop | None:
         settings = self._settings

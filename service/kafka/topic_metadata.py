@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +34,15 @@ def translate_error(error: KafkaError) -> Unavailable:
     return Unavailable("kafka", error)
 
 
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Raise errors of the Kafka client as `translate_error` has them."""
+    try:
+        yield
+    except KafkaError as error:
+        raise translate_error(error) from error
+
+
 class TopicLog:
     """Metadata and offsets of one topic, asked for between two polls, by the thread that polls.
 
@@ -57,12 +68,10 @@ class TopicLog:
             Unavailable: Kafka does not answer, or there is no such topic.
         """
         consumer = self._consumer
-        try:
+        with translated_errors():
             # Not the client's `refresh_metadata`: if ours fails, its own refreshes end for good.
             update = consumer._cluster.request_update()  # noqa: SLF001 - as for the identity
             consumer._net.run(consumer._manager.wait_for, update, _TIMEOUT_MS)  # noqa: SLF001
-        except KafkaError as error:
-            raise translate_error(error) from error
 
     def partition_count(self) -> int:
         """Number of partitions in the cached metadata."""
@@ -75,11 +84,8 @@ class TopicLog:
         Raises:
             Unavailable: Kafka does not answer.
         """
-        try:
-            first: int = self._consumer.beginning_offsets([tp], timeout_ms=_TIMEOUT_MS)[tp]
-        except KafkaError as error:
-            raise translate_error(error) from error
-        return first
+        with translated_errors():
+            return int(self._consumer.beginning_offsets([tp], timeout_ms=_TIMEOUT_MS)[tp])
 
     def end_offset(self, tp: TopicPartition) -> int:
         """Log end offset of a partition: the high watermark, or last stable offset for read_committed.
@@ -87,8 +93,5 @@ class TopicLog:
         Raises:
             Unavailable: Kafka does not answer.
         """
-        try:
-            end: int = self._consumer.end_offsets([tp], timeout_ms=_TIMEOUT_MS)[tp]
-        except KafkaError as error:
-            raise translate_error(error) from error
-        return end
+        with translated_errors():
+            return int(self._consumer.end_offsets([tp], timeout_ms=_TIMEOUT_MS)[tp])
