@@ -76,8 +76,7 @@ class FastPartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # t
             self.bytes_read += batch.size_in_bytes
             yield from decode_batch(batch, tp)
         if batch is not None and batch.magic == _CURRENT_FORMAT:
-            # Not the offset after the last record, as later records of the batch may have been compacted
-            # away.
+            # Not the offset after the last record: compaction may have removed later records of the batch.
             self.next_fetch_offset = batch.next_offset
         self.drain()
 

@@ -86,7 +86,7 @@ class Poller:
             self._consumer.pause(*running)
 
     def position(self, tp: TopicPartition) -> int:
-        """Offset of the next record that the client can return, to be asked between two polls; 0 if unknown.
+        """Offset of the next record that the client can return, between two polls; 0 if unknown.
 
         All before it was returned, or never will be: aborted transactions, and control records.
         """

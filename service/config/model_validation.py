@@ -56,7 +56,9 @@ def _disagreements(model: ModelSettings) -> Iterator[str]:
 def _cost_problems(at: str, model: ModelSettings, costs: CostSettings) -> Problems:
     problems: Problems = []
     if all(grouping.by != "predicted_class" for grouping in model.groupings.values()):
-        problems.append((at, "costs are told per predicted class; this model has no grouping by it"))
+        problems.append(
+            (at, "costs are estimated per predicted class; add a grouping with `by: predicted_class`")
+        )
     if len(model.classes) > CONFUSION_CLASSES:
         problems.append((at, f"costs are known of models with at most {CONFUSION_CLASSES:,} classes"))
     classes, seen = set(model.classes), set()

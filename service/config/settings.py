@@ -63,7 +63,7 @@ class KafkaSecurity(Frozen):
     password: SecretStr | None = Field(default=None, description="of the login, but for `OAUTHBEARER`")
     token_file: str | None = Field(
         default=None,
-        description="for `OAUTHBEARER`: a file that holds the token; read anew for every login",
+        description="for `OAUTHBEARER`: a file with the token; read again for every login",
     )
     token_endpoint: str | None = Field(
         default=None,
@@ -101,7 +101,7 @@ class KafkaSettings(Frozen):
         "its partitions wait for it while it restarts, for `session_timeout_seconds` at most",
     )
     metadata_seconds: PositiveSeconds = Field(
-        default=30.0, description="how soon new partitions, and topics made anew, are noticed"
+        default=30.0, description="how soon new partitions and recreated topics are noticed"
     )
     start: Literal["earliest", "latest"] = Field(
         default="earliest",
@@ -165,7 +165,7 @@ class HttpSettings(Frozen):
         "It keeps pages elsewhere from reading this one through a name that they point here (DNS rebinding)",
     )
     history_hours: float = Field(
-        default=24.0, gt=0, le=8_760, description="how far back the page shows what was believed"
+        default=24.0, gt=0, le=8_760, description="how far back the page shows estimates"
     )
 
 

@@ -119,7 +119,7 @@ class VendorApiSettings(Frozen):
         default=500,
         ge=10,
         le=50_000,
-        description="that are open at the same time; more are told to come later",
+        description="that are open at the same time; further ones are refused with a time to retry",
     )
     certificate_file: str | None = Field(
         default=None, description="PEM: the certificate to show, and those above it; plain HTTP if absent"

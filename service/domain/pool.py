@@ -58,13 +58,12 @@ class Pools:
         """
         pool, bit = self.groupings[pool_id], self._bits[pool_id]
         chosen = pool.above_bounds(rows, priorities)
-        known = self.holders
         # In reverse, so that the first of two equal items counts, as it does in two batches.
         chosen = chosen[::-1]
         fresh = {
             item: index
             for index, item in zip(chosen.tolist(), hashes[chosen].tolist(), strict=True)
-            if not known.get(item, 0) & bit
+            if not self.holders.get(item, 0) & bit
         }
         if not fresh:
             return
@@ -72,10 +71,10 @@ class Pools:
         moves = pool.offer(rows[chosen], priorities[chosen], hashes[chosen])
         entered = chosen[moves.entered]
         for index, item in zip(entered.tolist(), hashes[entered].tolist(), strict=True):
-            if item not in known:
+            if item not in self.holders:
                 self.added[item] = record(index)
                 self.removed.discard(item)
-            known[item] = known.get(item, 0) | bit
+            self.holders[item] = self.holders.get(item, 0) | bit
         for item in moves.left.tolist():
             self._release(item, bit)
 

@@ -175,44 +175,44 @@ class Shard:
         values = batch.book.values(batch.combinations)
         found = {}
         for position, attribute in enumerate(self._attributes):
-            column, known = values[:, position], self._rows[position]
-            if (more := len(batch.book.names(position)) - len(known)) > 0:
-                known = self._rows[position] = np.pad(known, (0, more), constant_values=_NONE)
-            rows = known[column]
+            column, rows_by_value = values[:, position], self._rows[position]
+            if (more := len(batch.book.names(position)) - len(rows_by_value)) > 0:
+                rows_by_value = self._rows[position] = np.pad(rows_by_value, (0, more), constant_values=_NONE)
+            rows = rows_by_value[column]
             if (rows == _NONE).any():
-                self._place(attribute, column, known, batch.book.names(position), weights)
-                rows = known[column]
+                self._place(attribute, column, rows_by_value, batch.book.names(position), weights)
+                rows = rows_by_value[column]
                 # A value without a row of its own may get one the next time.
                 rows[rows == _NONE] = self.traffic.tables[attribute].rows.get(OTHER, _NONE)
             found[attribute] = rows
         return found
 
     def _place(
-        self, attribute: str, values: Indices, known: Indices, names: list[str], weights: Floats
+        self, attribute: str, values: Indices, rows_by_value: Indices, names: list[str], weights: Floats
     ) -> None:
         """Find rows of the values of a batch in an attribute's table; new values get rows.
 
         Args:
             attribute: its name.
             values: numbers of the predictions' values [n].
-            known: row of every value, -1 if not known; filled in [values].
+            rows_by_value: row of every value, -1 if it has none; filled in [values].
             names: of every value [values].
             weights: of the predictions [n].
         """
         table = self.traffic.tables[attribute]
         present = np.unique(values)
-        unplaced = present[known[present] == _NONE]
+        unplaced = present[rows_by_value[present] == _NONE]
         if len(unplaced) <= table.room:  # no value is displaced, so the others keep their rows
             present = unplaced
         _, displaced = table.place(
             [names[value] for value in present.tolist()], _sums(values, weights)[present]
         )
         if displaced:
-            known[:] = _NONE
+            rows_by_value[:] = _NONE
             for pool_id, pooled in self._value_pools.items():
                 if pooled == attribute:
                     self.pools.fold(pool_id, displaced, OTHER)
-        known[present] = [table.rows.get(names[value], _NONE) for value in present.tolist()]
+        rows_by_value[present] = [table.rows.get(names[value], _NONE) for value in present.tolist()]
 
     def _add_probabilities(self, batch: Candidates, weights: Floats) -> None:
         if batch.probabilities is None:

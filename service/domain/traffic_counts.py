@@ -90,11 +90,11 @@ class TableCounts:
         before -= decrease
         if OTHER in self.names:
             other = self.names.index(OTHER)
-            gone = np.ones(len(mark.names), np.bool_)
-            gone[rows[rows >= 0]] = False
+            is_removed = np.ones(len(mark.names), np.bool_)
+            is_removed[rows[rows >= 0]] = False
             decrease[other] = 0
             before[other] += decrease.sum(axis=0)
-            before[other] += mark.counts[gone & (np.array(mark.names, object) != OTHER)].sum(axis=0)
+            before[other] += mark.counts[is_removed & (np.array(mark.names, object) != OTHER)].sum(axis=0)
         return TableCounts(self.meaning, self.names, np.maximum(self.counts - before, 0), self.missed)
 
 

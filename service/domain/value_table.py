@@ -192,8 +192,8 @@ class ValueTable:
         """
         other = self.rows[OTHER] if OTHER in self.rows else self._append(OTHER)
         counters = self.totals() + self.missed[: len(self)]
-        known = rows != _NONE
-        np.add.at(counters, rows[known], weights[known])
+        has_row = rows != _NONE
+        np.add.at(counters, rows[has_row], weights[has_row])
         reserved = {self.rows[name] for name in RESERVED if name in self.rows}
         heap = [(counter, row) for row, counter in enumerate(counters.tolist()) if row not in reserved]
         heapq.heapify(heap)
@@ -206,7 +206,7 @@ class ValueTable:
             owners[row], errors[row] = at, lowest
             heapq.heapreplace(heap, (lowest + float(weights[at]), row))
         taken = np.array(list(owners), np.intp)
-        rows[known & np.isin(rows, taken)] = other
+        rows[has_row & np.isin(rows, taken)] = other
         for block in self.blocks.values():
             block.fold(taken, other)
         displaced = []

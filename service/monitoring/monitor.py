@@ -143,7 +143,7 @@ class ModelMonitor:
         while not complete:
             page = self._reader.outcomes(self._read_to)
             if page is None:
-                log.warning("outcomes are read anew: the stream has changed", extra={"model": self.model})
+                log.warning("reading all outcomes again: the stream has changed", extra={"model": self.model})
                 self._ledger, self._read_to = OutcomeLedger(self._space), BEGINNING
                 continue
             self._ledger.fold(page.entries)

@@ -90,7 +90,7 @@ class Columns:
         lowest, highest = probabilities.min(axis=1), probabilities.max(axis=1)
         self._refuse_any(
             ~(np.isfinite(lowest) & np.isfinite(highest)),
-            "probabilities hold a NaN or an infinity; leave the row out, or mend what wrote it",
+            "probabilities hold a NaN or an infinity; leave the row out, or fix what wrote it",
         )
         outside = (lowest < -_OUTSIDE) | (highest > 1 + _OUTSIDE)
         self._refuse_any(
@@ -118,7 +118,7 @@ class Columns:
         self._check_kind("decision_values", values)
         self._refuse_any(
             ~np.isfinite(values),
-            "decision_values hold a NaN or an infinity; leave the row out, or mend what wrote it",
+            "decision_values hold a NaN or an infinity; leave the row out, or fix what wrote it",
         )
         return values.astype(np.float64)
 
