@@ -50,8 +50,8 @@ class DriftSettings(Frozen):
         default=0.1,
         gt=0,
         lt=1,
-        description="Jensen-Shannon distance from the reference, beyond noise, above which a group has drifted: "
-        "of its scores, predicted classes or attributes; 0 is the same, 1 is nothing in common",
+        description="Jensen-Shannon distance from the reference, beyond noise, above which a group has "
+        "drifted: of its scores, predicted classes or attributes; 0 is the same, 1 is nothing in common",
     )
     label_share: Probability = Field(
         default=0.2,

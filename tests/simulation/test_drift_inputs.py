@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from benchmarks.studies.corruption import corrupted_recordings
 from benchmarks.studies.inputs_items import Change, Items
 from benchmarks.studies.inputs_labelled import WAYS, LabelStream, Way
 from benchmarks.studies.inputs_watched import (
@@ -28,7 +29,7 @@ EVENLY, EVENLY_AIMED, ESTIMATION, *_ = WAYS
 
 @cache
 def items(classifier: int) -> Items:
-    after = digits_recordings("noise")[classifier]
+    after = corrupted_recordings("noise")[classifier]
     return Items.of(digits_recordings()[classifier], [after], bin_count=10, binning="equal_width")
 
 
