@@ -145,8 +145,8 @@ def test_a_layout_that_is_not_used_is_removed(loop: Roles, server: EmbeddedRedis
     old = ModelKeys(used.prefix, used.model, "0" * LAYOUT_DIGITS)
     with redis.Redis(port=server.port) as admin:
         admin.rpush(old.drawn(0), "0:0")
-        for key in (ModelKeys.shard, ModelKeys.traffic, ModelKeys.sums, ModelKeys.pool, ModelKeys.items):
-            admin.hset(key(old, 0), "next_offset", "1")
+        for key in (old.shard, old.traffic, old.sums, old.pool, old.items):
+            admin.hset(key(0), "next_offset", "1")
         admin.hset(old.marks, "first|0.0|1.0", "")
         admin.sadd(old.partitions, 0)
     assert old.layout in loop.command("layouts", "layouts", "list").stdout
