@@ -236,7 +236,7 @@ class ModelIngest:
             and b"\\" not in text
             and (
                 len(text) <= self._attribute_length
-                or max(map(len, attributes.values())) <= self._attribute_length
+                or max(map(len, attributes.values()), default=0) <= self._attribute_length
             )
         )
         bounded = attributes if is_plain else {n: self._bound(value) for n, value in attributes.items()}

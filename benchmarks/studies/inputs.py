@@ -156,7 +156,7 @@ def changes(items: Items, names: Sequence[str], mixed: float) -> list[Change]:
 
 
 def _short(names: Sequence[str]) -> list[str]:
-    """How changes are told: by the names of files, and by whole paths where a name is not theirs alone."""
+    """Names of changes: the names of files, or whole paths where several files share a name."""
     stems = [Path(name).stem for name in names]
     taken = Counter((*stems, NO_CHANGE, CLASSES_SHIFT, LABELS_ALONE))
     return [stem if taken[stem] == 1 else name for name, stem in zip(names, stems, strict=True)]

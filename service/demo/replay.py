@@ -1,7 +1,7 @@
 """How many labels random sampling would have needed: a replay of the recorded stream.
 
 Random sampling gets labels at the times at which Credence's labels came, several at each, with the same
-statistics; it is told when the weakest camera degraded, and discards that camera's labels from before. The
+statistics. It knows when the weakest camera degraded, and discards that camera's labels from before. The
 result is the fewest labels with which the weakest camera's interval is no wider than Credence's.
 """
 

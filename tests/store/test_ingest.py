@@ -205,6 +205,12 @@ def test_the_pool_keeps_what_a_labeller_needs(site: Site) -> None:
     assert (linked.payload, linked.payload_uri) == (b"", "s3://a")
 
 
+def test_attributes_that_are_nothing_but_space_are_none_however_long_it_is(site: Site) -> None:
+    text = json.dumps(message("spacious", attributes={})).replace("{}", "{" + " " * 300 + "}")
+    site.take_in([record(0, text.encode())])
+    assert pooled(site)["spacious"].attributes == {}
+
+
 ARRIVED = NOW - 1_000
 
 

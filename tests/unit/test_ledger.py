@@ -141,7 +141,7 @@ def test_only_the_last_word_on_an_item_counts(history: list[tuple[int | None, st
 # An outcome is revised before and after it is let go of, and another one of the same millisecond stays.
 @example(history=[(None, "cat"), (None, "cat"), (1, "dog"), (1, "")], steps=[(3, 1), (1, 1)])
 @example(history=[(None, "cat"), (0, ""), (0, "dog")], steps=[(1, 0), (1, 1), (1, 1)])
-# Who asked first is gone when codes are given anew.
+# Who asked first is gone when codes are given again.
 @example(history=[(None, "cat")] * 6, steps=[(4, 0), (2, 3), (0, 1)])
 def test_a_process_that_runs_on_while_its_stream_is_trimmed_knows_what_a_new_one_reads(
     history: list[tuple[int | None, str]], steps: list[tuple[int, int]]
@@ -175,12 +175,12 @@ def test_tallies_are_of_the_labels_that_count_whatever_was_corrected_or_trimmed(
         expected.add(labels.cells, labels.marks)
         assert tallies_of(ledger.tallies("region", np.arange(count), count)) == tallies_of(expected)
         fresh = folded(entries[gone:read])
-        anew = fresh.label_sequence("region")
+        again = fresh.label_sequence("region")
         assert columns_of(replace(labels, cells=labels.cells * 0)) == columns_of(
-            replace(anew, cells=anew.cells * 0)
+            replace(again, cells=again.cells * 0)
         )
         there, then = places_of(ledger), places_of(fresh)
-        assert [there[cell] for cell in labels.cells] == [then[cell] for cell in anew.cells]
+        assert [there[cell] for cell in labels.cells] == [then[cell] for cell in again.cells]
         assert ledger.first_requests() == fresh.first_requests()
 
 
