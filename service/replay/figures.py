@@ -19,9 +19,8 @@ from service.replay.summary import Results
 from service.statistics import beta as betas
 from service.statistics.balance_heuristic import sums
 from service.statistics.calibration import calibration_error
-from service.statistics.comparison import rope_probabilities
+from service.statistics.comparison import difference_density, rope_probabilities
 from service.statistics.curves import LearnedCurve
-from service.statistics.difference import difference_density
 from service.statistics.mixture import BetaMixture
 from service.statistics.prior_posterior import single
 from service.statistics.ranking import mean_rank, ranks
@@ -164,10 +163,10 @@ def _difference(pool: Pool, accuracy: BetaMixture, region: float) -> Figure:
     )[int(probabilities.argmax())]
     # Wide enough for any two groups, and fine enough for those that are known to a hundredth of a point.
     near = means[0] - means[1] + np.sqrt(variances.sum()) * np.linspace(-8, 8, 801)
-    points = np.union1d(np.linspace(-1, 1, 401), np.clip(near, -1, 1))
+    edges = np.union1d(np.linspace(-1, 1, 401), np.clip(near, -1, 1))
     return plots.difference_density(
-        points,
-        difference_density(first, second, points),
+        (edges[1:] + edges[:-1]) / 2,
+        difference_density(first, second, edges),
         region,
         probabilities,
         (one, other),

@@ -22,7 +22,6 @@ from service.statistics.comparison import expected_confidence
 from service.statistics.confusion_tasks import EstimateConfusion, IdentifyByCost
 from service.statistics.questions import LinearReward, Question, Task
 
-_COMPARISON_NODES = 48  # of the quadrature that compares rewards of two groups
 _CONFIDENCE_DECIMALS = 7
 
 
@@ -117,8 +116,6 @@ class CompareAccuracy(_LinearInAccuracy):
             second,
             *(theta[runs, groups] for groups in pairs),
             region=self.question.region,
-            nodes=_COMPARISON_NODES,
-            quick=True,
         )
         reward = np.zeros(alpha.shape)
         # Where no label would change the verdict, the rewards of both groups differ by rounding alone.

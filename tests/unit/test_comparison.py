@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
 from service.statistics import comparison
-from service.statistics.difference import difference_density
 
 sizes = st.floats(-3, 8.5).map(np.exp).map(float)
 tiny = st.floats(-14.5, 8.5).map(np.exp).map(float)
@@ -121,7 +120,7 @@ def test_pairs_broadcast_and_are_each_their_own() -> None:
         np.testing.assert_allclose(found[i, j], one, atol=1e-13)
 
 
-@given(pairs, pairs, st.floats(0, 1), st.floats(0, 1), st.floats(0.01, 0.3))
+@given(proper_pairs, proper_pairs, st.floats(0, 1), st.floats(0, 1), st.floats(0.01, 0.5))
 def test_the_expected_confidence_is_that_of_the_beliefs_after_the_label(
     first: Pair, second: Pair, p: float, q: float, region: float
 ) -> None:
@@ -136,7 +135,8 @@ def test_the_expected_confidence_is_that_of_the_beliefs_after_the_label(
         p * confidence(a + 1, b, c, d) + (1 - p) * confidence(a, b + 1, c, d),
         q * confidence(a, b, c + 1, d) + (1 - q) * confidence(a, b, c, d + 1),
     ]
-    np.testing.assert_allclose(found, expected, atol=1e-9)
+    # One function is a polynomial through 48 points here.
+    np.testing.assert_allclose(found, expected, atol=2e-5)
 
 
 @given(proper_pairs, proper_pairs)
@@ -144,14 +144,14 @@ def test_at_the_mean_a_label_is_expected_to_cost_no_confidence(first: Pair, seco
     chances = np.array(first[0] / sum(first)), np.array(second[0] / sum(second))
     found = comparison.expected_confidence(belief(first), belief(second), *chances, region=0.05)
     # The largest of three is convex, and the three are martingales.
-    assert (found >= probabilities(first, second, 0.05).max() - 1e-9).all()
+    assert (found >= probabilities(first, second, 0.05).max() - 2e-5).all()
 
 
 def test_where_no_label_changes_the_verdict_both_groups_promise_the_same() -> None:
     first, second = belief((45.0, 5.0)), belief((20.0, 30.0))
     found = comparison.expected_confidence(first, second, np.array(0.9), np.array(0.4), region=0.05)
     today = probabilities((45.0, 5.0), (20.0, 30.0), 0.05).max()
-    np.testing.assert_allclose(found, today, atol=1e-11)
+    np.testing.assert_allclose(found, today, atol=2e-6)
 
 
 def test_no_pairs_have_no_probabilities() -> None:
@@ -200,45 +200,23 @@ def reference_density(first: Pair, second: Pair, point: float) -> float:
     )
 
 
-@pytest.mark.parametrize("point", [-0.9, -0.31, -0.02, 0.05, 0.4, 0.97])
+@pytest.mark.parametrize("point", [-0.9, -0.31, -0.02, 0.0, 0.05, 0.4, 0.97])
 @pytest.mark.parametrize(
     ("first", "second"), [((2.0, 3.0), (4.0, 2.0)), ((1.0, 1.5), (3.0, 1.0)), ((200.0, 100.0), (90.0, 80.0))]
 )
 def test_a_density_is_that_of_quadrature(first: Pair, second: Pair, point: float) -> None:
-    found = difference_density(belief(first), belief(second), np.array(point))
-    assert found == pytest.approx(reference_density(first, second, point), rel=1e-7, abs=1e-9)
+    edges = point + np.array([-1e-4, 1e-4])
+    found = comparison.difference_density(belief(first), belief(second), edges)
+    # The mean over a step leaves out the second derivative of a peak, whose width is a hundred steps.
+    assert found[0] == pytest.approx(reference_density(first, second, point), rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.parametrize(("first", "second"), [*CASES[:8], *CASES[9:]])
-@pytest.mark.parametrize("point", [-0.3, 0.05, 0.6])
-def test_a_density_is_the_slope_of_the_probability(first: Pair, second: Pair, point: float) -> None:
-    step = 1e-4
-    size, side = abs(point), 2 if point > 0 else 0
-    slope = (
-        probabilities(first, second, size - step)[side] - probabilities(first, second, size + step)[side]
-    ) / (2 * step)
-    found = difference_density(belief(first), belief(second), np.array(point))
-    # A central difference leaves out the third derivative of a peak, whose width is a hundred steps.
-    assert found == pytest.approx(slope, rel=1e-3, abs=1e-5)
-
-
-def test_a_density_without_difference_is_exact() -> None:
-    found = difference_density(belief((2.0, 3.0)), belief((4.0, 1.5)), np.zeros(1))
-    low = integrate.quad(lambda x: stats.beta.pdf(x, 2, 3) * stats.beta.pdf(x, 4, 1.5), 0, 1)[0]
-    assert found[0] == pytest.approx(low, rel=1e-9)
-
-
-def test_two_infinite_densities_at_one_end_meet_in_an_infinite_one() -> None:
-    found = difference_density(belief((0.4, 3.0)), belief((0.5, 3.0)), np.zeros(1))
-    assert found[0] == np.inf
-
-
-def test_a_density_holds_all_mass_and_none_beyond_one() -> None:
-    points = np.linspace(-1.2, 1.2, 4801)
-    density = difference_density(belief((6.0, 3.0)), belief((3.0, 4.0)), points)
-    assert density.shape == points.shape
-    assert integrate.simpson(density, x=points) == pytest.approx(1, abs=1e-8)
-    assert (density[np.abs(points) >= 1] == 0).all()
+@pytest.mark.parametrize(("first", "second"), CASES)
+def test_a_density_holds_all_mass(first: Pair, second: Pair) -> None:
+    edges = np.linspace(-1, 1, 402)
+    density = comparison.difference_density(belief(first), belief(second), edges)
+    assert density @ np.diff(edges) == pytest.approx(1, abs=1e-9)
+    assert density.min() > -1e-6
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan])
@@ -246,21 +224,10 @@ def test_parameters_that_are_not_positive_are_refused(bad: float) -> None:
     with pytest.raises(ValueError, match="positive"):
         probabilities((2.0, bad), (1.0, 1.0), 0.05)
     with pytest.raises(ValueError, match="positive"):
-        difference_density(belief((1.0, 1.0)), belief((bad, 1.0)), np.zeros(1))
+        comparison.difference_density(belief((1.0, 1.0)), belief((bad, 1.0)), np.zeros(2))
 
 
 @pytest.mark.parametrize("region", [-0.1, 0.0, 1.0, np.nan])
 def test_a_region_that_is_none_is_refused(region: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         probabilities((2.0, 1.0), (1.0, 1.0), region)
-
-
-@given(proper_pairs, proper_pairs, st.floats(0.01, 0.5), st.floats(0, 1), st.floats(0, 1))
-def test_quick_expectations_are_near_the_exact_ones(
-    first: Pair, second: Pair, region: float, one: float, other: float
-) -> None:
-    chances = np.array(one), np.array(other)
-    sides = belief(first), belief(second)
-    exact = comparison.expected_confidence(*sides, *chances, region=region)
-    quick = comparison.expected_confidence(*sides, *chances, region=region, nodes=48, quick=True)
-    np.testing.assert_allclose(quick, exact, atol=2e-5)
