@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from service.domain.arrays import Floats
-from service.statistics.member_beliefs import member_parts
 from service.statistics.ratios import ratio
-from service.statistics.vote_patterns import Allocation
+from service.statistics.vote_patterns import Allocation, member_parts
 
 
 def post_stratified(allocation: Allocation, labels: Floats, positive: Floats) -> Floats:

@@ -18,9 +18,8 @@ from benchmarks.post_stratified import post_stratified
 from service.domain.arrays import Floats
 from service.replay.tables import Table, print_tables
 from service.statistics import beta
-from service.statistics.member_beliefs import member_beliefs
 from service.statistics.sample_sharing import Mixing, plan_sharing
-from service.statistics.vote_patterns import VotePatterns, allocate
+from service.statistics.vote_patterns import VotePatterns, allocate, member_beliefs
 
 MIXINGS: tuple[Mixing, ...] = get_args(Mixing)
 OVERLAPS = tuple(step / 10 for step in range(11))

@@ -18,8 +18,14 @@ from service.domain.cells import VOTES
 from service.monitoring.group_index import GroupIndex, Groups
 from service.statistics.balance_heuristic import effective_counts
 from service.statistics.groups import Labels
-from service.statistics.member_beliefs import MemberBeliefs, member_beliefs
-from service.statistics.vote_patterns import Allocation, PatternPlan, VotePatterns, allocate
+from service.statistics.vote_patterns import (
+    Allocation,
+    MemberBeliefs,
+    PatternPlan,
+    VotePatterns,
+    allocate,
+    member_beliefs,
+)
 
 ITSELF = "ensemble"
 """Name of the ensemble's own decision among its members."""

@@ -22,9 +22,8 @@ from service.domain.arrays import Flags, Floats, Indices
 from service.monitoring.ensembles import ITSELF
 from service.replay.workers import Advanced, Workers
 from service.statistics import beta as betas
-from service.statistics.member_beliefs import member_beliefs
 from service.statistics.sample_sharing import Mixing, pattern_masks, plan_sharing
-from service.statistics.vote_patterns import Allocation, VotePatterns, allocate
+from service.statistics.vote_patterns import Allocation, VotePatterns, allocate, member_beliefs
 
 SEPARATE = "separate"
 """A random sample of every member's own."""

@@ -26,7 +26,7 @@ such scheme, except for rounding (docs/ensembles.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -58,40 +58,18 @@ class SharingPlan:
 
 
 def pattern_masks(votes: Flags) -> Ints:
-    """Vote pattern of every item [N]: bit m is set where member m calls it positive, by votes [N, members].
-
-    Raises:
-        ValueError: votes are not a table of booleans, or have more than `MOST_MEMBERS` columns or none.
-    """
-    if votes.ndim != 2 or votes.dtype != np.bool_:  # noqa: PLR2004 - rows and columns
-        raise ValueError("votes must be a table of booleans, a row an item and a column a member")
-    if not 1 <= votes.shape[1] <= MOST_MEMBERS:
-        raise ValueError(f"an ensemble has 1 to {MOST_MEMBERS} members, its own decision included")
+    """Vote pattern of every item [N]: bit m is set where member m calls it positive, by votes [N, M + 1]."""
     return votes @ (np.int64(1) << np.arange(votes.shape[1], dtype=np.int64))
 
 
-def plan_sharing(
-    votes: Flags,
-    n: int,
-    rng: np.random.Generator,
-    *,
-    mixing: Mixing = "reshuffle",
-) -> SharingPlan:
+def plan_sharing(votes: Flags, n: int, rng: np.random.Generator, *, mixing: Mixing) -> SharingPlan:
     """Choose the items by which an ensemble and its members are judged, n for every member.
 
     The mean outcome over a member's items is an unbiased estimate of the mean over all its positives, with
     any mixing: each of them is equally likely to be used. A member with n positives or fewer uses all of
     them. `votes` say whether a member calls an item positive [N, 1 + M], the parent first. More generally:
     whether the item is in the set over which the member's metric is taken.
-
-    Raises:
-        ValueError: votes are not a table of booleans or have too many columns; n is below 1; the mixing is
-            none of the three.
     """
-    if n < 1:
-        raise ValueError("a sample has one item at least")
-    if mixing not in get_args(Mixing):
-        raise ValueError(f"mixing must be one of {', '.join(get_args(Mixing))}")
     patterns = pattern_masks(votes)
     order = rng.permutation(len(patterns))
     called = votes[order]

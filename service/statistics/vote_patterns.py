@@ -21,48 +21,30 @@ Approximate: the bound on their variance where patterns need less than one label
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from service.domain.arrays import Flags, Floats, Indices, Ints
+from service.statistics import beta as betas
 from service.statistics.ratios import ratio
-from service.statistics.sample_sharing import MOST_MEMBERS, pattern_masks
+from service.statistics.sample_sharing import pattern_masks
 
 _ROUNDING = 1e-9  # tolerance by which a need may exceed an integer, from floating point
+_PRIOR_LABELS = 1.0  # pseudo-labels of a member's prior, which is Jeffreys'
 
 
 @dataclass(frozen=True)
 class VotePatterns:
-    """Traffic of an ensemble's vote patterns.
-
-    Raises:
-        ValueError: masks and traffic differ in length; a pattern comes twice, or names a member that does not
-            exist; traffic is negative or not finite; there are no members, or more than `MOST_MEMBERS`.
-    """
+    """Traffic of an ensemble's vote patterns."""
 
     masks: Ints  # patterns [P], each once: bit m is set where member m calls it positive; bit 0 is the parent
     traffic: Floats  # weight of each [P]; any scale
-    members: int  # how many there are, the parent included
-
-    def __post_init__(self) -> None:
-        if self.masks.shape != self.traffic.shape or self.masks.ndim != 1:
-            raise ValueError("there must be as many weights of traffic as patterns")
-        if not 1 <= self.members <= MOST_MEMBERS:
-            raise ValueError(f"an ensemble has 1 to {MOST_MEMBERS} members, its own decision included")
-        if np.any(self.masks < 0) or np.any(self.masks >> self.members):
-            raise ValueError("a pattern names a member that is not there")
-        if len(np.unique(self.masks)) < len(self.masks):
-            raise ValueError("every pattern must stand once")
-        if not np.all((self.traffic >= 0) & np.isfinite(self.traffic)):
-            raise ValueError("traffic must be finite, and 0 at least")
+    members: int  # how many there are, the parent included; `MOST_MEMBERS` at most
 
     @classmethod
     def of_items(cls, votes: Flags) -> VotePatterns:
-        """Of single items, by whether a member calls an item positive [N, members], the parent first.
-
-        Raises:
-            ValueError: votes are not a table of booleans, or have too many columns.
-        """
+        """Of single items, by whether a member calls an item positive [N, members], the parent first."""
         masks, counts = np.unique(pattern_masks(votes), return_counts=True)
         return cls(masks, counts.astype(np.float64), votes.shape[1])
 
@@ -76,9 +58,8 @@ class VotePatterns:
 
     def within(self) -> Floats:
         """Share of every pattern in a member's positives [members, P]; all 0 where there are none."""
-        sizes = self.sizes()[:, None]
         held = np.where(self.called(), self.traffic, 0.0)
-        return ratio(held, sizes, 0.0)
+        return ratio(held, self.sizes()[:, None], 0.0)
 
 
 @dataclass(frozen=True)
@@ -124,14 +105,7 @@ class Allocation:
         Every stratum gets as many as it needs, rounded up, minus those that it has. Within a stratum of thin
         patterns they are drawn in proportion to traffic; once they are there, nothing more is requested.
         Counts may be fractional where old labels are forgotten.
-
-        Raises:
-            ValueError: labelled has another length than the patterns, or a count is not 0 or more.
         """
-        if labelled.shape != self.needed.shape:
-            raise ValueError("there must be as many counts of labels as patterns")
-        if not np.all((labelled >= 0) & np.isfinite(labelled)):
-            raise ValueError("labels must be 0 or more")
         more = np.zeros(len(self.needed), np.intp)
         for stratum in range(self.count):
             of = np.flatnonzero(self.strata == stratum)
@@ -160,12 +134,7 @@ def allocate(patterns: VotePatterns, wanted: int) -> Allocation:
     """What every vote pattern needs, so that every member has `wanted` labels, as a random sample would.
 
     Labels elsewhere never replace those that a pattern lacks: they only make their own pattern more precise.
-
-    Raises:
-        ValueError: wanted is below 1.
     """
-    if wanted < 1:
-        raise ValueError("a member is to have one label at least")
     called = patterns.called()
     sizes = np.where(called, patterns.sizes()[:, None], np.inf)
     smallest, size = sizes.argmin(axis=0), sizes.min(axis=0)
@@ -177,3 +146,66 @@ def allocate(patterns: VotePatterns, wanted: int) -> Allocation:
     strata = np.full(len(size), -1, np.intp)
     strata[some] = np.unique(keys[some], return_inverse=True)[1]
     return Allocation(patterns, wanted, needed, strata)
+
+
+class Parts(NamedTuple):
+    """Every member's part of every stratum [..., members, S]."""
+
+    shares: Floats  # of the member's positives, without leading axes
+    labels: Floats
+    positive: Floats  # sum of the labels' outcomes
+
+
+@dataclass(frozen=True)
+class MemberBeliefs:
+    """Posterior of every member's metric, such as precision; arrays are [..., members]."""
+
+    mean: Floats
+    lower: Floats  # end of the equal-tailed credible interval
+    upper: Floats
+    labels: Floats  # of a random sample with as narrow a posterior; more than wanted where patterns differ
+    alpha: Floats  # parameters of the Beta that approximates the posterior
+    beta: Floats
+
+
+def member_beliefs(allocation: Allocation, labels: Floats, positive: Floats, *, mass: float) -> MemberBeliefs:
+    """Posterior of every member's metric, each member by itself, with an interval of probability `mass`.
+
+    theta_m = sum over strata h of w_h theta_h, with w_h the stratum's share of the member's positives; a Beta
+    for every stratum, and for the sum the Beta of its mean and variance. With c the prior's pseudo-labels, 1:
+
+    - The mean is that of theta_h ~ Beta(w_h c / 2 + r_h, w_h c / 2 + n_h - r_h): c pseudo-labels, divided as
+      a sample would be. So a member has c of them in all, as one without strata, not c for every stratum.
+    - The variance of theta_h is that under the whole prior, Beta(c / 2 + r_h, c / 2 + n_h - r_h): with a
+      divided prior, a stratum of two labels, both positive, would be almost certainly all positive.
+    - Strata without labels are not independent: their precisions are one unknown, with the prior's
+      distribution. So without any labels the posterior is the prior itself, however many strata there are.
+
+    That two priors are used, and the form of the sum, are approximations, which coverage in simulations
+    supports: tests/simulation/test_sharing_coverage.py. docs/ensembles.md explains why not Jeffreys' for
+    every pattern.
+
+    Labels of every pattern [..., P] are without requests in flight, and fractional where old ones are
+    forgotten; `positive` is the sum of their outcomes, 0 or 1 each [..., P]: truly positive, for precision.
+    """
+    parts = member_parts(allocation, labels, positive)
+    wrong = np.maximum(parts.labels - parts.positive, 0.0)
+    known = np.where(parts.labels > 0, parts.shares, 0.0)
+    unknown = np.maximum(1 - known.sum(axis=-1), 0.0)
+    # Where nothing is known the weight in both sums is 0, and any proper belief will do.
+    shared_out = np.where(known > 0, known, 1.0) * _PRIOR_LABELS / 2
+    rates = betas.mean(shared_out + parts.positive, shared_out + wrong)
+    spread = betas.variance(_PRIOR_LABELS / 2 + parts.positive, _PRIOR_LABELS / 2 + wrong)
+    mean = (known * rates).sum(axis=-1) + unknown / 2
+    variance = (known**2 * spread).sum(axis=-1) + unknown**2 / (4 * (_PRIOR_LABELS + 1))
+    alpha, beta = betas.matching(mean, variance)
+    lower, upper = betas.interval(alpha, beta, mass)
+    worth = np.maximum(mean * (1 - mean) / variance - 1 - _PRIOR_LABELS, 0.0)
+    return MemberBeliefs(mean, lower, upper, worth, alpha, beta)
+
+
+def member_parts(allocation: Allocation, labels: Floats, positive: Floats) -> Parts:
+    """Labels and outcomes of every pattern [..., P], as parts of strata."""
+    called = allocation.patterns.called()
+    shares = allocation.sums(allocation.patterns.within())
+    return Parts(shares, *(allocation.sums(counts[..., None, :] * called) for counts in (labels, positive)))

@@ -10,8 +10,7 @@ import pytest
 
 from benchmarks.ensembles import Stream, majority
 from benchmarks.post_stratified import post_stratified
-from service.statistics.member_beliefs import member_beliefs
-from service.statistics.vote_patterns import allocate
+from service.statistics.vote_patterns import allocate, member_beliefs
 
 STREAMS = 40
 RUNS = 150

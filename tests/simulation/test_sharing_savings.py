@@ -10,9 +10,8 @@ import pytest
 
 from benchmarks.ensembles import Items, digits, mean_outcomes, overlapping
 from benchmarks.post_stratified import post_stratified
-from service.statistics.member_beliefs import member_beliefs
 from service.statistics.sample_sharing import Mixing, plan_sharing
-from service.statistics.vote_patterns import VotePatterns, allocate
+from service.statistics.vote_patterns import VotePatterns, allocate, member_beliefs
 
 MIXINGS: tuple[Mixing, ...] = ("reshuffle", "resample", "patterns")
 OVERLAPS = tuple(step / 10 for step in range(11))
@@ -90,7 +89,7 @@ def test_the_precisions_of_real_classifiers_are_believed_from_counts_of_patterns
         labels = np.array([allocation.plan(np.zeros(len(accuracy)), rng).more for _ in range(RUNS)])
         positive = rng.binomial(labels, accuracy).astype(float)
         truth = items.precision()
-        told = member_beliefs(allocation, labels.astype(float), positive)
+        told = member_beliefs(allocation, labels.astype(float), positive, mass=0.95)
         # So many positives know their precision in steps: held is any value within half a step of it.
         half = 0.5 / items.votes.sum(axis=0)
         held.append((told.lower <= truth + half) & (truth - half <= told.upper))

@@ -26,8 +26,7 @@ from service.monitoring.snapshot import Facts, ModelSnapshot, take_snapshot
 from service.statistics.binary.score_bins import UNLABELLED
 from service.statistics.challenge import ChallengeBeliefs, PairedLabels
 from service.statistics.estimate import Estimate
-from service.statistics.member_beliefs import member_beliefs
-from service.statistics.vote_patterns import VotePatterns, allocate
+from service.statistics.vote_patterns import VotePatterns, allocate, member_beliefs
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.records import Fact, Given
 from service.store.requests import OpenRequest
@@ -215,7 +214,7 @@ def ensemble() -> EnsembleSnapshot:
         members=("ensemble", "first", "second"),
         positive_class="cat",
         shares=np.array([0.8, 0.8, 0.8]),
-        beliefs=member_beliefs(allocation, known, positive),
+        beliefs=member_beliefs(allocation, known, positive, mass=0.95),
         labels=np.array([55.0, 55.0, 50.0]),
         missed=np.array([0.1, 0.1, 0.9]),
         target=0.8,

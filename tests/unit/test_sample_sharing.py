@@ -203,19 +203,3 @@ def test_an_ensemble_may_have_as_many_members_as_a_mask_has_bits() -> None:
     masks = pattern_masks(votes)
     assert all(later == 2 * earlier for earlier, later in pairwise(masks.tolist()))
     assert plan(votes, 3, "patterns").cost == MOST_MEMBERS
-
-
-@pytest.mark.parametrize(
-    ("votes", "n", "mixing"),
-    [
-        (np.ones((3, 2), np.bool_), 0, "reshuffle"),
-        (np.ones((3, 2), np.bool_), 1, "stir"),
-        (np.ones((3, 2)), 1, "reshuffle"),
-        (np.ones(3, np.bool_), 1, "reshuffle"),
-        (np.ones((3, 0), np.bool_), 1, "reshuffle"),
-        (np.ones((3, MOST_MEMBERS + 1), np.bool_), 1, "reshuffle"),
-    ],
-)
-def test_impossible_arguments_are_refused(votes: np.ndarray, n: int, mixing: Mixing) -> None:
-    with pytest.raises(ValueError, match=r"must|has"):
-        plan_sharing(votes, n, np.random.default_rng(0), mixing=mixing)

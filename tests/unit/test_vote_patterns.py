@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.ensembles import majority, overlapping
-from service.statistics.sample_sharing import MOST_MEMBERS, plan_sharing
+from service.statistics.sample_sharing import plan_sharing
 from service.statistics.vote_patterns import Allocation, VotePatterns, allocate
-
-"""A law holds on a busy machine too."""
 
 seeds = st.integers(0, 2**32)
 counts = st.integers(1, 200)
@@ -177,33 +175,3 @@ def test_counts_and_items_agree_on_what_sharing_costs() -> None:
     assert by_counts.separate == by_items.separate
     # Both round every pattern.
     assert by_counts.cost == pytest.approx(by_items.cost, abs=len(allocation.needed))
-
-
-@pytest.mark.parametrize(
-    ("masks", "traffic", "members"),
-    [
-        ([1, 2], [1.0], 2),
-        ([1, 1], [1.0, 1.0], 2),
-        ([4], [1.0], 2),
-        ([-1], [1.0], 2),
-        ([1], [-1.0], 2),
-        ([1], [np.nan], 2),
-        ([1], [1.0], 0),
-        ([1], [1.0], MOST_MEMBERS + 1),
-    ],
-)
-def test_impossible_patterns_are_refused(masks: list[int], traffic: list[float], members: int) -> None:
-    with pytest.raises(ValueError, match=r"must|has|names"):
-        VotePatterns(np.array(masks), np.array(traffic), members)
-
-
-def test_no_labels_at_all_are_not_wanted() -> None:
-    with pytest.raises(ValueError, match="one label"):
-        allocate(some_patterns(0), 0)
-
-
-@pytest.mark.parametrize("labelled", [[1.0], [-1.0, 0.0], [np.nan, 0.0]])
-def test_impossible_counts_are_refused(labelled: list[float]) -> None:
-    allocation = allocate(VotePatterns(np.array([1, 3]), np.ones(2), 2), 10)
-    with pytest.raises(ValueError, match="must be"):
-        allocation.plan(np.array(labelled), np.random.default_rng(0))
