@@ -34,14 +34,19 @@ def share_items(items: Items, mixing: Mixing, runs: int) -> tuple[float, Floats]
         plan_sharing(items.votes, WANTED, np.random.default_rng(run), mixing=mixing) for run in range(runs)
     ]
     errors = np.array([mean_outcomes(plan, items.positive) for plan in plans]) - items.precision()
-    return 100 * float(np.mean([plan.saving for plan in plans])), errors
+    return 100 * float(np.mean([saving(items, plan.cost) for plan in plans])), errors
+
+
+def saving(items: Items, cost: int) -> float:
+    """Share of the labels that separate samples would cost; these are all positives where there are fewer."""
+    return 1 - cost / int(np.minimum(items.votes.sum(axis=0), WANTED).sum())
 
 
 def counted_saving(items: Items) -> float:
     """The saving in % of a plan by counts of vote patterns."""
     allocation = allocate(VotePatterns.of_items(items.votes), WANTED)
-    plan = allocation.plan(np.zeros(len(allocation.needed)), np.random.default_rng(0))
-    return 100 * plan.saving
+    more = allocation.plan(np.zeros(len(allocation.needed)), np.random.default_rng(0))
+    return 100 * saving(items, int(more.sum()))
 
 
 def savings(items: Sequence[Items], runs: int) -> tuple[float, ...]:
@@ -50,7 +55,7 @@ def savings(items: Sequence[Items], runs: int) -> tuple[float, ...]:
     random = np.mean([ensemble.random_sampling(WANTED)[1:].mean() for ensemble in items])
     for mixing in MIXINGS:
         found = [share_items(ensemble, mixing, runs) for ensemble in items]
-        saved.append(float(np.mean([saving for saving, _ in found])))
+        saved.append(float(np.mean([share for share, _ in found])))
         squares = np.mean([(errors[:, 1:] ** 2).mean() for _, errors in found])
         closeness.append(float((squares / random) ** 0.5))
     return (*saved, float(np.mean([counted_saving(ensemble) for ensemble in items])), *closeness)
@@ -79,8 +84,7 @@ def believed(stream: Stream, wanted: int, runs: int, rng: np.random.Generator) -
     """Figures of one stream: see `of_posteriors`."""
     allocation = allocate(stream.patterns, wanted)
     none = np.zeros(len(stream.accuracy))
-    plans = [allocation.plan(none, rng) for _ in range(runs)]
-    labels = np.array([plan.more for plan in plans], np.float64)
+    labels = np.array([allocation.plan(none, rng) for _ in range(runs)], np.float64)
     positive = rng.binomial(labels.astype(np.int64), stream.accuracy).astype(np.float64)
     truth = stream.precision()
     deviation = np.sqrt(truth * (1 - truth) / wanted)
@@ -89,7 +93,7 @@ def believed(stream: Stream, wanted: int, runs: int, rng: np.random.Generator) -
     held = (told.lower <= truth) & (truth <= told.upper)
     within = stream.patterns.within()
     return (
-        100 * float(np.mean([plan.saving for plan in plans])),
+        100 * float(1 - labels.sum(axis=1).mean() / (wanted * len(truth))),
         float(((errors**2).mean() / (deviation**2).mean()) ** 0.5),
         float((told.upper - told.lower).mean() / _random_width(truth, wanted)),
         100 * float(held.mean()),

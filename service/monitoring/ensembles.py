@@ -13,19 +13,12 @@ import numpy as np
 from scipy import special
 
 from service.config.assessments import EnsembleSettings
-from service.domain.arrays import Floats
+from service.domain.arrays import Floats, Indices
 from service.domain.cells import VOTES
 from service.monitoring.group_index import GroupIndex, Groups
 from service.statistics.balance_heuristic import effective_counts
 from service.statistics.groups import Labels
-from service.statistics.vote_patterns import (
-    Allocation,
-    MemberBeliefs,
-    PatternPlan,
-    VotePatterns,
-    allocate,
-    member_beliefs,
-)
+from service.statistics.vote_patterns import Allocation, MemberBeliefs, VotePatterns, allocate, member_beliefs
 
 ITSELF = "ensemble"
 """Name of the ensemble's own decision among its members."""
@@ -58,7 +51,7 @@ class EnsembleSnapshot:
     labels: Floats
     missed: Floats | None
     target: float | None
-    plan: PatternPlan
+    plan: Indices
     groups: list[str]
     wanted: int
     asked: float

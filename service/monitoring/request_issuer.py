@@ -129,7 +129,7 @@ class RequestIssuer:
 
         aimed = 0
         if (ensemble := snapshot.ensembles.get(name)) is not None:
-            planned = self._rng.permutation(np.repeat(ensemble.groups, ensemble.plan.more))
+            planned = self._rng.permutation(np.repeat(ensemble.groups, ensemble.plan))
             wanted = min(wanted, len(planned))
             draws = _found(draw(planned[:wanted].tolist()))
         elif (challenge := snapshot.challenges.get(name)) is not None:

@@ -173,7 +173,7 @@ def label_as_planned(
     sizes = items.patterns.traffic.astype(np.intp)
     first = np.cumsum(sizes) - sizes
     known = np.zeros(len(sizes), np.intp)
-    while (more := allocation.plan(known.astype(np.float64), rng).more).any():
+    while (more := allocation.plan(known.astype(np.float64), rng)).any():
         known = np.minimum(known + more, sizes)
     right = np.concatenate(([0], np.cumsum(items.positive[order])))
     return known.astype(np.float64), (right[first + known] - right[first]).astype(np.float64)

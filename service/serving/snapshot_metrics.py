@@ -94,7 +94,7 @@ ENSEMBLE = MetricTable[EnsembleSnapshot](_ASSESSMENT, (
     Metric("credence_ensemble_target_ratio", "ratio", "The assessment's configured target of precision; absent without one.", lambda ensemble: ensemble.target),
     Metric("credence_ensemble_wanted_labels", "labels", "Target number of labels for each member and for the ensemble (member_labels).", lambda ensemble: ensemble.wanted),
     Metric("credence_ensemble_labels", "labels", "Effective number of labels of items that the ensemble or any member predicts as positive, each counted once, after weighting and forgetting.", lambda ensemble: ensemble.asked),
-    Metric("credence_ensemble_needed_labels", "labels", "Labels still to be requested until each member has its target number.", lambda ensemble: ensemble.plan.cost),
+    Metric("credence_ensemble_needed_labels", "labels", "Labels still to be requested until each member has its target number.", lambda ensemble: ensemble.plan.sum()),
     Metric("credence_ensemble_saving_ratio", "ratio", "Share of labels saved so far, compared with the same number for each member without sharing; 0 before the first label.", lambda ensemble: ensemble.saving),
 ))
 MEMBERS = MetricTable[EnsembleSnapshot]((*_ASSESSMENT, "member"), (

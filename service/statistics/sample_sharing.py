@@ -44,17 +44,11 @@ class SharingPlan:
     # positions by member, parent first, in mixed order, resampled ones repeated; empty without positives
     items: tuple[Indices, ...]
     to_label: Indices  # positions of the items that are used, ascending
-    separate: int  # labels for separate samples: the sum over members of n, or of all positives where fewer
 
     @property
     def cost(self) -> int:
         """Labels to ask for."""
         return len(self.to_label)
-
-    @property
-    def saving(self) -> float:
-        """1 - cost / separate; 0 where nothing is called positive."""
-        return 1 - self.cost / self.separate if self.separate else 0.0
 
 
 def pattern_masks(votes: Flags) -> Ints:
@@ -78,8 +72,7 @@ def plan_sharing(votes: Flags, n: int, rng: np.random.Generator, *, mixing: Mixi
     else:
         samples = _by_parent(called, n, rng, resample=mixing == "resample")
     items = tuple(order[places] for places in samples)
-    separate = int(np.minimum(called.sum(axis=0), n).sum())
-    return SharingPlan(items, np.unique(np.concatenate(items)), separate)
+    return SharingPlan(items, np.unique(np.concatenate(items)))
 
 
 def _by_parent(called: Flags, n: int, rng: np.random.Generator, *, resample: bool) -> list[Indices]:

@@ -63,28 +63,6 @@ class VotePatterns:
 
 
 @dataclass(frozen=True)
-class PatternPlan:
-    """How many more labels every vote pattern should get."""
-
-    more: Indices  # labels to ask for [P]
-    separate: int  # labels for separate samples: those wanted, times the members that call anything positive
-
-    @property
-    def cost(self) -> int:
-        """Labels to ask for, in all."""
-        return int(self.more.sum())
-
-    @property
-    def saving(self) -> float:
-        """1 - cost / separate; 0 where nothing is called positive.
-
-        It is negative where a plan costs more than separate samples: strata are rounded up to whole labels.
-        The excess is less than a label per stratum, where few labels are wanted and members hardly overlap.
-        """
-        return 1 - self.cost / self.separate if self.separate else 0.0
-
-
-@dataclass(frozen=True)
 class Allocation:
     """What every vote pattern needs, so that all members have as many labels as are wanted.
 
@@ -99,8 +77,8 @@ class Allocation:
     needed: Floats  # by pattern [P], before rounding up; 0 where nobody calls it positive
     strata: Indices  # stratum of every pattern [P], from 0; -1 where nothing is needed
 
-    def plan(self, labelled: Floats, rng: np.random.Generator) -> PatternPlan:
-        """How many more labels every pattern should get, given those it has, with requests in flight [P].
+    def plan(self, labelled: Floats, rng: np.random.Generator) -> Indices:
+        """How many more labels every pattern should get [P], given those it has, with requests in flight [P].
 
         Every stratum gets as many as it needs, rounded up, minus those that it has. Within a stratum of thin
         patterns they are drawn in proportion to traffic; once they are there, nothing more is requested.
@@ -113,8 +91,7 @@ class Allocation:
             wanting = max(int(np.ceil(lacking - _ROUNDING)), 0)
             traffic = self.patterns.traffic[of]
             more[of] = rng.multinomial(wanting, traffic / traffic.sum())
-        separate = self.wanted * int(np.count_nonzero(self.patterns.sizes()))
-        return PatternPlan(more, separate)
+        return more
 
     @property
     def count(self) -> int:

@@ -29,7 +29,7 @@ class Told(NamedTuple):
 def told(stream: Stream, wanted: int, rng: np.random.Generator) -> Told:
     allocation = allocate(stream.patterns, wanted)
     none = np.zeros(len(stream.accuracy))
-    labels = np.array([allocation.plan(none, rng).more for _ in range(RUNS)])
+    labels = np.array([allocation.plan(none, rng) for _ in range(RUNS)])
     positive = rng.binomial(labels, stream.accuracy).astype(float)
     truth = stream.precision()
     beliefs = member_beliefs(allocation, labels.astype(float), positive, mass=0.95)

@@ -93,7 +93,7 @@ def test_labels_are_shared_until_every_member_has_enough(connection: Connection)
     monitor = site.monitor("m")
     asked = answered(site, monitor)
     told = monitor.refresh(NOW).ensembles["votes"]
-    assert told.plan.cost == 0
+    assert told.plan.sum() == 0
     assert len(asked) < 0.6 * 60 * 4
     assert told.saving > 0.4
     assert np.all(told.labels >= 55)
@@ -123,9 +123,9 @@ def test_what_nobody_calls_positive_is_not_asked_about(connection: Connection) -
 def test_requests_in_flight_count_as_labels(connection: Connection) -> None:
     site = watched(connection)
     monitor = site.monitor("m")
-    before = monitor.refresh(NOW).ensembles["votes"].plan.cost
+    before = monitor.refresh(NOW).ensembles["votes"].plan.sum()
     issued = monitor.ask(epoch=1, now=NOW).issued["votes"]
-    assert monitor.refresh(NOW).ensembles["votes"].plan.cost == before - issued
+    assert monitor.refresh(NOW).ensembles["votes"].plan.sum() == before - issued
 
 
 def test_a_target_that_a_member_misses_is_told(connection: Connection) -> None:

@@ -146,7 +146,7 @@ def test_every_member_of_an_ensemble_has_its_precision_and_what_sharing_saved() 
         assert mean == pytest.approx(POOLED.beliefs.mean[position])
     assert sample("member_target_missed_probability", member="second") == 0.9
     assert sample("saving_ratio") == pytest.approx(1 - 65 / 140)
-    assert sample("needed_labels") == POOLED.plan.cost
+    assert sample("needed_labels") == POOLED.plan.sum()
     assert (sample("wanted_labels"), sample("labels")) == (50, 65)
 
 

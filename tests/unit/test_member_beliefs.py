@@ -20,7 +20,7 @@ def example(seed: int, wanted: int = 40) -> tuple[Allocation, np.ndarray, np.nda
     rng = np.random.default_rng(seed)
     stream = majority(rng, children=3, alike=True)
     allocation = allocate(stream.patterns, wanted)
-    labels = allocation.plan(np.zeros(len(stream.accuracy)), rng).more
+    labels = allocation.plan(np.zeros(len(stream.accuracy)), rng)
     return allocation, labels.astype(float), rng.binomial(labels, stream.accuracy).astype(float)
 
 
@@ -108,7 +108,7 @@ def test_patterns_that_differ_in_precision_make_labels_worth_more() -> None:
     # Right where all agree, wrong where one is alone: within patterns there is nothing left to chance.
     patterns = VotePatterns(np.array([0b11, 0b10]), np.array([1.0, 1.0]), 2)
     allocation = allocate(patterns, 40)
-    labels = allocation.plan(np.zeros(2), np.random.default_rng(0)).more.astype(float)
+    labels = allocation.plan(np.zeros(2), np.random.default_rng(0)).astype(float)
     told = believed(allocation, labels, labels * [1, 0])
     assert told.mean[1] == pytest.approx(0.5, abs=0.01)
     assert told.labels[1] > 5 * 40
@@ -121,7 +121,7 @@ def test_thin_patterns_do_not_bias_estimates() -> None:
     allocation = allocate(stream.patterns, 20)
     assert np.count_nonzero(allocation.needed < 1) > 15
     none = np.zeros(len(stream.accuracy))
-    labels = np.array([allocation.plan(none, rng).more for _ in range(4_000)])
+    labels = np.array([allocation.plan(none, rng) for _ in range(4_000)])
     positive = rng.binomial(labels, stream.accuracy)
     found = post_stratified(allocation, labels.astype(float), positive.astype(float)) - stream.precision()
     beyond = np.abs(found.mean(axis=0)) / (found.std(axis=0) / len(found) ** 0.5)

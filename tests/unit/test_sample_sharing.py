@@ -57,8 +57,7 @@ def test_ten_of_forty_samples_that_are_shared_leave_thirty_to_annotate(mixing: M
     # Three children and their parent, ten samples each; the first child agrees with the parent throughout.
     votes = columns(range(50), range(50), range(50, 100), range(100, 150), of=150)
     told = plan(votes, 10, mixing)
-    assert (told.separate, told.cost) == (40, 30)
-    assert told.saving == 0.25
+    assert told.cost == 30
 
 
 @given(seeds, sizes, mixings)
@@ -81,8 +80,9 @@ def test_what_is_used_is_labelled_once_and_nothing_else_is(seed: int, n: int, mi
 
 
 @given(seeds, sizes, mixings)
-def test_the_saving_is_a_fraction(seed: int, n: int, mixing: Mixing) -> None:
-    assert 0 <= plan(some_votes(seed), n, mixing, seed).saving < 1
+def test_sharing_never_costs_more_than_separate_samples(seed: int, n: int, mixing: Mixing) -> None:
+    votes = some_votes(seed)
+    assert plan(votes, n, mixing, seed).cost <= np.minimum(votes.sum(axis=0), n).sum()
 
 
 @given(seeds, sizes, mixings)
@@ -123,7 +123,7 @@ def test_two_equal_children_cost_as_much_as_one(seed: int, n: int, mixing: Mixin
 @pytest.mark.parametrize("mixing", ["reshuffle", "patterns"])
 def test_disjoint_children_cost_what_they_cost_alone(mixing: Mixing) -> None:
     told = plan(columns(range(30), range(30, 60), range(60, 90), of=90), 20, mixing)
-    assert told.cost == told.separate == 60
+    assert told.cost == 60
 
 
 @pytest.mark.parametrize("mixing", MIXINGS)
@@ -140,9 +140,9 @@ def test_a_parent_that_calls_nothing_positive_leaves_its_children_their_samples(
 
 
 @pytest.mark.parametrize("mixing", MIXINGS)
-def test_where_nothing_is_called_positive_nothing_is_labelled_and_nothing_saved(mixing: Mixing) -> None:
+def test_where_nothing_is_called_positive_nothing_is_labelled(mixing: Mixing) -> None:
     told = plan(np.zeros((20, 4), np.bool_), 5, mixing)
-    assert (told.cost, told.separate, told.saving) == (0, 0, 0.0)
+    assert told.cost == 0
 
 
 @pytest.mark.parametrize("mixing", ["reshuffle", "patterns"])

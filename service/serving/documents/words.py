@@ -116,7 +116,8 @@ def _of_ensemble(ensemble: EnsembleSnapshot) -> str:
     least = int(np.argmin(ensemble.beliefs.mean))
     precision = Interval.at_index(ensemble.beliefs, least)
     said = f"Least precise: {ensemble.members[least]}, {percent_interval(precision)}"
-    left = f"{ensemble.plan.cost} labels to go" if ensemble.plan.cost else "every member has enough labels"
+    planned = ensemble.plan.sum()
+    left = f"{planned} labels to go" if planned else "every member has enough labels"
     return f"{said}; {left}; sharing labels saved {percent(max(ensemble.saving, 0.0))}"
 
 
