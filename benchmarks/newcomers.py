@@ -26,9 +26,15 @@ from service.monitoring.outcome_aggregates import mixed
 from service.monitoring.outcome_table import LabelSequence
 from service.replay.tables import Cell, Table, print_tables
 from service.statistics.e_detector import log_e_changed
-from service.statistics.e_processes import discoveries, log_arrival_weights, log_e_below, log_e_declined
+from service.statistics.e_processes import (
+    discoveries,
+    log_arrival_weights,
+    log_e_below,
+    log_e_declined,
+    log_e_miscalibrated,
+    log_gains,
+)
 from service.statistics.grouped_e_processes import baselines
-from service.statistics.miscalibration import log_gains, log_wealth
 
 ALPHA = 0.05
 THRESHOLD = 0.92
@@ -93,7 +99,7 @@ def _of_scores(right: Floats, wrong: Floats) -> Floats:
     said = np.array([True, False])
     gains = log_gains(np.full(2, THRESHOLD), said, np.arange(2), 2)
     flat = right.reshape(-1, 1) * gains[0] + wrong.reshape(-1, 1) * gains[1]
-    return log_wealth(flat).reshape(right.shape)
+    return log_e_miscalibrated(flat).reshape(right.shape)
 
 
 class Ever(NamedTuple):

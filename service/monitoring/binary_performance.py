@@ -19,11 +19,16 @@ from service.monitoring.group_index import GroupIndex
 from service.monitoring.label_weights import DrawnLabels, label_weights
 from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.balance_heuristic import sums
-from service.statistics.binary.performance import performance
+from service.statistics.binary.performance import (
+    Costs,
+    Target,
+    ThresholdChoice,
+    choose_threshold,
+    performance,
+)
 from service.statistics.binary.score_bins import NEGATIVE, POSITIVE, UNLABELLED, bin_scores
 from service.statistics.binary.score_mixture import MixtureFit
 from service.statistics.binary.semi_supervised import learn_scores
-from service.statistics.binary.thresholds import Costs, Target, ThresholdChoice, choose_threshold
 from service.statistics.estimate import Band, Estimate
 from service.statistics.recalibration import FORMS, Form, RecalibrationMap, recalibrate
 from service.store.records import PoolRecord

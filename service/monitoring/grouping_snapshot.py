@@ -17,9 +17,9 @@ from service.statistics import beta as betas
 from service.statistics.confusion import Confusion, CostBeliefs, assess_confusion
 from service.statistics.estimate import Estimate
 from service.statistics.groups import GroupingBeliefs, Labels
-from service.statistics.labels_needed import labels_to_verdict
+from service.statistics.labels_needed import labels_to_verdict, own_share
 from service.statistics.mixture import BetaMixture
-from service.statistics.shrinkage import own_rate, own_share
+from service.statistics.ratios import ratio
 
 ECE_LABELS = 2
 """An ECE, whose estimate is never 0, needs so many times the labels that accuracy needs."""
@@ -172,7 +172,7 @@ def grouping_snapshot(
         ece_lower=ece_lower,
         ece_mean=beliefs.ece.mean,
         ece_upper=ece_upper,
-        own_rate=own_rate(labels=beliefs.labels, correct=beliefs.correct),
+        own_rate=ratio(beliefs.correct, beliefs.labels),
         own_share=own_share(labels=beliefs.labels, mean=mean, variance=variance),
         accuracy_below=below,
         ece_above=above,

@@ -58,7 +58,7 @@ def class_or_all(text: str) -> int | str:
 def target(text: str) -> Any:
     """What a threshold has to reach, as in `precision=0.8,recall=0.9`."""
     # With numpy, which other options do not need.
-    from service.statistics.binary.thresholds import Target  # noqa: PLC0415
+    from service.statistics.binary.performance import Target  # noqa: PLC0415
 
     names = [field.name for field in fields(Target)]
     wanted: dict[str, float] = {}

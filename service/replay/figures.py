@@ -23,7 +23,7 @@ from service.statistics.comparison import difference_density, rope_probabilities
 from service.statistics.curves import LearnedCurve
 from service.statistics.mixture import BetaMixture
 from service.statistics.prior_posterior import single
-from service.statistics.ranking import mean_rank, ranks
+from service.statistics.ranking import extreme_probabilities, mean_rank, ranks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,7 +103,7 @@ def _of_groups(study: Study) -> Iterator[tuple[str, Figure]]:
         )
     rng = np.random.default_rng(study.seed)
     mean, low, high = mean_rank(ranks(accuracy.sample(rng, _DRAWS)), study.mass)
-    worst = accuracy.extreme_probabilities(rng, top_m=1, draws=_DRAWS)
+    worst = extreme_probabilities(ranks(accuracy.sample(rng, _DRAWS)), 1)
     title = f"{name}: ranks, {every}"
     yield "ranks", plots.ranks_and_extremes(pool.names, (low, mean, high), worst, title=title)
     if len(pool.names) > 1:

@@ -16,11 +16,10 @@ import numpy as np
 
 from service.domain.arrays import Flags, Floats
 from service.replay.workers import Advanced, Workers
-from service.statistics.binary.performance import Performance, performance
+from service.statistics.binary.performance import Performance, Target, choose_threshold, performance
 from service.statistics.binary.score_bins import UNLABELLED, bin_scores
 from service.statistics.binary.score_mixture import UnlabelledFit, fit_unlabelled
 from service.statistics.binary.semi_supervised import MIXTURE_DRAWS, ScorePosterior, learn_scores
-from service.statistics.binary.thresholds import Target, choose_threshold
 from service.statistics.estimate import Band, Estimate
 
 RECALLS: Floats = np.linspace(0.005, 0.995, 199)

@@ -50,21 +50,10 @@ class PairedLabels:
 
 @dataclass(frozen=True)
 class ChallengeBeliefs:
-    """Posterior of the accuracy of challenger minus champion over all traffic of a group; arrays are [G].
-
-    Raises:
-        ValueError: a share is not in [0, 1], or a count is below 0.
-    """
+    """Posterior of the accuracy of challenger minus champion over all traffic of a group; arrays are [G]."""
 
     disagreement: Floats  # share of the traffic on which they disagree
     labels: PairedLabels
-
-    def __post_init__(self) -> None:
-        if not np.all((self.disagreement >= 0) & (self.disagreement <= 1)):
-            raise ValueError("a share of traffic lies in [0, 1]")
-        counts = (self.labels.challenger, self.labels.champion, self.labels.neither)
-        if not all(np.all(count >= 0) for count in counts):
-            raise ValueError("labels are counted from 0 on")
 
     @property
     def mean(self) -> Floats:
@@ -110,8 +99,6 @@ class ChallengeBeliefs:
 
     def _needed(self, margin: float) -> Floats:
         """By how much q must exceed p for that margin; 1 or more where it cannot."""
-        if margin < 0:
-            raise ValueError("a margin is 0 or more")
         none = np.ones(self.disagreement.shape)
         return np.divide(margin, self.disagreement, out=none, where=self.disagreement > margin)
 

@@ -26,25 +26,25 @@ import numpy as np
 from service.domain.arrays import Flags, Floats, Indices
 from service.statistics.ratios import ratio
 
-ENOUGH = 1_000.0  # predictions of a group that determine its score bins
+_ENOUGH = 1_000.0  # predictions of a group that determine its score bins
 _ROUNDS = 4  # of proportional fitting; the remaining error is below what labels can show
 _MOST = 50.0  # largest factor by which a cell's share may have changed, as small counts are noisy
 _PSEUDO = 20.0  # predictions per epoch with the overall shares, so that rare groups have a positive share
 
 
-def recent_weights(epochs: Floats, enough: float = ENOUGH) -> Floats:
+def recent_weights(epochs: Floats) -> Floats:
     """Current traffic, in predictions of the newest epochs that determine it [G, B].
 
-    A group's score bins come from the newest epochs that have `enough` of its predictions, the shares of
+    A group's score bins come from the newest epochs that have `_ENOUGH` of its predictions, the shares of
     groups from those that have as many for every group. `epochs` are predictions by epoch, group and score
     bin, newest first [E, G, B].
     """
     counts = np.cumsum(epochs, axis=0, dtype=np.float64)
     of_groups = counts.sum(axis=2)
     groups = np.arange(of_groups.shape[1])
-    own = counts[_first(of_groups >= enough), groups]
+    own = counts[_first(of_groups >= _ENOUGH), groups]
     total = of_groups.sum(axis=1)
-    shares = of_groups[_first(total[:, None] >= enough * min(len(groups), 10))[0]]
+    shares = of_groups[_first(total[:, None] >= _ENOUGH * min(len(groups), 10))[0]]
     sizes = own.sum(axis=1)
     # A group without recent predictions may still get some.
     shares = np.where((shares == 0) & (sizes > 0), 0.5, shares)

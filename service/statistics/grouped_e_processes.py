@@ -16,8 +16,13 @@ from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices
 from service.statistics.e_detector import advance_bets, log_wealth_of_bets, no_bets
-from service.statistics.e_processes import confidence_sequence, log_e_below, log_e_declined
-from service.statistics.miscalibration import log_gains, log_wealth
+from service.statistics.e_processes import (
+    confidence_sequence,
+    log_e_below,
+    log_e_declined,
+    log_e_miscalibrated,
+    log_gains,
+)
 
 # derived from sums of a group with labels, and NaN of others
 _CONCLUDED: Final = ("below", "declined", "miscalibrated", "lower", "upper", "changed")
@@ -211,7 +216,7 @@ def _conclude(
     lower, upper = confidence_sequence(correct, wrong, 1 - alpha)
     columns["lower"][which] = np.where(labelled, lower, np.nan)
     columns["upper"][which] = np.where(labelled, upper, np.nan)
-    columns["miscalibrated"][which] = np.where(labelled, log_wealth(columns["gains"][which]), np.nan)
+    columns["miscalibrated"][which] = np.where(labelled, log_e_miscalibrated(columns["gains"][which]), np.nan)
     if threshold is not None:
         below = log_e_below(correct, wrong, np.full(len(correct), threshold))
         columns["below"][which] = np.where(labelled, below, np.nan)

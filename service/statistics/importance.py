@@ -35,6 +35,7 @@ _ENOUGH_SHARE = 0.3  # effective share of the draws that ends adaptation
 _SETTLED = 0.1  # and so does a smaller change of the log evidence; both are needed
 _LEAST_SHARE = 0.2  # below this effective share the ensemble sampler is run
 _WITHIN = 8.0  # modes whose log density is further below the highest are dropped
+_MODE_STEPS = 60
 _MOST_MODES = 4
 _NEAR = 0.1  # modes that are nearer than this in every parameter are one
 _STEP = 1e-3  # of finite differences, for second derivatives
@@ -67,7 +68,6 @@ def find_modes(
     *,
     lowest: Floats,
     highest: Floats,
-    steps: int = 60,
 ) -> list[Mode]:
     """Local modes within bounds of the parameters [D] by L-BFGS-B, the highest first.
 
@@ -82,7 +82,7 @@ def find_modes(
             jac=True,
             method="L-BFGS-B",
             bounds=optimize.Bounds(lowest, highest),
-            options={"maxiter": steps},
+            options={"maxiter": _MODE_STEPS},
         )
         if all(np.abs(found.x - mode.at).max() > _NEAR for mode in modes):
             modes.append(Mode(found.x, -float(found.fun)))

@@ -15,14 +15,15 @@ from scipy import special
 
 from service.domain.arrays import Flags, Floats, Indices
 from service.statistics import beta as betas
+from service.statistics import dirichlet
 from service.statistics.beliefs import AccuracyBeliefs
 from service.statistics.bin_beliefs import BinBeliefs
-from service.statistics.binary.influence import curve_influence
 from service.statistics.comparison import expected_confidence
-from service.statistics.confusion_tasks import EstimateConfusion, IdentifyByCost
+from service.statistics.confusion_beliefs import ConfusionBeliefs
 from service.statistics.questions import LinearReward, Question, Task
 
 _CONFIDENCE_DECIMALS = 7
+_LEAST_PREVALENCE = 1e-6  # with fewer positive items, recall is undefined
 
 
 class _LinearInAccuracy(Task[AccuracyBeliefs]):
@@ -188,6 +189,50 @@ class IdentifyByCalibration(Task[BinBeliefs]):
         return self.question.sign * error
 
 
+class EstimateConfusion(LinearReward):
+    """Reduce the traffic-weighted posterior variance of the confusion matrix.
+
+    The reward is p_k sum_j (Var(theta_jk) - E Var(theta_jk given one more label)), with the label's true
+    class drawn from theta_k, never from the prediction. It is linear in theta.
+    """
+
+    kind = "confusion"
+
+    def upper(self, beliefs: ConfusionBeliefs, probability: float) -> Floats:
+        """Quantile of the reward, approximated as normal; its variance is that of a cost."""
+        alpha = beliefs.parameters()
+        total = alpha.sum(axis=2)
+        # The only part of the reward that depends on theta is 2 sum_j theta_j alpha_j over this.
+        slope = 2 / ((total + 1) ** 2 * (total + 2))
+        deviation: Floats = slope * np.sqrt(dirichlet.cost_moments(alpha, alpha)[1])
+        margin = self.question.cells.group_shares * deviation * float(special.ndtri(probability))
+        return self.expected(beliefs) + margin
+
+    def _reward(self, beliefs: ConfusionBeliefs, theta: Floats) -> Floats:
+        drop = dirichlet.expected_variance_drop(beliefs.parameters(), theta)
+        return self.question.cells.group_shares * drop
+
+
+class IdentifyByCost(LinearReward):
+    """Find the most (least) costly groups: the reward is +(-) sum_j c_jk theta_jk."""
+
+    kind = "confusion"
+
+    @property
+    def _costs(self) -> Floats:
+        if self.question.costs is None:
+            raise ValueError("identification by cost needs a cost matrix")
+        return self.question.sign * self.question.costs
+
+    def upper(self, beliefs: ConfusionBeliefs, probability: float) -> Floats:
+        """Quantile of the cost, approximated as normal."""
+        mean, variance = dirichlet.cost_moments(beliefs.parameters(), self._costs)
+        return mean + float(special.ndtri(probability)) * np.sqrt(variance)
+
+    def _reward(self, beliefs: ConfusionBeliefs, theta: Floats) -> Floats:  # noqa: ARG002 - one signature
+        return np.asarray(np.einsum("rgk,gk->rg", theta, self._costs), np.float64)
+
+
 TASKS: dict[tuple[str, str], Callable[[Question], Task[Any]]] = {
     ("estimation", "accuracy"): EstimateAccuracy,
     ("estimation", "overall_accuracy"): EstimateOverallAccuracy,
@@ -206,3 +251,24 @@ def _ends(alpha: Floats, beta: Floats, probability: float) -> tuple[Floats, Floa
     """Quantiles of Betas at 1 - probability and at the probability."""
     low, high = (special.betaincinv(alpha, beta, p) for p in (1 - probability, probability))
     return np.asarray(low, np.float64), np.asarray(high, np.float64)
+
+
+def curve_influence(shares: Floats, positive: Floats) -> Floats:
+    """Factor of the variance of P(positive) in every group [G], in the variance of precision and recall.
+
+    With p_g the share of group g, q_g its probability of the positive class, c_t the share of the items that
+    are called positive at threshold t, and r_t the recall there, to first order
+
+        d precision_t / d q_g = p_g [g >= t] / c_t,   d recall_t / d q_g = p_g ([g >= t] - r_t) / sum p q,
+
+    and the influence is the mean over the thresholds of the sum of both squares. Shares p and probabilities q
+    are by group [G], the group of the lowest scores first.
+    """
+    tiny = np.finfo(float).tiny
+    called = np.maximum(np.cumsum(shares[::-1])[::-1], tiny)
+    right = np.cumsum((shares * positive)[::-1])[::-1]
+    total = max(float(right[0]), _LEAST_PREVALENCE)
+    above = np.tri(len(shares))
+    precision, recall = above / called, (above - right / total) / total
+    influence: Floats = shares**2 * (precision**2 + recall**2).mean(axis=1)
+    return influence

@@ -21,8 +21,7 @@ from benchmarks.alarms import (
     least_labels,
     suspected,
 )
-from service.statistics.e_processes import confidence_sequence, log_e_declined
-from service.statistics.miscalibration import log_gains, log_wealth
+from service.statistics.e_processes import confidence_sequence, log_e_declined, log_e_miscalibrated, log_gains
 
 GROUPS = 1_000
 
@@ -105,5 +104,5 @@ def test_few_groups_whose_scores_are_right_ever_seem_miscalibrated() -> None:
     for begin in range(0, labels, every):
         new = slice(begin, begin + every)
         gains = gains + log_gains(scores[new].ravel(), correct[new].ravel(), which, groups)
-        alarmed |= log_wealth(gains) >= -np.log(ALPHA)
+        alarmed |= log_e_miscalibrated(gains) >= -np.log(ALPHA)
     assert alarmed.mean() <= ALPHA

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.pooling import GROUPS, INDEPENDENT, WORLDS, Found, World, drawn, gain, measured
-from service.statistics.shrinkage import own_share
+from service.statistics.labels_needed import own_share
 
 RUNS = 15
 NOMINAL, ALLOWED = 0.95, 0.02

@@ -148,14 +148,3 @@ def test_looking_after_every_label_seldom_finds_a_challenger_that_is_no_better()
     better = special.betaincc(wins + 0.5, losses + 0.5, 0.5)
     looks = (better >= 1 - alpha).reshape(runs, labels).any(axis=1)
     assert looks.mean() > 3 * alpha
-
-
-@pytest.mark.parametrize(("share", "count"), [(1.2, 0), (-0.1, 0), (0.5, -1)])
-def test_what_cannot_be_is_refused(share: float, count: float) -> None:
-    with pytest.raises(ValueError, match=r"share|counted"):
-        beliefs((count, 0, 0), share)
-
-
-def test_a_negative_margin_is_refused() -> None:
-    with pytest.raises(ValueError, match="margin"):
-        beliefs((1, 0, 0), 0.5).better(-0.1)

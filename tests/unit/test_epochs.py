@@ -31,7 +31,7 @@ def margins() -> list[Margin]:
 
 def test_recent_traffic_is_that_of_the_newest_epochs_with_enough_of_a_group() -> None:
     epochs = np.array([[[900, 300], [3, 1]], [[10, 10], [500, 700]], [[0, 5000], [0, 5000]]], np.float64)
-    found = recent_weights(epochs, enough=1_000)
+    found = recent_weights(epochs)
     within = found / found.sum(axis=1, keepdims=True)
     assert within == pytest.approx(np.array([[900 / 1_200, 300 / 1_200], [503 / 1_204, 701 / 1_204]]))
     # Their shares take more predictions, as many as tell every group.

@@ -25,8 +25,9 @@ from service.statistics.e_processes import (
     log_arrival_weights,
     log_e_below,
     log_e_declined,
+    log_e_miscalibrated,
+    log_gains,
 )
-from service.statistics.miscalibration import log_gains, log_wealth
 from service.store.references import ReferenceWindow
 
 THRESHOLD, REFERENCE, GROUPS = 0.8, 30, ["a", "b", "c"]
@@ -116,7 +117,7 @@ def test_of_each_group_its_own_labels_speak(group: int) -> None:
         log_e_declined(now.sum(), (~now).sum(), then.sum(), (~then).sum())
     )
     assert told.log_e["miscalibrated"][group] == pytest.approx(
-        log_wealth(log_gains(own.scores, own.correct, np.zeros(len(own.correct), np.intp), 1))[0]
+        log_e_miscalibrated(log_gains(own.scores, own.correct, np.zeros(len(own.correct), np.intp), 1))[0]
     )
     bounds = confidence_sequence(right, wrong, 1 - told.alpha)
     assert (told.known.lower[group], told.known.upper[group]) == pytest.approx(bounds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from service.statistics.binary.influence import curve_influence
+from service.statistics.tasks import curve_influence
 
 SHARES = np.array([0.6, 0.2, 0.15, 0.05])
 POSITIVE = np.array([0.02, 0.2, 0.6, 0.95])

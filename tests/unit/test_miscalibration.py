@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from service.statistics.miscalibration import log_gains, log_wealth
+from service.statistics.e_processes import log_e_miscalibrated, log_gains
 
 
 def told(scores: list[float], correct: list[bool]) -> float:
     groups = np.zeros(len(scores), np.intp)
-    return float(log_wealth(log_gains(np.array(scores), np.array(correct), groups, 1))[0])
+    return float(log_e_miscalibrated(log_gains(np.array(scores), np.array(correct), groups, 1))[0])
 
 
 @given(
@@ -32,7 +32,7 @@ def test_where_scores_are_right_a_label_leaves_evidence_the_same_on_average(
 def test_groups_are_told_each_by_itself() -> None:
     rng = np.random.default_rng(0)
     scores, correct, groups = rng.random(60), rng.random(60) < 0.5, rng.integers(0, 3, 60)
-    together = log_wealth(log_gains(scores, correct, groups, 4))
+    together = log_e_miscalibrated(log_gains(scores, correct, groups, 4))
     for group in range(3):
         of = groups == group
         assert together[group] == pytest.approx(told(scores[of].tolist(), correct[of].tolist()))

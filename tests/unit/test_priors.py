@@ -319,25 +319,6 @@ def test_probability_below_a_threshold_is_exact() -> None:
     np.testing.assert_allclose(MIXTURE.probability_below(0.7), expected, rtol=1e-9)
 
 
-def test_probabilities_of_being_lowest_add_up() -> None:
-    for top_m in (1, 2, 3):
-        found = MIXTURE.extreme_probabilities(np.random.default_rng(4), top_m=top_m, draws=4_000)
-        assert found.sum() == pytest.approx(top_m)
-
-
-def test_probability_of_being_the_lowest_agrees_with_quadrature() -> None:
-    pair = BetaMixture(np.ones(1), np.array([[8.0, 4.0]]), np.array([[2.0, 3.0]]))
-    grid = (np.arange(20_000) + 0.5) / 20_000
-    exact = (stats.beta.pdf(grid, 8, 2) * stats.beta.sf(grid, 4, 3)).mean()
-    found = pair.extreme_probabilities(np.random.default_rng(4), top_m=1, draws=40_000)[0]
-    assert found == pytest.approx(exact, abs=4 * 0.5 / 40_000**0.5)
-
-
-def test_all_groups_are_among_as_many_as_there_are() -> None:
-    found = MIXTURE.extreme_probabilities(np.random.default_rng(4), top_m=4, draws=10)
-    assert found.tolist() == [1, 1, 1, 1]
-
-
 @pytest.mark.parametrize("probability", [0.011, 0.025, 0.5, 0.975, 0.989])
 def test_quantiles_of_components_far_apart_are_found(probability: float) -> None:
     weights = np.array([0.011, 0.222, 0.534, 0.222, 0.011])

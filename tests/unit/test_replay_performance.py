@@ -15,7 +15,7 @@ from service.replay.performance import (
     run_once,
 )
 from service.replay.workers import Workers, workers
-from service.statistics.binary.thresholds import Target
+from service.statistics.binary.performance import Target
 
 
 def pool(size: int = 80, *, unit: bool = True, seed: int = 0) -> BinaryScores:

@@ -19,7 +19,7 @@ from service.replay.options import add_parser, completed
 from service.replay.performance import RECALLS, BinaryScores, PerformanceStudy, Run
 from service.replay.performance_command import Found, _studies, draw_performance, performance_summary
 from service.replay.recording import load_recording
-from service.statistics.binary.thresholds import Target
+from service.statistics.binary.performance import Target
 from service.statistics.estimate import Band
 
 MANY = recording([90, 80, 70, 60])

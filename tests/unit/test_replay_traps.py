@@ -19,12 +19,11 @@ from service.replay.recording import Recording, load_recording
 from service.replay.study import beliefs_before
 from service.statistics.comparison import rope_probabilities
 from service.statistics.confusion_beliefs import ConfusionBeliefs
-from service.statistics.confusion_tasks import EstimateConfusion
 from service.statistics.curves import LearnedCurve
 from service.statistics.policies import BayesUcbPolicy, Situation
 from service.statistics.priors import FIXED_PRIORS
 from service.statistics.questions import Question
-from service.statistics.tasks import TASKS, IdentifyByAccuracy
+from service.statistics.tasks import TASKS, EstimateConfusion, IdentifyByAccuracy
 
 PRIORS = ("learned", *FIXED_PRIORS)
 

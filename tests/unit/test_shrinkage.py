@@ -10,7 +10,7 @@ from snapshots import snapshot
 
 from service.serving.documents.groups import group_table
 from service.statistics import beta as betas
-from service.statistics.shrinkage import own_rate, own_share
+from service.statistics.labels_needed import own_share
 
 STRENGTHS = st.floats(0.5, 500)
 RATES = st.floats(0.02, 0.98)
@@ -33,10 +33,8 @@ def test_labels_that_say_more_than_the_belief_are_all_of_it() -> None:
     assert wide == pytest.approx(1)
 
 
-def test_a_group_without_labels_has_no_rate_and_no_share() -> None:
-    none = np.zeros(1)
-    assert np.isnan(own_rate(labels=none, correct=none)).all()
-    assert own_share(labels=none, mean=np.array([0.8]), variance=np.array([0.01])) == pytest.approx(0)
+def test_a_group_without_labels_has_no_share() -> None:
+    assert own_share(labels=np.zeros(1), mean=np.array([0.8]), variance=np.array([0.01])) == pytest.approx(0)
 
 
 def test_more_labels_make_a_group_stand_on_its_own() -> None:

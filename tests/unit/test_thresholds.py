@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from service.statistics.binary.performance import Performance
-from service.statistics.binary.thresholds import Costs, Target, choose_threshold
+from service.statistics.binary.performance import Costs, Performance, Target, choose_threshold
 
 
 def drawn(right: list[list[float]], called: list[list[float]]) -> Performance:

@@ -73,13 +73,11 @@ class MixtureFit:
 
     negative: str  # family of the negative class
     positive: str  # family of the positive class
-    log_odds: Floats  # that an item of a bin is positive [S, B], one row per draw, without lapses
-    probabilities: Floats  # the same with lapses
+    probabilities: Floats  # that an item of a bin is positive [S, B], one row per draw
     draws: Draws  # how they were made, before lapses
     log_label_evidence: float  # log probability of the labels, given the scores alone
     distance: float  # Kolmogorov-Smirnov distance of the scores from the mixture at its mode
     misfit_p_value: float  # posterior predictive: how often scores from the mixture are as far off
-    counted_scores: float  # sample size of the tempered likelihood
     separation: float  # of `UnlabelledFit`
 
 
@@ -94,7 +92,7 @@ def fit_unlabelled(bins: ScoreBins, rng: np.random.Generator, *, draws: int, uni
     refused = (_KS_QUANTILE / max(mixture.distance(found[0].modes[0].at), _LEAST_MASS)) ** 2
     share = min(bins.effective, refused, _MOST_COUNTED) / bins.total
     drawn = _drawn(used, found, share, draws, rng)
-    probabilities = special.expit(_log_odds(fine, drawn[0].pair, drawn[0].draws.parameters))
+    probabilities = _probabilities(fine, drawn[0].pair, drawn[0].draws.parameters)
     return UnlabelledFit(
         ranked=ranked,
         drawn=drawn,
@@ -125,22 +123,17 @@ def fit_mixture(
         posterior = nearer.draw(draws, rng, best.modes)
         lapsed = nearer.lapsed(posterior.parameters, rng)
     # The bins of the fit are coarser than those in which its word is asked for.
-    log_odds = _log_odds(fine, pair, lapsed.parameters)
-    probabilities = with_lapses(
-        special.expit(log_odds), lapsed.lapses, special.expit(lapsed.parameters[:, 0])
-    )
-    places = _places(fine, bins)
+    curves = _probabilities(fine, pair, lapsed.parameters)
+    probabilities = with_lapses(curves, lapsed.lapses, special.expit(lapsed.parameters[:, 0]))
     known = posterior.log_evidence + lapsed.log_gain
     return MixtureFit(
         negative=pair[0].name,
         positive=pair[1].name,
-        log_odds=log_odds[:, places],
-        probabilities=probabilities[:, places],
+        probabilities=probabilities[:, _places(fine, bins)],
         draws=replace(posterior, effective=posterior.effective * lapsed.kept),
         log_label_evidence=_label_evidence(used, best, known, unlabelled, rng),
         distance=mixture.distance(best.modes[0].at),
         misfit_p_value=mixture.misfit_p_value(lapsed.parameters, rng),
-        counted_scores=unlabelled.share * bins.total,
         separation=unlabelled.separation,
     )
 
@@ -196,10 +189,10 @@ def _drawn(
     return sorted(drawn, key=lambda each: -each.draws.log_evidence)
 
 
-def _log_odds(bins: ScoreBins, pair: _Pair, parameters: Floats) -> Floats:
-    """Log odds that an item of a bin is positive [S, B]."""
+def _probabilities(bins: ScoreBins, pair: _Pair, parameters: Floats) -> Floats:
+    """Probability that an item of a bin is positive [S, B], without lapses."""
     negative, positive = ScoreMixture(bins, *pair).parts(parameters)
-    return np.log(positive) - np.log(negative)
+    return np.asarray(special.expit(np.log(positive) - np.log(negative)), np.float64)
 
 
 def _highest(mixture: ScoreMixture, modes: Sequence[Mode]) -> float:
