@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.watched_evidence import grouping_evidence
 from service.config.model import ModelSettings
 from service.domain.arrays import Flags, Floats, Indices
 from service.domain.request_order import request_places
 from service.monitoring.anytime_tests import GroupingEvidence
 from service.monitoring.evidence_base import WatchedGroups
-from service.monitoring.model_evidence import grouping_evidence
 from service.monitoring.outcome_aggregates import mixed
 from service.monitoring.outcome_table import LabelSequence
 from service.replay.tables import Cell, Table, print_tables

@@ -21,9 +21,7 @@ class CalibrationError:
     """Posterior of the ECE of every group; arrays are [G]."""
 
     beliefs: BetaMixture  # of the ECE; every component is the Beta with its mean and variance
-    proven_mean: (
-        Floats  # of sum_b p_gb sign_gb (theta_gb - s_gb), each sign that of the bin's mean difference
-    )
+    proven_mean: Floats  # of sum_b p_gb sign_gb (theta_gb - s_gb), the sign being that of the mean difference
     proven_deviation: Floats  # standard deviation of the same
 
     @property

@@ -21,8 +21,7 @@ from service.domain.arrays import Floats, Indices
 from service.statistics import beta as betas
 from service.statistics import dirichlet
 from service.statistics.balance_heuristic import sums
-from service.statistics.beliefs import AccuracyBeliefs, Outcomes
-from service.statistics.confusion_beliefs import DOUBTS, LEAST, STRENGTHS, ConfusionBeliefs, TwoLevelConfusion
+from service.statistics.confusion_beliefs import DOUBTS, LEAST, STRENGTHS, ConfusionBeliefs, FittedConfusion
 from service.statistics.estimate import Estimate
 from service.statistics.groups import GroupingBeliefs, Labels
 from service.statistics.mixture import BetaMixture
@@ -124,33 +123,6 @@ class CostBeliefs:
 
     def _cost(self, shares: Floats) -> Floats:
         return self.least + shares * (self.most - self.least)
-
-
-class FittedConfusion(TwoLevelConfusion):
-    """Of the true class given the predicted one, of one run under the learned prior.
-
-    `accuracy` is of being right [J, G], `alpha` of the true class of a wrong prediction [G, K].
-    """
-
-    def __init__(self, accuracy: BetaMixture, alpha: Floats, predicted: Indices) -> None:
-        super().__init__(AccuracyBeliefs.of_one(accuracy), predicted)
-        self._alpha = alpha[None].copy()
-
-    def _wrong(self) -> Floats:
-        return self._alpha
-
-    def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
-        """See `Beliefs`."""
-        self.accuracy.observe(runs, groups, outcomes)
-        wrong = outcomes.classes != self._predicted[groups]
-        self._alpha[runs[wrong], groups[wrong], outcomes.classes[wrong]] += 1
-
-    def expect(self, groups: Indices) -> None:
-        """See `Beliefs`."""
-        right = self.accuracy.mixture.mean()[0, groups]
-        expected = self._alpha[0, groups] * ((1 - right) / self._alpha[0, groups].sum(axis=1))[:, None]
-        self.accuracy.expect(groups)
-        self._alpha[0, groups] += expected
 
 
 def assess_confusion(

@@ -10,13 +10,13 @@ from service.statistics import dirichlet
 from service.statistics.beliefs import AccuracyBeliefs, Beliefs, LearnedAccuracy, Outcomes
 from service.statistics.curves import LearnedCurve
 from service.statistics.laplace import Cells
+from service.statistics.mixture import BetaMixture
 
 STRENGTHS = (0.5, 2.0, 8.0, 32.0, 128.0)
 """Grid of N1: how many wrong predictions the model's own probabilities are worth."""
 
 DOUBTS = (0.02, 0.1, 0.3, 0.7)
 """Grid of e: the part of the wrong predictions that may be of any class."""
-
 
 LEAST = 1e-9  # smallest parameter of a Dirichlet, that of an impossible class
 
@@ -63,6 +63,16 @@ class TwoLevelConfusion(ConfusionBeliefs):
         """See `Beliefs`."""
         self.accuracy.refresh()
 
+    def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
+        """See `Beliefs`."""
+        self.accuracy.observe(runs, groups, outcomes)
+        wrong = outcomes.classes != self._predicted[groups]
+        self._observe_wrong(runs[wrong], groups[wrong], outcomes.classes[wrong])
+
+    def expect(self, groups: Indices) -> None:
+        """See `Beliefs`."""
+        self.accuracy.expect(groups)
+
     def parameters(self) -> Floats:
         """Parameters [R, G, K] of Dirichlets with the same means, as certain as the accuracy."""
         alpha, beta = self.accuracy.matched()
@@ -82,10 +92,38 @@ class TwoLevelConfusion(ConfusionBeliefs):
         """Dirichlet parameters of the true class of a wrong prediction [R, G, K], 0 for impossible ones."""
         raise NotImplementedError
 
+    def _observe_wrong(self, runs: Indices, groups: Indices, classes: Indices) -> None:
+        """Update by the true classes of wrong predictions [n]."""
+        raise NotImplementedError
+
     def _others(self) -> Floats:
         """Mean probability of every true class given that the prediction is wrong [R, G, K]."""
         alpha = self._wrong()
         return np.asarray(alpha / alpha.sum(axis=2, keepdims=True), np.float64)
+
+
+class FittedConfusion(TwoLevelConfusion):
+    """Of the true class given the predicted one, of one run under the learned prior.
+
+    `accuracy` is of being right [J, G], `alpha` of the true class of a wrong prediction [G, K].
+    """
+
+    def __init__(self, accuracy: BetaMixture, alpha: Floats, predicted: Indices) -> None:
+        super().__init__(AccuracyBeliefs.of_one(accuracy), predicted)
+        self._alpha = alpha[None].copy()
+
+    def expect(self, groups: Indices) -> None:
+        """See `Beliefs`."""
+        right = self.accuracy.mixture.mean()[0, groups]
+        expected = self._alpha[0, groups] * ((1 - right) / self._alpha[0, groups].sum(axis=1))[:, None]
+        super().expect(groups)
+        self._alpha[0, groups] += expected
+
+    def _wrong(self) -> Floats:
+        return self._alpha
+
+    def _observe_wrong(self, runs: Indices, groups: Indices, classes: Indices) -> None:
+        self._alpha[runs, groups, classes] += 1
 
 
 class LearnedConfusion(TwoLevelConfusion):
@@ -106,20 +144,12 @@ class LearnedConfusion(TwoLevelConfusion):
         self._log_weights = np.zeros((runs, len(self._priors)))
         self._counts = np.zeros((runs, *others.shape))
 
-    def observe(self, runs: Indices, groups: Indices, outcomes: Outcomes) -> None:
-        """See `Beliefs`."""
-        self.accuracy.observe(runs, groups, outcomes)
-        wrong = outcomes.classes != self._predicted[groups]
-        runs, groups, classes = runs[wrong], groups[wrong], outcomes.classes[wrong]
+    def _observe_wrong(self, runs: Indices, groups: Indices, classes: Indices) -> None:
         before = self._counts[runs, groups]
         prior = self._priors[:, groups]
         found = prior[:, np.arange(len(runs)), classes] + before[np.arange(len(runs)), classes]
         self._log_weights[runs] += np.log(found / (prior.sum(axis=2) + before.sum(axis=1))).T
         self._counts[runs, groups, classes] += 1
-
-    def expect(self, groups: Indices) -> None:
-        """See `Beliefs`."""
-        self.accuracy.expect(groups)
 
     def _wrong(self) -> Floats:
         likeliest: Floats = self._priors[self._log_weights.argmax(axis=1)]

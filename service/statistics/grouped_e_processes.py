@@ -147,9 +147,9 @@ def assess_evidence(
     alpha: float,
     baseline_alpha: Floats,
     fixed: bool,
-    base: GroupEvidence | None = None,
+    base: GroupEvidence,
 ) -> GroupEvidence:
-    """Evidence against every group, from labels that are newer than the checkpoint, if there is one.
+    """Evidence against every group, from labels that are newer than the checkpoint.
 
     Args:
         labels: all of these.
@@ -160,11 +160,9 @@ def assess_evidence(
         alpha: error probability of a group's confidence sequence.
         baseline_alpha: probability that a baseline exceeds the accuracy of its reference [G].
         fixed: whether the number of a reference's labels was fixed in advance, and those of "now" are later.
-        base: the checkpoint; a reference that is complete there keeps its baseline.
+        base: the checkpoint, or `none`; a reference that is complete there keeps its baseline.
     """
     count = len(seen)
-    if base is None:
-        base = GroupEvidence.none(count)
     first = np.searchsorted(labels.groups, np.arange(count))
     lengths = np.diff(first, append=len(labels.groups))
     changed = lengths != seen

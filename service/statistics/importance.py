@@ -24,7 +24,7 @@ LogDensity = Callable[[Floats], Floats]
 _FREEDOM = 5.0  # degrees of freedom of the proposals: tails heavier than those of any posterior here
 _WIDER = 1.2  # factor by which proposals are wider than the curvature suggests
 _MUCH_WIDER = 1.5  # the same of adapted proposals, over the draws before, which may have missed a part
-_LAYINGS = 3
+_ADAPTATIONS = 3
 """Adaptations of the proposal, at most; there is always one.
 
 A large effective sample size proves little: draws say nothing of what their proposal does not reach. What it
@@ -134,7 +134,7 @@ def _proposed(
     masses = np.array([bump.log_mass for bump in found])
     shares = 0.9 * special.softmax(masses) + 0.1 / len(found)
     best = _weighted(bounded, found, shares, count, rng)
-    for _ in range(_LAYINGS):
+    for _ in range(_ADAPTATIONS):
         components = [*found, best.summed_up()]
         before, best = best, _weighted(bounded, components, np.append(0.4 * shares, 0.6), count, rng)
         settled = abs(best.log_evidence - before.log_evidence) < _SETTLED

@@ -29,7 +29,9 @@ class FixedPrior:
 
     def parameters(self, scores: Floats) -> tuple[Floats, Floats]:
         """Alpha and beta for every mean score [...]."""
-        centre = inside(scores) if self.informed else np.full(scores.shape, 0.5)
+        centre: Floats = np.full(scores.shape, 0.5)
+        if self.informed:
+            centre = np.clip(scores, _SCORE_MARGIN, 1 - _SCORE_MARGIN)
         return self.strength * centre + self.floor, self.strength * (1 - centre) + self.floor
 
     def dirichlet(self, probabilities: Floats) -> Floats:
@@ -50,8 +52,3 @@ FIXED_PRIORS: dict[str, FixedPrior] = {
     "vague": FixedPrior(informed=False, strength=1e-6, dirichlet_strength=1e-6),
 }
 """Fixed priors by their names in the configuration; `learned` is `curves.LearnedCurve`."""
-
-
-def inside(scores: Floats) -> Floats:
-    """Scores clipped to be within (0, 1)."""
-    return np.clip(scores, _SCORE_MARGIN, 1 - _SCORE_MARGIN)

@@ -38,7 +38,7 @@ def assessed(labels: GroupedLabels, count: int, base: GroupEvidence | None = Non
         alpha=0.05,
         baseline_alpha=np.full(count, 0.001),
         fixed=True,
-        base=base,
+        base=base or GroupEvidence.none(count),
     )
 
 

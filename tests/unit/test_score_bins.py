@@ -100,26 +100,6 @@ def test_what_is_no_score_is_refused(scores: list[float], told: str) -> None:
         bin_scores(np.array(scores))
 
 
-@pytest.mark.parametrize("weight", [0.0, -1.0, np.inf, np.nan])
-def test_what_is_no_weight_of_an_item_is_refused(weight: float) -> None:
-    with pytest.raises(ValueError, match="weights must be positive and finite"):
-        bin_scores(np.array([0.5, 0.6]), weights=np.array([1.0, weight]))
-
-
-@pytest.mark.parametrize("weight", [-1.0, np.inf, np.nan])
-def test_what_is_no_weight_of_a_label_is_refused(weight: float) -> None:
-    with pytest.raises(ValueError, match="weights of labels"):
-        bin_scores(
-            np.array([0.5, 0.6]), np.array([POSITIVE, NEGATIVE]), label_weights=np.array([1.0, weight])
-        )
-
-
-@pytest.mark.parametrize("label", [-2, 2])
-def test_what_is_no_label_is_refused(label: int) -> None:
-    with pytest.raises(ValueError, match="labels must be"):
-        bin_scores(np.array([0.5, 0.6]), np.array([POSITIVE, label]))
-
-
 def test_a_label_may_count_for_nothing() -> None:
     bins = bin_scores(
         np.array([0.5, 0.6]), np.array([POSITIVE, NEGATIVE]), label_weights=np.array([1.0, 0.0])

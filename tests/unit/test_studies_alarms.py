@@ -41,6 +41,7 @@ def known(right: np.ndarray, labels: int, study: AlarmStudy) -> GroupEvidence:
         alpha=study.alpha,
         baseline_alpha=np.full(count, study.alpha / 2),
         fixed=True,
+        base=GroupEvidence.none(count),
     )
 
 

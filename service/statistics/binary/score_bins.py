@@ -128,26 +128,19 @@ def bin_scores(
     Args:
         scores: of every item [N].
         labels: `POSITIVE`, `NEGATIVE` or `UNLABELLED` of every item [N]; none if None.
-        weights: how many items of the traffic every item represents [N]; 1 if None.
-        label_weights: how many labels that of an item counts as [N]; 1 if None.
+        weights: how many items of the traffic every item represents [N], more than 0; 1 if None.
+        label_weights: how many labels that of an item counts as [N], 0 or more; 1 if None.
         thresholds: scores that get an edge of their own, if any item is on either side.
         most: bins at most, the thresholds' excepted.
         unit: whether scores are probabilities; else any real numbers, such as the margin of a linear machine.
 
     Raises:
-        ValueError: there are no scores, or one is out of range; a label is none of the three; a weight is not
-            positive, that of a label is negative, or one of either is not finite.
+        ValueError: there are no scores, or one is out of range.
     """
     if not len(scores) or not np.all(np.isfinite(scores)):
         raise ValueError("scores must be finite, and there must be some")
     if unit and (scores.min() < 0 or scores.max() > 1):
         raise ValueError("scores must be probabilities, in [0, 1]")
-    if labels is not None and not np.all(np.isin(labels, (UNLABELLED, NEGATIVE, POSITIVE))):
-        raise ValueError("labels must be POSITIVE, NEGATIVE or UNLABELLED")
-    if weights is not None and not np.all((weights > 0) & np.isfinite(weights)):
-        raise ValueError("weights must be positive and finite")
-    if label_weights is not None and not np.all((label_weights >= 0) & np.isfinite(label_weights)):
-        raise ValueError("weights of labels must be finite, and none negative")
     order = np.argsort(-scores, kind="stable")
     ordered = scores[order]
     mass = np.ones(len(scores)) if weights is None else weights[order]
