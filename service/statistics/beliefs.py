@@ -52,12 +52,8 @@ class AccuracyBeliefs(Beliefs):
     @classmethod
     def fixed(cls, alpha: Floats, beta: Floats, runs: int) -> Self:
         """Under a fixed prior with parameters [G], the same in every run."""
-        shape = (runs, 1, len(alpha))
-        return cls(
-            BetaMixture(
-                np.ones((runs, 1)), np.broadcast_to(alpha, shape).copy(), np.broadcast_to(beta, shape).copy()
-            )
-        )
+        shape = (runs, 1, 1)
+        return cls(BetaMixture(np.ones((runs, 1)), np.tile(alpha, shape), np.tile(beta, shape)))
 
     @classmethod
     def of_one(cls, mixture: BetaMixture) -> Self:

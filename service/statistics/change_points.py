@@ -133,7 +133,13 @@ class _Places:
         Filtering: the probability of all labels before a position sums over the last change before it.
         """
         groups, count = self.since.shape
-        level = _LogMarginals.of(self.right[:, -1], self.since[:, -1])
+        sizes = self.since[:, -1]
+        labels, (right, wrong) = np.arange(int(sizes.max())), _level_prior(self.right[:, -1], sizes)
+        # Log rising factorials of the prior's parameters: of correct labels, of wrong ones, and of all.
+        of_right, of_wrong, of_all = (
+            _cumulated(np.log(start + labels))
+            for start in (right[:, None], wrong[:, None], np.array(_LEVEL_LABELS))
+        )
         lasts = np.log1p(-1 / run_length)
         # A place represents all labels up to the next one.
         chance = np.log(np.diff(self.ages) / run_length)
@@ -144,7 +150,8 @@ class _Places:
             """Of every older place: it began a run, which lasted until this one."""
             length = self.since[rows, place + 1 :] - self.since[rows, place, None]
             hits = self.right[rows, place + 1 :] - self.right[rows, place, None]
-            likely = level.of_runs(rows, hits, length)
+            row = np.arange(groups)[rows, None]
+            likely = of_right[row, hits] + of_wrong[row, length - hits] - of_all[length]
             probability: Floats = begun[rows, place + 1 :] + likely + length * lasts
             return probability
 
@@ -186,29 +193,6 @@ class _Places:
         changes[rows, self.first] = 0.0
         before: Indices = self.since[:, -1] - self.since[rows, changes.argmax(axis=1)]
         return before
-
-
-@dataclass(frozen=True)
-class _LogMarginals:
-    """Log marginal likelihoods of runs of labels under each group's prior, from cumulated logarithms."""
-
-    right: Floats  # log rising factorial of the prior's correct labels [G, n + 1]
-    wrong: Floats  # the same of its wrong ones [G, n + 1]
-    both: Floats  # the same of all [n + 1]
-
-    @classmethod
-    def of(cls, right: Indices, sizes: Indices) -> _LogMarginals:
-        """Of groups by their correct labels and all their labels [G]."""
-        counts = np.arange(int(sizes.max()))
-        one, other = _level_prior(right, sizes)
-        starts = (one[:, None], other[:, None], np.array(_LEVEL_LABELS))
-        return cls(*(_cumulated(np.log(start + counts)) for start in starts))
-
-    def of_runs(self, rows: slice, hits: Indices, lengths: Indices) -> Floats:
-        """Of runs of some groups, by their correct labels and their lengths [g, r]."""
-        groups = np.arange(len(self.right))[rows, None]
-        marginals: Floats = self.right[groups, hits] + self.wrong[groups, lengths - hits] - self.both[lengths]
-        return marginals
 
 
 def _level_prior(right: Indices, sizes: Indices) -> tuple[Floats, Floats]:

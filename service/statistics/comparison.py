@@ -12,9 +12,7 @@ there. P(D < -e) is the same with 1 - theta in place of theta.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
-from typing import Self
 
 import numpy as np
 from scipy import special
@@ -34,43 +32,6 @@ _LABEL_NODES = 48  # of probabilities after a label
 _TAIL_LOG = 27.6  # at most exp(-27.6) = 1e-12 of the mass is cut off beyond a limit
 _SMOOTH_FROM = 4.0  # densities are not smooth at an end whose parameter is less, and not cut there
 _STRETCH = 4  # power by which nodes concentrate at an end that is not smooth
-
-
-@dataclass(frozen=True)
-class Span:
-    """Where f_1(x) F_2(x - region) is integrated; arrays are [...]."""
-
-    start: Floats  # y = x - region at the lower limit
-    rest: Floats  # 1 - x at the upper limit
-    width: Floats  # between them; 0 where there is no common mass
-    rough_start: Flags  # whether the integrand is not smooth near the lower limit
-    rough_end: Flags  # likewise, near the upper limit
-
-    @classmethod
-    def of(cls, first: Belief, second: Belief, region: Floats) -> Self:
-        """Where both posteriors have mass."""
-        (a1, b1), (a2, b2) = first, second
-        start = np.clip(np.maximum(_low(a2, b2), _low(a1, b1) - region), 0.0, 1 - region)
-        rest = np.clip(np.maximum(_low(b1, a1), _low(b2, a2) - region), 0.0, 1 - region - start)
-        width = 1 - region - rest - start
-
-        def rough(parameter: Floats, distance: Floats) -> Flags:
-            return np.asarray((parameter < _SMOOTH_FROM) & (distance < width), np.bool_)
-
-        return cls(
-            start,
-            rest,
-            width,
-            rough(a2, start) | rough(a1, start + region),
-            rough(b1, rest) | rough(b2, rest + region),
-        )
-
-    def nodes(self, count: int) -> tuple[Floats, Floats, Floats]:
-        """Values of x - region and 1 - x, both exact near 0, and weights [..., count]."""
-        kind = self.rough_start.astype(np.intp), self.rough_end.astype(np.intp)
-        ahead, behind, weights = (table[kind] for table in _rules(count))
-        width = self.width[..., None]
-        return self.start[..., None] + width * ahead, self.rest[..., None] + width * behind, width * weights
 
 
 def rope_probabilities(first: Belief, second: Belief, *, region: float, nodes: int = NODES) -> Floats:
@@ -145,11 +106,10 @@ def difference_density(first: Belief, second: Belief, edges: Floats) -> Floats:
 def _above(first: Belief, second: Belief, region: float, nodes: int, *, labels: bool = False) -> Floats:
     """P(D > region) [..., 1], or also after a label: right or wrong of group 1, then of group 2 [..., 5]."""
     (a1, b1), (a2, b2) = first, second
-    span = Span.of(first, second, np.asarray(region))
-    y, rest, weights = span.nodes(nodes)
+    start, end, y, rest, weights = _nodes(first, second, region, nodes)
     x = y + region
     density = _density_at(x, rest, (a1[..., None], b1[..., None])) * weights
-    low, high = span.start + region, 1 - region - span.rest
+    low, high = start + region, 1 - region - end
     mass_end = np.asarray(special.betainc(a2, b2, high), np.float64)
     share = special.betaincc(a1, b1, low)
     if labels:
@@ -159,7 +119,7 @@ def _above(first: Belief, second: Belief, region: float, nodes: int, *, labels: 
     found = [mass_end * share + _dot(density, mass)]
     if labels:
         bump = _bump(y, rest + region, (a2[..., None], b2[..., None]))
-        bump_end = _bump(high, span.rest + region, second)
+        bump_end = _bump(high, end + region, second)
         bump -= bump_end[..., None]
         shifted = bump_end * share + _dot(density, bump)
         bump_low = _bump(low, 1 - low, first)
@@ -168,6 +128,36 @@ def _above(first: Belief, second: Belief, region: float, nodes: int, *, labels: 
         wrong = mass_end * (share - bump_low / b1) + _dot(density, rest) * (a1 + b1) / b1
         found += [right, wrong, found[0] - shifted / a2, found[0] + shifted / b2]
     return np.stack(found, axis=-1)
+
+
+def _nodes(
+    first: Belief, second: Belief, region: float, count: int
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Where both posteriors have mass, as limits and as nodes between them.
+
+    Returns x - region at the lower limit and 1 - x at the upper one [...]; then x - region and 1 - x at the
+    nodes, both exact near 0, and the nodes' weights [..., count].
+    """
+    (a1, b1), (a2, b2) = first, second
+    start = np.clip(np.maximum(_low(a2, b2), _low(a1, b1) - region), 0.0, 1 - region)
+    end = np.clip(np.maximum(_low(b1, a1), _low(b2, a2) - region), 0.0, 1 - region - start)
+    width = 1 - region - end - start
+
+    def is_rough(parameter: Floats, distance: Floats) -> Flags:
+        return np.asarray((parameter < _SMOOTH_FROM) & (distance < width), np.bool_)
+
+    rough_start = is_rough(a2, start) | is_rough(a1, start + region)
+    rough_end = is_rough(b1, end) | is_rough(b2, end + region)
+    kind = rough_start.astype(np.intp), rough_end.astype(np.intp)
+    ahead, behind, weights = (table[kind] for table in _rules(count))
+    width = width[..., None]
+    return (
+        start,
+        end,
+        start[..., None] + width * ahead,
+        end[..., None] + width * behind,
+        width * weights,
+    )
 
 
 def _mass_to_end(y: Floats, beyond: Floats, weights: Floats, belief: Belief, mass_end: Floats) -> Floats:
