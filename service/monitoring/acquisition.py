@@ -177,4 +177,4 @@ def _beliefs_of(task: Task[Any], grouping: GroupingSnapshot) -> Any:
         return grouping.beliefs.bin_beliefs()
     if grouping.confusion is None:
         raise ValueError("confusion is known of groupings by predicted class alone")
-    return grouping.confusion.beliefs.standing()
+    return grouping.confusion.beliefs.confusion_beliefs()

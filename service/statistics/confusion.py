@@ -96,7 +96,7 @@ class Confusion:
         matched = betas.matching(np.where(is_right, right, mean), np.where(is_right, spread, variance))
         return estimate(*matched, mass=mass, kind=kind)
 
-    def standing(self) -> ConfusionBeliefs:
+    def confusion_beliefs(self) -> ConfusionBeliefs:
         """The same for a task to read, as its only run; a copy."""
         if self.accuracy is None:
             return ConfusionBeliefs(self.alpha, 1)

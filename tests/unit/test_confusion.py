@@ -171,21 +171,21 @@ def test_all_confusions_are_as_many_as_there_are() -> None:
     assert sorted(zip(groups.tolist(), classes.tolist(), strict=True)) == [(0, 1), (0, 2), (1, 0), (1, 1)]
 
 
-def test_standing_beliefs_have_the_same_means_and_are_a_copy() -> None:
-    standing = TREE.standing()
-    np.testing.assert_allclose(standing.mean()[0], TREE.mean(), rtol=1e-6)
+def test_beliefs_for_a_task_have_the_same_means_and_are_a_copy() -> None:
+    beliefs = TREE.confusion_beliefs()
+    np.testing.assert_allclose(beliefs.mean()[0], TREE.mean(), rtol=1e-6)
     np.testing.assert_allclose(
-        standing.parameters()[0] / standing.parameters()[0].sum(axis=1, keepdims=True),
+        beliefs.parameters()[0] / beliefs.parameters()[0].sum(axis=1, keepdims=True),
         TREE.mean(),
         rtol=1e-6,
     )
-    standing.expect(np.array([0]))
-    np.testing.assert_allclose(standing.mean()[0], TREE.mean(), rtol=1e-6)
+    beliefs.expect(np.array([0]))
+    np.testing.assert_allclose(beliefs.mean()[0], TREE.mean(), rtol=1e-6)
     assert TREE.alpha[0, 2] == 5.0
 
 
-def test_draws_of_standing_beliefs_have_their_means() -> None:
-    standing, rng = TREE.standing(), np.random.default_rng(2)
-    draws = np.stack([standing.draw(rng)[0] for _ in range(4_000)])
+def test_draws_of_beliefs_for_a_task_have_their_means() -> None:
+    beliefs, rng = TREE.confusion_beliefs(), np.random.default_rng(2)
+    draws = np.stack([beliefs.draw(rng)[0] for _ in range(4_000)])
     np.testing.assert_allclose(draws.mean(axis=0), TREE.mean(), atol=4 * 0.5 / 4_000**0.5)
     np.testing.assert_allclose(draws.sum(axis=2), 1, rtol=1e-9)

@@ -156,7 +156,6 @@ class ThresholdChoice:
     thresholds: Floats  # as in `Performance`
     probability: Floats  # that the target is met
     cost: Estimate  # per item
-    f1: Floats  # expected
     best: int  # position of the threshold to take
 
 
@@ -176,15 +175,14 @@ def choose_threshold(
     wrong = performance.called - performance.right
     missed = performance.positives[:, None] - performance.right
     cost = (counted.false_positive * wrong + counted.false_negative * missed) / performance.items[:, None]
-    f1 = np.nan_to_num(Estimate.of(performance.f1, mass).mean)
     highest = float(probability[:-1].max())
     error = np.sqrt(highest * (1 - highest) / len(performance.items))
     equal = np.flatnonzero(probability[:-1] >= highest - error)
-    worth = f1[equal] if costs is None else -cost.mean(axis=0)[equal]
+    f1 = np.nan_to_num(Estimate.of(performance.f1, mass).mean)
+    worth = f1 if costs is None else -cost.mean(axis=0)
     return ThresholdChoice(
         thresholds=performance.thresholds,
         probability=probability,
         cost=Estimate.of(cost, mass),
-        f1=f1,
-        best=int(equal[np.argmax(worth)]),
+        best=int(equal[np.argmax(worth[equal])]),
     )
