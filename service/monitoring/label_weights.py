@@ -21,7 +21,6 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.balance_heuristic import (
     Asked,
     asked_densities,
-    balance_weights,
     even_say,
     group_densities,
     inverse,
@@ -149,16 +148,16 @@ def label_weights(
     """
     index, cells, voters = drawn.index, drawn.cells, drawn.index.space.voters
     even, uneven, uneven_beside_votes, by_votes = _asked(drawn, kept)
-    if voters is None or not even:
-        weights = balance_weights(cells=cells, freshness=freshness, asked=uneven)
-        if epochs is not None and len(cells):
-            mass = sums(cells, weights * freshness, len(index.cells))
-            weights = _by_epochs(drawn, epochs, mass)
-        return LabelWeights(weights, None, weights)
 
     def densities(asked: list[Asked]) -> Floats:
         return asked_densities(cells=cells, freshness=freshness, asked=asked, cell_count=len(index.cells))
 
+    if voters is None or not even:
+        weights = inverse(densities(uneven)[cells])
+        if epochs is not None and len(cells):
+            mass = sums(cells, weights * freshness, len(index.cells))
+            weights = _by_epochs(drawn, epochs, mass)
+        return LabelWeights(weights, None, weights)
     of_even, of_uneven, beside = densities(even), densities(uneven), densities(uneven_beside_votes)
     votes = index[voters[0]]
     aimed = np.zeros(len(votes.names) + 1)

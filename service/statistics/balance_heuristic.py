@@ -35,24 +35,14 @@ class Asked:
     kept: Floats | None = None
 
 
-def balance_weights(*, cells: Indices, freshness: Floats, asked: Sequence[Asked]) -> Floats:
-    """Weight of every label [n]: 1 / sum over assessments of (labels in its group / the group's share).
-
-    Labels count by their freshness in (0, 1] [n], but a group that has any counts at least one: else a few
-    stale labels would represent their group's whole traffic, with enormous weights, and drown the fresh
-    labels of all other groups. Identical labels may be given as one row, with the sum of their freshness.
-    `cells` are the labels' cells [n].
-    """
-    cell_count = len(asked[0].groups) if asked else int(cells.max(initial=-1)) + 1
-    density = asked_densities(cells=cells, freshness=freshness, asked=asked, cell_count=cell_count)
-    return inverse(density[cells])
-
-
 def asked_densities(*, cells: Indices, freshness: Floats, asked: Sequence[Asked], cell_count: int) -> Floats:
-    """Labels per share of all traffic, by label cell [cells]; arguments are those of `balance_weights`.
+    """Labels per share of all traffic, by label cell [cells]: the sum of labels in a group over its share.
 
-    An assessment adds nothing to a cell that has no group in its grouping: it has no such traffic to draw
-    from.
+    Labels, of cells [n], count by their freshness in (0, 1] [n], but a group that has any counts at least
+    one: else a few stale labels would represent their group's whole traffic, with enormous weights, and drown
+    the fresh labels of all other groups. Identical labels may be given as one row, with the sum of their
+    freshness. An assessment adds nothing to a cell that has no group in its grouping: it has no such traffic
+    to draw from.
     """
     density = np.zeros(cell_count)
     for assessment in asked:

@@ -11,7 +11,7 @@ import pytest
 from scipy import special
 
 from service.statistics import beta
-from service.statistics.balance_heuristic import Asked, balance_weights
+from service.statistics.balance_heuristic import Asked, asked_densities, inverse
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
 from service.statistics.policies import Situation, ThompsonPolicy
 from service.statistics.questions import Question
@@ -94,12 +94,9 @@ def watch(rng: np.random.Generator, there: World, task: tuple[str, str]) -> Iter
     cells, correct = np.empty(0, np.intp), np.empty(0)
     while True:
         fresh = np.ones(len(cells))
-        weights = balance_weights(
-            cells=cells,
-            freshness=fresh,
-            asked=[Asked(cell_groups, np.arange(len(cells)), shares)],
-        )
-        labels = Labels(cells, correct, weights, fresh, np.full(len(cells), -1))
+        asked = [Asked(cell_groups, np.arange(len(cells)), shares)]
+        density = asked_densities(cells=cells, freshness=fresh, asked=asked, cell_count=len(cell_groups))
+        labels = Labels(cells, correct, inverse(density[cells]), fresh, np.full(len(cells), -1))
         beliefs = believed(there, cell_groups, labels)
         if len(cells) in BUDGETS:
             yield Look(beliefs, believed(there, np.zeros_like(cell_groups), labels))

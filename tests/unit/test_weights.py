@@ -11,10 +11,15 @@ from hypothesis import strategies as st
 from service.statistics.balance_heuristic import (
     Asked,
     asked_densities,
-    balance_weights,
     effective_counts,
     even_say,
+    inverse,
 )
+
+
+def balance_weights(cells: np.ndarray, freshness: np.ndarray, asked: list[Asked]) -> np.ndarray:
+    count = len(asked[0].groups)
+    return inverse(asked_densities(cells=cells, freshness=freshness, asked=asked, cell_count=count)[cells])
 
 
 @given(st.integers(0, 2**32), st.integers(1, 60))
@@ -25,9 +30,7 @@ def test_for_one_assessment_the_counts_of_its_groups_are_plain(seed: int, count:
     correct = rng.integers(0, 2, count).astype(float)
     ones = np.ones(count)
     shares = rng.dirichlet(np.ones(3))
-    weights = balance_weights(
-        cells=cells, freshness=ones, asked=[Asked(cell_groups, np.arange(count), shares)]
-    )
+    weights = balance_weights(cells, ones, [Asked(cell_groups, np.arange(count), shares)])
     groups = cell_groups[cells]
     labels, right = effective_counts(
         groups=groups, group_count=3, weights=weights, freshness=ones, correct=correct
@@ -110,11 +113,8 @@ def test_labels_asked_by_class_do_not_bias_the_accuracy_of_regions() -> None:
         )
         correct = (rng.random(200) < accuracy[cells]).astype(float)
         ones = np.ones(200)
-        weights = balance_weights(
-            cells=cells,
-            freshness=ones,
-            asked=[Asked(by_class, np.arange(200), np.bincount(by_class, weights=traffic))],
-        )
+        drawn = Asked(by_class, np.arange(200), np.bincount(by_class, weights=traffic))
+        weights = balance_weights(cells, ones, [drawn])
         for estimates, used in ((plain, ones), (weighted, weights)):
             n, r = effective_counts(
                 groups=by_region[cells], group_count=2, weights=used, freshness=ones, correct=correct
@@ -179,7 +179,7 @@ def test_weights_from_marginal_tables_are_those_from_the_joint_table(seed: int, 
         numbers = np.full(len(shares), len(order))
         numbers[order] = np.arange(len(order))
         asked.append(Asked(numbers[groups[present]], labels, shares[order]))
-    found = balance_weights(cells=label_cells, freshness=joint.freshness, asked=asked)
+    found = balance_weights(label_cells, joint.freshness, asked)
     np.testing.assert_allclose(found, joint_weights(joint), rtol=1e-9)
 
 
