@@ -1,4 +1,4 @@
-"""Sample sharing where items are known by counts alone: how many labels every vote pattern needs.
+"""Sample sharing where items are known by counts alone: labels of vote patterns, and posteriors of members.
 
 An item's vote pattern is the set of members that call it positive. A member's positives are a union of
 patterns, and within a pattern all items are alike to all members. A random sample of n of the positives of
@@ -40,7 +40,7 @@ class VotePatterns:
 
     masks: Ints  # patterns [P], each once: bit m is set where member m calls it positive; bit 0 is the parent
     traffic: Floats  # weight of each [P]; any scale
-    members: int  # how many there are, the parent included; `MOST_MEMBERS` at most
+    members: int  # how many there are, the parent included; at most `sample_sharing.MOST_MEMBERS`
 
     @classmethod
     def of_items(cls, votes: Flags) -> VotePatterns:
