@@ -83,4 +83,4 @@ def test_the_share_of_own_labels_is_how_far_they_move_the_mean(name: str) -> Non
         by = (correct[row] - draw.labels.correct[row]) / labels[group]
         moved.append((after.mean()[group] - before.mean()[group]) / by)
     # A label is a large step where there are few: the two differ by curvature.
-    assert np.median(moved) == pytest.approx(np.median(shares), abs=0.06)
+    assert np.median(moved) == pytest.approx(np.median(shares), abs=0.08)
