@@ -34,9 +34,8 @@ _CLOSE_ENOUGH = 0.01  # logits of a step that ends the search; posterior deviati
 _OFFSET_TAIL = 3.0  # degrees of freedom of the offset's prior: most models are calibrated, a few far off
 _CHANGED_SPREAD = 1.0  # logits added to the scale of a changed group's offset: others tell little of it
 _GROUP_TAIL = 4.0  # degrees of freedom of the group offsets' prior
-_STEPS_OUT = np.linspace(
-    -4.0, 4.0, 17
-)  # sinh of these: nodes of a trapezoid rule for t's tails, in deviations
+_STEP = 0.5  # between nodes, in arsinh of the deviations from a mode
+_NODES = np.sinh(_STEP * np.arange(-8, 9))  # deviations: 27 on either side hold what t's tails matter
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class LearnedCurve:
     offset_scale: float = 1.0  # a ~ t3(0, offset_scale)
     slope_deviation: float = 0.5  # b ~ Normal(1, slope_deviation)
     context_deviation: float = 0.5  # k ~ Normal(0, context_deviation)
-    spreads: tuple[float, ...] = (0.2, 0.45, 1.0)  # grid of sigma, equally probable
+    spreads: tuple[float, ...] = (0.3, 0.6, 1.2)  # grid of sigma, equally probable
     strengths: tuple[float, ...] = (3.0, 12.0, 50.0, 200.0, 1000.0)  # grid of N0, equally probable
     steps: int = 15  # Newton steps to the mode, at most
     refinements: int = 3  # steps from the mode to the mean
@@ -189,26 +188,32 @@ class Search:
         """The same, with the mean and variance that group offsets have under their t prior.
 
         A normal tangent to the prior has about half the variance of t4 where labels are few, and draws a group
-        that is unlike the others too close to them. Given the coefficients, every offset has a posterior in one
-        dimension, which is integrated numerically.
+        that is unlike the others too close to them.
         """
-        worth, right = self._informing
-        eta, scales = self._regressors.eta(means), np.sqrt(self._group_variances)
-        deviations = 1 / np.sqrt(curvature.offsets)
-        nodes = np.sinh(_STEPS_OUT)
-        log_densities = np.empty((len(nodes), *deviations.shape))
-        for node, step, log_density in zip(nodes, _STEPS_OUT, log_densities, strict=True):
-            moved = node * deviations
-            at = eta + self._regressors.spread(moved)
-            log_density[:] = self._regressors.by_group(right * at - worth * np.logaddexp(0, at))
-            log_density += _log_t(means.offsets + moved, scales, _GROUP_TAIL) + np.log(np.cosh(step))
+        log_densities = self._along_offsets(means, curvature)
         weights = special.softmax(log_densities, axis=0)
-        shift = np.tensordot(nodes, weights, 1)
-        precisions = curvature.offsets / (np.tensordot(nodes**2, weights, 1) - shift**2)
+        shift = np.tensordot(_NODES, weights, 1)
+        precisions = curvature.offsets / (np.tensordot(_NODES**2, weights, 1) - shift**2)
         # The coefficients pull at an offset as before.
         crossed = curvature.pull * precisions[..., None, :]
         exact = replace(curvature, offsets=precisions, crossed=crossed)
-        return Modes(means.coefficients, means.offsets + shift * deviations), exact
+        return Modes(means.coefficients, means.offsets + shift / np.sqrt(curvature.offsets)), exact
+
+    def _along_offsets(self, modes: Modes, curvature: Curvature) -> Floats:
+        """Log posterior density [nodes, R, J, G] of group offsets, each alone, given the coefficients.
+
+        At the nodes, as many deviations from the modes, of a trapezoid rule in arsinh of the deviations.
+        """
+        worth, right = self._informing
+        eta, scales = self._regressors.eta(modes), np.sqrt(self._group_variances)
+        deviations = 1 / np.sqrt(curvature.offsets)
+        log_densities = np.empty((len(_NODES), *deviations.shape))
+        for node, log_density in zip(_NODES, log_densities, strict=True):
+            moved = node * deviations
+            at = eta + self._regressors.spread(moved)
+            log_density[:] = self._regressors.by_group(right * at - worth * np.logaddexp(0, at))
+            log_density += _log_t(modes.offsets + moved, scales, _GROUP_TAIL) + 0.5 * np.log1p(node**2)
+        return log_densities
 
     def _precisions(self, offset_squares: Floats, group_squares: Floats) -> tuple[Floats, Floats]:
         """Precisions of the normals tangent to the priors there: of the coefficients, of group offsets."""
@@ -264,6 +269,10 @@ class Search:
         log_weights -= 0.5 * (context / self.prior.context_deviation) ** 2
         log_weights += _log_t(modes.offsets, np.sqrt(self._group_variances), _GROUP_TAIL).sum(axis=-1)
         log_weights -= 0.5 * curvature.log_determinant()
+        # Of the offsets, whose tails are not normal, the integrals themselves take the place of Laplace's.
+        log_densities = self._along_offsets(modes, curvature)
+        integrals = special.logsumexp(log_densities, axis=0) - log_densities[len(_NODES) // 2]
+        log_weights += integrals.sum(axis=-1)
         return np.asarray(special.softmax(log_weights, axis=1), np.float64)
 
 
