@@ -32,11 +32,12 @@ CONFUSION_CLASSES = 1_000
 class GroupingSettings(Frozen):
     """A partition of a model's traffic."""
 
-    by: Literal["predicted_class", "superclass", "attribute"] = Field(description="what tells groups apart")
-    attribute: Name | None = Field(default=None, description="with `by: attribute`: its name")
-    superclasses: dict[Name, list[ClassName]] | None = Field(
-        default=None, description="with `by: superclass`: the classes of every superclass"
-    )
+    by: Literal["predicted_class", "superclass", "attribute"]
+    """what tells groups apart"""
+    attribute: Name | None = None
+    """with `by: attribute`: its name"""
+    superclasses: dict[Name, list[ClassName]] | None = None
+    """with `by: superclass`: the classes of every superclass"""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -58,29 +59,26 @@ class GroupingSettings(Frozen):
 class AlertSettings(Frozen):
     """Thresholds that alerts compare beliefs with."""
 
-    min_accuracy: Probability | None = Field(
-        default=None, description="of every group but score bins, whose scores may be low"
-    )
-    max_ece: Probability | None = Field(
-        default=None, description="of every group but those by what other classifiers say"
-    )
-    min_labels: float = Field(
-        default=10.0,
-        ge=0,
-        description="effective labels without which a threshold counts neither as crossed nor as met; twice "
-        "as many for calibration",
-    )
-    confidence: float = Field(
-        default=0.95, gt=0.5, lt=1, description="probability from which a threshold counts as crossed, or met"
-    )
+    min_accuracy: Probability | None = None
+    """of every group but score bins, whose scores may be low"""
+    max_ece: Probability | None = None
+    """of every group but those by what other classifiers say"""
+    min_labels: float = Field(default=10.0, ge=0)
+    """effective labels without which a threshold counts neither as crossed nor as met; twice as many for
+    calibration"""
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    """probability from which a threshold counts as crossed, or met"""
 
 
 class Mistake(Frozen):
     """What one kind of mistake costs."""
 
-    true: ClassName = Field(description="what it is")
-    predicted: ClassName = Field(description="what the model says")
-    cost: float = Field(ge=0, allow_inf_nan=False, description="in any unit")
+    true: ClassName
+    """what it is"""
+    predicted: ClassName
+    """what the model says"""
+    cost: float = Field(ge=0, allow_inf_nan=False)
+    """in any unit"""
 
     @model_validator(mode="before")
     @classmethod
@@ -94,52 +92,42 @@ class Mistake(Frozen):
 class CostSettings(Frozen):
     """What wrong predictions cost; right ones cost nothing."""
 
-    default: float = Field(default=1.0, ge=0, allow_inf_nan=False, description="of a mistake not listed")
-    mistakes: list[Mistake] = Field(default=[], description="those that cost more, or less")
+    default: float = Field(default=1.0, ge=0, allow_inf_nan=False)
+    """of a mistake not listed"""
+    mistakes: list[Mistake] = Field(default=[])
+    """those that cost more, or less"""
 
 
 class ModelSettings(Frozen):
     """One deployed classifier."""
 
-    classes: list[ClassName] = Field(min_length=2, max_length=10_000, description="label set, in order")
-    score_bins: int | list[float] = Field(
-        default=10, description="number of equal-width bins, or their inner edges"
-    )
-    groupings: dict[Name, GroupingSettings] = Field(
-        default_factory=dict, description="partitions of the model's traffic, by name"
-    )
-    assessments: dict[Name, AnyAssessment] = Field(
-        default_factory=dict, description="standing questions about the model, by name"
-    )
+    classes: list[ClassName] = Field(min_length=2, max_length=10_000)
+    """label set, in order"""
+    score_bins: int | list[float] = 10
+    """number of equal-width bins, or their inner edges"""
+    groupings: dict[Name, GroupingSettings] = Field(default_factory=dict)
+    """partitions of the model's traffic, by name"""
+    assessments: dict[Name, AnyAssessment] = Field(default_factory=dict)
+    """standing questions about the model, by name"""
     alerts: AlertSettings = AlertSettings()
     reference: ReferenceSettings = ReferenceSettings()
     evidence: EvidenceSettings = EvidenceSettings()
     drift: DriftSettings = DriftSettings()
-    costs: CostSettings | None = Field(
-        default=None, description="of mistakes, for a model with a grouping by predicted class"
-    )
-    prior: Literal["learned", "informed", "informed_jeffreys", "uniform", "vague"] = Field(
-        default="learned", description="belief about a group before its labels"
-    )
-    interval: float = Field(default=0.95, gt=0, lt=1, description="probability inside credible intervals")
-    interval_kind: Literal["equal_tailed", "highest_density"] = Field(
-        default="equal_tailed",
-        description="of accuracy and cost: as much probability on either side, or the shortest interval",
-    )
-    traffic_half_life_days: float | None = Field(
-        default=7.0,
-        gt=0,
-        description="traffic that no mark dates counts half after this time; never less, if null",
-    )
-    draw_half_life_hours: float | None = Field(
-        default=24.0,
-        gt=0,
-        description="an item is half as likely to be drawn for a label so long after its record arrived; "
-        "equally likely at every age, if null",
-    )
-    label_half_life_days: float | None = Field(
-        default=None, gt=0, description="a label counts half after this time; never less, if null"
-    )
+    costs: CostSettings | None = None
+    """of mistakes, for a model with a grouping by predicted class"""
+    prior: Literal["learned", "informed", "informed_jeffreys", "uniform", "vague"] = "learned"
+    """belief about a group before its labels"""
+    interval: float = Field(default=0.95, gt=0, lt=1)
+    """probability inside credible intervals"""
+    interval_kind: Literal["equal_tailed", "highest_density"] = "equal_tailed"
+    """of accuracy and cost: as much probability on either side, or the shortest interval"""
+    traffic_half_life_days: float | None = Field(default=7.0, gt=0)
+    """traffic that no mark dates counts half after this time; never less, if null"""
+    draw_half_life_hours: float | None = Field(default=24.0, gt=0)
+    """an item is half as likely to be drawn for a label so long after its record arrived; equally likely at
+    every age, if null"""
+    label_half_life_days: float | None = Field(default=None, gt=0)
+    """a label counts half after this time; never less, if null"""
     forgetting: ForgettingSettings = ForgettingSettings()
     tensors: dict[TensorField, TensorName] = Field(
         default_factory=dict,

@@ -21,4 +21,4 @@ PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 class Frozen(BaseModel):
     """Cannot be changed, and takes no unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
