@@ -17,6 +17,9 @@ Host = Annotated[str, Field(description="address to listen on; 0.0.0.0 is every 
 Port = Annotated[int, Field(ge=0, le=65_535, description="0 takes a free port")]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
+Problems = list[tuple[str, str]]
+"""What is wrong with settings: paths of keys, and sentences."""
+
 
 class Frozen(BaseModel):
     """Cannot be changed, and takes no unknown keys."""
