@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pkgutil import resolve_name
 
-from service.app.options.parser import build_parser
+from service.app.parser import build_parser
 from service.domain.errors import ConfigurationError, CredenceError
 
 EXIT_FAILED = 1

@@ -11,7 +11,6 @@ import time
 from service.app.docgen.asyncapi import asyncapi_document
 from service.app.docgen.generated_files import page_template
 from service.app.docgen.messages import (
-    DEAD_LETTER_HEADERS,
     DEFAULTS,
     EVENT_TYPES,
     SIGNATURE_HEADERS,
@@ -59,6 +58,7 @@ def vendor_api_document() -> Schema:
 def contract_page() -> str:
     """The contract in words, for people: `README.md`."""
     topics = DEFAULTS.topics
+    dead_letters = asyncapi_document()["components"]["messages"]["DeadLetter"]
     headers = header_schema("LabelRequest")
     headers["properties"]["ce_type"] = {"description": "the message's type, see below"}
     rows = [
@@ -75,7 +75,7 @@ def contract_page() -> str:
         channels=table(("topic (default name)", "Credence", "message"), rows),
         headers=_header_table(headers),
         signature_headers=_header_table({"properties": SIGNATURE_HEADERS}),
-        dead_letter_headers=_header_table(DEAD_LETTER_HEADERS),
+        dead_letter_headers=_header_table(dead_letters["headers"]),
         messages="\n\n".join(_message_section(name) for name in MESSAGES),
         response_types=" or ".join(f"`{name}`" for name in RESPONSE_TYPES),
         response_versions=" or ".join(RESPONSE_CLOUDEVENTS_VERSIONS),

@@ -63,40 +63,6 @@ SIGNATURE_HEADERS: Schema = {
         "name, a line feed and the record's value; needed where vendors are configured",
     },
 }
-_NUMBER = {"type": "string", "pattern": "^[0-9]+$"}
-_ALWAYS_ON_DEAD_LETTERS = ("reason", "detail", "source-topic", "source-partition", "source-offset")
-DEAD_LETTER_HEADERS: Schema = {
-    "type": "object",
-    "required": [f"credence-{name}" for name in _ALWAYS_ON_DEAD_LETTERS],
-    "properties": {
-        "credence-reason": {"type": "string", "description": "why, in one word of a fixed list"},
-        "credence-detail": {"type": "string", "description": "why, in a sentence that quotes no content"},
-        "credence-source-topic": {"type": "string", "description": "topic that the message came from"},
-        "credence-source-partition": {**_NUMBER, "description": "partition that it came from"},
-        "credence-source-offset": {**_NUMBER, "description": "offset of its record"},
-        "credence-source-index": {
-            **_NUMBER,
-            "description": "its position in an array, or its row in a response, from 0; "
-            "absent for a single message, and where a record is refused as a whole",
-        },
-        "credence-truncated": {
-            **_NUMBER,
-            "description": "length of the whole value in bytes; present when the value was cut",
-        },
-    },
-}
-DEAD_LETTER_EXAMPLE: Schema = {
-    "name": "DeadLetter",
-    "headers": {
-        "credence-reason": "missing_field",
-        "credence-detail": "give predicted_class and score, or probabilities",
-        "credence-source-topic": DEFAULTS.topics.predictions,
-        "credence-source-partition": "2",
-        "credence-source-offset": "40812",
-        "credence-source-index": "1",
-    },
-    "payload": {"model": "digits", "item_id": "img-000019"},
-}
 
 
 def json_text(document: Schema | list[Schema]) -> str:

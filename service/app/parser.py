@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from service import __version__
-from service.app.docgen.generated_files import add_check_option
-from service.app.options import dead_letters, layouts, reference
-from service.app.options.commands import add_command
+from service.app.action_parsers import add_command, add_dead_letters, add_layouts, add_reference
+from service.app.docgen.generated_files import PAGES, add_check_option
 from service.replay import options as replay
 
 DESCRIPTION = """\
@@ -33,19 +31,6 @@ exit codes: 0 done; 1 failed while running; 2 the configuration or the command l
 The configuration is a YAML file; CREDENCE_* variables override its keys (CREDENCE_REDIS__URL is redis.url).
 """
 
-PAGES: Final[Mapping[str, str]] = {
-    "configuration": "service.app.docgen.configuration:configuration_page",
-    "metrics": "service.app.docgen.metrics:metrics_page",
-    "rights": "service.app.docgen.rights:rights_page",
-}
-"""What `describe` writes: the function that returns the text of each page."""
-
-RIGHTS: Final[Mapping[str, str]] = {
-    "kafka": "service.app.permissions:kafka_lines",
-    "redis": "service.app.permissions:redis_lines",
-}
-"""What `rights` prints: the function that returns the lines for each server, from the settings."""
-
 
 def build_parser() -> argparse.ArgumentParser:
     """Parser of all commands; the option `command` names the function of the one that was given."""
@@ -59,9 +44,9 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     configured = _configured()
     _add_operations(commands, configured)
-    dead_letters.add_parser(commands, configured)
-    layouts.add_parser(commands, configured)
-    reference.add_parser(commands, configured)
+    add_dead_letters(commands, configured)
+    add_layouts(commands, configured)
+    add_reference(commands, configured)
     replay.add_parser(commands)
     _add_documents(commands)
     _add_demo(commands, configured)
@@ -101,12 +86,12 @@ def _add_operations(commands: Any, configured: argparse.ArgumentParser) -> None:
     schedule.set_defaults(roles=["schedule"])
     serve = add("serve", "role_command:play", "serve the status page and its API, without requesting labels")
     serve.set_defaults(roles=["serve"])
-    topics = add("topics", "topics_command:topics", "create the Kafka topics")
+    topics = add("topics", "setup_commands:topics", "create the Kafka topics")
     topics.add_argument("action", choices=["create"], help="create topics that do not exist")
-    rights = add("rights", "rights_command:rights", "print the rights that every role needs, and no more")
+    rights = add("rights", "setup_commands:rights", "print the rights that every role needs, and no more")
     rights.add_argument(
         "where",
-        choices=sorted(RIGHTS),
+        choices=["kafka", "redis"],
         help="redis: lines of an ACL file, without passwords; kafka: arguments of kafka-acls.sh",
     )
     add("status", "status_command:status", "show the current estimates as tables in the terminal")
@@ -118,18 +103,18 @@ def _add_documents(commands: Any) -> None:
 Print a new bearer token of the vendor API with its SHA-256, or a new label key. Nothing is stored: put the
 SHA-256 or the key into the configuration, and give the vendor the secret."""
     text = "make a secret for a labelling vendor"
-    vendors = add_command(commands, "vendors", "vendors_command:vendors", text, about=about)
+    vendors = add_command(commands, "vendors", "setup_commands:vendors", text, about=about)
     vendors.add_argument("what", choices=["token", "key"], help="kind of secret")
 
     about = "Write JSON Schemas, the AsyncAPI document and the page of all messages."
     contract = add_command(
-        commands, "contract", "docs_command:contract", "write the message contract", about=about
+        commands, "contract", "docgen.generated_files:contract", "write the message contract", about=about
     )
     _add_files(contract, "docs/contract")
 
     about = "Write docs/configuration.md, docs/metrics.md or docs/rights.md from the code."
     describe = add_command(
-        commands, "describe", "docs_command:describe", "write a page of the docs", about=about
+        commands, "describe", "docgen.generated_files:describe", "write a page of the docs", about=about
     )
     describe.add_argument("page", choices=sorted(PAGES))
     _add_files(describe, "docs")
