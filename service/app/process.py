@@ -78,9 +78,9 @@ class Application:
         # With statistics and FastAPI, which take a second to import: consumers need neither.
         self._rounds = None
         if self._roles & {"schedule", "serve"}:
-            from service.app.round_running import RoundRunner  # noqa: PLC0415
+            from service.app.rounds import Rounds  # noqa: PLC0415
 
-            self._rounds = RoundRunner(settings, registry=self._registry, metrics=self._metrics, clock=clock)
+            self._rounds = Rounds(settings, registry=self._registry, metrics=self._metrics, clock=clock)
         self._vendors = None
         if "serve" in self._roles and settings.has_vendor_api:
             from service.app.vendor_wiring import VendorServing  # noqa: PLC0415
