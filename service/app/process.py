@@ -68,7 +68,7 @@ class Application:
         self._roles = frozenset(roles)
         self._clock = clock
         self._stopping = threading.Event()
-        self._asked_to_stop: SimpleQueue[None] = SimpleQueue()
+        self._stop_requests: SimpleQueue[None] = SimpleQueue()
         self._failed = False
         self._registry = CollectorRegistry()
         self._metrics = PipelineMetrics(self._registry, clock)
@@ -94,10 +94,10 @@ class Application:
 
         An event cannot be set there: what the signal interrupts may hold its lock.
         """
-        self._asked_to_stop.put(None)
+        self._stop_requests.put(None)
 
     def _await_stop(self) -> None:
-        self._asked_to_stop.get()
+        self._stop_requests.get()
         self._stopping.set()
 
     def run(self) -> int:
