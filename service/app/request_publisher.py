@@ -61,7 +61,7 @@ class RequestPublisher:
             for future in futures:
                 future.get(timeout=_PUBLISH_SECONDS)
         store.published(list(outbox))
-        self.metrics.published(model, len(outbox))
+        self.metrics.requests_published.labels(model).inc(len(outbox))
         return len(outbox)
 
     def _send(self, model: str, entry: str, message: bytes, now: float) -> Any:

@@ -101,7 +101,7 @@ class Rounds:
                 hash_key=hash_key,
                 rng=np.random.default_rng(seed),
                 executor=self._learner,
-                performance_failed=partial(metrics.performance_failed, name),
+                performance_failed=partial(self._count_performance_failure, name),
             )
             for name, seed in zip(settings.models, seeds.spawn(len(settings.models)), strict=True)
         }
@@ -135,12 +135,15 @@ class Rounds:
         """Wait for the current round, and let another replica lead at once."""
         self._scheduler.shutdown(wait=True)
         if self._lease is not None:
-            self._metrics.leading(False)
+            self._metrics.leader.set(0)
             try:
                 self._lease.release()
             except Unavailable as error:
                 log.warning("the lease ends by itself", extra={"cause": str(error)})
         self._learner.shutdown(wait=False, cancel_futures=True)
+
+    def _count_performance_failure(self, model: str) -> None:
+        self._metrics.performance_failures.labels(model).inc()
 
     def _tick(self) -> None:
         """Refresh all snapshots; if this process leads, request labels. Gives up if Redis or Kafka fails."""
@@ -150,7 +153,7 @@ class Rounds:
             if self._lease is not None and self._publisher is not None:
                 self._request_labels(self._lease, self._publisher)
         except Unavailable as error:
-            self._metrics.round_failed(error.part)
+            self._metrics.rounds_failed.labels(error.part).inc()
             log.warning("round given up", extra={"cause": str(error)})
         else:
             self._last_success = self._clock()
@@ -159,7 +162,7 @@ class Rounds:
         began = time.monotonic()
         for name, monitor in self._monitors.items():
             self._snapshots[name] = monitor.refresh(self._clock())
-        self._metrics.snapshot_taken(time.monotonic() - began)
+        self._metrics.snapshot_duration.observe(time.monotonic() - began)
 
     def _recall(self) -> None:
         """Recompute earlier estimates, in a tenth of the time."""
@@ -175,9 +178,9 @@ class Rounds:
         try:
             epoch = lease.hold()
         except Unavailable:
-            self._metrics.leading(False)
+            self._metrics.leader.set(0)
             raise
-        self._metrics.leading(epoch is not None)
+        self._metrics.leader.set(epoch is not None)
         if epoch is None:
             return
         try:
@@ -185,7 +188,7 @@ class Rounds:
                 self._issue_requests(name, monitor, epoch)
         except FenceRefused as error:
             # Redis may have forgotten this epoch and know a higher one: a new lease brings a new epoch.
-            self._metrics.leading(False)
+            self._metrics.leader.set(0)
             lease.release()
             log.warning("no longer the leader", extra={"cause": str(error)})
             return
@@ -195,9 +198,10 @@ class Rounds:
         done = monitor.ask(epoch=epoch, now=self._clock())
         for assessment, count in done.issued.items():
             aimed = done.aimed[assessment]
-            self._metrics.requests_chosen(model, assessment, policy=count - aimed, drift=aimed)
+            for reason, chosen in (("policy", count - aimed), ("drift", aimed)):
+                self._metrics.requests_chosen.labels(model, assessment, reason).inc(chosen)
         for assessment, count in done.shortfall.items():
-            self._metrics.draws_short(model, assessment, count)
+            self._metrics.draws_short.labels(model, assessment).inc(count)
         if any(done.issued.values()) or done.expired or done.reissued:
             counts = {key: getattr(done, key) for key in ("issued", "aimed", "expired", "reissued")}
             log.info("asked for labels", extra={"model": model, **counts})
