@@ -12,8 +12,8 @@ from typing import get_args
 
 import pytest
 
+from service.app.cli import build_parser
 from service.app.docgen.generated_files import PAGES
-from service.app.parser import build_parser
 from service.statistics.names import PriorName
 from service.statistics.priors import FIXED_PRIORS
 
