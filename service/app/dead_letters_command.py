@@ -136,21 +136,19 @@ def rows(letters: Iterable[Letter], *, values: bool) -> Iterator[str]:
 
 def summary_table(letters: Iterable[Letter]) -> Table:
     """Number of letters, and the times of the first and last one, by source topic and reason."""
-    counts: Counter[tuple[str, str]] = Counter()
-    first: dict[tuple[str, str], int] = {}
-    last: dict[tuple[str, str], int] = {}
+    kinds: dict[tuple[str, str], tuple[int, int, int]] = {}
     for letter in letters:
         kind = ("" if letter.place is None else letter.place.topic, letter.reason or _NO_LETTER)
-        counts[kind] += 1
-        first[kind] = min(first.get(kind, letter.timestamp_ms), letter.timestamp_ms)
-        last[kind] = max(last.get(kind, letter.timestamp_ms), letter.timestamp_ms)
+        time_ms = letter.timestamp_ms
+        count, first, last = kinds.get(kind, (0, time_ms, time_ms))
+        kinds[kind] = count + 1, min(first, time_ms), max(last, time_ms)
     shown = Table(box=None, pad_edge=False)
     for name in ("source topic", "reason", "letters", "first", "last"):
         shown.add_column(name, overflow="fold", justify="right" if name == "letters" else "left")
-    for kind, count in counts.most_common():
-        cells = [*kind, str(count), _short_time(first[kind]), _short_time(last[kind])]
+    for kind, (count, first, last) in sorted(kinds.items(), key=lambda item: -item[1][0]):
+        cells = [*kind, str(count), _short_time(first), _short_time(last)]
         shown.add_row(*(Text(plain(cell)) for cell in cells))
-    shown.caption = f"{counts.total()} dead letters"
+    shown.caption = f"{sum(count for count, _, _ in kinds.values())} dead letters"
     return shown
 
 

@@ -119,10 +119,8 @@ def _assessment_problems(at: str, model: ModelSettings, assessment: AssessmentSe
             problems.append((f"{at}.top_m", f"must be below the number of groups, {len(groups)}"))
         case ComparisonSettings():
             problems += _between_problems(f"{at}.between", assessment.between, groups)
-        case PerformanceSettings():
-            problems += _performance_problems(at, model, assessment)
-        case EnsembleSettings():
-            problems += _ensemble_problems(at, model, assessment)
+        case PerformanceSettings() | EnsembleSettings():
+            problems += _binary_problems(at, model, assessment)
     return problems
 
 
@@ -143,30 +141,26 @@ def _metric_problems(at: str, model: ModelSettings, assessment: AssessmentSettin
     return problems
 
 
-def _performance_problems(at: str, model: ModelSettings, assessment: PerformanceSettings) -> Problems:
+def _binary_problems(
+    at: str, model: ModelSettings, assessment: PerformanceSettings | EnsembleSettings
+) -> Problems:
+    """What does not fit an assessment of one class against all others."""
     problems: Problems = []
-    if len(model.classes) != 2:  # noqa: PLR2004 - what binary means
-        problems.append((f"{at}.task", "performance is of binary classifiers; this model has more classes"))
     if assessment.positive_class not in model.classes:
         problems.append((f"{at}.positive_class", f"must be one of the model's classes: {model.classes}"))
     if assessment.grouping != ALL:
-        problems.append((f"{at}.grouping", f"task performance {_ALL_ALONE}"))
+        problems.append((f"{at}.grouping", f"task {assessment.task} {_ALL_ALONE}"))
+    if isinstance(assessment, EnsembleSettings):
+        if len(set(assessment.members)) < len(assessment.members):
+            problems.append((f"{at}.members", "names the classifiers whose votes are pooled, each once"))
+        if assessment.targets.wanted.keys() - {"precision"}:
+            problems.append((f"{at}.targets", "the members of an ensemble have a target of precision alone"))
+        return problems
+    if len(model.classes) != 2:  # noqa: PLR2004 - what binary means
+        problems.append((f"{at}.task", "performance is of binary classifiers; this model has more classes"))
     edges = np.array(model.score_edges)
     if not np.allclose(edges, 1 - edges[::-1], rtol=0, atol=1e-9):
         problems.append((f"{at}.task", "performance needs `score_bins` that are symmetric about 1/2"))
-    return problems
-
-
-def _ensemble_problems(at: str, model: ModelSettings, assessment: EnsembleSettings) -> Problems:
-    problems: Problems = []
-    if assessment.positive_class not in model.classes:
-        problems.append((f"{at}.positive_class", f"must be one of the model's classes: {model.classes}"))
-    if len(set(assessment.members)) < len(assessment.members):
-        problems.append((f"{at}.members", "names the classifiers whose votes are pooled, each once"))
-    if assessment.grouping != ALL:
-        problems.append((f"{at}.grouping", f"task ensemble {_ALL_ALONE}"))
-    if assessment.targets.wanted.keys() - {"precision"}:
-        problems.append((f"{at}.targets", "the members of an ensemble have a target of precision alone"))
     return problems
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from service.config.bounds import Bounds
 from service.config.model import ModelSettings
-from service.config.types import Frozen, Host, Name, Port, PositiveSeconds, Probability
+from service.config.types import Frozen, Host, Name, Port, PositiveSeconds, Probability, matching
 from service.config.vendors import VendorApiSettings, VendorName, VendorSettings
 from service.domain.cells import CHALLENGE, POSITIVE_SCORE, SCORE_BIN, VOTES, CellBounds, CellSpace
 from service.domain.groupings import (
@@ -20,6 +20,8 @@ from service.domain.groupings import (
     Everything,
     Grouping,
 )
+
+HashKey = Annotated[SecretStr, matching(r"[0-9A-Fa-f]{32}", "must be 32 hexadecimal digits")]
 
 
 class Topics(Frozen):
@@ -192,7 +194,7 @@ class Settings(Frozen):
     dead_letters: DeadLetterSettings = DeadLetterSettings()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """least severe messages that are logged"""
-    hash_key: SecretStr | None = None
+    hash_key: HashKey | None = None
     """32 hexadecimal digits that decide what is drawn; made and kept in Redis if absent"""
     seed: int | None = Field(default=None, ge=0)
     """of Thompson sampling; unpredictable if absent"""
@@ -200,18 +202,6 @@ class Settings(Frozen):
     """the deployed classifiers, by the name that their predictions carry"""
     vendors: dict[VendorName, VendorSettings] = Field(default={})
     """who may be asked, by name; without any, whoever writes to the labels topic answers"""
-
-    @field_validator("hash_key")
-    @classmethod
-    def _hash_key_is_16_bytes(cls, hash_key: SecretStr | None) -> SecretStr | None:
-        if hash_key is not None:
-            try:
-                key = bytes.fromhex(hash_key.get_secret_value())
-            except ValueError:
-                key = b""
-            if len(key) != 16:  # noqa: PLR2004 - the key length that SipHash defines
-                raise ValueError("must be 32 hexadecimal digits")
-        return hash_key
 
     def hash_key_bytes(self) -> bytes | None:
         """The configured hash key, 16 bytes, or None."""

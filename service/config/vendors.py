@@ -2,50 +2,36 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import Field, SecretStr, StringConstraints
 
-from service.config.types import Frozen, Host, Name, Port, PositiveSeconds
+from service.config.types import Frozen, Host, Name, Port, PositiveSeconds, matching
 
-LABEL_KEY_CHARACTERS = 32
-"""A label key has so many characters at least."""
-
-_VENDOR_NAME = re.compile(r"[a-z0-9]+(?:[_-][a-z0-9]+)*")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_LABEL_KEY = re.compile(rf"[A-Za-z0-9+/=_.~-]{{{LABEL_KEY_CHARACTERS},1024}}")
-
-
-def _vendor_name(name: str) -> str:
-    if not _VENDOR_NAME.fullmatch(name) or len(name) > 64:  # noqa: PLR2004 - said in the text
-        raise ValueError(
-            "a vendor's name is of lower-case letters and digits, with single - or _ between them, and has "
-            "64 characters at most, so that variables of the environment can spell it"
-        )
-    return name
-
-
-def _sha256(digest: str) -> str:
-    if not _SHA256.fullmatch(digest.lower()):
-        raise ValueError(
-            "must be the SHA-256 of a token, 64 hexadecimal digits; `credence vendors token` makes one"
-        )
-    return digest.lower()
-
-
-def _label_key(key: SecretStr) -> SecretStr:
-    if not _LABEL_KEY.fullmatch(key.get_secret_value()):
-        raise ValueError(
-            f"must have at least {LABEL_KEY_CHARACTERS} characters (at most 1024) of base64 or hexadecimal; "
-            "`credence vendors key` makes one"
-        )
-    return key
-
-
-VendorName = Annotated[str, AfterValidator(_vendor_name)]
-Sha256 = Annotated[str, AfterValidator(_sha256)]
-LabelKey = Annotated[SecretStr, AfterValidator(_label_key)]
+VendorName = Annotated[
+    str,
+    matching(
+        r"(?=.{1,64}\Z)[a-z0-9]+(?:[_-][a-z0-9]+)*",
+        "a vendor's name is of lower-case letters and digits, with single - or _ between them, and has "
+        "64 characters at most, so that variables of the environment can spell it",
+    ),
+]
+Sha256 = Annotated[
+    str,
+    StringConstraints(to_lower=True),
+    matching(
+        r"[0-9a-f]{64}",
+        "must be the SHA-256 of a token, 64 hexadecimal digits; `credence vendors token` makes one",
+    ),
+]
+LabelKey = Annotated[
+    SecretStr,
+    matching(
+        r"[A-Za-z0-9+/=_.~-]{32,1024}",
+        "must have at least 32 characters (at most 1024) of base64 or hexadecimal; "
+        "`credence vendors key` makes one",
+    ),
+]
 
 
 class VendorSettings(Frozen):
