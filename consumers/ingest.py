@@ -8,8 +8,7 @@ from itertools import repeat
 
 import numpy as np
 
-from consumers.formats.attributes import AttributeDecoder, Values
-from consumers.formats.native import WirePrediction, decode_checked_attributes
+from consumers.formats.native import AttributeDecoder, Values, WirePrediction, decode_checked_attributes
 from consumers.validation import Checked, PredictionChecks, payload_text
 from service.domain.arrays import Floats, Indices, UInt64s
 from service.domain.cells import MISSING, OTHER, CellSpace, Challenge, Ensemble, escape_reserved

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from consumers.dead_letters import BadMessageLimit, DeadLetterSink, Rejected
-from consumers.formats.native import WirePrediction
-from consumers.formats.open_inference import OpenInference
-from consumers.formats.records import DecodedRecords, decode_records, texts_of
+from consumers.formats.native import WirePrediction, element_texts
+from consumers.formats.records import DecodedRecords, Format, decode_records, native_text
 from consumers.ingest import ModelIngest, Resolved
 from consumers.prediction_times import arrival_times, prediction_times
 from service.domain.arrays import Indices
@@ -79,7 +78,7 @@ class PredictionStep:
         self,
         models: Mapping[str, ModelIngest],
         *,
-        responses: OpenInference,
+        formats: Sequence[Format],
         dead_letters: DeadLetterSink,
         bad_message_limit: BadMessageLimit,
         metrics: PipelineMetrics,
@@ -89,7 +88,7 @@ class PredictionStep:
         idle_checkpoint_seconds: float = 10.0,
     ) -> None:
         self._models = models
-        self._responses = responses
+        self._formats = formats
         self._dead_letters = dead_letters
         self._bad_message_limit = bad_message_limit
         self._metrics = metrics
@@ -132,7 +131,7 @@ class PredictionStep:
             TooManyBadMessages: nothing of the batch was discarded.
         """
         state = self._partitions[partition]
-        decoded = decode_records(records, message_bytes=self._message_bytes, responses=self._responses)
+        decoded = decode_records(records, message_bytes=self._message_bytes, formats=self._formats)
         batches, errors = self._validate(partition, records, decoded)
         self._count_messages(state, records, decoded, errors)
         made = prediction_times(records, decoded, now, lateness_seconds=self._lateness_seconds)
@@ -219,9 +218,9 @@ class PredictionStep:
             record, of_record = records[place], list(group)
             # Once per record, which may hold very many bad elements.
             has_elements = any(element is not None for _, element, _ in of_record)
-            text_of = texts_of(record, self._responses) if has_elements else None
+            texts = element_texts(native_text(record, self._formats)) if has_elements else ()
             for _, element, error in of_record:
-                text = None if element is None or text_of is None else text_of(element)
+                text = None if element is None else bytes(texts[element])
                 yield Rejected.from_record(partition, record, error, index=element, value=text)
 
     def advance(self, partition: int, position: int) -> None:
