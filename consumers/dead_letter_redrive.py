@@ -9,7 +9,8 @@ from typing import Any
 from kafka import TopicPartition
 from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 
-from consumers.dead_letter_format import REPLAYED_FROM, Letter, Place, read_letter
+from consumers.dead_letter_format import REPLAYED_FROM, Letter, read_letter
+from consumers.dead_letters import Place
 from service.domain.errors import Refused, Unavailable
 from service.kafka.topic_metadata import translate_error
 from service.store.redrives import REMEMBERED_DAYS, ReplayMarks

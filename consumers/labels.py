@@ -123,7 +123,7 @@ class LabelStep:
             try:
                 label, vendor = self._decode(record)
             except BadMessage as error:
-                rejected.append(Rejected.from_record(partition, record, error))
+                rejected.append(Rejected(record, error))
             else:
                 events.setdefault(label.model, []).append((record, _event(label, vendor, record, now)))
         # Before anything is applied; labels that only Redis can refuse are counted below.
@@ -140,7 +140,7 @@ class LabelStep:
                 status = _status(model, event, done.status)
                 if status in _EXPLANATIONS:
                     bad = BadMessage(status, _EXPLANATIONS[status])
-                    rejected.append(Rejected.from_record(partition, record, bad))
+                    rejected.append(Rejected(record, bad))
                     continue
                 counts[status] += 1
                 if done.closed is not None:
@@ -159,7 +159,7 @@ class LabelStep:
         A vendor that repeats labels of its own requests must not pause the labels of other vendors.
         """
         ignored = _REPEATED if self._label_keys else frozenset()
-        return sum(one.offset > state.counted and one.error.reason not in ignored for one in rejected)
+        return sum(one.record.offset > state.counted and one.error.reason not in ignored for one in rejected)
 
     def _decode(self, record: Any) -> tuple[WireLabel, str]:
         """The label, and the vendor that signed it; empty where vendors are not configured."""

@@ -148,7 +148,7 @@ class PredictionStep:
             )
             for batch in batches
         ]
-        self._dead_letters.send(list(self._rejected(partition, records, errors)))
+        self._dead_letters.send(list(self._rejected(records, errors)))
 
         state.position, state.newest_record = records[-1].offset + 1, newest
         for batch, candidates in zip(batches, additions, strict=True):
@@ -211,9 +211,7 @@ class PredictionStep:
             batches.append(_ModelBatch(name, model, resolved, np.flatnonzero(accepted), rows[accepted]))
         return batches, sorted(errors, key=_place_and_element)
 
-    def _rejected(
-        self, partition: int, records: Sequence[Any], errors: Sequence[Error]
-    ) -> Iterator[Rejected]:
+    def _rejected(self, records: Sequence[Any], errors: Sequence[Error]) -> Iterator[Rejected]:
         for place, group in groupby(errors, key=lambda error: error[0]):
             record, of_record = records[place], list(group)
             # Once per record, which may hold very many bad elements.
@@ -221,7 +219,7 @@ class PredictionStep:
             texts = element_texts(native_text(record, self._formats)) if has_elements else ()
             for _, element, error in of_record:
                 text = None if element is None else bytes(texts[element])
-                yield Rejected.from_record(partition, record, error, index=element, value=text)
+                yield Rejected(record, error, index=element, element=text)
 
     def advance(self, partition: int, position: int) -> None:
         """Note that all records before a position were processed, or can no longer come."""

@@ -57,13 +57,10 @@ def reading_consumer(settings: Settings, *, group: str) -> Any:
     return consumer
 
 
-def dead_letters(settings: Settings, producer: Any, *, source_topic: str) -> KafkaDeadLetters:
-    """Sink for the bad messages of a topic."""
+def dead_letters(settings: Settings, producer: Any) -> KafkaDeadLetters:
+    """Sink for the bad messages of one topic."""
     return KafkaDeadLetters(
-        producer,
-        settings.kafka.topics.dead_letters,
-        source_topic=source_topic,
-        message_bytes=settings.bounds.message_bytes,
+        producer, settings.kafka.topics.dead_letters, message_bytes=settings.bounds.message_bytes
     )
 
 

@@ -53,6 +53,8 @@ class Record:
     key: bytes | None = None
     headers: Sequence[tuple[str, bytes | None]] = ()
     timestamp: int = int(NOW * 1000)
+    partition: int = 0
+    topic: str = "t"
 
 
 class Letters:
