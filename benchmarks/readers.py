@@ -16,7 +16,7 @@ from service.app.consumer_wiring import prediction_formats
 from service.app.memory_tuning import collect_rarely
 from service.config.settings import Settings
 from service.kafka.clients import build_consumer
-from service.kafka.membership import join
+from service.kafka.topic_metadata import join
 
 Reader = Literal[
     "poll", "poll, garbage collected rarely", "poll and decode", "credence", "credence, fast fetch"

@@ -12,8 +12,7 @@ from kafka import TopicPartition
 from consumers.continuity import Continuity
 from consumers.polling import Poller
 from consumers.step import Step
-from service.kafka.membership import Membership
-from service.kafka.topic_metadata import TopicLog
+from service.kafka.topic_metadata import Membership, TopicLog
 from service.store.topics import TopicProgress
 from service.telemetry.instruments import PipelineMetrics
 
