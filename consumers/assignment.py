@@ -1,22 +1,45 @@
-"""The partitions of one topic that Kafka assigns to this process."""
+"""The partitions of one topic that Kafka assigns to this process, and the step that processes them."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
 from queue import SimpleQueue
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from kafka import TopicPartition
 
 from consumers.continuity import Continuity
 from consumers.polling import Poller
-from consumers.step import Step
 from service.kafka.topic_metadata import Membership, TopicLog
 from service.store.topics import TopicProgress
 from service.telemetry.instruments import PipelineMetrics
 
 log = logging.getLogger(__name__)
+
+IDLE_CHECKPOINT_SECONDS = 10.0
+"""How often a step stores its state though nothing has changed: so a Redis that has lost data is noticed."""
+
+
+class Step(Protocol):
+    """Processes the records of one topic; offsets are those of one partition."""
+
+    topic_kind: str
+
+    def assign(self, partition: int, default_offset: int) -> int:
+        """Load a partition's stored state; the offset to read from."""
+
+    def revoke(self, partition: int) -> None:
+        """Drop a partition's state."""
+
+    def process(self, partition: int, records: Sequence[Any], now: float) -> None:
+        """Process a batch completely, or fail without any effect."""
+
+    def advance(self, partition: int, position: int) -> None:
+        """Note that all records before a position were processed, or can no longer come."""
+
+    def flush(self, partition: int, now: float) -> int:
+        """Store the partition's state; the offset up to which it is stored. `now` is in monotonic seconds."""
 
 
 class Rebalances(Membership):

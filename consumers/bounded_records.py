@@ -10,6 +10,7 @@ records of a partition. This relies on private names of the client, which are ch
 
 from __future__ import annotations
 
+import gzip
 import io
 import struct
 import zlib
@@ -139,14 +140,7 @@ class _BoundedBatch(DefaultRecordBatch):  # type: ignore[misc]  # the library ha
 
 
 def _gunzip(data: bytes, most: int) -> bytes:
-    plain = bytearray()
-    while data and len(plain) < most:
-        member = zlib.decompressobj(wbits=31)
-        plain += member.decompress(data, most - len(plain))
-        if not member.eof and len(plain) < most:
-            raise zlib.error("the stream ends early")
-        data = member.unused_data
-    return bytes(plain)
+    return gzip.GzipFile(fileobj=io.BytesIO(data)).read(most)
 
 
 def _unsnap(data: bytes, most: int) -> bytes:
@@ -196,6 +190,8 @@ _DECOMPRESS: dict[int, Callable[[bytes, int], bytes]] = {
 _UNREADABLE: tuple[type[Exception], ...] = (
     CorruptRecordError,
     zlib.error,
+    gzip.BadGzipFile,
+    EOFError,
     RuntimeError,  # of lz4
     ValueError,
     IndexError,

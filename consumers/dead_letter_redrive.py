@@ -7,12 +7,12 @@ from itertools import islice
 from typing import Any
 
 from kafka import TopicPartition
-from kafka.errors import KafkaError, UnknownTopicOrPartitionError
+from kafka.errors import UnknownTopicOrPartitionError
 
 from consumers.dead_letter_format import REPLAYED_FROM, Letter, read_letter
 from consumers.dead_letters import Place
 from service.domain.errors import Refused, Unavailable
-from service.kafka.topic_metadata import translate_error
+from service.kafka.topic_metadata import translated_errors
 from service.store.redrives import REMEMBERED_DAYS, ReplayMarks
 
 REPLAYED = "replayed"
@@ -43,7 +43,7 @@ def read_letters(consumer: Any, topic: str) -> Iterator[Letter]:
     Raises:
         Unavailable: Kafka does not answer, there is no such topic, or no right to read it.
     """
-    try:
+    with translated_errors():
         partitions = consumer.partitions_for_topic(topic)
         if not partitions:
             # To a client without rights Kafka does not say which of the two it is.
@@ -51,8 +51,6 @@ def read_letters(consumer: Any, topic: str) -> Iterator[Letter]:
             raise Refused("kafka", UnknownTopicOrPartitionError(), remedy)
         for partition in sorted(partitions):
             yield from _read_partition(consumer, TopicPartition(topic, partition))
-    except KafkaError as error:
-        raise translate_error(error) from error
 
 
 def _read_partition(consumer: Any, tp: TopicPartition) -> Iterator[Letter]:
@@ -163,7 +161,7 @@ def replay(
 
 
 def _send(letters: Sequence[tuple[Letter, Place]], producer: Any, send_seconds: float) -> None:
-    try:
+    with translated_errors():
         futures = [
             producer.send(
                 place.topic,
@@ -180,5 +178,3 @@ def _send(letters: Sequence[tuple[Letter, Place]], producer: Any, send_seconds: 
         producer.flush(timeout=send_seconds)
         for future in futures:
             future.get(timeout=send_seconds)
-    except KafkaError as error:
-        raise translate_error(error) from error

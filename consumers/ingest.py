@@ -48,19 +48,6 @@ class _Owned:
     applied: int
 
 
-@dataclass(frozen=True)
-class Resolved:
-    """Validated predictions of one model.
-
-    Attributes:
-        checked: the predictions [n].
-        combinations: codes of their attribute values in the value book [n]; 0 for refused ones.
-    """
-
-    checked: Checked
-    combinations: Indices
-
-
 class ModelIngest:
     """Validates predictions of one model, and makes columns of them.
 
@@ -100,8 +87,12 @@ class ModelIngest:
         self.owned[partition] = _Owned(shard, started, drawn_seen, shard.next_offset)
         return shard.next_offset if started else None
 
-    def resolve(self, predictions: Sequence[WirePrediction]) -> Resolved:
-        """Validate predictions, and look up the codes of their attribute values."""
+    def resolve(self, predictions: Sequence[WirePrediction]) -> tuple[Checked, Indices]:
+        """Validate predictions [n].
+
+        Returns:
+            Their columns, and the codes of their attribute values in the value book [n]; 0 for refused ones.
+        """
         checked = self.checks.check_all(predictions)
         attributes = list(map(bytes, [p.attributes for p in predictions]))
         if self.space.voters is not None:
@@ -119,7 +110,7 @@ class ModelIngest:
             for row, text in zip(new, texts, strict=True) if bad else ():
                 if text in bad:
                     checked.refused.setdefault(row, bad[text])
-        return Resolved(checked, codes)
+        return checked, codes
 
     def _encode_new(self, texts: Sequence[bytes]) -> dict[bytes, BadMessage]:
         """Give codes to texts that have none; those that are no valid attributes, and why."""
@@ -171,18 +162,25 @@ class ModelIngest:
         ]
 
     def build_candidates(
-        self, resolved: Resolved, rows: Indices, *, times: Floats, arrivals: Floats, id_hashes: UInt64s
+        self,
+        checked: Checked,
+        combinations: Indices,
+        rows: Indices,
+        *,
+        times: Floats,
+        arrivals: Floats,
+        id_hashes: UInt64s,
     ) -> Candidates:
         """Columns of accepted predictions, for a shard.
 
         Args:
-            resolved: predictions of this model [n].
+            checked: predictions of this model [n].
+            combinations: codes of their attribute values [n].
             rows: which of them are accepted [r].
             times: when each of these was made [r], seconds since the epoch.
             arrivals: when the record of each arrived [r], seconds since the epoch.
             id_hashes: SipHash-2-4 of their item ids [r].
         """
-        checked = resolved.checked
         classes, scores = checked.classes[rows], checked.scores[rows]
         probabilities = None
         if self._keep_probabilities:
@@ -194,7 +192,7 @@ class ModelIngest:
                 probabilities = with_probabilities[accepted], checked.probabilities[accepted]
         return Candidates(
             book=self._book,
-            combinations=resolved.combinations[rows],
+            combinations=combinations[rows],
             classes=classes,
             bins=self.space.bins(scores),
             scores=scores,

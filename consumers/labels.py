@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from consumers.assignment import IDLE_CHECKPOINT_SECONDS
 from consumers.dead_letters import BadMessageLimit, DeadLetterSink, Rejected
 from consumers.formats.native import WireLabel, check_event, decode_label, event_time
 from service.domain.errors import BadMessage, FlushRefused
@@ -70,23 +71,21 @@ class LabelStep:
         stores: Mapping[str, LabelStore],
         classes: Mapping[str, frozenset[str]],
         *,
-        label_keys: Mapping[str, Sequence[bytes]] | None = None,
-        vendors: Mapping[str, Collection[str]] | None = None,
+        label_keys: Mapping[str, Sequence[bytes]],
+        vendors: Mapping[str, Collection[str]],
         dead_letters: DeadLetterSink,
         bad_message_limit: BadMessageLimit,
         metrics: PipelineMetrics,
         message_bytes: int,
-        idle_checkpoint_seconds: float = 10.0,
     ) -> None:
         self._stores = stores
         self._classes = classes
-        self._label_keys = label_keys or {}
-        self._vendors = vendors or {}
+        self._label_keys = label_keys
+        self._vendors = vendors
         self._dead_letters = dead_letters
         self._bad_message_limit = bad_message_limit
         self._metrics = metrics
         self._message_bytes = message_bytes
-        self._idle_checkpoint_seconds = idle_checkpoint_seconds
         self._partitions: dict[int, _Partition] = {}
 
     def assign(self, partition: int, default_offset: int) -> int:
@@ -195,14 +194,14 @@ class LabelStep:
     def flush(self, partition: int, now: float) -> int:
         """Store the offset up to which labels are applied, and return it.
 
-        On an idle topic too, every `idle_checkpoint_seconds`, to notice a Redis that has lost data.
+        On an idle topic too, every `IDLE_CHECKPOINT_SECONDS`, to notice a Redis that has lost data.
 
         Raises:
             FlushRefused: assign the partition again, and read on from the offset that this gives.
             Unavailable: Redis does not answer; flush again later.
         """
         state = self._partitions[partition]
-        is_due = now - state.flushed_at >= self._idle_checkpoint_seconds
+        is_due = now - state.flushed_at >= IDLE_CHECKPOINT_SECONDS
         if state.flushed_position != state.position or is_due:
             for name, store in self._stores.items():
                 batches = state.batches[name]

@@ -17,11 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from consumers.assignment import IDLE_CHECKPOINT_SECONDS
 from consumers.dead_letters import BadMessageLimit, DeadLetterSink, Rejected
 from consumers.formats.native import WirePrediction, element_texts
 from consumers.formats.records import DecodedRecords, Format, decode_records, native_text
-from consumers.ingest import ModelIngest, Resolved
+from consumers.ingest import ModelIngest
 from consumers.prediction_times import arrival_times, prediction_times
+from consumers.validation import Checked
 from service.domain.arrays import Indices
 from service.domain.errors import BadMessage
 from service.domain.siphash import siphash24
@@ -57,14 +59,16 @@ class _ModelBatch:
     Attributes:
         name: of the model.
         model: the model.
-        resolved: its predictions [n].
+        checked: its predictions [n].
+        combinations: codes of their attribute values [n].
         accepted: which of these are added to the shard [r].
         rows: places of the accepted ones among all predictions of the batch [r].
     """
 
     name: str
     model: ModelIngest
-    resolved: Resolved
+    checked: Checked
+    combinations: Indices
     accepted: Indices
     rows: Indices
 
@@ -84,8 +88,7 @@ class PredictionStep:
         metrics: PipelineMetrics,
         message_bytes: int,
         hash_key: bytes,
-        lateness_seconds: float = math.inf,
-        idle_checkpoint_seconds: float = 10.0,
+        lateness_seconds: float,
     ) -> None:
         self._models = models
         self._formats = formats
@@ -95,7 +98,6 @@ class PredictionStep:
         self._message_bytes = message_bytes
         self._hash_key = hash_key
         self._lateness_seconds = lateness_seconds
-        self._idle_checkpoint_seconds = idle_checkpoint_seconds
         self._partitions: dict[int, _Partition] = {}
 
     def assign(self, partition: int, default_offset: int) -> int:
@@ -140,7 +142,8 @@ class PredictionStep:
         hashes = siphash24([p.item_id.encode() for p in decoded.predictions], self._hash_key)
         additions = [
             batch.model.build_candidates(
-                batch.resolved,
+                batch.checked,
+                batch.combinations,
                 batch.accepted,
                 times=made.times[batch.rows],
                 arrivals=arrivals[batch.rows],
@@ -197,18 +200,20 @@ class PredictionStep:
                 errors += [(places[row], elements[row], error) for row in rows.tolist()]
                 continue
             whole = len(rows) == len(decoded.predictions)
-            resolved = model.resolve(
+            checked, combinations = model.resolve(
                 decoded.predictions if whole else [decoded.predictions[row] for row in rows.tolist()]
             )
             accepted = np.ones(len(rows), dtype=np.bool_)
-            for at, error in resolved.checked.refused.items():
+            for at, error in checked.refused.items():
                 row = int(rows[at])
                 errors.append((places[row], elements[row], error))
                 accepted[at] = False
             applied = model.owned[partition].applied
             if records[0].offset < applied:
                 accepted &= np.array([records[place].offset >= applied for place in places])[rows]
-            batches.append(_ModelBatch(name, model, resolved, np.flatnonzero(accepted), rows[accepted]))
+            batches.append(
+                _ModelBatch(name, model, checked, combinations, np.flatnonzero(accepted), rows[accepted])
+            )
         return batches, sorted(errors, key=_place_and_element)
 
     def _rejected(self, records: Sequence[Any], errors: Sequence[Error]) -> Iterator[Rejected]:
@@ -229,7 +234,7 @@ class PredictionStep:
     def flush(self, partition: int, now: float) -> int:
         """Write a partition's shards to Redis; the offset up to which everything is stored.
 
-        Models without new predictions are flushed every `idle_checkpoint_seconds`: so they need not be read
+        Models without new predictions are flushed every `IDLE_CHECKPOINT_SECONDS`: so they need not be read
         far back after a restart, and a Redis that has lost data is noticed on an idle topic too.
 
         Raises:
@@ -237,7 +242,7 @@ class PredictionStep:
             Unavailable: Redis does not answer; flush again later.
         """
         state = self._partitions[partition]
-        flush_all = state.must_flush_all or now - state.flushed_all >= self._idle_checkpoint_seconds
+        flush_all = state.must_flush_all or now - state.flushed_all >= IDLE_CHECKPOINT_SECONDS
         for model in self._models.values():
             if flush_all or model.owned[partition].shard.changed:
                 model.flush(partition, state.position, newest_record=state.newest_record, force=flush_all)

@@ -124,7 +124,7 @@ class AttributeDecoder:
 
 def decode_array(value: bytes) -> list[WirePrediction] | None:
     """Predictions of a record's value if it is an array, and all of them are valid; else None."""
-    if not value.startswith(b"["):
+    if not _ARRAY_START.match(value):
         return None
     try:
         if not value.isascii():
@@ -144,9 +144,6 @@ def decode_predictions(value: bytes) -> list[tuple[int | None, WirePrediction | 
     """
     if not _ARRAY_START.match(value):
         return [(None, attempt(decode_prediction, value))]
-    predictions = attempt(_decode_predictions, value)
-    if not isinstance(predictions, BadMessage):
-        return list(enumerate(predictions))
     elements = attempt(_decode_elements, value, whole=False)
     if isinstance(elements, BadMessage):
         return [(None, elements)]

@@ -18,8 +18,8 @@ from kafka.errors import KafkaError
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
+from consumers.assignment import Step
 from consumers.loop import ConsumerLoop
-from consumers.step import Step
 from consumers.supervisor import ConsumerSupervisor
 from service.app.consumer_wiring import dead_letters, label_step, prediction_step, reading_consumer
 from service.app.memory_tuning import collect_rarely, keep_freed_memory

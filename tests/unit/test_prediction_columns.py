@@ -77,7 +77,7 @@ def test_predictions_are_checked_together_as_they_are_one_by_one(texts: list[byt
     model = ingest()
     decoded = [one for text in texts for _, one in decode_predictions(text)]
     parsed = [one for one in decoded if isinstance(one, WirePrediction)]
-    together = model.resolve(parsed).checked
+    together, _ = model.resolve(parsed)
     for row, prediction in enumerate(parsed):
         try:
             expected: Any = model.checks.check(prediction)
