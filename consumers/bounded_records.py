@@ -33,16 +33,11 @@ REFUSED_BATCH = "refused-batch"
 
 
 def bound_batches(consumer: Any, *, batch_bytes: int, message_bytes: int) -> None:
-    """Make a consumer replace batches that are too large or cannot be decoded by one bad record each.
+    """Make a consumer that has not polled yet replace batches that are too large, or cannot be decoded.
 
-    The record has the batch's last offset and the first bytes of its content. If the batch is too large,
-    these are more than `message_bytes`, so that the record is refused as too large. A fetch ends as soon as
-    it gets larger than `batch_bytes`; the rest is fetched again.
-
-    Args:
-        consumer: a `KafkaConsumer` that has not polled yet.
-        batch_bytes: largest batch after decompression.
-        message_bytes: longest message.
+    Each becomes one bad record. It has the batch's last offset and the first bytes of its content: more than
+    `message_bytes` if the batch is too large, so that the record is refused as too large. A fetch ends as
+    soon as it gets larger than `batch_bytes`; the rest is fetched again.
 
     Raises:
         ConfigurationError: the client's version is not a tested one.

@@ -41,13 +41,10 @@ class Letter:
     """One record of the dead-letter topic.
 
     Attributes:
-        partition: of the dead-letter topic.
-        offset: in the dead-letter topic.
+        partition: of the dead-letter topic, as `offset`.
         timestamp_ms: when it was written, since the epoch.
-        reason: as in the metric.
         detail: why, in a sentence.
         place: of the message; None if the record is not one of Credence's letters.
-        key: of the message.
         value: of the message, perhaps truncated.
         headers: of the source record, as far as they fit.
         truncated: whether value, key or headers are incomplete.
@@ -70,9 +67,7 @@ class Letter:
 def letter_headers(rejected: Rejected, *, value_bytes: int | None) -> list[tuple[str, bytes]]:
     """Headers of a dead letter.
 
-    Args:
-        rejected: the message.
-        value_bytes: length of its value before truncation; None if key and value are complete.
+    `value_bytes` is the length of its value before truncation; None if key and value are complete.
     """
     fitting, dropped = _source_headers(rejected.record.headers)
     place = rejected.place

@@ -34,11 +34,9 @@ _DAY_MS = 86_400_000
 
 
 def read_letters(consumer: Any, topic: str) -> Iterator[Letter]:
-    """All letters of the dead-letter topic, partition by partition, the oldest first.
+    """All letters of the dead-letter topic, read by a consumer without a group.
 
-    Args:
-        consumer: of bytes, without a group.
-        topic: the dead-letter topic.
+    They come partition by partition, the oldest first.
 
     Raises:
         Unavailable: Kafka does not answer, there is no such topic, or no right to read it.
@@ -76,11 +74,7 @@ def refusal(
 ) -> str | None:
     """Why a letter cannot be replayed; None if it can, unless it was replayed before.
 
-    Args:
-        letter: of the dead-letter topic.
-        topics: source topics of the configuration.
-        read_again: those that are read from their beginning when a model's classes change.
-        now: seconds since the epoch.
+    `topics` and `read_again` as in `replay`.
     """
     if letter.place is None:
         return "it has no source topic, partition and offset, so Credence did not write it"
@@ -115,9 +109,9 @@ def replay(
     that may have been sent is never sent again without `retry_unfinished`.
 
     Args:
-        letters: to be replayed.
+        letters: the chosen ones.
         producer: of bytes; waits for all in-sync replicas. None for a dry run.
-        marks: remembers what was replayed.
+        marks: of what was replayed.
         topics: source topics of the configuration.
         read_again: those that are read from their beginning when a model's classes change.
         retry_unfinished: also send letters whose earlier replay was not acknowledged.

@@ -15,8 +15,6 @@ class Place:
     """Place of a message in its source topic, which identifies the message.
 
     Attributes:
-        topic: the source topic.
-        partition: of the source topic.
         offset: of the source record.
         index: position in an array of predictions; None for a single message.
         timestamp_ms: of the source record, since the epoch, as a recreated topic repeats offsets; None in
@@ -45,8 +43,6 @@ class Rejected:
     """A message that cannot be used: a Kafka record, or one of the predictions in it.
 
     Attributes:
-        record: the source record.
-        error: why it is rejected.
         index: position in an array of predictions; None for the record as a whole.
         element: the prediction's text as a native message, with `index`.
     """

@@ -36,7 +36,6 @@ class _Owned:
     """The shard of a partition that is assigned to this process.
 
     Attributes:
-        shard: the shard.
         started: whether Redis has stored it.
         drawn_seen: how many drawn items of Redis's list are taken out of the pools.
         applied: offset of the first record that the shard in memory does not contain.
@@ -252,7 +251,7 @@ class ModelIngest:
         """Write one partition's shard to Redis, if what is stored is behind the offset.
 
         Args:
-            partition: of the predictions topic.
+            partition: whose shard.
             offset: of the first record that is not in the shard.
             newest_record: time of the newest record before the offset, seconds since the epoch.
             force: write even if it is not behind, to notice a Redis that has lost data.

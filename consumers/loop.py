@@ -39,13 +39,8 @@ class ConsumerLoop:
 
     Args:
         consumer: a client of its own; the loop closes it.
-        topic: its name.
-        step: processes the records.
-        progress: the stored offsets of the topic.
-        metrics: counts what happens.
         clock: seconds since the epoch.
         start: where to begin with partitions that have no stored offset.
-        flush_seconds: longest time between two flushes.
         flush_records: flushes as soon as so many records are not flushed.
         stopping: set to make the loop flush and end.
 

@@ -57,8 +57,6 @@ class _ModelBatch:
     """One model's predictions in a batch.
 
     Attributes:
-        name: of the model.
-        model: the model.
         checked: its predictions [n].
         combinations: codes of their attribute values [n].
         accepted: which of these are added to the shard [r].
@@ -214,7 +212,7 @@ class PredictionStep:
             batches.append(
                 _ModelBatch(name, model, checked, combinations, np.flatnonzero(accepted), rows[accepted])
             )
-        return batches, sorted(errors, key=_place_and_element)
+        return batches, sorted(errors, key=lambda error: (error[0], -1 if error[1] is None else error[1]))
 
     def _rejected(self, records: Sequence[Any], errors: Sequence[Error]) -> Iterator[Rejected]:
         for place, group in groupby(errors, key=lambda error: error[0]):
@@ -259,8 +257,3 @@ def _rows_by_model(predictions: Sequence[WirePrediction]) -> dict[str, Indices]:
     coded = np.array([codes[name] for name in names], dtype=np.intp)
     order, ends = np.argsort(coded, kind="stable"), np.cumsum(np.bincount(coded, minlength=len(codes)))
     return dict(zip(codes, np.split(order, ends[:-1]), strict=False))
-
-
-def _place_and_element(error: Error) -> tuple[int, int]:
-    place, element, _ = error
-    return place, -1 if element is None else element

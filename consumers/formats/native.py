@@ -203,12 +203,9 @@ def event_time(headers: Headers) -> float | None:
 
 
 def attempt(decode: Callable[[Any], Any], value: bytes | msgspec.Raw, *, whole: bool = True) -> Any:
-    """Decoded JSON text, or a `BadMessage` that says why it is refused.
+    """JSON text decoded by msgspec, or a `BadMessage` that says why it is refused.
 
-    Args:
-        decode: a decoder of msgspec.
-        value: JSON text.
-        whole: whether parts that the decoder skips must be UTF-8 as well.
+    With `whole`, parts that the decoder skips must be UTF-8 as well.
     """
     try:
         if whole:

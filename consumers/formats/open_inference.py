@@ -41,16 +41,8 @@ class _Response(msgspec.Struct, gc=False):
     model: msgspec.Raw = ABSENT
 
 
-class _Claim(msgspec.Struct, gc=False):
-    """An object with these fields is meant as a response, even if it is invalid."""
-
-    model_name: msgspec.Raw
-    outputs: msgspec.Raw
-    model: msgspec.Raw = ABSENT
-
-
 _decode_response = msgspec.json.Decoder(_Response).decode
-_decode_claim = msgspec.json.Decoder(_Claim).decode
+_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_string = msgspec.json.Decoder(str).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -58,8 +50,7 @@ _encode = msgspec.json.Encoder().encode
 class OpenInference:
     """The format of inference responses.
 
-    Args:
-        tensors: names of tensors by model and field, where they differ from the field's name.
+    `tensors` are names of tensors by model and field, where they differ from the field's name.
     """
 
     def __init__(self, tensors: Mapping[str, Mapping[Any, str]]) -> None:
@@ -165,8 +156,13 @@ def _is_declared(headers: Headers) -> bool | None:
 
 
 def _claims_to_be_response(value: bytes) -> bool:
-    claim: _Claim | BadMessage = attempt(_decode_claim, value)
-    return not isinstance(claim, BadMessage) and claim.model is ABSENT
+    """Whether an object is meant as a response, even if it is invalid."""
+    fields = attempt(_decode_object, value)
+    return (
+        not isinstance(fields, BadMessage)
+        and "model" not in fields
+        and {"model_name", "outputs"} <= fields.keys()
+    )
 
 
 def _shared_attributes(parameters: Mapping[str, msgspec.Raw]) -> dict[str, str]:

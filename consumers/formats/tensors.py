@@ -47,7 +47,7 @@ class Column(msgspec.Struct, frozen=True, gc=False):
     """A tensor that is a field of predictions, or an attribute.
 
     Attributes:
-        field: name of the field, or `ATTRIBUTE`.
+        field: its name, or `ATTRIBUTE`.
         shape: starts with the number of rows.
         data: JSON array, flat or nested as the shape is.
         integers: whether its elements are integers that are names.

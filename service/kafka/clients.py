@@ -28,7 +28,7 @@ def build_consumer(
     error that the caller must handle.
 
     Args:
-        settings: addresses, security and bounds.
+        settings: of Kafka.
         group: suffix of the consumer group's name.
         without_offset: where it starts without an offset; `none` leaves that to the caller.
     """

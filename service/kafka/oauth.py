@@ -88,10 +88,6 @@ class EndpointTokens(AbstractTokenProvider):  # type: ignore[misc]  # the librar
 
     If the endpoint is unavailable, the cached token is used until it expires.
 
-    Args:
-        security: with `token_endpoint`, `client_id` and `client_secret`.
-        stopwatch: seconds since any moment, which never goes back.
-
     Raises:
         ConfigurationError: the file of the endpoint's certificates cannot be used.
     """

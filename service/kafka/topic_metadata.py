@@ -105,14 +105,10 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # the librar
 
 
 def join(consumer: Any, topic: str) -> None:
-    """Subscribe a client to a topic, so that its next polls join the group.
+    """Subscribe a client that has not polled yet to a topic, so that its next polls join the group.
 
     A client joins with its first poll, whatever metadata it has. A group leader without metadata of the topic
     assigns no partitions to anybody, and may not rejoin once it has them. So the metadata come first.
-
-    Args:
-        consumer: a client that has not polled yet.
-        topic: the topic to read.
 
     Raises:
         Unavailable: Kafka does not answer, or there is no such topic.
