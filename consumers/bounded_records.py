@@ -15,6 +15,8 @@ import io
 import struct
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import kafka
@@ -55,33 +57,23 @@ def bound_batches(consumer: Any, *, batch_bytes: int, message_bytes: int) -> Non
         """Records of one fetch of one partition."""
 
         def _unpack_records(self, tp: Any, records: Any, *deserializers: Any) -> Any:
-            return super()._unpack_records(
-                tp, _BoundedBatches(records, batch_bytes, message_bytes), *deserializers
-            )
+            batches = bounded_batches(records, batch_bytes, message_bytes)
+            bounded = SimpleNamespace(next_batch=partial(next, batches, None))
+            return super()._unpack_records(tp, bounded, *deserializers)
 
     fetcher.PartitionRecords = BoundedPartitionRecords
 
 
-class _BoundedBatches:
-    """The batches of one fetch, in place of the client's `MemoryRecords`."""
-
-    def __init__(self, records: Any, batch_bytes: int, message_bytes: int) -> None:
-        self._records = records
-        self._batch_bytes = batch_bytes
-        self._message_bytes = message_bytes
-        self._last: _BoundedBatch | None = None
-        self._left = batch_bytes
-
-    def next_batch(self) -> Any:
-        if self._last is not None:
-            self._left -= self._last.plain_bytes
-            if self._left <= 0:
-                return None
-        batch = self._records.next_batch()
-        if not isinstance(batch, DefaultRecordBatch):
-            return batch
-        self._last = _BoundedBatch(batch, self._batch_bytes, self._message_bytes)
-        return self._last
+def bounded_batches(records: Any, batch_bytes: int, message_bytes: int) -> Iterator[Any]:
+    """Batches of one fetch, given the client's `MemoryRecords`; each must be iterated before the next."""
+    left = batch_bytes
+    while left > 0 and (batch := records.next_batch()) is not None:
+        if isinstance(batch, DefaultRecordBatch):
+            bounded = _BoundedBatch(batch, batch_bytes, message_bytes)
+            yield bounded
+            left -= bounded.plain_bytes
+        else:
+            yield batch
 
 
 class _BoundedBatch(DefaultRecordBatch):  # type: ignore[misc]  # the library has no types

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -71,40 +71,26 @@ class _ModelBatch:
     rows: Indices
 
 
+@dataclass(eq=False, repr=False)
 class PredictionStep:
     """Adds predictions to the shards of all models, for the partitions assigned to this process."""
 
     topic_kind = "predictions"
 
-    def __init__(
-        self,
-        models: Mapping[str, ModelIngest],
-        *,
-        formats: Sequence[Format],
-        dead_letters: DeadLetterSink,
-        bad_message_limit: BadMessageLimit,
-        metrics: PipelineMetrics,
-        message_bytes: int,
-        hash_key: bytes,
-        lateness_seconds: float,
-    ) -> None:
-        self._models = models
-        self._formats = formats
-        self._dead_letters = dead_letters
-        self._bad_message_limit = bad_message_limit
-        self._metrics = metrics
-        self._message_bytes = message_bytes
-        self._hash_key = hash_key
-        self._lateness_seconds = lateness_seconds
-        self._partitions: dict[int, _Partition] = {}
+    models: Mapping[str, ModelIngest]
+    _: KW_ONLY
+    formats: Sequence[Format]
+    dead_letters: DeadLetterSink
+    bad_message_limit: BadMessageLimit
+    metrics: PipelineMetrics
+    message_bytes: int
+    hash_key: bytes
+    lateness_seconds: float
+    _partitions: dict[int, _Partition] = field(init=False, default_factory=dict)
 
     def assign(self, partition: int, default_offset: int) -> int:
-        """Load all models' shards of a partition; the offset to read from.
-
-        Raises:
-            Unavailable: Redis does not answer.
-        """
-        stored = {model: model.load(partition) for model in self._models.values()}
+        """Load all models' shards of a partition; the offset to read from."""
+        stored = {model: model.load(partition) for model in self.models.values()}
         start = min((offset for offset in stored.values() if offset is not None), default=default_offset)
         newest = -math.inf
         for model, offset in stored.items():
@@ -120,24 +106,19 @@ class PredictionStep:
     def revoke(self, partition: int) -> None:
         """Drop a partition; its next owner reads again what was not flushed."""
         self._partitions.pop(partition, None)
-        for model in self._models.values():
+        for model in self.models.values():
             model.owned.pop(partition, None)
 
     def process(self, partition: int, records: Sequence[Any], now: float) -> None:
-        """Add one batch of records, or nothing of it.
-
-        Raises:
-            Unavailable: Redis or Kafka does not answer; retry with the same batch.
-            TooManyBadMessages: nothing of the batch was discarded.
-        """
+        """Add one batch of records, or nothing of it."""
         state = self._partitions[partition]
-        decoded = decode_records(records, message_bytes=self._message_bytes, formats=self._formats)
+        decoded = decode_records(records, message_bytes=self.message_bytes, formats=self.formats)
         batches, errors = self._validate(partition, records, decoded)
         self._count_messages(state, records, decoded, errors)
-        made = prediction_times(records, decoded, now, lateness_seconds=self._lateness_seconds)
+        made = prediction_times(records, decoded, now, lateness_seconds=self.lateness_seconds)
         arrived, newest = arrival_times(records, now=now, newest=state.newest_record)
         arrivals = arrived[np.asarray(decoded.places, dtype=np.intp)]
-        hashes = siphash24([p.item_id.encode() for p in decoded.predictions], self._hash_key)
+        hashes = siphash24([p.item_id.encode() for p in decoded.predictions], self.hash_key)
         additions = [
             batch.model.build_candidates(
                 batch.checked,
@@ -149,21 +130,21 @@ class PredictionStep:
             )
             for batch in batches
         ]
-        self._dead_letters.send(list(self._rejected(records, errors)))
+        self.dead_letters.send(list(self._rejected(records, errors)))
 
         state.position, state.newest_record = records[-1].offset + 1, newest
         for batch, candidates in zip(batches, additions, strict=True):
             batch.model.owned[partition].shard.add(candidates)
-            self._metrics.consumed(batch.name, len(batch.rows))
+            self.metrics.consumed(batch.name, len(batch.rows))
             future, past = (
                 int(np.count_nonzero(clipped[batch.rows])) for clipped in (made.too_late, made.too_early)
             )
-            self._metrics.times_clipped(batch.name, future=future, past=past)
-        for model in self._models.values():
+            self.metrics.times_clipped(batch.name, future=future, past=past)
+        for model in self.models.values():
             owned = model.owned[partition]
             owned.applied = max(owned.applied, state.position)
         if errors:
-            self._metrics.dead_lettered(self.topic_kind, [error.reason for _, _, error in errors])
+            self.metrics.dead_lettered(self.topic_kind, [error.reason for _, _, error in errors])
             state.must_flush_all = True
 
     def _count_messages(
@@ -178,7 +159,7 @@ class PredictionStep:
         """
         first = bisect_right(records, state.counted, key=attrgetter("offset"))
         places = [*decoded.places, *(place for place, _, _ in decoded.errors)]
-        self._bad_message_limit.admit(
+        self.bad_message_limit.admit(
             messages=sum(place >= first for place in places) if first else len(places),
             bad=sum(place >= first for place, _, _ in errors),
         )
@@ -192,7 +173,7 @@ class PredictionStep:
         errors = list(decoded.errors)
         places, elements = decoded.places, decoded.elements
         for name, rows in _rows_by_model(decoded.predictions).items():
-            model = self._models.get(name)
+            model = self.models.get(name)
             if model is None:
                 error = BadMessage("unknown_model", "the configuration has no model of this name")
                 errors += [(places[row], elements[row], error) for row in rows.tolist()]
@@ -219,7 +200,7 @@ class PredictionStep:
             record, of_record = records[place], list(group)
             # Once per record, which may hold very many bad elements.
             has_elements = any(element is not None for _, element, _ in of_record)
-            texts = element_texts(native_text(record, self._formats)) if has_elements else ()
+            texts = element_texts(native_text(record, self.formats)) if has_elements else ()
             for _, element, error in of_record:
                 text = None if element is None else bytes(texts[element])
                 yield Rejected(record, error, index=element, element=text)
@@ -234,14 +215,10 @@ class PredictionStep:
 
         Models without new predictions are flushed every `IDLE_CHECKPOINT_SECONDS`: so they need not be read
         far back after a restart, and a Redis that has lost data is noticed on an idle topic too.
-
-        Raises:
-            FlushRefused: assign the partition again, and read on from the offset that this gives.
-            Unavailable: Redis does not answer; flush again later.
         """
         state = self._partitions[partition]
         flush_all = state.must_flush_all or now - state.flushed_all >= IDLE_CHECKPOINT_SECONDS
-        for model in self._models.values():
+        for model in self.models.values():
             if flush_all or model.owned[partition].shard.changed:
                 model.flush(partition, state.position, newest_record=state.newest_record, force=flush_all)
         if flush_all:
