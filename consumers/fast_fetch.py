@@ -2,8 +2,8 @@
 
 The client decodes a record with some thirty Python calls, and receives four kilobytes at a time: together
 most of the cost of reading. This replaces private parts of the client. So it is used only if configured
-(`kafka.fast_fetch`), and only with client versions for which `tests/unit/test_fast_fetch.py` shows that it
-decodes and receives exactly as the client does. Otherwise the client's own code stays.
+(`kafka.fast_fetch`), and only with client versions for which `tests/consumers/test_fast_fetch.py` shows that
+it decodes and receives exactly as the client does. Otherwise the client's own code stays.
 """
 
 from __future__ import annotations
