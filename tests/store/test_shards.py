@@ -307,7 +307,7 @@ def test_a_shard_is_loaded_as_it_was_flushed(connection: Connection) -> None:
     owner = Owner(site, {0: stream(0, 60)})
     owner.take(0, 60)
     owner.flush(0)
-    kept = owner.step._models["m"].owned[0].shard
+    kept = owner.step.models["m"].owned[0].shard
     loaded, stored, drawn_seen = site.shards("m").load(0)
     assert stored
     assert drawn_seen == 0
