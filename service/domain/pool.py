@@ -9,8 +9,7 @@ import numpy as np
 
 from service.domain.arrays import Floats, Indices, UInt64s
 from service.domain.cells import OTHER
-from service.domain.grouping_pool import GroupingPool
-from service.domain.sketch import Sketch
+from service.domain.grouping_pool import GroupingPool, Sketch
 
 
 @dataclass

@@ -9,8 +9,7 @@ import numpy as np
 
 from service.config.model import ModelSettings
 from service.domain.arrays import Indices
-from service.domain.cells import CellSpace
-from service.domain.grouping_fingerprints import definitions, grouping_key
+from service.domain.cells import CellSpace, definitions, grouping_key
 from service.domain.request_order import NO_PLACE, Places
 from service.monitoring.outcome_table import LabelSequence
 from service.statistics.grouped_e_processes import STATE, GroupEvidence

@@ -37,7 +37,7 @@ class GroupingState(msgspec.Struct, frozen=True, array_like=True):
     """Evidence about the groups of one grouping, as needed to continue.
 
     Attributes:
-        key: of the grouping, from `grouping_key` of `service/domain/grouping_fingerprints.py`.
+        key: of the grouping, from `grouping_key` of `service/domain/cells.py`.
         groups: names of the groups [G].
         columns: by name, little-endian 8-byte numbers, [G] or [G, K].
         changes: confirmed ones, by group.

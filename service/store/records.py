@@ -43,7 +43,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
         voters: whose votes the item was drawn by: the challenger, or a fingerprint of the ensemble; empty for
             all other assessments.
         definition: fingerprint of the grouping at the time of the request
-            (`service/domain/grouping_fingerprints.py`); empty if the grouping can mean only one thing.
+            (`service/domain/cells.py`); empty if the grouping can mean only one thing.
     """
 
     request_id: str

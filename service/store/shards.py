@@ -12,10 +12,10 @@ import numpy as np
 from service.domain.arrays import Floats
 from service.domain.cells import CellSpace
 from service.domain.errors import FlushRefused
+from service.domain.grouping_pool import Sketch
 from service.domain.pool import Pools, PoolSizes
 from service.domain.pool_key import PoolKey
 from service.domain.shard import Shard
-from service.domain.sketch import Sketch
 from service.domain.traffic import Traffic
 from service.domain.traffic_tables import TableSpec, tables
 from service.store.connection import Argument, Connection, ModelStore

@@ -40,7 +40,7 @@ def changed_pages(traffic: Traffic) -> Iterator[tuple[bytes, bytes]]:
     for attribute, table in traffic.tables.items():
         names = table.names
         if attribute != ALL_TRAFFIC:
-            for page in sorted({row // NAMES_PER_PAGE for row in table.renamed}):
+            for page in sorted({row // NAMES_PER_PAGE for row in table.changed_names}):
                 part = slice(page * NAMES_PER_PAGE, (page + 1) * NAMES_PER_PAGE)
                 missed = table.missed[: len(table)][part].astype("<f8").tobytes()
                 value = msgspec.msgpack.encode(_NamesPage(names[part], missed))

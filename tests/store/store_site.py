@@ -28,8 +28,8 @@ from service.config.settings import RedisSettings, Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.cells import CellSpace
 from service.domain.errors import FlushRefused, Unavailable
+from service.domain.grouping_pool import EMPTY_SKETCH, Sketch
 from service.domain.pool_key import PoolKey
-from service.domain.sketch import EMPTY_SKETCH, Sketch
 from service.monitoring.monitor import ModelMonitor
 from service.store.client import build_redis
 from service.store.connection import Connection

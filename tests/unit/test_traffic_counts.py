@@ -43,8 +43,9 @@ class Stream:
         """So many predictions of every region, of dogs with low scores."""
         names, weights = list(batch), np.array(list(batch.values()), np.float64)
         of_regions = self.traffic.tables["region"]
-        rows, _ = of_regions.place(names, weights)
-        for row, count in zip(rows.tolist(), batch.values(), strict=True):
+        of_regions.place(names, weights)
+        for name, count in batch.items():
+            row = of_regions.rows.get(name, of_regions.rows.get(OTHER, -1))
             of_regions.blocks["bins"].add(
                 np.full(count, row), np.zeros(count, np.intp), np.ones(count), np.ones(count)
             )
