@@ -21,14 +21,14 @@ class Pools:
         holders: by item hash, a bit set of the groupings whose pools contain the item.
         added: records of items that entered since the last flush, by hash.
         removed: hashes of items that left since then.
-        gone: pool id and group of stored sketches to delete.
+        deleted: pool id and group of stored sketches to delete.
     """
 
     groupings: dict[str, GroupingPool]
     holders: dict[int, int] = field(default_factory=dict)
     added: dict[int, bytes] = field(default_factory=dict)
     removed: set[int] = field(default_factory=set)
-    gone: set[tuple[str, str]] = field(default_factory=set)
+    deleted: set[tuple[str, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._bits = {pool_id: 1 << n for n, pool_id in enumerate(self.groupings)}
@@ -93,7 +93,7 @@ class Pools:
         """
         for item in self.groupings[pool_id].fold(groups, into).tolist():
             self._release(item, self._bits[pool_id])
-        self.gone.update((pool_id, group) for group in groups)
+        self.deleted.update((pool_id, group) for group in groups)
 
     def changed(self) -> list[tuple[str, str, Sketch]]:
         """Pool id, group and sketch of every group that has changed since `mark_flushed`."""
@@ -103,14 +103,14 @@ class Pools:
             for group, sketch in pool.changed()
         ]
         # A value may have got a row again.
-        self.gone.difference_update((pool_id, group) for pool_id, group, _ in found)
+        self.deleted.difference_update((pool_id, group) for pool_id, group, _ in found)
         return found
 
     def mark_flushed(self) -> None:
         """Clear all marks of changes."""
         self.added.clear()
         self.removed.clear()
-        self.gone.clear()
+        self.deleted.clear()
         for pool in self.groupings.values():
             pool.mark_flushed()
 

@@ -56,7 +56,7 @@ class Checkpoint:
     def __init__(
         self, stored: EvidenceCheckpoint | None, space: CellSpace, reference: ReferenceWindow | None
     ) -> None:
-        is_current = stored is not None and stored.window == reference
+        is_current = stored is not None and stored.reference == reference
         self.keys = {name: grouping_key(name, by) for name, by in definitions(space).items()}
         self.arrivals: list[GroupKey] = [] if stored is None else stored.arrivals
         self.place = stored.place if stored is not None and is_current else 0

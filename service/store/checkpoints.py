@@ -54,20 +54,15 @@ class EvidenceCheckpoint(msgspec.Struct, frozen=True, array_like=True):
     """Evidence from all labels whose requests have a place up to `place` (`service/domain/request_order.py`).
 
     Attributes:
-        reference: `since`, `until` and `set_at` of the reference window, if one was set.
+        reference: the window that it was made with, if one was set.
         arrivals: groups in the order in which labels were first requested for them: the key of the grouping,
             and the name of the group.
     """
 
     place: int
-    reference: tuple[float, float, float] | None
+    reference: ReferenceWindow | None
     arrivals: list[tuple[str, str]]
     groupings: list[GroupingState]
-
-    @property
-    def window(self) -> ReferenceWindow | None:
-        """The reference window that it was made with."""
-        return None if self.reference is None else ReferenceWindow(*self.reference)
 
 
 _decode = msgspec.msgpack.Decoder(EvidenceCheckpoint).decode

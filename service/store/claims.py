@@ -196,24 +196,9 @@ class ClaimStore(ModelStore):
         return claims
 
 
-class ClaimableSets:
-    """The claimable sets that a script touches, each named once, after its `behind` other keys."""
-
-    def __init__(self, keys: ModelKeys, *, behind: int) -> None:
-        self._keys = keys
-        self._behind = behind
-        self._positions: dict[str, int] = {}
-
-    def position(self, vendor: str) -> int:
-        """Position of a vendor's set among the script's keys, from 1; 0 without a vendor."""
-        if not vendor:
-            return 0
-        return self._positions.setdefault(vendor, self._behind + len(self._positions) + 1)
-
-    @property
-    def names(self) -> list[str]:
-        """The sets' keys, in the order of their positions."""
-        return [self._keys.claimable(vendor) for vendor in self._positions]
+def claimable_key(keys: ModelKeys, vendor: str) -> str:
+    """The claimable set of a vendor, for scripts; without a vendor the key `open`, which stands for none."""
+    return keys.claimable(vendor) if vendor else keys.open
 
 
 def _held(record: bytes | None) -> tuple[ClaimState, float, str]:

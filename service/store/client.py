@@ -17,7 +17,7 @@ from redis.retry import Retry
 from service.config.settings import RedisSettings
 from service.config.tls import FreshContext
 from service.domain.errors import Unavailable
-from service.store.errors import redis_refusal
+from service.store.connection import redis_refusal
 
 Reach = Callable[[tuple[str, int]], tuple[str, int]]
 

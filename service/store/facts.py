@@ -24,8 +24,9 @@ from service.store.records import (
 )
 from service.store.references import ReferenceStore, ReferenceWindow
 from service.store.requests import OpenRequest
-from service.store.shards import stored_traffic, unpack_probability_sums
+from service.store.shards import unpack_probability_sums
 from service.store.traffic_checkpoints import Marks, MarkStore
+from service.store.traffic_pages import stored_traffic
 
 _REPLIES = 5
 """Replies to one shard's part of the pipeline."""

@@ -17,10 +17,10 @@ from service.domain.pool import Pools, PoolSizes
 from service.domain.pool_key import PoolKey
 from service.domain.shard import Shard
 from service.domain.traffic import Traffic
-from service.domain.traffic_tables import TableSpec, tables
+from service.domain.traffic_tables import tables
 from service.store.connection import Argument, Connection, ModelStore
 from service.store.keys import ModelKeys
-from service.store.traffic_pages import changed_pages, restore_traffic
+from service.store.traffic_pages import changed_pages, stored_traffic
 
 _HASH_BYTES = 8
 _SHARD_FIELDS = ("next_offset", "flush_id", "drawn_base", "landmark", "newest_record")
@@ -29,22 +29,6 @@ _SHARD_FIELDS = ("next_offset", "flush_id", "drawn_base", "landmark", "newest_re
 def unpack_probability_sums(fields: Mapping[bytes, bytes]) -> dict[int, Floats]:
     """Class-probability sums by predicted class, as they are stored."""
     return {int(c): np.frombuffer(v, "<f8").astype(np.float64) for c, v in fields.items()}
-
-
-def stored_traffic(
-    specs: Sequence[TableSpec], landmark: bytes | None, fields: Mapping[bytes, bytes]
-) -> tuple[Traffic, set[bytes]]:
-    """Traffic of one shard as it is stored, and fields that belong to no table.
-
-    Args:
-        specs: all tables of the model.
-        landmark: as it is stored; None where nothing is.
-        fields: all fields of the hash with the traffic.
-    """
-    traffic = Traffic(specs)
-    if landmark is not None:
-        traffic.landmark = float(landmark)
-    return traffic, restore_traffic(traffic, fields)
 
 
 def pool_field(pool_id: str, group: str) -> bytes:
@@ -62,9 +46,6 @@ class ShardStore(ModelStore):
     """Loads and flushes the shards of one model that this process owns.
 
     Args:
-        connection: to Redis.
-        keys: of the model.
-        space: of the model's cells.
         pool_ids: ids of pools, by the grouping that requests labels.
         pool_sizes: how many items they keep.
         pool_key: decides the order of their items.
@@ -133,25 +114,26 @@ class ShardStore(ModelStore):
         self._stale[partition] = stale
         shard.stored_by = (flush_id or b"").decode()
         shard.next_flush = self._flush_id()
-        _take_drawn(shard, drawn)
+        for entry in drawn:
+            shard.pools.take(*split_drawn_entry(entry))
         return shard, next_offset is not None, int(base or 0) + len(drawn)
 
     def _flush_id(self) -> str:
         return f"{self._owner}.{next(self._flushes)}"
 
     def _unpack_pools(self, pooled: Mapping[bytes, bytes], items: Sequence[bytes]) -> Pools:
-        """What was stored of groupings that still ask; the rest is to be removed."""
+        """The stored pools of groupings that still request labels; the others are to be deleted."""
         stored: dict[str, dict[str, Sketch]] = {}
-        gone: set[tuple[str, str]] = set()
+        deleted: set[tuple[str, str]] = set()
         for field, encoded in pooled.items():
             pool_id, group = split_pool_field(field)
             if pool_id in self._pool_sizes.wanted:
                 stored.setdefault(pool_id, {})[group] = Sketch.decode(encoded)
             else:
-                gone.add((pool_id, group))
+                deleted.add((pool_id, group))
         pools = self._pool_sizes.pools(stored)
         pools.removed = {unpack_hash(item) for item in items} - pools.holders.keys()
-        pools.gone = gone
+        pools.deleted = deleted
         return pools
 
     def flush(self, partition: int, shard: Shard, *, new_offset: int, drawn_seen: int, started: bool) -> int:
@@ -195,7 +177,7 @@ class ShardStore(ModelStore):
         for fields in written:
             arguments += [len(fields), *chain.from_iterable(fields)]
         arguments += [len(pools.removed), *map(pack_hash, pools.removed)]
-        arguments += [len(pools.gone), *(pool_field(*group) for group in pools.gone)]
+        arguments += [len(pools.deleted), *(pool_field(*group) for group in pools.deleted)]
         arguments += [len(stale), *stale]
         hashes = [keys.shard, keys.traffic, keys.pool, keys.items, keys.sums, keys.drawn]
         names = [*(key(partition) for key in hashes), keys.partitions]
@@ -209,7 +191,8 @@ class ShardStore(ModelStore):
         shard.stored_by, shard.next_flush = shard.next_flush, self._flush_id()
         shard.mark_flushed()
         self._stale.pop(partition, None)
-        _take_drawn(shard, entries[drawn_seen - base :])
+        for entry in entries[drawn_seen - base :]:
+            shard.pools.take(*split_drawn_entry(entry))
         return base + len(entries)
 
 
@@ -226,8 +209,3 @@ def unpack_hash(packed: bytes) -> int:
 def split_drawn_entry(entry: bytes) -> tuple[str, str, int]:
     """Pool id, group and hash of a drawn item, from the field of its group's sketch and its packed hash."""
     return *split_pool_field(entry[:-_HASH_BYTES]), unpack_hash(entry[-_HASH_BYTES:])
-
-
-def _take_drawn(shard: Shard, drawn: Sequence[bytes]) -> None:
-    for entry in drawn:
-        shard.pools.take(*split_drawn_entry(entry))
