@@ -46,14 +46,9 @@ class Pools:
         hashes: UInt64s,
         record: Callable[[int], bytes],
     ) -> None:
-        """Offer items [n] to the pool of a grouping.
+        """Offer items [n] to the pool of a grouping; `rows` are numbers of their groups [n].
 
-        Args:
-            pool_id: of the grouping.
-            rows: number of each item's group [n].
-            priorities: of each in this grouping [n].
-            hashes: of each [n].
-            record: encodes the record of one item; called only for items that are in no sketch yet.
+        `record` encodes the record of one item; it is called only for items that are in no sketch yet.
         """
         pool, bit = self.groupings[pool_id], self._bits[pool_id]
         chosen = pool.above_bounds(rows, priorities)
@@ -84,13 +79,7 @@ class Pools:
             self._release(item, self._bits[pool_id])
 
     def fold(self, pool_id: str, groups: Sequence[str], into: str) -> None:
-        """Merge the pools of groups that have lost their rows into that of another one.
-
-        Args:
-            pool_id: of the grouping.
-            groups: names of the groups.
-            into: name of the other one.
-        """
+        """Merge the pools of groups that have lost their rows into that of another one."""
         for item in self.groupings[pool_id].fold(groups, into).tolist():
             self._release(item, self._bits[pool_id])
         self.deleted.update((pool_id, group) for group in groups)

@@ -86,7 +86,7 @@ class Looked:
     deadline: float
 
 
-class _Asked(msgspec.Struct):
+class _Vendor(msgspec.Struct):
     vendor: str = ""
 
 
@@ -101,12 +101,7 @@ class ClaimStore(ModelStore):
         The leases end after `lease_seconds`, or at the requests' deadlines if these are sooner. Call it again
         with the same ids after a lost reply: it returns the claims that still hold, and claims nothing more.
 
-        Args:
-            vendor: that claims.
-            claim_ids: one per wanted request: long random text without spaces that was never used before, as
-                a claim id is the proof of holding the request.
-            lease_seconds: longest lease.
-            now: seconds since the epoch.
+        A claim id is the proof of holding a request: long random text without spaces, never used before.
         """
         if not claim_ids:
             return []
@@ -190,7 +185,7 @@ class ClaimStore(ModelStore):
             messages: list[bytes | None] = pipeline.execute()
         claims = []
         for request_id, record, message in zip(ids, records, messages, strict=True):
-            if message is not None and msgspec.json.decode(message, type=_Asked).vendor == vendor:
+            if message is not None and msgspec.json.decode(message, type=_Vendor).vendor == vendor:
                 state, leased_until, claim_id = _held(record)
                 claims.append(Claim(request_id, claim_id, message, leased_until, state))
         return claims

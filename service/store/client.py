@@ -49,9 +49,7 @@ def _stream_entries(
 def build_redis(settings: RedisSettings, *, reach: Reach | None = None) -> redis.Redis | RedisCluster:
     """A Redis client that never retries by itself: a write whose reply was lost is not repeated blindly.
 
-    Args:
-        settings: of Redis.
-        reach: maps the (host, port) that a node of a cluster announces to its reachable address.
+    `reach` maps the (host, port) that a node of a cluster announces to its reachable address.
 
     Raises:
         ConfigurationError: a file of the settings cannot be used.

@@ -203,10 +203,6 @@ class ModelStore:
 
     Every method raises `Unavailable` while Redis cannot answer, and may then be called again with the same
     arguments: what was applied already is not applied twice.
-
-    Args:
-        connection: to Redis.
-        keys: of the model.
     """
 
     def __init__(self, connection: Connection, keys: ModelKeys) -> None:

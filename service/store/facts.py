@@ -136,14 +136,7 @@ class RequestFacts:
 
 
 class FactReader(ModelStore):
-    """Reads one model's facts.
-
-    Args:
-        connection: to Redis.
-        keys: of the model.
-        space: of the model's cells.
-        decay: lambda of its traffic in 1/s.
-    """
+    """Reads one model's facts; `decay` is lambda of its traffic in 1/s."""
 
     def __init__(self, connection: Connection, keys: ModelKeys, space: CellSpace, *, decay: float) -> None:
         super().__init__(connection, keys)

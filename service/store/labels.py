@@ -51,14 +51,7 @@ class Applied:
 
 
 class LabelStore(ModelStore):
-    """The labels of one model.
-
-    Args:
-        connection: to Redis.
-        keys: of the model.
-        closed_seconds: how long a label may be corrected or retracted.
-        outcome_limit: outcomes to keep, about.
-    """
+    """The labels of one model, which may be corrected or retracted for `closed_seconds`."""
 
     def __init__(
         self, connection: Connection, keys: ModelKeys, *, closed_seconds: int, outcome_limit: int

@@ -100,8 +100,6 @@ class RequestStore(ModelStore):
     """The label requests of one model.
 
     Args:
-        connection: to Redis.
-        keys: of the model.
         closed_seconds: how long a label may be corrected or retracted.
         outcome_limit: outcomes to keep, approximately, and requests to remember, at least.
         claiming: vendors that claim their requests (`service/store/claims.py`).
@@ -149,15 +147,8 @@ class RequestStore(ModelStore):
     ) -> list[IssueStatus]:
         """Turn pooled items into label requests: draw, mark, take from the budget, put in the outbox.
 
-        An item that was requested before costs nothing: its label counts as drawn once more.
-
-        Args:
-            epoch: of the leader.
-            assessment: its name.
-            window: field of the budget that pays.
-            budget: most labels in this field.
-            now: seconds since the epoch.
-            draws: the items.
+        An item that was requested before costs nothing: its label counts as drawn once more. `window` is the
+        field of the budget that pays, of at most `budget` labels; `epoch` is the leader's.
 
         Raises:
             FenceRefused: a newer leader has written.

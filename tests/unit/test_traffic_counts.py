@@ -170,6 +170,6 @@ def test_a_table_that_began_anew_since_the_mark_counts_from_there(later: float) 
 def test_a_table_that_began_anew_did_not_go_on() -> None:
     stream = Stream()
     mark = stream.count(north=3)
-    assert mark.going_on(stream.count(north=5)).tables.keys() == mark.tables.keys()
+    assert mark.continuing_until(stream.count(north=5)).tables.keys() == mark.tables.keys()
     begun_anew(stream)
-    assert mark.going_on(stream.count(north=50)).tables.keys() == {WHOLE}
+    assert mark.continuing_until(stream.count(north=50)).tables.keys() == {WHOLE}
