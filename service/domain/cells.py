@@ -129,7 +129,6 @@ class CellSpace:
         classes: the model's label set, in configured order.
         score_edges: inner edges of the score bins, ascending, in (0, 1).
         groupings: all groupings by name; `all` and `score_bin` are always among them.
-        bounds: bounds on attribute values.
         ensemble: whose votes define groups, if any.
         challenge: whose agreement defines groups, if any; then there is no ensemble.
     """
@@ -160,7 +159,7 @@ class CellSpace:
 
     @property
     def by_class(self) -> bool:
-        """Whether cells are split by predicted class."""
+        """Whether a grouping tells predicted classes apart."""
         return any(g.is_by_class for g in self.groupings.values())
 
     def bins(self, scores: Floats) -> Indices:
@@ -189,11 +188,7 @@ class CellSpace:
         )
 
     def class_groups(self, grouping: str) -> ClassGroups | None:
-        """The groups of a grouping by predicted class and score bin; None of one by an attribute's values.
-
-        Raises:
-            KeyError: the model has no such grouping.
-        """
+        """The groups of a grouping by predicted class and score bin; None of one by an attribute's values."""
         return self.groupings[grouping].class_groups(self.classes, self.score_edges)
 
     def fingerprint(self, *parts: object) -> str:

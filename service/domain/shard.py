@@ -67,8 +67,10 @@ class Shard:
         probability_sums: weighted class-probability sums by predicted class, at the traffic's landmark.
 
     Attributes:
+        is_stored: whether Redis holds the shard.
         stored_by: id of the flush that wrote the shard in Redis; empty if there is none.
         next_flush: id of the next flush, the same for all its attempts.
+        drawn_seen: how many drawn items, counted since the shard began, are taken out of its pools.
     """
 
     def __init__(
@@ -87,8 +89,10 @@ class Shard:
     ) -> None:
         self.next_offset = next_offset
         self.newest_record = newest_record
+        self.is_stored = False
         self.stored_by = ""
         self.next_flush = ""
+        self.drawn_seen = 0
         self.traffic = traffic
         self.pools = pools
         self.probability_sums = probability_sums or {}

@@ -19,9 +19,8 @@ class DatedChange(msgspec.Struct, frozen=True, array_like=True):
     """A change that the checkpoint has confirmed; times in seconds since the epoch.
 
     Attributes:
-        at: when the first label after it was requested.
-        earliest: the same for the lower end of its interval.
-        latest: the same for the upper end.
+        at: when the first label after it was requested; `earliest` and `latest` are the same for the ends of
+            its interval.
         predicted_at: when the item of the first label was predicted.
         labels: since the change, up to the checkpoint.
     """
@@ -37,7 +36,7 @@ class GroupingState(msgspec.Struct, frozen=True, array_like=True):
     """Evidence about the groups of one grouping, as needed to continue.
 
     Attributes:
-        key: of the grouping, from `grouping_key` of `service/domain/cells.py`.
+        key: of the grouping, from `grouping_key`.
         groups: names of the groups [G].
         columns: by name, little-endian 8-byte numbers, [G] or [G, K].
         changes: confirmed ones, by group.

@@ -38,7 +38,6 @@ class Claim:
     """A request that is held under a claim.
 
     Attributes:
-        claim_id: made by the claimer.
         message: the label request, JSON as on Kafka.
         leased_until: end of the lease, seconds since the epoch; never after the request's deadline.
         state: `claimed`, or `submitted` while its answer is on its way.
@@ -69,14 +68,13 @@ class Changed:
 
 @dataclass(frozen=True)
 class Looked:
-    """An open request of this vendor.
+    """An open request of this vendor; times in seconds since the epoch.
 
     Attributes:
         state: `claimable`, also after a lease has ended; `claimed`; or `submitted`.
         claim_id: empty while it is claimable.
         message: the label request, JSON as on Kafka.
-        leased_until: end of the lease, seconds since the epoch; 0 while it is claimable.
-        deadline: of the request, seconds since the epoch.
+        leased_until: end of the lease; 0 while it is claimable.
     """
 
     state: ClaimState

@@ -42,7 +42,6 @@ _PASSING_ERRORS = (
     redis.TimeoutError,
     redis.ReadOnlyError,
     redis.OutOfMemoryError,
-    redis.exceptions.ClusterDownError,
     redis.exceptions.TryAgainError,
     # Of a cluster: moved while it was asked, or none of its nodes answers, or not all slots are served.
     redis.exceptions.AskError,

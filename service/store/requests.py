@@ -52,7 +52,6 @@ class Draw:
         partition: of the shard that pools it.
         field: of its group's sketch.
         item_hash: as sketches hold it.
-        request_id: of the only request that the item can have.
         fact: the packed `Fact` of its outcome.
         message: for the labeller.
         deadline: of the first attempt, seconds since the epoch.
@@ -80,12 +79,11 @@ class Due:
 
 @dataclass(frozen=True)
 class Renewal:
-    """Another attempt of a due request, or its end if there is no deadline.
+    """The next attempt of a due request, or the request's end if there is no deadline.
 
     Attributes:
-        deadline: of the next attempt, seconds since the epoch.
-        message: of the next attempt.
-        vendor: the vendor that is asked next; empty if there are none.
+        deadline: seconds since the epoch.
+        vendor: empty if there are none.
         item_id: needed if the vendor changes.
     """
 

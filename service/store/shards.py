@@ -77,13 +77,8 @@ class ShardStore(ModelStore):
         self._flushes = count()
         self._stale: dict[int, set[bytes]] = {}
 
-    def load(self, partition: int) -> tuple[Shard, bool, int]:
-        """The shard of a partition of the predictions topic, as stored.
-
-        Returns:
-            The shard (its next offset is 0 where none is stored), whether one was stored, and how many
-            drawn items it already reflects.
-        """
+    def load(self, partition: int) -> Shard:
+        """The shard of a predictions partition, as stored; its next offset is 0 where none is."""
         keys = self._keys
         with self._connection.pipeline(transaction=True) as pipeline:
             pipeline.hmget(keys.shard(partition), *_SHARD_FIELDS)
@@ -112,11 +107,12 @@ class ShardStore(ModelStore):
             probability_sums=unpack_probability_sums(sums),
         )
         self._stale[partition] = stale
+        shard.is_stored = next_offset is not None
         shard.stored_by = (flush_id or b"").decode()
         shard.next_flush = self._flush_id()
-        for entry in drawn:
-            shard.pools.take(*split_drawn_entry(entry))
-        return shard, next_offset is not None, int(base or 0) + len(drawn)
+        shard.drawn_seen = int(base or 0)
+        _take_drawn(shard, drawn)
+        return shard
 
     def _flush_id(self) -> str:
         return f"{self._owner}.{next(self._flushes)}"
@@ -136,18 +132,11 @@ class ShardStore(ModelStore):
         pools.deleted = deleted
         return pools
 
-    def flush(self, partition: int, shard: Shard, *, new_offset: int, drawn_seen: int, started: bool) -> int:
-        """Write one shard back and learn which of its items were drawn.
+    def flush(self, partition: int, shard: Shard, *, new_offset: int) -> None:
+        """Write one shard back, and take out of its pools what was drawn from them.
 
-        Args:
-            partition: of the predictions topic.
-            shard: Redis must still hold its `next_offset`, as written by the flush `stored_by`.
-            new_offset: offset of the first record that is not in the shard now.
-            drawn_seen: drawn items that the shard already reflects.
-            started: whether the shard has been stored before.
-
-        Returns:
-            How many drawn items the shard reflects now.
+        Redis must still hold its `next_offset`, as written by the flush `stored_by`. `new_offset` is that of
+        the first record that is not in the shard now.
 
         Raises:
             FlushRefused: somebody else has moved the shard on, or Redis has lost what it held.
@@ -156,11 +145,11 @@ class ShardStore(ModelStore):
         keys, traffic, pools = self._keys, shard.traffic, shard.pools
         stale = self._stale.get(partition, set())
         arguments: list[Argument] = [
-            shard.next_offset if started else "",
+            shard.next_offset if shard.is_stored else "",
             new_offset,
             shard.stored_by,
             shard.next_flush,
-            drawn_seen,
+            shard.drawn_seen,
             partition,
             repr(traffic.landmark) if shard.changed and np.isfinite(traffic.landmark) else "",
             repr(shard.newest_record) if np.isfinite(shard.newest_record) else "",
@@ -187,13 +176,18 @@ class ShardStore(ModelStore):
                 f"the shard of partition {partition} has moved on in Redis; reload it and go on from there"
             )
         base, entries = int(reply[1]), reply[2:]
-        shard.next_offset = new_offset
+        shard.next_offset, shard.is_stored = new_offset, True
         shard.stored_by, shard.next_flush = shard.next_flush, self._flush_id()
         shard.mark_flushed()
         self._stale.pop(partition, None)
-        for entry in entries[drawn_seen - base :]:
-            shard.pools.take(*split_drawn_entry(entry))
-        return base + len(entries)
+        _take_drawn(shard, entries[shard.drawn_seen - base :])
+
+
+def _take_drawn(shard: Shard, drawn: Sequence[bytes]) -> None:
+    """Take the items of new entries of the list of drawn items out of the shard's pools."""
+    for entry in drawn:
+        shard.pools.take(*split_drawn_entry(entry))
+    shard.drawn_seen += len(drawn)
 
 
 def pack_hash(item: int) -> bytes:

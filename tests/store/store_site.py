@@ -209,7 +209,7 @@ def read_facts(site: Site, model: str) -> Facts:
     traffic = site.reader(model).traffic()
     facts = Facts(offsets=traffic.offsets)
     for partition in traffic.partitions:
-        shard, _, _ = site.shards(model).load(partition)
+        shard = site.shards(model).load(partition)
         for attribute, table in shard.traffic.tables.items():
             table.scale(float(np.exp(site.decay(model) * (shard.traffic.landmark - NOW))))
             for columns in table.specs:

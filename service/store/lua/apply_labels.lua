@@ -43,7 +43,7 @@ local function outcome_of(entry)
 end
 
 -- Append to the stream; the new entry's id, packed.
-local function tell(assessment, fact, label, of)
+local function append(assessment, fact, label, of)
   local arguments = {'assessment', assessment, 'fact', fact, 'label', label}
   if of then
     arguments[7], arguments[8] = 'of', of
@@ -54,7 +54,7 @@ local function tell(assessment, fact, label, of)
 end
 
 -- Append the further draws of an item that was open, behind its outcome.
-local function tell_shared(request, entry)
+local function append_shared(request, entry)
   local milliseconds, sequence = struct.unpack('>I6I4', entry)
   local of = string.format('%.0f-%.0f', milliseconds, sequence)
   for n = 1, tonumber(redis.call('HGET', request, 'shared') or '0') do
@@ -134,10 +134,10 @@ for l = 0, tonumber(ARGV[4]) - 1 do
       redis.call('HDEL', request, 'attempt', 'window', 'message')
       redis.call('EXPIRE', request, ARGV[2])
     else
-      local told = tell(assessment, fact, label, of)
+      local appended = append(assessment, fact, label, of)
       if not of then
-        entry = told
-        tell_shared(request, entry)
+        entry = appended
+        append_shared(request, entry)
       end
       redis.call('DEL', request)
     end
