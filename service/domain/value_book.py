@@ -52,8 +52,6 @@ class ValueBook:
 
     def values(self, combinations: Indices) -> Indices:
         """Value numbers of some combinations [n, attributes]."""
-        if not self._attribute_count:
-            return np.zeros((len(combinations), 0), np.intp)
         return self._values[combinations]
 
     def names(self, position: int) -> list[str]:

@@ -11,7 +11,7 @@ value with more than 1 / bound of the traffic has a row, and `missed` bounds its
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,6 +87,8 @@ class ValueTable:
     bound. One of the tables is weighted.
 
     Attributes:
+        specs: the tables, by their columns.
+        names: of the rows, in their order.
         rows: row of every value.
         blocks: numbers of the rows, by columns; arrays may have spare rows.
         missed: decayed weight that a value may have had before it got its row, at most [rows].
@@ -95,9 +97,9 @@ class ValueTable:
     """
 
     def __init__(self, specs: Sequence[TableSpec]) -> None:
-        self._specs = {spec.columns: spec for spec in specs}
+        self.specs = {spec.columns: spec for spec in specs}
         self._limit = min(spec.rows for spec in specs) - len(RESERVED)
-        self._named: list[str] = []
+        self.names: list[str] = []
         self.rows: dict[str, int] = {}
         self.blocks = {spec.columns: Block.empty(spec) for spec in specs}
         self.missed = np.zeros(0)
@@ -105,17 +107,7 @@ class ValueTable:
         self.changed_names: set[int] = set()
 
     def __len__(self) -> int:
-        return len(self._named)
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the rows, in their order."""
-        return list(self._named)
-
-    @property
-    def specs(self) -> Mapping[Columns, TableSpec]:
-        """The tables, by their columns."""
-        return self._specs
+        return len(self.names)
 
     def block(self, columns: Columns) -> Block:
         """Numbers of the rows, without spare rows."""
@@ -123,7 +115,7 @@ class ValueTable:
 
     def totals(self) -> Floats:
         """Decayed weight of every row [rows]."""
-        weighted = next(columns for columns, spec in self._specs.items() if spec.is_weighted)
+        weighted = next(columns for columns, spec in self.specs.items() if spec.is_weighted)
         return np.asarray(self.blocks[weighted].weights[: len(self)].sum(axis=1), np.float64)
 
     @property
@@ -183,9 +175,9 @@ class ValueTable:
             block.fold(list(owners), other)
         displaced = []
         for row, at in owners.items():
-            displaced.append(self._named[row])
-            del self.rows[self._named[row]]
-            self._named[row] = names[at]
+            displaced.append(self.names[row])
+            del self.rows[self.names[row]]
+            self.names[row] = names[at]
             self.rows[names[at]] = row
             self.missed[row] = errors[row]
         self.changed[[*owners, other]] = True
@@ -193,8 +185,8 @@ class ValueTable:
         return displaced
 
     def _append(self, name: str) -> int:
-        row = len(self._named)
-        self._named.append(name)
+        row = len(self.names)
+        self.names.append(name)
         self.rows[name] = row
         if row >= len(self.missed):
             size = max(8, 2 * row)

@@ -26,7 +26,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -36,11 +36,11 @@ from service.store.keys import ModelKeys
 BUCKETS = 16_384
 """Small hashes of one model. With a million requests one holds 61; Redis packs up to 512 by default."""
 
-MOST_LABELS = 32
+_MOST_LABELS = 32
 """So many labels a record has room for; `apply_labels.lua` takes no revision after that."""
 
-HEAD_BYTES = 27
-LABEL_BYTES = 9
+_HEAD_BYTES = 27
+_LABEL_BYTES = 9
 """A record's length: so much, and so much per label."""
 
 _FIELD_BYTES = 8
@@ -49,13 +49,7 @@ _CLASS_BYTES = 8
 
 ClosedState = Literal["open", "answered", "skipped", "retracted", "expired"]
 
-_STATES: dict[bytes, ClosedState] = {
-    b"o": "open",
-    b"a": "answered",
-    b"s": "skipped",
-    b"r": "retracted",
-    b"e": "expired",
-}
+_STATES: dict[bytes, ClosedState] = {state[:1].encode(): state for state in get_args(ClosedState)}
 _RECORD = struct.Struct(">c4x4s8s")
 
 
@@ -118,7 +112,7 @@ class Closed:
     @property
     def is_full(self) -> bool:
         """Whether it takes no revision any more."""
-        return self.labels >= MOST_LABELS
+        return self.labels >= _MOST_LABELS
 
     def says(self, true_class: str) -> bool:
         """Whether it is answered, and with this class."""
@@ -163,7 +157,7 @@ class AskedRequests(ModelStore):
         # Of a request that was made before there were vendors, any of the model's vendors may speak.
         if item not in {item_digest(item_id, vendor), item_digest(item_id)}:
             return None
-        return Closed(_STATES[state], digest, (len(record) - HEAD_BYTES) // LABEL_BYTES)
+        return Closed(_STATES[state], digest, (len(record) - _HEAD_BYTES) // _LABEL_BYTES)
 
     def remember(self, vendor: str, request_id: str, item_id: str, newest: Newest) -> None:
         """Remember what an annotation said of a request, instead of what one before it said.
