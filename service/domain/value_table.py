@@ -11,7 +11,7 @@ value with more than 1 / bound of the traffic has a row, and `missed` bounds its
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,41 +144,42 @@ class ValueTable:
             names: of values, all different [n].
             weights: about to be added to each [n].
         """
-        for name in names:
-            if name in RESERVED and name not in self.rows:
-                self._append(name)
-        new = [at for at, name in enumerate(names) if name not in self.rows]
-        new.sort(key=lambda at: -weights[at])
+        coming = dict(zip(names, weights.tolist(), strict=True))
+        for name in [name for name in names if name in RESERVED and name not in self.rows]:
+            self._append(name)
+        new = sorted((name for name in names if name not in self.rows), key=lambda name: -coming[name])
         room, before = self.room, self.most_missed
-        for at in new[:room]:
-            row = self._append(names[at])
+        for name in new[:room]:
+            row = self._append(name)
             self.missed[row] = before
-        return self._displace(names, weights, new[room:]) if new[room:] else []
+        return self._displace(new[room:], coming) if new[room:] else []
 
-    def _displace(self, names: Sequence[str], weights: Floats, new: Sequence[int]) -> list[str]:
-        """Give new values the rows of those with the lowest counters; returns the displaced values."""
+    def _displace(self, new: Sequence[str], coming: Mapping[str, float]) -> list[str]:
+        """Give new values the rows of those with the lowest counters; returns the displaced values.
+
+        `coming` are weights about to be added, by value.
+        """
         other = self.rows[OTHER] if OTHER in self.rows else self._append(OTHER)
-        counters = self.totals() + self.missed[: len(self)]
-        for name, weight in zip(names, weights.tolist(), strict=True):
-            if name in self.rows:
-                counters[self.rows[name]] += weight
+        counters = (self.totals() + self.missed[: len(self)]).tolist()
+        for name, row in self.rows.items():
+            counters[row] += coming.get(name, 0.0)
         reserved = {self.rows[name] for name in RESERVED if name in self.rows}
-        heap = [(counter, row) for row, counter in enumerate(counters.tolist()) if row not in reserved]
+        heap = [(counter, row) for row, counter in enumerate(counters) if row not in reserved]
         heapq.heapify(heap)
-        owners: dict[int, int] = {}
+        owners: dict[int, str] = {}
         errors: dict[int, float] = {}
-        for at in new:
+        for name in new:
             lowest, row = heap[0]
-            owners[row], errors[row] = at, lowest
-            heapq.heapreplace(heap, (lowest + float(weights[at]), row))
+            owners[row], errors[row] = name, lowest
+            heapq.heapreplace(heap, (lowest + coming[name], row))
         for block in self.blocks.values():
             block.fold(list(owners), other)
         displaced = []
-        for row, at in owners.items():
+        for row, name in owners.items():
             displaced.append(self.names[row])
             del self.rows[self.names[row]]
-            self.names[row] = names[at]
-            self.rows[names[at]] = row
+            self.names[row] = name
+            self.rows[name] = row
             self.missed[row] = errors[row]
         self.changed[[*owners, other]] = True
         self.changed_names.update(owners)
