@@ -51,7 +51,7 @@ class Continuity:
         topic_id = self._log.identity
         if topic_id is None:
             return
-        abandoned = self._progress.bind(tp.partition, topic_id, first_offset)
+        abandoned = self._progress.bind_topic(tp.partition, topic_id, first_offset)
         self._topic_ids[tp] = topic_id
         if abandoned is not None:
             self._report_break(tp, "recreated", stored=abandoned, next_offset=first_offset)

@@ -22,7 +22,7 @@ class TopicProgress:
         self._connection = connection
         self._progress_keys = progress_keys
 
-    def bind(self, partition: int, topic_id: str, first_offset: int) -> int | None:
+    def bind_topic(self, partition: int, topic_id: str, first_offset: int) -> int | None:
         """Bind the stored offsets of a partition to the topic with this id.
 
         Offsets that belong to another topic are replaced by `first_offset`, the first one of this topic.
