@@ -36,14 +36,10 @@ class _Owned:
     """The shard of a partition that is assigned to this process.
 
     Attributes:
-        started: whether Redis has stored it.
-        drawn_seen: how many drawn items of Redis's list are taken out of the pools.
         applied: offset of the first record that the shard in memory does not contain.
     """
 
     shard: Shard
-    started: bool
-    drawn_seen: int
     applied: int
 
 
@@ -82,9 +78,9 @@ class ModelIngest:
 
     def load(self, partition: int) -> int | None:
         """Load a partition's shard from Redis; the next offset to read, or None where nothing is stored."""
-        shard, started, drawn_seen = self.shards.load(partition)
-        self.owned[partition] = _Owned(shard, started, drawn_seen, shard.next_offset)
-        return shard.next_offset if started else None
+        shard = self.shards.load(partition)
+        self.owned[partition] = _Owned(shard, shard.next_offset)
+        return shard.next_offset if shard.is_stored else None
 
     def resolve(self, predictions: Sequence[WirePrediction]) -> tuple[Checked, Indices]:
         """Validate predictions [n].
@@ -260,16 +256,9 @@ class ModelIngest:
             FlushRefused: the partition has another owner, or Redis has lost data.
             Unavailable: Redis does not answer.
         """
-        owned = self.owned[partition]
-        if owned.started and owned.shard.next_offset >= offset and not force:
+        shard = self.owned[partition].shard
+        if shard.is_stored and shard.next_offset >= offset and not force:
             return
         # A shard that is ahead of the offset contains later records.
-        owned.shard.newest_record = max(owned.shard.newest_record, newest_record)
-        owned.drawn_seen = self.shards.flush(
-            partition,
-            owned.shard,
-            new_offset=max(offset, owned.shard.next_offset),
-            drawn_seen=owned.drawn_seen,
-            started=owned.started,
-        )
-        owned.started = True
+        shard.newest_record = max(shard.newest_record, newest_record)
+        self.shards.flush(partition, shard, new_offset=max(offset, shard.next_offset))

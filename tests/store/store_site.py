@@ -27,8 +27,8 @@ from service.config.settings import RedisSettings, Settings
 from service.demo.servers import EmbeddedRedis
 from service.domain.cells import CellSpace
 from service.domain.errors import FlushRefused, Unavailable
+from service.domain.grouping_pool import EMPTY_SKETCH, Sketch
 from service.domain.pool_key import PoolKey
-from service.domain.sketch import EMPTY_SKETCH, Sketch
 from service.monitoring.monitor import ModelMonitor
 from service.store.client import build_redis
 from service.store.connection import Connection
@@ -210,7 +210,7 @@ def read_facts(site: Site, model: str) -> Facts:
     traffic = site.reader(model).traffic()
     facts = Facts(offsets=traffic.offsets)
     for partition in traffic.partitions:
-        shard, _, _ = site.shards(model).load(partition)
+        shard = site.shards(model).load(partition)
         for attribute, table in shard.traffic.tables.items():
             table.scale(float(np.exp(site.decay(model) * (shard.traffic.landmark - NOW))))
             for columns in table.specs:
