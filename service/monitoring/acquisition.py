@@ -33,16 +33,11 @@ _DECIDED_ENTRIES = 200_000
 
 @dataclass(frozen=True)
 class AcquisitionState:
-    """An assessment that can ask now.
+    """An assessment that can ask now."""
 
-    Attributes:
-        task: what a label is worth.
-        policy: who is labelled next.
-        situation: what it decides on; requests in flight count as answered with what is expected of them.
-    """
-
-    task: Task[Any]
-    policy: Policy
+    task: Task[Any]  # what a label is worth
+    policy: Policy  # who is labelled next
+    # what it decides on; requests in flight count as answered with what is expected of them
     situation: Situation
 
 
@@ -93,15 +88,10 @@ def select_groups(
 
 @dataclass(frozen=True)
 class Aim:
-    """Where suspicion wants labels.
+    """Label requests for drifted groups."""
 
-    Attributes:
-        shares: of those that it asks for, per group [G].
-        label_share: of all labels that it asks for.
-    """
-
-    shares: Floats
-    label_share: float
+    shares: Floats  # of them, per group [G]
+    label_share: float  # of all label requests
 
     def groups(self, available: Flags, wanted: int, rng: np.random.Generator) -> list[int]:
         """Groups that suspicion asks for, one a label; each of the labels that are wanted may be its."""

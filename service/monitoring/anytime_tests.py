@@ -49,28 +49,17 @@ _CHANGE_MASS = 0.9
 
 @dataclass(frozen=True)
 class GroupingEvidence:
-    """What labels say against the groups of one grouping; arrays are [G].
-
-    Attributes:
-        watched: the groups.
-        known: evidence as logarithms, and bounds.
-        confirmed: what is taken for true, by weighted e-BH over all groups and kinds of the model.
-        changes: those that are confirmed, by group.
-        alpha: the expected share of false ones among what is confirmed.
-        labels: how many labels of each group there are, and which.
-        used: those that count now and are not of the checkpoint.
-        last: the highest place among the requests of these.
-        reference: the window that was set, if any.
-    """
+    """What labels say against the groups of one grouping; arrays are [G]."""
 
     watched: WatchedGroups
     known: GroupEvidence
+    # what is taken for true, by weighted e-BH over all groups and kinds of the model
     confirmed: Mapping[EvidenceKind, Flags]
-    changes: Mapping[int, DatedChange]
-    alpha: float
-    labels: SumTallies
-    used: SumTallies
-    last: Places
+    changes: Mapping[int, DatedChange]  # those that are confirmed, by group
+    alpha: float  # the expected share of false ones among what is confirmed
+    labels: SumTallies  # how many labels of each group there are, and which
+    used: SumTallies  # those that count now and are not of the checkpoint
+    last: Places  # the highest place among the requests of these
     reference: ReferenceWindow | None
 
     @property

@@ -31,62 +31,35 @@ EVENTS = ("issued", "reissued", "answered", "corrected", "retracted", "skipped",
 
 @dataclass(frozen=True)
 class Compared:
-    """How two groups compare.
-
-    Attributes:
-        first: name of the first group.
-        second: name of the second group.
-        region: difference of accuracies that does not matter.
-        below: P(the first is less accurate, by more than the region).
-        within: P(they differ by the region at most).
-        above: P(the first is more accurate, by more than the region).
-    """
+    """How two groups compare."""
 
     first: str
     second: str
-    region: float
-    below: float
-    within: float
-    above: float
+    region: float  # difference of accuracies that does not matter
+    below: float  # P(the first is less accurate, by more than the region)
+    within: float  # P(they differ by the region at most)
+    above: float  # P(the first is more accurate, by more than the region)
 
 
 @dataclass(frozen=True)
 class AssessmentSnapshot:
-    """State of one assessment.
-
-    Attributes:
-        settings: what it asks.
-        grouping: name of the grouping that labels are asked for.
-        groups: names of its groups [G].
-        in_flight: requests waiting for an answer, per group [G].
-        open_requests: the same in all, those for groups that are no more included.
-        window: field of the budget that pays now.
-        budget_remaining: labels left in this window.
-        renews_at: when the next window begins, seconds since the epoch; None if never.
-        oldest_request_at: when the oldest request in flight was first issued; None without one.
-        events: how often what happened to its requests.
-        extreme: P(group is among the top m) [G], for identification.
-        ranks: of the groups [G], counted from 1 at that end; for identification.
-        compared: for comparison, once both groups have traffic.
-        next: probability that a group is asked next [G]; None while the policy can ask none.
-        aim: where suspicion wants labels; None while no group of the grouping has drifted.
-    """
+    """State of one assessment."""
 
     settings: AssessmentSettings
-    grouping: str
+    grouping: str  # that labels are requested for
     groups: list[str]
-    in_flight: Floats
-    open_requests: int
-    window: str
-    budget_remaining: int
-    renews_at: float | None
-    oldest_request_at: float | None
-    events: dict[str, int]
-    extreme: Floats | None
-    ranks: Estimate | None
-    compared: Compared | None
-    next: Floats | None
-    aim: Aim | None
+    in_flight: Floats  # requests waiting for an answer, per group [G]
+    open_requests: int  # of all groups, those without traffic included
+    window: str  # field of the budget that pays now
+    budget_remaining: int  # labels left in this window
+    renews_at: float | None  # when the next window begins, seconds since the epoch; None if never
+    oldest_request_at: float | None  # when the oldest request in flight was first issued; None without one
+    events: dict[str, int]  # number of its requests, by event
+    extreme: Floats | None  # P(group is among the top m) [G], for identification
+    ranks: Estimate | None  # of the groups [G], counted from 1 at that end; for identification
+    compared: Compared | None  # for comparison, once both groups have traffic
+    next: Floats | None  # probability that a group is asked next [G]; None while the policy can ask none
+    aim: Aim | None  # None while no group of the grouping has drifted
 
 
 def assessment_snapshot(

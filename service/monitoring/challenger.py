@@ -26,38 +26,22 @@ from service.statistics.groups import Labels
 
 @dataclass(frozen=True)
 class ChallengeSnapshot:
-    """Comparison of a challenger with the model; arrays are [G], all traffic first, then its groups.
-
-    Attributes:
-        challenger: its name.
-        margin: difference of accuracies that does not matter.
-        grouping: the one whose groups are compared.
-        groups: names; the first one is `all`.
-        shares: of the traffic for which the challenger's predictions are known.
-        disagreement: share of each group's traffic on which the two disagree.
-        labels: effective number of labels of disagreements.
-        difference: challenger less champion in accuracy: mean and interval.
-        better: P(the challenger is better by more than the margin).
-        worse: P(it is worse by more than the margin).
-        evidence_better: e-value for the first, from labels that were asked for a challenge.
-        evidence_worse: e-value for the second, likewise.
-        known: share of all traffic for which predictions carry what the challenger says.
-        aimed: probability that a label is asked of a disagreement, by group of the grouping `CHALLENGE`.
-    """
+    """Comparison of a challenger with the model; arrays are [G], all traffic first, then its groups."""
 
     challenger: str
-    margin: float
-    grouping: str
-    groups: list[str]
-    shares: Floats
-    disagreement: Floats
-    labels: Floats
-    difference: Estimate
-    better: Floats
-    worse: Floats
-    evidence_better: Floats
-    evidence_worse: Floats
-    known: float
+    margin: float  # difference of accuracies that does not matter
+    grouping: str  # the one whose groups are compared
+    groups: list[str]  # names; the first one is `all`
+    shares: Floats  # of the traffic for which the challenger's predictions are known
+    disagreement: Floats  # share of each group's traffic on which the two disagree
+    labels: Floats  # effective number of labels of disagreements
+    difference: Estimate  # challenger less champion in accuracy: mean and interval
+    better: Floats  # P(the challenger is better by more than the margin)
+    worse: Floats  # P(it is worse by more than the margin)
+    evidence_better: Floats  # e-value for the first, from labels that were asked for a challenge
+    evidence_worse: Floats  # e-value for the second, likewise
+    known: float  # share of all traffic for which predictions carry what the challenger says
+    # probability that a label is asked of a disagreement, by group of the grouping `CHALLENGE`
     aimed: dict[str, float]
 
 

@@ -30,22 +30,16 @@ GROWTH = 1.5
 
 @dataclass(frozen=True)
 class Stretch:
-    """Traffic of a stretch of time.
+    """Traffic of a stretch of time."""
 
-    Attributes:
-        counts: predictions by table; a table that began within the stretch has those since it began.
-        since: seconds since the epoch; minus infinity from the beginning.
-        until: the same; exclusive.
-        timed_since: from when on it is known how many predictions came by what time; later than `since` where
-            counting began before the first mark.
-        timed_counts: those that came since then, of the tables that were there by then.
-    """
-
+    # predictions by table; a table that began within the stretch has those since it began
     counts: TrafficCounts
-    since: float
-    until: float
+    since: float  # seconds since the epoch; minus infinity from the beginning
+    until: float  # the same; exclusive
+    # from when on it is known how many predictions came by what time; later than `since` where counting
+    # began before the first mark
     timed_since: float
-    timed_counts: TrafficCounts
+    timed_counts: TrafficCounts  # those that came since then, of the tables that were there by then
 
     @property
     def predictions(self) -> int:
@@ -60,25 +54,15 @@ class Stretch:
 
 @dataclass(frozen=True)
 class ComparedTraffic:
-    """A reference, and what is compared with it.
+    """A reference, and what is compared with it."""
 
-    Attributes:
-        reference: whose end is before recent traffic begins; of the tables that there were by its end.
-        recent: the recent traffic.
-    """
-
-    reference: Stretch
+    reference: Stretch  # whose end is before recent traffic begins; of the tables that there were by its end
     recent: Stretch
 
 
 @dataclass(frozen=True)
 class DueMarks:
-    """What is to change in the marks.
-
-    Attributes:
-        coming: marks to be made.
-        going: names of marks that are of no use any more.
-    """
+    """What is to change in the marks."""
 
     coming: Mapping[MarkName, TrafficCounts]
     going: tuple[MarkName, ...]
@@ -232,15 +216,10 @@ def _after(name: MarkName, end: MarkName, marks: Marks, now: float) -> bool:
 
 @dataclass(frozen=True)
 class TrafficHistory:
-    """Traffic by epochs, newest first.
+    """Traffic by epochs, newest first."""
 
-    Attributes:
-        begins: when every epoch began, seconds since the epoch; minus infinity of the last [E].
-        parts: what came in every epoch, in the tables that tell score bins apart.
-    """
-
-    begins: Floats
-    parts: tuple[TrafficCounts, ...]
+    begins: Floats  # when every epoch began, seconds since the epoch; minus infinity of the last [E]
+    parts: tuple[TrafficCounts, ...]  # what came in every epoch, in the tables that tell score bins apart
 
     def epoch(self, times: Floats) -> Indices:
         """Epoch of every time [n]."""

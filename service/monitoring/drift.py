@@ -32,29 +32,18 @@ from service.store.traffic_checkpoints import Marks
 
 @dataclass(frozen=True)
 class GroupingDrift:
-    """How far the groups of one grouping are from their reference; arrays are [G], unless it is said.
+    """How far the groups of one grouping are from their reference; arrays are [G], unless it is said."""
 
-    Attributes:
-        reference: predictions by score bin [G, B].
-        recent: the same of recent traffic [G, B].
-        mixes: what is compared, by name: `score`, `predicted_class`, `attribute:<name>`, `votes`.
-        score_difference: of the cumulative shares of score bins, the largest (Kolmogorov and Smirnov).
-        volume_ratio: recent predictions a second, over those in the reference.
-        suspicion: distance of the group from its reference beyond noise, by the mix that is farthest.
-        drifted: whether that is more than `drift.max_distance`.
-        expected_accuracy: what recent scores promise, by what the model's labels say of its score bins.
-        below_expected: probability that the accuracy is less than that.
-    """
-
-    reference: Ints
-    recent: Ints
+    reference: Ints  # predictions by score bin [G, B]
+    recent: Ints  # the same of recent traffic [G, B]
+    # what is compared, by name: `score`, `predicted_class`, `attribute:<name>`, `votes`
     mixes: Mapping[str, MixDrift]
-    score_difference: Floats
-    volume_ratio: Floats
-    suspicion: Floats
-    drifted: Flags
-    expected_accuracy: Floats
-    below_expected: Floats
+    score_difference: Floats  # of the cumulative shares of score bins, the largest (Kolmogorov and Smirnov)
+    volume_ratio: Floats  # recent predictions a second, over those in the reference
+    suspicion: Floats  # distance of the group from its reference beyond noise, by the mix that is farthest
+    drifted: Flags  # whether that is more than `drift.max_distance`
+    expected_accuracy: Floats  # from recent scores and the accuracies of score bins
+    below_expected: Floats  # probability that the accuracy is less than that
 
     def mix_of(self, group: int) -> str:
         """The mix by which a group is farthest from its reference."""
@@ -63,22 +52,14 @@ class GroupingDrift:
 
 @dataclass(frozen=True)
 class ModelDrift:
-    """How far one model's recent traffic is from its reference.
+    """How far one model's recent traffic is from its reference."""
 
-    Attributes:
-        reference_predictions: in the reference.
-        reference_since: seconds since the epoch; minus infinity from the beginning.
-        reference_until: the same.
-        recent_predictions: since the time below.
-        recent_since: seconds since the epoch.
-        groupings: those that have traffic, and are in the reference; not those that were added since.
-    """
-
-    reference_predictions: int
-    reference_since: float
-    reference_until: float
-    recent_predictions: int
-    recent_since: float
+    reference_predictions: int  # in the reference
+    reference_since: float  # seconds since the epoch; minus infinity from the beginning
+    reference_until: float  # the same
+    recent_predictions: int  # since the time below
+    recent_since: float  # seconds since the epoch
+    # those that have traffic, and are in the reference; not those that were added since
     groupings: Mapping[str, GroupingDrift]
 
 

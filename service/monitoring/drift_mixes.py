@@ -30,17 +30,11 @@ MOST_ENTRIES = 2_000_000
 
 @dataclass(frozen=True)
 class ComparedMix:
-    """Traffic by group and kind.
+    """Traffic by group and kind."""
 
-    Attributes:
-        name: `score`, `predicted_class`, `attribute:<name>` or `votes`.
-        reference: predictions [G, kinds].
-        recent: the same of recent traffic [G, kinds].
-    """
-
-    name: str
-    reference: Ints
-    recent: Ints
+    name: str  # `score`, `predicted_class`, `attribute:<name>` or `votes`
+    reference: Ints  # predictions [G, kinds]
+    recent: Ints  # the same of recent traffic [G, kinds]
 
 
 @dataclass(frozen=True)

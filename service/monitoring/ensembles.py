@@ -27,36 +27,22 @@ ITSELF = "ensemble"
 
 @dataclass(frozen=True)
 class EnsembleSnapshot:
-    """Estimates of an ensemble and its members; arrays are [members], the ensemble itself first.
-
-    Attributes:
-        members: names.
-        positive_class: which items they call positive.
-        shares: of the traffic that each calls positive.
-        beliefs: about the precision of each, and as how many labels that counts.
-        labels: known ones among the items that each calls positive.
-        missed: probability that each misses the target of precision, NaN of one without a label; None where
-            there is no target.
-        target: of precision.
-        plan: labels still to be asked for, by vote pattern.
-        groups: the vote patterns, by the names of their groups [P].
-        wanted: labels that each member is to have.
-        asked: labels that serve the ensemble and its members, in all.
-        alone: labels that as many for each member would have cost, had none been shared.
-    """
+    """Estimates of an ensemble and its members; arrays are [members], the ensemble itself first."""
 
     members: tuple[str, ...]
-    positive_class: str
-    shares: Floats
-    beliefs: MemberBeliefs
-    labels: Floats
+    positive_class: str  # which items they call positive
+    shares: Floats  # of the traffic that each calls positive
+    beliefs: MemberBeliefs  # about the precision of each, and as how many labels that counts
+    labels: Floats  # known ones among the items that each calls positive
+    # probability that each misses the target of precision, NaN of one without a label; None where there is
+    # no target
     missed: Floats | None
-    target: float | None
-    plan: PatternPlan
-    groups: list[str]
-    wanted: int
-    asked: float
-    alone: float
+    target: float | None  # of precision
+    plan: PatternPlan  # labels still to be asked for, by vote pattern
+    groups: list[str]  # the vote patterns, by the names of their groups [P]
+    wanted: int  # labels that each member is to have
+    asked: float  # labels that serve the ensemble and its members, in all
+    alone: float  # labels that as many for each member would have cost, had none been shared
 
     @property
     def saving(self) -> float:

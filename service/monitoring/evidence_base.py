@@ -23,17 +23,11 @@ GroupKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class Base:
-    """Evidence about the groups of one grouping by a checkpoint.
+    """Evidence about the groups of one grouping by a checkpoint."""
 
-    Attributes:
-        evidence: what is needed to continue [G].
-        changes: those that were confirmed, by group.
-        place: labels up to there are known.
-    """
-
-    evidence: GroupEvidence
-    changes: Mapping[int, DatedChange]
-    place: int
+    evidence: GroupEvidence  # what is needed to continue [G]
+    changes: Mapping[int, DatedChange]  # those that were confirmed, by group
+    place: int  # labels up to there are known
 
     @classmethod
     def none(cls, group_count: int) -> Base:
@@ -91,23 +85,14 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class WatchedGroups:
-    """The groups of one grouping, and what evidence about them starts from.
+    """The groups of one grouping, and what evidence about them starts from."""
 
-    Attributes:
-        names: of the groups [G].
-        has_threshold: whether the accuracy threshold applies to them.
-        numbers: in the order of arrival among all groups of the model, from 1 [G].
-        ended: the first request of every group that is still open; labels from there on wait [G].
-        base: evidence by the checkpoint.
-        sharing: how many groupings of the model are the same one under several names.
-    """
-
-    names: list[str]
-    has_threshold: bool
-    numbers: Indices
-    ended: Places
-    base: Base
-    sharing: int = 1
+    names: list[str]  # [G]
+    has_threshold: bool  # whether the accuracy threshold applies to them
+    numbers: Indices  # in the order of arrival among all groups of the model, from 1 [G]
+    ended: Places  # the first request of every group that is still open; labels from there on wait [G]
+    base: Base  # evidence by the checkpoint
+    sharing: int = 1  # how many groupings of the model are the same one under several names
 
     @classmethod
     def alone(cls, names: list[str], *, has_threshold: bool = True) -> WatchedGroups:

@@ -27,25 +27,16 @@ class Groups:
     """The groups of one grouping that have ever had traffic.
 
     A group without traffic has no accuracy, and must not win "least accurate".
-
-    Attributes:
-        names: of the groups [G].
-        counts: predictions ever seen, by score bin [G, B].
-        weights: their decayed weight [G, B].
-        score_sums: weighted sums of their scores [G, B].
-        missed: share of a group's traffic that may be in `OTHER` instead, at most [G].
-        cells: group of every label cell; of cells without a group, any [cells].
-        has_group: whether a label cell has a group [cells].
-        epochs: predictions of every epoch, newest first [E, G, B]; None where only all traffic is known.
     """
 
-    names: list[str]
-    counts: Ints
-    weights: Floats
-    score_sums: Floats
-    missed: Floats
-    cells: Indices
-    has_group: Flags
+    names: list[str]  # [G]
+    counts: Ints  # predictions ever seen, by score bin [G, B]
+    weights: Floats  # their decayed weight [G, B]
+    score_sums: Floats  # weighted sums of their scores [G, B]
+    missed: Floats  # share of a group's traffic that may be in `OTHER` instead, at most [G]
+    cells: Indices  # group of every label cell; any of a cell without one [cells]
+    has_group: Flags  # whether a label cell has one [cells]
+    # predictions of every epoch, newest first [E, G, B]; None where only all traffic is known
     epochs: Floats | None = None
 
     @property
@@ -62,17 +53,11 @@ class Groups:
 
 @dataclass(frozen=True)
 class AttributeTraffic:
-    """Values of one attribute.
+    """Values of one attribute."""
 
-    Attributes:
-        values: that have a group of their own.
-        limit: most values that have one, in each partition.
-        other_share: share of recent traffic, by decayed weight, in `__other__`.
-    """
-
-    values: int
-    limit: int
-    other_share: float
+    values: int  # that have a group of their own
+    limit: int  # most values that have one, in each partition
+    other_share: float  # share of recent traffic, by decayed weight, in `__other__`
 
 
 class GroupIndex:

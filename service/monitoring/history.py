@@ -72,15 +72,10 @@ def _past(grouping: GroupingSnapshot, names: Collection[str]) -> PastGrouping:
 
 @dataclass(frozen=True)
 class Since:
-    """When something was first known without a break.
+    """When something was first known without a break."""
 
-    Attributes:
-        time: seconds since the epoch.
-        or_earlier: whether memory does not reach further back.
-    """
-
-    time: float
-    or_earlier: bool
+    time: float  # seconds since the epoch
+    or_earlier: bool  # whether memory does not reach further back
 
 
 def faults_since(

@@ -110,17 +110,13 @@ class LabelCells:
 
 
 class Source(NamedTuple):
-    """What labels have in common that were drawn for the same.
+    """What labels have in common that were drawn for the same."""
 
-    Attributes:
-        draws: pairs of assessment and grouping for which they were drawn; `FORMER_GROUPING` stands for one
-            that is not configured any more.
-        any_vote: whether the labels stand for predictions of any vote.
-        by_value: groupings for which they were drawn from the group of their own value, and not from `OTHER`.
-    """
-
+    # pairs of assessment and grouping for which they were drawn; `FORMER_GROUPING` stands for one that is
+    # not configured any more
     draws: frozenset[tuple[str, str]]
-    any_vote: bool = False
+    any_vote: bool = False  # whether the labels stand for predictions of any vote
+    # groupings for which they were drawn from the group of their own value, and not from `OTHER`
     by_value: frozenset[str] = frozenset()
 
     @property

@@ -45,50 +45,31 @@ _TINY = np.finfo(float).tiny
 
 @dataclass(frozen=True)
 class LabelWeights:
-    """Weights of labels, any scale.
+    """Weights of labels, any scale."""
 
-    Attributes:
-        weights: of every label [n].
-        voted: which say something of groups by votes [n]; None if all do.
-        weights_by_votes: of every label, there [n].
-    """
-
-    weights: Floats
-    voted: Flags | None
-    weights_by_votes: Floats
+    weights: Floats  # of every label [n]
+    voted: Flags | None  # which say something of groups by votes [n]; None if all do
+    weights_by_votes: Floats  # of every label, there [n]
 
 
 @dataclass(frozen=True)
 class LabelEpochs:
-    """Labels by epochs of traffic.
+    """Labels by epochs of traffic."""
 
-    Attributes:
-        whole: what age leaves of them, by sum and epoch [n, E].
-        left: what changes leave of that [n, E].
-        regions: of every label cell, a number that cells share which changed alike; None if nothing did
-            [cells].
-    """
-
-    whole: Floats
-    left: Floats
+    whole: Floats  # what age leaves of them, by sum and epoch [n, E]
+    left: Floats  # what changes leave of that [n, E]
+    # of every label cell, a number that cells share which changed alike; None if nothing did [cells]
     regions: Indices | None
 
 
 @dataclass(frozen=True)
 class DrawnLabels:
-    """Labels, and the groups that they were drawn for.
-
-    Attributes:
-        index: groups of the model.
-        ledger: who asked.
-        cells: label cell of every label [n].
-        sources: codes of who asked for it [n].
-    """
+    """Labels, and the groups that they were drawn for."""
 
     index: GroupIndex
     ledger: OutcomeLedger
-    cells: Indices
-    sources: Indices
+    cells: Indices  # label cell of every label [n]
+    sources: Indices  # codes of who asked for it [n]
 
     def part(self, which: Flags) -> DrawnLabels:
         """Some of them."""

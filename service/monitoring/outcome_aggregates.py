@@ -38,28 +38,18 @@ class Columns:
 
 @dataclass(frozen=True)
 class OutcomeSums(Columns):
-    """Outcomes that are alike, together; columns [s].
+    """Outcomes that are alike, together; columns [s]."""
 
-    Attributes:
-        cells: label cell of each.
-        sources: codes of who asked.
-        correct: 1.0 where the predicted class is the true one, else 0.0.
-        true_classes: index of the true class, -1 for one that the model does not have; -1 throughout where no
-            grouping is by predicted class.
-        counts: outcomes in each.
-        freshness: sum of what forgetting leaves of them.
-        challenger: 1.0 where a challenger's class is the true one, else 0.0; 0.0 throughout without one.
-        whole: sum of what age alone leaves of them, whatever has changed.
-    """
-
-    cells: Indices
-    sources: Indices
-    correct: Floats
+    cells: Indices  # label cell of each
+    sources: Indices  # codes of who asked
+    correct: Floats  # 1.0 where the predicted class is the true one, else 0.0
+    # index of the true class, -1 for one that the model does not have; -1 throughout where no grouping is
+    # by predicted class
     true_classes: Indices
-    counts: Indices
-    freshness: Floats
-    challenger: Floats
-    whole: Floats
+    counts: Indices  # outcomes in each
+    freshness: Floats  # sum of what forgetting leaves of them
+    challenger: Floats  # 1.0 where a challenger's class is the true one, else 0.0; 0.0 throughout without one
+    whole: Floats  # sum of what age alone leaves of them, whatever has changed
 
 
 class SumTallies:

@@ -19,44 +19,26 @@ from service.store.facts import OutcomeEntry
 
 @dataclass(frozen=True)
 class ScoredLabels(Columns):
-    """Labels with their scores, as columns [n].
+    """Labels with their scores, as columns [n]."""
 
-    Attributes:
-        cells: label cell of each.
-        predicted: index of the predicted class.
-        scores: of the predicted class.
-        sources: codes of who asked.
-        true_classes: index of the true class.
-        freshness: what forgetting leaves of each.
-    """
-
-    cells: Indices
-    predicted: Indices
-    scores: Floats
-    sources: Indices
-    true_classes: Indices
-    freshness: Floats
+    cells: Indices  # label cell of each
+    predicted: Indices  # index of the predicted class
+    scores: Floats  # of the predicted class
+    sources: Indices  # codes of who asked
+    true_classes: Indices  # index of the true class
+    freshness: Floats  # what forgetting leaves of each
 
 
 @dataclass(frozen=True)
 class LabelSequence(Columns):
-    """Labels that one grouping asked for, as columns [n].
+    """Labels that one grouping asked for, as columns [n]."""
 
-    Attributes:
-        marks: of each, as good as random, which identify the outcome and whether it is right.
-        cells: label cell of each.
-        scores: of the predicted class.
-        correct: whether that is the true class.
-        predicted_at: when it was predicted, seconds since the epoch.
-        places: of their requests among all requests, as `service/domain/request_order.py` gives them.
-    """
-
-    marks: UInt64s
-    cells: Indices
-    scores: Floats
-    correct: Flags
-    predicted_at: Floats
-    places: Places
+    marks: UInt64s  # of each, as good as random, which identify the outcome and whether it is right
+    cells: Indices  # label cell of each
+    scores: Floats  # of the predicted class
+    correct: Flags  # whether that is the true class
+    predicted_at: Floats  # when it was predicted, seconds since the epoch
+    places: Places  # of their requests among all requests, as `service/domain/request_order.py` gives them
 
 
 class OutcomeLedger(OutcomeFold):

@@ -28,22 +28,15 @@ _LEAST_KEPT = 1e-6
 
 @dataclass(frozen=True)
 class WeightedLabels:
-    """The labels that were known at a time.
+    """The labels that were known at a time."""
 
-    Attributes:
-        labels: as columns, weighted; their cells are label cells.
-        by_votes: those that say something of groups by votes, weighted for these; the same, where all do.
-        count: how many there are.
-        asked: how many were asked for by every grouping.
-        relearned: groups that have changed, by grouping and name.
-        changed: probability that every group has changed, by grouping [G].
-    """
-
-    labels: Labels
+    labels: Labels  # as columns, weighted; their cells are label cells
+    # those that say something of groups by votes, weighted for these; the same, where all do
     by_votes: Labels
     count: int
-    asked: dict[str, int]
-    relearned: Mapping[str, Mapping[str, Relearned]]
+    asked: dict[str, int]  # how many were asked for by every grouping
+    relearned: Mapping[str, Mapping[str, Relearned]]  # changed groups, by grouping and name
+    # probability that every group has changed, by grouping [G]
     changed: Mapping[str, Floats] = field(default_factory=dict)
 
     def of(self, grouping: Grouping) -> Labels:

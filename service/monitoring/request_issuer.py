@@ -23,21 +23,13 @@ MOST_REQUESTS_PER_ROUND = 500
 
 @dataclass(frozen=True)
 class Round:
-    """What the leader did for one model in one round.
+    """What the leader did for one model in one round."""
 
-    Attributes:
-        issued: requests issued, per assessment.
-        aimed: those among them whose group was asked for because it has drifted, per assessment.
-        shortfall: requests that found nothing to draw, per assessment.
-        expired: requests that ended unanswered.
-        reissued: requests that were issued once more.
-    """
-
-    issued: dict[str, int]
-    aimed: dict[str, int]
-    shortfall: dict[str, int]
-    expired: int
-    reissued: int
+    issued: dict[str, int]  # per assessment
+    aimed: dict[str, int]  # those among them whose group was asked for because it has drifted, per assessment
+    shortfall: dict[str, int]  # requests that found nothing to draw, per assessment
+    expired: int  # requests that ended unanswered
+    reissued: int  # requests that were issued once more
 
 
 _DrawItems = Callable[[Sequence[str]], list[Draw | None]]

@@ -37,93 +37,54 @@ FLOW_BINS = 48
 
 @dataclass(frozen=True)
 class Facts:
-    """What was read of one model.
-
-    Attributes:
-        traffic: its traffic and pools.
-        requests: its label requests, read before the outcomes.
-        ledger: its outcomes.
-        index: its groups by the traffic and the outcomes, built once a round.
-        reference: the window that recent traffic is compared with, if one was set.
-        checkpoint: evidence by labels that the outcome stream has let go of, or soon will.
-        marks: of its traffic, read before it.
-    """
+    """What was read of one model."""
 
     traffic: TrafficFacts
-    requests: RequestFacts
+    requests: RequestFacts  # read before the outcomes
     ledger: OutcomeLedger
-    index: GroupIndex
+    index: GroupIndex  # built once a round
+    # the window that recent traffic is compared with, if one was set
     reference: ReferenceWindow | None = None
+    # evidence by labels that the outcome stream has let go of, or soon will
     checkpoint: EvidenceCheckpoint | None = None
-    marks: Marks = field(default_factory=dict)
+    marks: Marks = field(default_factory=dict)  # read before the traffic
 
 
 @dataclass(frozen=True)
 class LabelFlow:
-    """Labels over time.
+    """Labels over time."""
 
-    Attributes:
-        edges: of stretches of time, seconds since the epoch [n + 1].
-        correct: labels in each that say that the prediction is right [n].
-        incorrect: the others [n].
-    """
-
-    edges: Floats
-    correct: Ints
-    incorrect: Ints
+    edges: Floats  # of time intervals, seconds since the epoch [n + 1]
+    correct: Ints  # labels of correct predictions [n]
+    incorrect: Ints  # labels of the others [n]
 
 
 @dataclass(frozen=True)
 class ModelSnapshot:
-    """Everything known of one model at one time.
-
-    Attributes:
-        model: its name.
-        settings: its settings.
-        taken_at: seconds since the epoch.
-        predictions: in the traffic.
-        attributes: values of every attribute that groupings use, by name.
-        pool_items: unlabelled items in the pool.
-        pool_item_age: their median age in seconds, from a sample; None of an empty pool.
-        outbox_size: label requests that wait to be published.
-        outcomes: in the beliefs.
-        last_label_at: seconds since the epoch; None before the first.
-        groupings: those that have traffic.
-        assessments: all that are configured.
-        requests: those in flight, by id.
-        recent: the outcomes that came last, the newest first.
-        flow: labels over the time that is remembered.
-        past: estimates of earlier times, oldest first.
-        since: since when thresholds that are known to be crossed are known to be.
-        performances: the latest estimates of performance, by assessment.
-        ensembles: estimates of ensembles and their members, by assessment.
-        challenges: comparisons with challengers, by assessment.
-        reference: the window that "now" is compared with, if one was set.
-        drift: how far recent traffic is from the reference; None while there is no reference.
-    """
+    """Everything known of one model at one time."""
 
     model: str
     settings: ModelSettings
-    taken_at: float
+    taken_at: float  # seconds since the epoch
     predictions: int
-    attributes: Mapping[str, AttributeTraffic]
-    pool_items: int
-    pool_item_age: float | None
-    outbox_size: int
-    outcomes: int
-    last_label_at: float | None
-    groupings: dict[str, GroupingSnapshot]
-    assessments: dict[str, AssessmentSnapshot]
-    requests: dict[str, OpenRequest]
-    recent: list[OutcomeEntry]
-    flow: LabelFlow
-    past: tuple[Moment, ...]
-    since: dict[Fault, Since]
-    performances: Mapping[str, PerformanceSnapshot]
-    ensembles: Mapping[str, EnsembleSnapshot]
-    challenges: Mapping[str, ChallengeSnapshot]
-    reference: ReferenceWindow | None
-    drift: ModelDrift | None
+    attributes: Mapping[str, AttributeTraffic]  # that groupings use, by name
+    pool_items: int  # unlabelled
+    pool_item_age: float | None  # median, seconds, from a sample; None of an empty pool
+    outbox_size: int  # label requests that wait to be published
+    outcomes: int  # that the estimates use
+    last_label_at: float | None  # seconds since the epoch
+    groupings: dict[str, GroupingSnapshot]  # those that have traffic
+    assessments: dict[str, AssessmentSnapshot]  # all that are configured
+    requests: dict[str, OpenRequest]  # open ones, by id
+    recent: list[OutcomeEntry]  # the outcomes that came last, the newest first
+    flow: LabelFlow  # labels over the time that is remembered
+    past: tuple[Moment, ...]  # estimates of earlier times, oldest first
+    since: dict[Fault, Since]  # when violated thresholds were first seen violated
+    performances: Mapping[str, PerformanceSnapshot]  # the latest, by assessment
+    ensembles: Mapping[str, EnsembleSnapshot]  # by assessment
+    challenges: Mapping[str, ChallengeSnapshot]  # by assessment
+    reference: ReferenceWindow | None  # the window that "now" is compared with, if one was set
+    drift: ModelDrift | None  # None while there is no reference
 
 
 def take_snapshot(
