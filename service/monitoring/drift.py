@@ -167,5 +167,5 @@ def _bin_accuracies(space: CellSpace, groupings: Mapping[str, GroupingSnapshot])
     bins = groupings.get(SCORE_BIN)
     if bins is not None:
         places = {name: place for place, name in enumerate(bin_names(space.score_edges))}
-        accuracies[[places[name] for name in bins.groups]] = bins.accuracy_mean
+        accuracies[[places[name] for name in bins.groups]] = bins.accuracy.mean
     return accuracies

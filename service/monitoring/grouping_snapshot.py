@@ -52,12 +52,8 @@ class GroupingSnapshot:
     groups: list[str]
     by: Grouping
     beliefs: GroupingBeliefs
-    accuracy_lower: Floats
-    accuracy_mean: Floats
-    accuracy_upper: Floats
-    ece_lower: Floats
-    ece_mean: Floats
-    ece_upper: Floats
+    accuracy: Estimate
+    ece: Estimate  # expected calibration error
     own_rate: Floats  # share of the group's own labels that say that it is right; NaN without any
     own_share: Floats  # part of the estimate of its accuracy that comes from them
     # P(accuracy < the alert threshold), where one is configured; not of score bins
@@ -83,16 +79,6 @@ class GroupingSnapshot:
     relearned: Mapping[str, Relearned]
 
     @property
-    def accuracy(self) -> Estimate:
-        """Mean and interval of accuracy."""
-        return Estimate(self.accuracy_lower, self.accuracy_mean, self.accuracy_upper)
-
-    @property
-    def ece(self) -> Estimate:
-        """Mean and interval of the expected calibration error."""
-        return Estimate(self.ece_lower, self.ece_mean, self.ece_upper)
-
-    @property
     def cost(self) -> Estimate | None:
         """Mean and interval of the expected cost, where it is known."""
         return self.confusion.cost.estimate if self.confusion and self.confusion.cost else None
@@ -111,10 +97,10 @@ def grouping_snapshot(
     relearned: Mapping[str, Relearned],
 ) -> GroupingSnapshot:
     """Intervals and alerts from the posterior of the groups; the model has so many labels in all."""
-    accuracy_lower, accuracy_upper = _interval(beliefs.accuracy, settings)
-    ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
     alerts = settings.alerts
     mean, variance = beliefs.accuracy.mean(), beliefs.accuracy.variance()
+    lower, upper = _interval(beliefs.accuracy, settings)
+    ece_lower, ece_upper = beliefs.ece.interval(settings.interval)
     below = above = verdict_labels = None
     low, meets, miscalibrated = (np.zeros(len(groups.names), dtype=np.bool_) for _ in range(3))
     enough, enough_for_ece = (beliefs.labels >= times * alerts.min_labels for times in (1, ECE_LABELS))
@@ -138,12 +124,8 @@ def grouping_snapshot(
         groups=groups.names,
         by=by,
         beliefs=beliefs,
-        accuracy_lower=accuracy_lower,
-        accuracy_mean=mean,
-        accuracy_upper=accuracy_upper,
-        ece_lower=ece_lower,
-        ece_mean=beliefs.ece.mean,
-        ece_upper=ece_upper,
+        accuracy=Estimate(lower, mean, upper),
+        ece=Estimate(ece_lower, beliefs.ece.mean, ece_upper),
         own_rate=own_rate(labels=beliefs.labels, correct=beliefs.correct),
         own_share=own_share(labels=beliefs.labels, mean=mean, variance=variance),
         accuracy_below=below,

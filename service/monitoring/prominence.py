@@ -34,10 +34,10 @@ def prominent_groups(
         alerts = alerts | grouping.evidence.alarming
     if drift is not None and name in drift.groupings:
         alerts = alerts | drift.groupings[name].drifted
-    width = grouping.accuracy_upper - grouping.accuracy_lower
+    width = grouping.accuracy.upper - grouping.accuracy.lower
     return first_places(
         grouping.groups,
-        mean=grouping.accuracy_mean,
+        mean=grouping.accuracy.mean,
         uncertainty=grouping.beliefs.shares * width,
         alerts=alerts,
         limit=limit,

@@ -138,7 +138,7 @@ def replace_groupings(space: CellSpace) -> CellSpace:
 
 def test_scores_promise_the_accuracy_of_their_bins() -> None:
     taken = drifting()
-    bins = taken.groupings["score_bin"].accuracy_mean
+    bins = taken.groupings["score_bin"].accuracy.mean
     expected = by_class(taken).expected_accuracy
     assert expected[DOGS] == pytest.approx(0.6 * bins[0] + 0.4 * bins[1])
 
