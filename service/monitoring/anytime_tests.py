@@ -43,8 +43,7 @@ LabelsOf = Callable[[Flags], tuple[LabelSequence, Indices]]
 _BASELINES: Final = 0.5
 """Of the share of `changed`, what pays for baselines that are above the accuracy of their reference."""
 
-_CHANGE_MASS = 0.9
-"""Probability inside the interval of a change's time."""
+_CHANGE_MASS = 0.9  # probability inside the interval of a change's time
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from service.store.records import PoolRecord
 
 log = logging.getLogger(__name__)
 
-POOLED_SCORES = 2_000
-"""Unlabelled items that performance is learned from, at most."""
+POOLED_SCORES = 2_000  # unlabelled items that performance is learned from, at most
 
 
 class InPlace(Executor):

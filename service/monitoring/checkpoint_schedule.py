@@ -20,8 +20,7 @@ from service.domain.traffic_counts import TrafficCounts
 from service.store.references import ReferenceWindow
 from service.store.traffic_checkpoints import MarkName, Marks, Purpose
 
-MARKS_PER_WINDOW = 8
-"""So the window is up to an eighth longer than configured."""
+MARKS_PER_WINDOW = 8  # so the window is up to an eighth longer than configured
 
 
 GROWTH = 1.5

@@ -18,11 +18,8 @@ from service.domain.traffic_counts import TableCounts, TrafficCounts, rows_of
 from service.domain.traffic_tables import Columns
 from service.statistics.drift import mix_counts
 
-SCORES = "score"
-"""The mix of score bins."""
-
-CLASSES = "predicted_class"
-"""The mix of predicted classes."""
+SCORES = "score"  # the mix of score bins
+CLASSES = "predicted_class"  # the mix of predicted classes
 
 MOST_ENTRIES = 2_000_000
 """A mix of so many groups times kinds at most is compared: 16 MB, and some milliseconds."""

@@ -21,8 +21,7 @@ from service.statistics.groups import Labels
 from service.statistics.member_beliefs import MemberBeliefs, member_beliefs
 from service.statistics.vote_patterns import Allocation, PatternPlan, VotePatterns, allocate
 
-ITSELF = "ensemble"
-"""Name of the ensemble's own decision among its members."""
+ITSELF = "ensemble"  # name of the ensemble's own decision among its members
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,12 @@ from service.config.model import ModelSettings
 from service.domain.arrays import Indices
 from service.domain.cells import CellSpace
 from service.domain.grouping_fingerprints import definitions, grouping_key
-from service.domain.request_order import NO_PLACE, Places
+from service.domain.request_order import Places
+from service.monitoring.outcome_rows import GroupKey
 from service.monitoring.outcome_table import LabelSequence
 from service.statistics.grouped_e_processes import STATE, GroupEvidence
 from service.store.checkpoints import DatedChange, EvidenceCheckpoint, GroupingState
 from service.store.references import ReferenceWindow
-
-GroupKey = tuple[str, str]
-"""What a grouping is known by, as `grouping_key` makes it, and the name of one of its groups."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +26,6 @@ class Base:
     evidence: GroupEvidence  # what is needed to continue [G]
     changes: Mapping[int, DatedChange]  # those that were confirmed, by group
     place: int  # labels up to there are known
-
-    @classmethod
-    def none(cls, group_count: int) -> Base:
-        """Without a checkpoint."""
-        return cls(GroupEvidence.none(group_count), {}, 0)
 
 
 class Checkpoint:
@@ -92,14 +85,7 @@ class WatchedGroups:
     numbers: Indices  # in the order of arrival among all groups of the model, from 1 [G]
     ended: Places  # the first request of every group that is still open; labels from there on wait [G]
     base: Base  # evidence by the checkpoint
-    sharing: int = 1  # how many groupings of the model are the same one under several names
-
-    @classmethod
-    def alone(cls, names: list[str], *, has_threshold: bool = True) -> WatchedGroups:
-        """Those of a model's only grouping: they arrived in their order, and no request is open."""
-        count = len(names)
-        ended = np.full(count, NO_PLACE, dtype=np.uint64)
-        return cls(names, has_threshold, np.arange(1, count + 1), ended, Base.none(count))
+    sharing: int  # how many groupings of the model are the same one under several names
 
     def in_order(self, labels: LabelSequence, groups: Indices) -> tuple[LabelSequence, Indices]:
         """The labels that count now, by group, and in each in the order of their requests; groups as well.

@@ -21,8 +21,7 @@ from service.statistics.labels_needed import labels_to_verdict
 from service.statistics.mixture import BetaMixture
 from service.statistics.shrinkage import own_rate, own_share
 
-ECE_LABELS = 2
-"""An ECE, whose estimate is never 0, needs so many times the labels that accuracy needs."""
+ECE_LABELS = 2  # an ECE, whose estimate is never 0, needs so many times the labels that accuracy needs
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,9 @@ from service.domain.arrays import Flags, Ints
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 from service.statistics.estimate import Estimate
 
-Kind = Literal["accuracy_low", "miscalibrated"]
-"""What can be wrong with a group."""
-
-Fault = tuple[Kind, str, str]
-"""What is wrong, with which group of which grouping."""
-
-POINTS = 96
-"""Moments that are remembered."""
+Kind = Literal["accuracy_low", "miscalibrated"]  # what can be wrong with a group
+Fault = tuple[Kind, str, str]  # what is wrong, with which group of which grouping
+POINTS = 96  # moments that are remembered
 
 
 @dataclass(frozen=True)

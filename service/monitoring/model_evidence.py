@@ -19,10 +19,10 @@ from service.domain.arrays import Flags, Indices
 from service.domain.cells import OTHER
 from service.domain.request_order import NO_PLACE, Places, request_place
 from service.monitoring.anytime_tests import GroupingEvidence, LabelsOf, collected_evidence, conclude
-from service.monitoring.drawn_groups import GroupKey
 from service.monitoring.evidence_base import Checkpoint, WatchedGroups
 from service.monitoring.group_index import GroupIndex, Groups
 from service.monitoring.outcome_aggregates import SumTallies
+from service.monitoring.outcome_rows import GroupKey
 from service.monitoring.outcome_table import LabelSequence, OutcomeLedger
 from service.statistics.grouped_e_processes import STATE
 from service.store.checkpoints import EvidenceCheckpoint, GroupingState
@@ -236,25 +236,3 @@ def _arrival_order(
     known = set(base.arrivals)
     later = [(place, key) for key, place in first_places.items() if key not in known and place < until]
     return [*base.arrivals, *(key for _, key in sorted(later))]
-
-
-def grouping_evidence(
-    watched: WatchedGroups,
-    labels: LabelSequence,
-    groups: Indices,
-    *,
-    settings: ModelSettings,
-    reference: ReferenceWindow | None = None,
-    before: GroupingEvidence | None = None,
-) -> GroupingEvidence:
-    """Evidence about the groups of a model's only grouping, by labels and the group of each [n]."""
-    tallies = SumTallies(len(watched.names))
-    tallies.add(groups, labels.marks)
-
-    def labels_of(which: Flags) -> tuple[LabelSequence, Indices]:
-        return labels.part(which[groups]), groups[which[groups]]
-
-    found = collected_evidence(
-        watched, labels_of, tallies, settings=settings, reference=reference, before=before
-    )
-    return conclude({"": found}, {"": labels_of}, settings, {"": before})[""]

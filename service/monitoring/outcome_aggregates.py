@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from service.domain.arrays import Codes, Flags, Floats, Indices, Ints, UInt64s
 
-NO_CLASS = -1
-"""Index of a class that the model does not have."""
+NO_CLASS = -1  # index of a class that the model does not have
 
 _FIELD_BITS = 16
 _FIELD = (1 << _FIELD_BITS) - 1

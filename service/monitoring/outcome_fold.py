@@ -13,15 +13,13 @@ from service.domain.arrays import Codes, Indices
 from service.domain.cells import CellSpace
 from service.domain.groupings import ByClass
 from service.domain.request_order import request_place, request_places
-from service.monitoring.drawn_groups import DrawnGroups, SharedDraws, drawn_group
 from service.monitoring.label_encoding import LabelCells, LabelSources
 from service.monitoring.outcome_aggregates import NO_CLASS, LabelSums, sum_keys
-from service.monitoring.outcome_rows import NONE, OutcomeRows
+from service.monitoring.outcome_rows import NONE, DrawnGroups, OutcomeRows, SharedDraws, drawn_group
 from service.store.facts import OutcomeEntry, Position, SharedDraw
 from service.store.records import Fact, Given
 
-RECENT = 50
-"""Outcomes that are kept as they came, for people to look at."""
+RECENT = 50  # outcomes that are kept as they came, for people to look at
 
 _SUMMED_BY = (
     "predicted_at",
@@ -200,7 +198,6 @@ class OutcomeFold:
             place=request_places((fact.requested_at, fact.request_id) for fact in facts),
             drawn_for=[self._drawn.code(fact) for fact in facts],
         )
-        self.cells.settle()
         begin = len(self._rows) - len(outcomes)
         self._drawn.add(self._rows["drawn_for"][begin:], self._rows["place"][begin:])
 

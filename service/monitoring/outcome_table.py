@@ -104,39 +104,15 @@ class OutcomeLedger(OutcomeFold):
 
         Those of a class that the model does not have are left out.
 
-        Args:
-            at: seconds since the epoch.
-            decay: how fast labels lose weight, 1/s.
-            factors: what changes leave of every row, if not all of all [rows].
-            since: leaves out what was predicted before; seconds since the epoch.
+        Labels lose weight at `decay`, 1/s, and `factors` are what changes leave of every row [rows]. What was
+        predicted before `since` is left out.
         """
-        rows = self._rows
-        # Those that count in no sum are counted in front of the others, and cut off.
-        slots = rows["sum"].astype(np.intp)
-        slots += 1
-        later = (self.last_label_at or 0.0) > at
-        if later:
-            slots[rows["given_at"] > at] = 0
-        if since is not None:
-            slots[rows["predicted_at"] < since] = 0
-        length = len(self._sums) + 1
-        if later or since is not None:
-            counts: Indices = np.bincount(slots, minlength=length)[1:]
-        else:
-            counts = self._sums.tallies.counts
-        if not decay and factors is None:
-            whole = freshness = counts.astype(np.float64)
-        else:
-            # In place, as there are many.
-            fresh = at - rows["predicted_at"]
-            np.maximum(fresh, 0.0, out=fresh)
-            fresh *= -decay
-            np.exp(fresh, out=fresh)
-            whole = freshness = _summed(slots, fresh, length)[1:]
-            if factors is not None:
-                fresh *= factors
-                freshness = _summed(slots, fresh, length)[1:]
-        return self._sums.summed(counts, freshness, whole)
+        slots, fresh, length = self._slots(at, since), self._freshness(at, decay), len(self._sums) + 1
+        counts = np.bincount(slots, minlength=length)[1:]
+        whole = left = _summed(slots, fresh, length)[1:]
+        if factors is not None:
+            left = _summed(slots, fresh * factors, length)[1:]
+        return self._sums.summed(counts, left, whole)
 
     def by_epoch(
         self, epochs: Indices, count: int, *, at: float, decay: float, factors: Floats | None = None
@@ -145,18 +121,26 @@ class OutcomeLedger(OutcomeFold):
 
         Of the same sums as `sums`, with the same arguments, in their order; `epochs` has that of every row.
         """
-        rows = self._rows
-        slots = rows["sum"].astype(np.intp) + 1
-        if (self.last_label_at or 0.0) > at:
-            slots[rows["given_at"] > at] = 0
-        length = len(self._sums) + 1
+        slots, fresh, length = self._slots(at), self._freshness(at, decay), len(self._sums) + 1
         some = np.bincount(slots, minlength=length)[1:] > 0
-        fresh = np.exp(-decay * np.maximum(at - rows["predicted_at"], 0.0))
         whole, left = (
             _summed(slots * count + epochs, weights, length * count).reshape(length, count)[1:][some]
             for weights in (fresh, fresh if factors is None else fresh * factors)
         )
         return whole, left
+
+    def _slots(self, at: float, since: float | None = None) -> Indices:
+        """The sum in which every row counts by then, from 1; 0 of rows that count in none [rows]."""
+        rows = self._rows
+        slots = rows["sum"].astype(np.intp) + 1
+        slots[rows["given_at"] > at] = 0
+        if since is not None:
+            slots[rows["predicted_at"] < since] = 0
+        return slots
+
+    def _freshness(self, at: float, decay: float) -> Floats:
+        """What age leaves of every row [rows]."""
+        return np.exp(-decay * np.maximum(at - self._rows["predicted_at"], 0.0))
 
     @property
     def predicted_at(self) -> Floats:
@@ -187,14 +171,13 @@ class OutcomeLedger(OutcomeFold):
         has_label = (rows["true_class"] != NO_CLASS) & (rows["given_at"] <= at)
         chosen = np.flatnonzero((rows["sum"] != NONE) & has_label)
         of = rows["sum"][chosen]
-        age = np.maximum(at - rows["predicted_at"][chosen], 0.0)
         return ScoredLabels(
             cells=self._sums.cells[of],
             predicted=rows["predicted"][chosen].astype(np.intp),
             scores=rows["score"][chosen],
             sources=self._sums.sources[of],
             true_classes=rows["true_class"][chosen].astype(np.intp),
-            freshness=np.exp(-decay * age),
+            freshness=self._freshness(at, decay)[chosen],
         )
 
     def label_sequence(self, grouping: str, cells: Flags | None = None) -> LabelSequence:

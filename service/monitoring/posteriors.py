@@ -22,8 +22,7 @@ from service.monitoring.outcome_table import OutcomeLedger
 from service.statistics.groups import CellTraffic, GroupingBeliefs, Labels, assess_grouping
 from service.statistics.names import PriorName
 
-_LEAST_KEPT = 1e-6
-"""Of labels that a change left nothing of; they must not weigh without end."""
+_LEAST_KEPT = 1e-6  # of labels that a change left nothing of; they must not weigh without end
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from service.domain.arrays import Flags, Floats, Indices
 from service.monitoring.drift import ModelDrift
 from service.monitoring.grouping_snapshot import GroupingSnapshot
 
-OTHER = "other"
-"""Stands for all groups of a grouping that are not prominent."""
+OTHER = "other"  # stands for all groups of a grouping that are not prominent
 
 _LOYALTY = 4
 """A group that was prominent before is preferred by a quarter of the places, so that series do not flap."""

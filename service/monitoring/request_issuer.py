@@ -9,7 +9,7 @@ import numpy as np
 
 from service.config.assessments import AssessmentSettings
 from service.domain.cells import AGREE, DISAGREE
-from service.monitoring.acquisition import AcquisitionState, Aim, acquisition_state, select_groups
+from service.monitoring.assessment_snapshot import AcquisitionState, Aim, acquisition_state, select_groups
 from service.monitoring.request_builder import Drawer, RequestBuilder
 from service.monitoring.snapshot import ModelSnapshot
 from service.store.facts import TrafficFacts

@@ -11,8 +11,7 @@ import numpy as np
 from service.config.assessments import ChallengeSettings, EnsembleSettings
 from service.config.model import ModelSettings
 from service.domain.arrays import Floats, Ints
-from service.monitoring.acquisition import Aim
-from service.monitoring.assessment_snapshot import AssessmentSnapshot, assessment_snapshot
+from service.monitoring.assessment_snapshot import Aim, AssessmentSnapshot, assessment_snapshot
 from service.monitoring.binary_performance import PerformanceSnapshot
 from service.monitoring.challenger import ChallengeSnapshot, challenge_snapshot
 from service.monitoring.drift import ModelDrift, model_drift
@@ -24,15 +23,13 @@ from service.monitoring.model_evidence import model_evidence
 from service.monitoring.outcome_table import OutcomeLedger
 from service.monitoring.posteriors import assess_groupings, weigh_model_labels
 from service.statistics.drift import aimed_shares
-from service.statistics.groups import Labels
 from service.store.checkpoints import EvidenceCheckpoint
 from service.store.facts import OutcomeEntry, RequestFacts, TrafficFacts
 from service.store.references import ReferenceWindow
 from service.store.requests import OpenRequest
 from service.store.traffic_checkpoints import Marks
 
-FLOW_BINS = 48
-"""Intervals of time by which the flow of labels is counted."""
+FLOW_BINS = 48  # intervals of time by which the flow of labels is counted
 
 
 @dataclass(frozen=True)
@@ -131,6 +128,42 @@ def take_snapshot(
         groupings=groupings,
         now=now,
     )
+    assessments = {
+        name: assessment_snapshot(
+            name,
+            assessment,
+            groupings,
+            requests,
+            interval=settings.interval,
+            now=now,
+            rng=rng,
+            aim=_aim(drift, assessment.asked_grouping, settings.drift.label_share),
+        )
+        for name, assessment in settings.assessments.items()
+    }
+    ensembles = {
+        name: ensemble_snapshot(
+            asked,
+            index,
+            known.by_votes,
+            in_flight=Counter(one.group for one in requests.open.values() if one.assessment == name),
+            rng=rng,
+            interval=settings.interval,
+        )
+        for name, asked in settings.assessments_of(EnsembleSettings).items()
+    }
+    challenges = {
+        name: challenge_snapshot(
+            asked,
+            index,
+            known.by_votes,
+            ledger,
+            now=now,
+            interval=settings.interval,
+            since=None if reference is None else reference.until,
+        )
+        for name, asked in settings.assessments_of(ChallengeSettings).items()
+    }
     return ModelSnapshot(
         model=model,
         settings=settings,
@@ -143,27 +176,15 @@ def take_snapshot(
         outcomes=len(ledger),
         last_label_at=ledger.last_label_at,
         groupings=groupings,
-        assessments={
-            name: assessment_snapshot(
-                name,
-                assessment,
-                groupings,
-                requests,
-                interval=settings.interval,
-                now=now,
-                rng=rng,
-                aim=_aim(drift, assessment.asked_grouping, settings.drift.label_share),
-            )
-            for name, assessment in settings.assessments.items()
-        },
+        assessments=assessments,
         requests=requests.open,
         recent=ledger.recent,
         flow=_flow(ledger, now - history_seconds, now),
         past=past,
         since=faults_since(groupings, before=None if last is None else last.since, past=past, now=now),
         performances=performances,
-        ensembles=_ensembles(settings, index, known.by_votes, requests, rng=rng),
-        challenges=_challenges(settings, index, known.by_votes, ledger, reference=reference, now=now),
+        ensembles={name: one for name, one in ensembles.items() if one is not None},
+        challenges={name: one for name, one in challenges.items() if one is not None},
         reference=reference,
         drift=drift,
     )
@@ -174,41 +195,6 @@ def _aim(drift: ModelDrift | None, grouping: str, label_share: float) -> Aim | N
     one = None if drift is None else drift.groupings.get(grouping)
     shares = None if one is None else aimed_shares(one.suspicion, one.drifted)
     return None if shares is None else Aim(shares, label_share)
-
-
-def _ensembles(
-    settings: ModelSettings,
-    index: GroupIndex,
-    labels: Labels,
-    requests: RequestFacts,
-    *,
-    rng: np.random.Generator,
-) -> dict[str, EnsembleSnapshot]:
-    found: dict[str, EnsembleSnapshot] = {}
-    for name, asked in settings.assessments_of(EnsembleSettings).items():
-        waiting = Counter(r.group for r in requests.open.values() if r.assessment == name)
-        one = ensemble_snapshot(asked, index, labels, in_flight=waiting, rng=rng, interval=settings.interval)
-        if one is not None:
-            found[name] = one
-    return found
-
-
-def _challenges(
-    settings: ModelSettings,
-    index: GroupIndex,
-    labels: Labels,
-    ledger: OutcomeLedger,
-    *,
-    reference: ReferenceWindow | None,
-    now: float,
-) -> dict[str, ChallengeSnapshot]:
-    since, interval = None if reference is None else reference.until, settings.interval
-    found: dict[str, ChallengeSnapshot] = {}
-    for name, asked in settings.assessments_of(ChallengeSettings).items():
-        one = challenge_snapshot(asked, index, labels, ledger, now=now, interval=interval, since=since)
-        if one is not None:
-            found[name] = one
-    return found
 
 
 def _flow(ledger: OutcomeLedger, begin: float, end: float) -> LabelFlow:

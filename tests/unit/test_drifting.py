@@ -16,7 +16,7 @@ from service.config.change import DriftSettings
 from service.config.settings import Settings
 from service.domain.cells import CellSpace
 from service.domain.traffic_counts import TrafficCounts
-from service.monitoring.acquisition import Aim
+from service.monitoring.assessment_snapshot import Aim
 from service.monitoring.drift import GroupingDrift, model_drift
 from service.monitoring.group_index import GroupIndex
 from service.monitoring.label_encoding import LabelCells

@@ -121,7 +121,7 @@ def test_every_prior_makes_a_snapshot(prior: str, count: int) -> None:
     taken = snapshot(count, prior=prior)
     for grouping in taken.groupings.values():
         for name in ("accuracy", "ece"):
-            lower, mean, upper = (getattr(grouping, f"{name}_{end}") for end in ("lower", "mean", "upper"))
+            lower, mean, upper = vars(getattr(grouping, name)).values()
             assert np.isfinite([lower, mean, upper]).all()
             assert (lower <= upper).all()
 
