@@ -8,7 +8,7 @@ from service.config.model import ModelSettings
 from service.domain.arrays import Flags, Indices
 from service.domain.request_order import NO_PLACE
 from service.monitoring.anytime_tests import GroupingEvidence, collected_evidence, conclude
-from service.monitoring.evidence_base import Base, WatchedGroups
+from service.monitoring.evidence_base import WatchedGroups
 from service.monitoring.outcome_aggregates import SumTallies
 from service.monitoring.outcome_table import LabelSequence
 from service.statistics.grouped_e_processes import GroupEvidence
@@ -19,8 +19,16 @@ def lone_groups(names: list[str], *, has_threshold: bool = True) -> WatchedGroup
     """Groups that arrived in their order, without an open request or a checkpoint."""
     count = len(names)
     ended = np.full(count, NO_PLACE, dtype=np.uint64)
-    base = Base(GroupEvidence.none(count), {}, 0)
-    return WatchedGroups(names, has_threshold, np.arange(1, count + 1), ended, base, sharing=1)
+    return WatchedGroups(
+        names,
+        has_threshold,
+        numbers=np.arange(1, count + 1),
+        ended=ended,
+        base=GroupEvidence.none(count),
+        base_changes={},
+        base_place=0,
+        sharing=1,
+    )
 
 
 def grouping_evidence(

@@ -66,10 +66,8 @@ class PerformanceWatch:
     ) -> None:
         """Take finished results, and start learning again where that is due.
 
-        Args:
-            pool: reads unlabelled items; called beside the rounds, as payloads come along and take time.
-            facts: makes of them and of what the round knows what is learned from; called in a round.
-            now: seconds since the epoch.
+        `pool` reads unlabelled items, which takes time as payloads come along, so it is called beside the
+        rounds. `facts` makes of them and of what the round knows what is learned from, within a round.
 
         Raises:
             Unavailable: the pool cannot be read.

@@ -88,11 +88,16 @@ def model_drift(
     found: dict[str, GroupingDrift] = {}
     for name, estimates in groupings.items():
         grouped = GroupedTraffic(space, space.groupings[name], estimates.groups)
-        if grouped.scores(compared.reference.counts) is not None:
+        reference_scores, recent_scores = (
+            grouped.scores(traffic.counts) for traffic in (compared.reference, compared.recent)
+        )
+        if reference_scores is not None and recent_scores is not None:
             found[name] = _grouping_drift(
                 grouped,
                 estimates,
                 compared,
+                reference_scores,
+                recent_scores,
                 comparisons=comparisons,
                 accuracies=accuracies,
                 max_distance=settings.max_distance,
@@ -111,18 +116,18 @@ def _grouping_drift(
     grouped: GroupedTraffic,
     estimates: GroupingSnapshot,
     compared: ComparedTraffic,
+    reference: Ints,
+    recent: Ints,
     *,
     comparisons: int,
     accuracies: Floats,
     max_distance: float,
 ) -> GroupingDrift:
-    size, reference_traffic, recent_traffic = len(grouped.names), compared.reference, compared.recent
     mixes = {
         mix.name: mix_drift(mix.reference, mix.recent, comparisons=comparisons)
-        for mix in grouped.mixes(reference_traffic.counts, recent_traffic.counts)
+        for mix in grouped.mixes(compared.reference.counts, compared.recent.counts)
     }
-    reference, recent = _scores(grouped, reference_traffic.counts), _scores(grouped, recent_traffic.counts)
-    suspected = suspicion(list(mixes.values())) if mixes else np.zeros(size)
+    suspected = suspicion(list(mixes.values())) if mixes else np.zeros(len(grouped.names))
     expected = expected_accuracy(recent, accuracies)
     # By the Beta of the same moments: the exact mixture would take as long as all the rest.
     accuracy = estimates.beliefs.accuracy
@@ -132,18 +137,12 @@ def _grouping_drift(
         recent=recent,
         mixes=mixes,
         score_difference=kolmogorov_smirnov(reference, recent),
-        volume_ratio=_volume_ratio(grouped, reference_traffic, recent_traffic),
+        volume_ratio=_volume_ratio(grouped, compared.reference, compared.recent),
         suspicion=suspected,
         drifted=suspected > max_distance,
         expected_accuracy=expected,
         below_expected=np.asarray(below, np.float64),
     )
-
-
-def _scores(grouped: GroupedTraffic, counts: TrafficCounts) -> Ints:
-    """Predictions by score bin [G, B], none where no table has them."""
-    found = grouped.scores(counts)
-    return np.zeros((len(grouped.names), grouped.space.bin_count), np.int64) if found is None else found
 
 
 def _volume_ratio(grouped: GroupedTraffic, reference: Stretch, recent: Stretch) -> Floats:

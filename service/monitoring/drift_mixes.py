@@ -36,17 +36,11 @@ class ComparedMix:
 
 @dataclass(frozen=True)
 class GroupedTraffic:
-    """Traffic of the groups of one grouping.
-
-    Args:
-        space: cells of the model.
-        grouping: one of its groupings.
-        names: its groups that have traffic [G].
-    """
+    """Traffic of the groups of one grouping."""
 
     space: CellSpace
     grouping: Grouping
-    names: Sequence[str]
+    names: Sequence[str]  # of its groups that have traffic [G]
 
     def scores(self, counts: TrafficCounts) -> Ints | None:
         """Predictions by score bin [G, B]; None where no table has them."""

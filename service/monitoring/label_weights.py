@@ -122,11 +122,8 @@ def label_weights(
 ) -> LabelWeights:
     """Weights of labels.
 
-    Args:
-        drawn: the labels.
-        freshness: what forgetting leaves of each [n].
-        kept: what changes leave of some labels, if not all of all.
-        epochs: the same labels by epochs of traffic, where these are known.
+    `freshness` is what forgetting leaves of each [n], `kept` what changes leave of some, if not all of all.
+    `epochs` are the same labels by epochs of traffic, where these are known.
     """
     index, cells, voters = drawn.index, drawn.cells, drawn.index.space.voters
     even, uneven, uneven_beside_votes, by_votes = _asked(drawn, kept)

@@ -49,15 +49,8 @@ def model_evidence(
 ) -> dict[str, GroupingEvidence]:
     """Evidence about every grouping that has traffic and asked for labels.
 
-    Args:
-        settings: of the model.
-        index: its groups.
-        ledger: its outcomes.
-        open_requests: its requests that have not ended, by id, read before the outcomes.
-        reference: the window that "now" is compared with, if one was set.
-        checkpoint: what earlier labels said, if any is kept.
-        before: what was known last time, by grouping, so that only what has changed is computed.
-        until: requests from this place on are left out.
+    `open_requests`, by id, were read before the outcomes. Requests from the place `until` on are left out.
+    With what was known `before`, by grouping, only what has changed since is computed.
     """
     base = Checkpoint(checkpoint, index.space, reference)
     labelled = _labelled(index, ledger, base)
@@ -75,7 +68,9 @@ def model_evidence(
             index.space.groupings[name].has_threshold,
             np.array(arrived, np.intp),
             np.minimum(first_open(opened, key, groups.names), np.uint64(until)),
-            base.base(name, groups.names),
+            base.evidence(name, groups.names),
+            base.changes(name, groups.names),
+            base.place,
             shared[key],
         )
         found[name] = collected_evidence(
@@ -134,7 +129,7 @@ def _state(name: str, found: GroupingEvidence, before: Checkpoint) -> GroupingSt
     if (state := before.states.get(name)) is not None and (gone := set(state.groups) - set(groups)):
         absent = [group for group in state.groups if group in gone]
         groups += absent
-        known.append(before.base(name, absent).evidence)
+        known.append(before.evidence(name, absent))
         changes |= {group: change for group, change in state.changes.items() if group in gone}
     kept = {
         column: b"".join(getattr(evidence, column).astype("<f8").tobytes() for evidence in known)

@@ -52,15 +52,11 @@ class OutcomeSums(Columns):
 
 
 class SumTallies:
-    """Of every sum, how many outcomes count in it, and which these are; kept as outcomes come and go.
-
-    Attributes:
-        counts: outcomes in each [s].
-        marks: sum of their marks, modulo 2^64, which distinguishes them from others [s].
-    """
+    """Of every sum, how many outcomes count in it, and which these are; kept as outcomes come and go."""
 
     def __init__(self, length: int = 0) -> None:
-        self.counts = np.zeros(length, dtype=np.int64)
+        self.counts = np.zeros(length, dtype=np.int64)  # outcomes in each [s]
+        # sum of their marks, modulo 2^64, which distinguishes them from others [s]
         self.marks = np.zeros(length, dtype=np.uint64)
 
     def add(self, sums: Indices, marks: UInt64s) -> None:
@@ -117,11 +113,7 @@ def counting_in(which: Flags, sums: Codes) -> Indices:
 
 
 class LabelSums:
-    """Numbers the keys of sums, and knows how many labels count in each.
-
-    Attributes:
-        tallies: how many labels count in each, and which [sums].
-    """
+    """Numbers the keys of sums, and knows how many labels count in each."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}

@@ -45,9 +45,6 @@ class OutcomeFold:
     Where votes distinguish groups, a prediction without them that is from before the first known one with
     them may have been of any vote. So may one where there is no traffic at all without votes. Either has a
     source of its own, which says that its labels stand for predictions of all votes.
-
-    Attributes:
-        cells: label cells, which `place` numbers.
     """
 
     def __init__(self, space: CellSpace) -> None:
@@ -55,7 +52,7 @@ class OutcomeFold:
         self._class_index = {name: i for i, name in enumerate(space.classes)}
         by_class = any(isinstance(g, ByClass) for g in space.groupings.values())
         self._needs_classes = by_class or space.ensemble is not None
-        self.cells = LabelCells(space)
+        self.cells = LabelCells(space)  # numbered by `place`
         self._rows = OutcomeRows()
         self._sources = LabelSources(space)
         self._sums = LabelSums()
@@ -87,11 +84,7 @@ class OutcomeFold:
         if not count:
             return
         self._withdraw(np.arange(min(count, self._summed)))
-        going = min(count, len(self._rows))
-        first_went = self._drawn.has_firsts(self._rows["drawn_for"][:going], self._rows["place"][:going])
         self._rows.forget(count)
-        if first_went:
-            self._drawn.rebuild(self._rows["drawn_for"], self._rows["place"])
         self._summed = max(0, self._summed - count)
         self._recent = {position: entry for position, entry in self._recent.items() if position >= first}
         self._stale += count
@@ -112,7 +105,6 @@ class OutcomeFold:
         self._withdraw(going[going < self._summed])
         self._summed -= int(np.count_nonzero(going < self._summed))
         self._rows.drop(going)
-        self._drawn.rebuild(self._rows["drawn_for"], self._rows["place"])
         self._stale += len(going)
 
     def place(self, *, votes_missing: bool = True) -> None:
@@ -198,8 +190,6 @@ class OutcomeFold:
             place=request_places((fact.requested_at, fact.request_id) for fact in facts),
             drawn_for=[self._drawn.code(fact) for fact in facts],
         )
-        begin = len(self._rows) - len(outcomes)
-        self._drawn.add(self._rows["drawn_for"][begin:], self._rows["place"][begin:])
 
     def _first_voted(self) -> float:
         """When the first prediction with votes was made, seconds since the epoch; infinite without one."""
@@ -290,6 +280,5 @@ class OutcomeFold:
         cells = self._sums.keep(rows.renumber("sum", len(self._sums)), len(self.cells))
         self.cells.keep(combinations, cells)
         self._drawn.keep(rows.renumber("drawn_for", len(self._drawn)))
-        self._drawn.rebuild(rows["drawn_for"], rows["place"])
         self._shared.keep(rows.outcome_keys())
         self._stale = 0

@@ -152,11 +152,10 @@ def drawn_group(fact: Fact) -> GroupKey:
 
 
 class DrawnGroups:
-    """Numbers groups in the order in which requests bring them, and keeps the first place of each."""
+    """Numbers the groups that labels were requested for, in the order in which requests bring them."""
 
     def __init__(self) -> None:
         self._codes: dict[GroupKey, int] = {}
-        self._firsts = np.zeros(0, np.uint64)
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -165,30 +164,22 @@ class DrawnGroups:
         """Code of the group that a request was drawn for; of a new one, the next number."""
         return self._codes.setdefault(drawn_group(fact), len(self._codes))
 
-    def add(self, codes: Codes, places: Places) -> None:
-        """Take in further requests: the group that each was drawn for, and its place [n]."""
-        unknown = np.full(len(self._codes) - len(self._firsts), NO_PLACE, np.uint64)
-        self._firsts = np.append(self._firsts, unknown)
-        np.minimum.at(self._firsts, codes, places)
+    def first_places(
+        self, codes: Codes, places: Places, further: Mapping[GroupKey, int]
+    ) -> dict[GroupKey, int]:
+        """Place of the first request, or further draw, of every group; groups by votes are left out.
 
-    def rebuild(self, codes: Codes, places: Places) -> None:
-        """Find all first places again, from all requests that are left [n]."""
-        self._firsts = np.zeros(0, np.uint64)
-        self.add(codes, places)
-
-    def has_firsts(self, codes: Codes, places: Places) -> bool:
-        """Whether some of these requests are the first ones of their groups [n]."""
-        return bool(np.any(self._firsts[codes] == places))
-
-    def first_places(self, further: Mapping[GroupKey, int]) -> dict[GroupKey, int]:
-        """Place of the first request, or further draw, of every group; groups by votes are left out."""
-        firsts = dict(zip(self._codes, self._firsts.tolist(), strict=True))
+        Of every request, `codes` has the group that it was drawn for, and `places` its place [n].
+        """
+        found = np.full(len(self._codes), NO_PLACE, np.uint64)
+        np.minimum.at(found, codes, places)
+        firsts = dict(zip(self._codes, found.tolist(), strict=True))
         for key, place in further.items():
             firsts[key] = min(place, firsts.get(key, NO_PLACE))
         return {key: place for key, place in firsts.items() if place != NO_PLACE and key != _BY_VOTES}
 
     def keep(self, kept: Flags) -> None:
-        """Let go of groups but these [codes], and number those without gaps; `rebuild` follows."""
+        """Let go of groups but these [codes], and number those without gaps."""
         self._codes = {key: number for number, key in enumerate(compress(self._codes, kept))}
 
 

@@ -42,15 +42,11 @@ class LabelSequence(Columns):
 
 
 class OutcomeLedger(OutcomeFold):
-    """The outcomes of one model, to be read; see `OutcomeFold` for how they come and go.
-
-    Attributes:
-        changes: what earlier rounds found of changes.
-    """
+    """The outcomes of one model, to be read; see `OutcomeFold` for how they come and go."""
 
     def __init__(self, space: CellSpace) -> None:
         super().__init__(space)
-        self.changes = ChangeMemory()
+        self.changes = ChangeMemory()  # what earlier rounds found
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self._rows["alive"]))
@@ -208,7 +204,8 @@ class OutcomeLedger(OutcomeFold):
         whose outcomes are there count, whether the grouping is still configured or not: so the order in which
         groups were first labelled depends on neither traffic nor the configuration.
         """
-        return self._drawn.first_places(self._shared.first_places(self._rows.outcome_keys()))
+        shared = self._shared.first_places(self._rows.outcome_keys())
+        return self._drawn.first_places(self._rows["drawn_for"], self._rows["place"], shared)
 
     def place_before(self, count: int) -> int:
         """The highest place among the requests of the `count` first outcomes; 0 of none."""

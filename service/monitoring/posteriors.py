@@ -38,10 +38,6 @@ class WeightedLabels:
     # probability that every group has changed, by grouping [G]
     changed: Mapping[str, Floats] = field(default_factory=dict)
 
-    def of(self, grouping: Grouping) -> Labels:
-        """Those that say something of the groups of a grouping, weighted for these."""
-        return self.by_votes if grouping.is_by_votes else self.labels
-
 
 def weigh_labels(
     index: GroupIndex,
@@ -156,14 +152,9 @@ def assess_groupings(
 ) -> dict[str, GroupingSnapshot]:
     """Estimates of the groups of every grouping that has traffic, by the labels that were known at a time.
 
-    Args:
-        settings: of the model.
-        index: its groups.
-        probability_sums: weighted sums of class probabilities, by predicted class.
-        ledger: its outcomes.
-        at: seconds since the epoch.
-        known: the labels that were there then, if they are weighted already.
-        evidence: about the groups of groupings that asked for labels.
+    `probability_sums` are weighted sums of class probabilities, by predicted class. `known` are the labels
+    that were there `at` this time, if they are weighted already. `evidence` is about the groups of groupings
+    that asked for labels.
     """
     proven = evidence or {}
     known = known or weigh_model_labels(settings, index, ledger, now=at)
@@ -172,7 +163,7 @@ def assess_groupings(
         name: assess_groups(
             index[name],
             index.cells.bins,
-            known.of(grouping),
+            known.by_votes if grouping.is_by_votes else known.labels,
             prior=settings.prior,
             changed=known.changed.get(name),
         )
